@@ -15,11 +15,18 @@ and where the time goes.
 
 In the batsim dialect the roles of the sockets are the other way round, and there is no wake filter: the run has more
 round trips, and what one costs is to be compared.
+
+    python benchmarks/wire.py --sockets [--trips 20000] [--repeat 7]
+
+compares our own ZMTP at both ends with pyzmq at both ends, over ipc and tcp: round trips of a notice of 250 bytes and
+a reply of 120 bytes, nothing else. docs/design.md ("Parts we do not write") says what follows from it.
 """
 
 import argparse
+import contextlib
 import json
 import multiprocessing
+import os
 import statistics
 import subprocess
 import sys
@@ -39,9 +46,15 @@ from pipistrelle.runs.inputs.named import load_platform, load_workload
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
+from pipistrelle.schedulers.wire.zmtp import ZmtpConnection
 from pipistrelle.server.setup.setup import BatsimOptions, Setup
 from pipistrelle.server.simulation.simulate import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
+from pipistrelle.server.transport.listener import Listener
+
+#: as long as those of a run of the KTH log are on average
+NOTICE = b"n" * 250
+REPLY = b"r" * 120
 
 
 @dataclass(frozen=True)
@@ -160,6 +173,79 @@ def echo(endpoint: str, notices: list[Notice], replies: list[bytes], dialect: st
     return seconds
 
 
+def _peer_of_sockets(ours: bool, endpoint: str, trips: int) -> None:
+    """Send HELLO and a reply to each message, with our REQ socket or with pyzmq's."""
+    socket = ZmtpConnection(endpoint) if ours else zmq.Context().socket(zmq.REQ)
+    if isinstance(socket, ZmtpConnection):
+        socket.connect(time.monotonic() + 10)
+        send, receive = socket.send, socket.receive
+    else:
+        socket.connect(endpoint)
+        send, receive = socket.send, socket.recv
+    send(b"hello")
+    for _ in range(trips):
+        receive()
+        send(REPLY)
+    receive()
+
+
+def bare(ours: bool, endpoint: str, trips: int) -> float:
+    """Return the seconds of a bare round trip between two processes, with our sockets or with pyzmq's at both ends."""
+    with contextlib.ExitStack() as stack:
+        if ours:
+            listener = Listener(endpoint)
+            stack.callback(listener.close)
+            address = listener.endpoint
+        else:
+            context = stack.enter_context(zmq.Context())
+            router = stack.enter_context(context.socket(zmq.ROUTER))
+            router.bind(endpoint)
+            address = router.getsockopt_string(zmq.LAST_ENDPOINT)
+        peer = multiprocessing.get_context("spawn").Process(target=_peer_of_sockets, args=(ours, address, trips))
+        peer.start()
+        if ours:
+            while (came := listener.message()) is None:
+                listener.look(time.monotonic(), 0.1)
+            connection, hello = came
+            listener.release(connection)
+            stack.callback(connection.close)
+            connection.serve(hello.parts[:-1])
+            began = time.perf_counter()
+            for _ in range(trips):
+                connection.send_frame(NOTICE)
+                while connection.frame(0) is None:
+                    pass
+            seconds = time.perf_counter() - began
+            connection.send_frame(b"")
+        else:
+            route = router.recv_multipart()[:-1]
+            began = time.perf_counter()
+            for _ in range(trips):
+                router.send_multipart([*route, NOTICE])
+                router.recv_multipart()
+            seconds = time.perf_counter() - began
+            router.send_multipart([*route, b""])
+        peer.join()
+    return seconds / trips
+
+
+def compare_sockets(trips: int, repeat: int) -> None:
+    """Print what a round trip takes with our sockets and with pyzmq's, each in turn, and their ratio."""
+    print(f"{trips:,} round trips of {len(NOTICE)} and {len(REPLY)} bytes, {repeat} pairs in turn, us each")
+    for transport in ("ipc", "tcp"):
+        pairs = []
+        for _ in range(repeat):
+            with tempfile.TemporaryDirectory() as name:
+                endpoints = [f"ipc://{name}/{one}" if transport == "ipc" else "tcp://127.0.0.1:*" for one in "ab"]
+                pairs.append((1e6 * bare(False, endpoints[0], trips), 1e6 * bare(True, endpoints[1], trips)))
+        theirs, ours = map(statistics.median, zip(*pairs, strict=True))
+        ratio = statistics.median(own / other for other, own in pairs)
+        print(
+            f"{transport}: pyzmq {theirs:.0f}, ours {ours:.0f}, ratio {ratio:.2f} (median of the pairs' ratios), "
+            f"load of the machine {os.getloadavg()[0]:.1f}"
+        )
+
+
 def command(arguments: argparse.Namespace, endpoint: str | None, folder: Path) -> tuple[float, dict[str, float]]:
     """Return the seconds of a whole `pipistrelle run` and its own wall-clock figures."""
     timings = folder / "timings.json"
@@ -183,13 +269,20 @@ def command(arguments: argparse.Namespace, endpoint: str | None, folder: Path) -
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("log")
+    parser.add_argument("log", nargs="?")
     parser.add_argument("--platform", default="kth-sp2")
     parser.add_argument("--scheduler", default="easy")
     parser.add_argument("--transport", choices=("ipc", "tcp"), default="ipc")
     parser.add_argument("--dialect", choices=tuple(CODECS), default="native")
-    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--repeat", type=int)
+    parser.add_argument("--sockets", action="store_true", help="compare our own ZMTP with pyzmq; no log is read")
+    parser.add_argument("--trips", type=int, default=20_000)
     arguments = parser.parse_args()
+    if arguments.sockets:
+        compare_sockets(arguments.trips, arguments.repeat or 7)
+        return
+    if arguments.log is None:
+        parser.error("name a log, or --sockets")
     batsim = BatsimOptions() if arguments.dialect == "batsim" else None
     setup = Setup.of(load_platform(arguments.platform), load_workload(arguments.log), batsim=batsim)
     talk = CODECS[arguments.dialect]
@@ -199,7 +292,7 @@ def main() -> None:
     echoes, readings, loops, wholes, waits = [], [], [], [], []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for _ in range(arguments.repeat):
+        for _ in range(arguments.repeat or 3):
             # Alternately: other programs' work then falls on all of them.
             echoes.append(echo(tcp or f"ipc://{name}/echo", notices, frames, arguments.dialect))
             readings.append(echo(tcp or f"ipc://{name}/echo", notices, frames, arguments.dialect, with_json=True))

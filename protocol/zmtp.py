@@ -1,7 +1,8 @@
 """ZeroMQ's wire protocol without I/O: ZMTP 3.0 with the mechanism NULL, as both sides of the native dialect speak it.
 
 What goes out is made by functions; what comes in goes through a `ZmtpStream`, from its first byte on. What is on the
-wire: https://rfc.zeromq.org/spec/23/; PING and PONG are those of https://rfc.zeromq.org/spec/37/.
+wire: https://rfc.zeromq.org/spec/23/; PING and PONG are those of https://rfc.zeromq.org/spec/37/. Why this is our own:
+docs/design.md, "Parts we do not write".
 """
 
 from typing import Final, NamedTuple
