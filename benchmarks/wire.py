@@ -35,6 +35,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import zmq
 from started import started
@@ -52,7 +53,7 @@ from pipistrelle.server.simulation.simulate import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.server.transport.listener import Listener
 
-#: as long as those of a run of the KTH log are on average
+#: about as long as those of a run
 NOTICE = b"n" * 250
 REPLY = b"r" * 120
 
@@ -175,11 +176,13 @@ def echo(endpoint: str, notices: list[Notice], replies: list[bytes], dialect: st
 
 def _peer_of_sockets(ours: bool, endpoint: str, trips: int) -> None:
     """Send HELLO and a reply to each message, with our REQ socket or with pyzmq's."""
-    socket = ZmtpConnection(endpoint) if ours else zmq.Context().socket(zmq.REQ)
-    if isinstance(socket, ZmtpConnection):
-        socket.connect(time.monotonic() + 10)
-        send, receive = socket.send, socket.receive
+    send: Callable[[bytes], Any]
+    if ours:
+        connection = ZmtpConnection(endpoint)
+        connection.connect(time.monotonic() + 10)
+        send, receive = connection.send, connection.receive
     else:
+        socket = zmq.Context().socket(zmq.REQ)
         socket.connect(endpoint)
         send, receive = socket.send, socket.recv
     send(b"hello")

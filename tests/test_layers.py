@@ -107,11 +107,11 @@ WORLDLY = {
     "server/outputs/csv_file.py": {"pathlib", "open", "io"},
     "server/simulation/simulate.py": {"pathlib", "platform"},  # where outputs go; Python's version for out_config.json
     "server/transport/peer.py": {"time"},
-    "server/transport/ipc_path.py": {"socket", "pathlib"},
+    "server/transport/endpoint.py": {"socket", "errno", "fcntl", "pathlib"},
     "server/transport/connection.py": {"socket"},
     "server/transport/curve.py": {"zmq", "socket", "os"},
     "server/transport/doorway.py": {"socket", "selectors", "os", "resource", "threading", "time"},
-    "server/transport/listener.py": {"socket", "selectors", "errno", "fcntl", "resource", "pathlib"},
+    "server/transport/listener.py": {"selectors", "errno", "resource"},
     "server/transport/native.py": {"socket", "time", "pathlib"},
     "server/transport/batsim.py": {"zmq", "time"},
 }

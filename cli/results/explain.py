@@ -100,8 +100,7 @@ def command(
     if job is None:
         _print_shares(run, of, as_json_, no_replay, trust)
         return
-    from pipistrelle.reports.explain.account import account
-    from pipistrelle.reports.explain.explanation import as_json
+    from pipistrelle.reports.explain.explanation import account, as_json
 
     def wanted(one: str, _: object) -> bool:
         return job in (one, one.partition("!")[2])

@@ -114,8 +114,8 @@ def whatif_command(
 ) -> None:
     """Tell whom the failures of the run in the folder RUN would have struck if its nodes had stood in another order."""
     import_numpy()
+    from pipistrelle.reports.placement.report import whatif
     from pipistrelle.reports.placement.run import read_placed_run
-    from pipistrelle.reports.placement.whatif import whatif
 
     placed = read_placed_run(run)
     told = whatif(placed, node_order, age_aware, own=_list_of(placed, run_order, run_age_aware))

@@ -168,8 +168,7 @@ def listening_address(bind: str, *, allow_remote: bool, report: Callable[[str], 
     EndpointError
         when it is none, somebody listens there, or other machines could reach it and may not.
     """
-    from pipistrelle.server.transport.endpoint import check_endpoint
-    from pipistrelle.server.transport.ipc_path import free_ipc_path
+    from pipistrelle.server.transport.endpoint import check_endpoint, free_ipc_path
 
     if bind.startswith(_ANYWHERE) and not allow_remote:
         bind = f"tcp://127.0.0.1:{bind.removeprefix(_ANYWHERE)}"

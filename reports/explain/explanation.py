@@ -9,7 +9,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import asdict, replace
 
 from pipistrelle.reports.explain.limits import Stretch, timeline_of
-from pipistrelle.reports.explain.looks import Happening, Limit, Look, Seen
+from pipistrelle.reports.explain.looks import Happening, Limit, Look, RunIndex, Seen
 from pipistrelle.reports.explain.passing import (
     Holder,
     Passed,
@@ -22,7 +22,7 @@ from pipistrelle.reports.explain.passing import (
     promises_of,
 )
 from pipistrelle.reports.explain.words import answer, remarks
-from pipistrelle.runs.folders.files import JobLine, RunFiles
+from pipistrelle.runs.folders.files import ExplainError, JobLine, RunFiles, find_job
 
 _MOST_SAMPLES: Final = 100
 _MOST_HOLDERS: Final = 100
@@ -155,3 +155,53 @@ def as_json(explanation: Explanation, look: Look | None = None) -> dict[str, Any
         moment = replace(look, reservation=known(look.reservation))
         found["moment"] = {name: to_builtins(value) for name, value in asdict(moment).items()}
     return found
+
+
+def account(index: RunIndex, job: str, at: float | None) -> tuple[Explanation, Look | None]:
+    """Return why a job waited, and how it was at one moment (s), if one is given and the run was repeated.
+
+    ``job`` is its id, or that without its prefix.
+
+    Raises
+    ------
+    ExplainError
+        when there is no such job, or it did not wait then.
+    """
+    files, replayed = index.files, index.replayed
+    known = dict.fromkeys([*files.jobs, *files.starts, *(replayed.submitted if replayed else ()), *index.others])
+    name = find_job(job, list(known), str(files.folder), files.left_out)
+    line = files.jobs.get(name)
+    seen = None if replayed is None else replayed.of(name)
+    if line is not None and files.wait_ends(line) <= line.submit:
+        if at is not None:
+            raise _not_then(f"{name} never waited", at, None)
+        return explain(files, line, None), None
+    line = line or unfinished(files, name, seen)
+    end = files.wait_ends(line)
+    if at is not None and not line.submit <= at < end:
+        raise _not_then(f"{name} did not wait then", at, f"a time from {line.submit:.10g} s to before {end:.10g} s")
+    explanation = explain(
+        files,
+        line,
+        seen,
+        not_replayed=index.not_replayed,
+        depends_on=index.depends_on.get(name.partition("#")[0], ""),
+        polls=index.polls,
+    )
+    return explanation, None if at is None or seen is None else look_at(seen, at)
+
+
+def unfinished(files: RunFiles, name: str, seen: Seen | None) -> JobLine:
+    """Return what is known of a job that had not ended when the run did."""
+    if seen is None or name not in seen.submitted:
+        raise ExplainError(
+            f"{name} had not {'ended' if seen is None else 'joined the queue'} when the run ended",
+            where=str(files.folder),
+            hint="Nothing tells when it was submitted." if seen is None else None,
+        )
+    start = files.starts.get(name)
+    return replace(seen.submitted[name], state="SUBMITTED" if start is None else "RUNNING", start=start)
+
+
+def _not_then(what: str, at: float, expected: str | None) -> ExplainError:
+    return ExplainError(what, where="--at", expected=expected, found=f"{at:.10g} s")

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from pipistrelle.protocol.base.errors import did_you_mean, printable
-from pipistrelle.reports.explain.account import unfinished
+from pipistrelle.reports.explain.explanation import unfinished
 from pipistrelle.reports.explain.limits import timeline_of
 from pipistrelle.reports.explain.looks import LABELS, Limit, RunIndex
 from pipistrelle.runs.folders.files import ExplainError, JobLine

@@ -4,26 +4,36 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pipistrelle.protocol.base.errors import printable
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.base.errors import PipistrelleError, printable
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.reports.page.breakdowns import breakdowns
 from pipistrelle.reports.page.document import document
 from pipistrelle.reports.page.estimates import estimates
 from pipistrelle.reports.page.packing import ColumnPack
-from pipistrelle.reports.page.paired import paired
-from pipistrelle.reports.page.places import places
 from pipistrelle.reports.page.rows import JOB_COLUMNS, AttemptRows, labels_of, read_decided, read_rows
 from pipistrelle.reports.page.shares import fairshare_targets
 from pipistrelle.reports.page.worst import worst_served
+from pipistrelle.reports.report.comparison import SHAPES, Together, compare
+from pipistrelle.reports.report.comparison import labels_of as labels_in
+from pipistrelle.reports.report.differences import first_decision
 from pipistrelle.runs.folders.cells import TextColumn
 from pipistrelle.runs.folders.files import output_json, read_command, read_config
-from pipistrelle.runs.folders.run_jobs import ReportError
+from pipistrelle.runs.folders.run_jobs import ReportError, RunJobs
 from pipistrelle.runs.folders.tables import OutputTables, numbers
 from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, SUMMARY_FILE
 from pipistrelle.server.outputs.lock import is_written
 
 #: of the configuration, what tells what ran
 _TOLD: Final = ("run_id", "workloads", "dropped", "strict", "reliability", "batsim", "scheduler", "versions")
+
+#: labels by which it is told who gains and who loses
+_BY: Final = ("queue", "user", "group", "account", "qos")
 
 
 def page_of(folders: Sequence[Path], *, repeat: bool = False, trust: bool = False, estimates_at: int = 0) -> str:
@@ -58,7 +68,7 @@ def page_of(folders: Sequence[Path], *, repeat: bool = False, trust: bool = Fals
         run["name"] = name
     facts: dict[str, Any] = {"version": package_version(), "runs": runs}
     if len(runs) > 1:
-        facts["paired"] = paired([jobs for jobs, _ in compared], [places for _, places in compared], pack)
+        facts["paired"] = _paired([jobs for jobs, _ in compared], [places for _, places in compared], pack)
     title = " · ".join(dict.fromkeys(run["name"] for run in runs))
     return document(title, facts, pack.done())
 
@@ -86,7 +96,7 @@ def _run(
         "config": {key: config.get(key) for key in _TOLD},
         "command": read_command(folder),
         "machine": _machine(config, folder),
-        "places": places(config, pack),
+        "places": _places(config, pack),
         "epoch": first.get("epoch"),
         "timezone": first.get("timezone"),
         "until": until,
@@ -129,3 +139,50 @@ def _names(runs: Sequence[Mapping[str, Any]], folders: Sequence[Path]) -> list[s
         return names
     names = [printable(folder.resolve().name) for folder in folders]
     return names if len(set(names)) == len(names) else [f"{number} {name}" for number, name in enumerate(names, 1)]
+
+
+def _places(config: Mapping[str, Any], pack: ColumnPack) -> dict[str, Any] | None:
+    """Return the network's kind and shape, and where each node's coordinates are packed, one column a dimension.
+
+    None where the machine has no network with a shape, or another version's description cannot be read.
+    """
+    platform = config.get("platform")
+    if not isinstance(platform, dict) or not platform.get("topology"):
+        return None
+    try:
+        described = msgspec.convert(platform, Platform)
+        topology = Machine(described.units, described.info).topology
+    except (PipistrelleError, msgspec.ValidationError):
+        return None
+    if not topology.info.shape:
+        return None
+    return {
+        "kind": topology.kind,
+        "shape": list(topology.shape),
+        "per_router": topology.nodes_per_router,
+        "place": [pack.numbers(column) for column in topology.place.T],
+    }
+
+
+def _paired(runs: Sequence[RunJobs], places: Sequence[NDArray[np.intp]], pack: ColumnPack) -> dict[str, Any]:
+    """Return what runs did with the jobs that all of them have, as `compare` tells it, and which jobs these are.
+
+    Runs without a job in common are none the worse: ``jobs`` is 0 then.
+
+    Parameters
+    ----------
+    runs
+        two or more; the others are held against the first.
+    places
+        for each run, where each of its jobs is in the page's columns.
+    """
+    same = len({tuple(run.workloads) for run in runs}) == 1
+    apart = [first_decision(runs[0].folder, run.folder) for run in runs[1:]] if same else None
+    try:
+        found = compare(runs, [*SHAPES, *(label for label in _BY if label in labels_in(runs))])
+        both = Together.of(runs)
+    except ReportError:
+        return {"jobs": 0, "same_workload": same, "first_decisions": apart}
+    found["first_decisions"] = apart
+    found["places"] = [pack.numbers(mine[at], deltas=True) for mine, at in zip(places, both.places, strict=True)]
+    return found

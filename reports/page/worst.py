@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import legible
-from pipistrelle.reports.explain.account import account
-from pipistrelle.reports.explain.explanation import Explanation, explain
+from pipistrelle.reports.explain.explanation import Explanation, account, explain
 from pipistrelle.reports.explain.index import kept_index, open_index
 from pipistrelle.reports.explain.words import WORDS
 from pipistrelle.reports.page.rows import REJECTED, RUNNING, AttemptRows, Decided

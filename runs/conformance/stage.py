@@ -134,8 +134,8 @@ class _StagedNative(_Noted, NativeTransport):
     def _refused(self, message: str) -> None:
         """Say nothing: a script has it so."""
 
-    def _transmit(self, frame: bytes) -> None:
-        super()._transmit(self._stage.told(frame))
+    def _hand_over(self, frame: bytes) -> None:
+        super()._hand_over(self._stage.told(frame))
 
 
 class _StagedBatsimSession(BatsimServerSession):

@@ -20,8 +20,8 @@ from pipistrelle.protocol.sockets import ListenerKeys
 from pipistrelle.protocol.zmtp import ZmtpMessage
 from pipistrelle.server.transport.connection import LONGEST_HELLO
 from pipistrelle.server.transport.doorway import Doorway
-from pipistrelle.server.transport.ipc_path import free_ipc_path
-from pipistrelle.server.transport.listener import MOST_STRANGERS, bound_socket, told_endpoint
+from pipistrelle.server.transport.endpoint import BoundSocket
+from pipistrelle.server.transport.listener import MOST_STRANGERS
 from pipistrelle.server.transport.peer import LINGER_S, TICK_MS
 
 #: how long a stranger may take to show his key, in ms
@@ -128,14 +128,12 @@ class CurveListener:
 
     Parameters
     ----------
-    endpoint
+    endpoint, option
         as of `Listener`.
     keys
         the listener's own, and whose else are known.
     longest
         bytes of a message of the peer that is served; one of twice as many ends its connection.
-    option
-        chooses the endpoint on the command line, for errors.
 
     Raises
     ------
@@ -146,10 +144,9 @@ class CurveListener:
     def __init__(
         self, endpoint: str, keys: ListenerKeys, *, longest: int = MAX_FRAME_BYTES, option: str = "--endpoint"
     ) -> None:
-        self._file = free_ipc_path(endpoint, option)
-        listening = bound_socket(endpoint, self._file, option)
+        self._bound = BoundSocket(endpoint, option)
         #: where it listens, with the real port
-        self.endpoint = endpoint if self._file else told_endpoint(listening)
+        self.endpoint = self._bound.endpoint
         #: what was wrong with the stranger that was sent away last; empty if none was
         self.fault = ""
         self._told: set[str] = set()
@@ -186,7 +183,7 @@ class CurveListener:
         inner = f"pipistrelle-{os.urandom(16).hex()}"
         self._socket.setsockopt(zmq.IPC_FILTER_PID, os.getpid())
         self._socket.bind(f"ipc://@{inner}")
-        self._doorway = Doorway(listening, f"\0{inner}", MOST_STRANGERS)
+        self._doorway = Doorway(self._bound.socket, f"\0{inner}", MOST_STRANGERS)
 
     # -- strangers --------------------------------------------------------------------------------------------------
 
@@ -303,9 +300,7 @@ class CurveListener:
         self._socket.close()
         self._context.term()
         self._doorway.close(LINGER_S)
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                self._file.unlink()
+        self._bound.remove_file()
 
 
 def bounded(parts: list[bytes], longest: int) -> ZmtpMessage:

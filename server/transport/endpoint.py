@@ -1,7 +1,13 @@
-"""Checking the address that a server shall listen at, before a socket is opened."""
+"""The address that a server listens at: its check, the file of a Unix socket, and the socket that listens."""
 
+import errno
+import fcntl
 import re
-from typing import Final
+import socket
+import struct
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
 
 from pipistrelle.protocol.sockets import is_loopback
 from pipistrelle.server.errors import EndpointError
@@ -10,6 +16,76 @@ _TCP: Final = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:]+\]|[^:/\[\]]+):(?P<port
 #: longest path of a Unix socket on Linux (sun_path, with its final zero byte)
 _IPC_BYTES: Final = 107
 _MAX_PORT: Final = 65535
+#: connections that wait to be taken
+_BACKLOG: Final = 128
+#: the request for a network interface's address, and where that stands in the answer (netdevice(7))
+_SIOCGIFADDR: Final = 0x8915
+_INTERFACE: Final = struct.Struct("16s4x4s16x")
+
+
+class BoundSocket:
+    """A socket that listens and does not block.
+
+    Parameters
+    ----------
+    endpoint
+        ``tcp://HOST:PORT``, with the name of a network interface or ``*`` as the host if wanted and ``*`` as the port
+        for any that is free, or ``ipc://PATH``; it was checked.
+    option
+        chooses the endpoint on the command line, for errors.
+
+    Raises
+    ------
+    EndpointError
+        when one cannot listen there.
+    """
+
+    def __init__(self, endpoint: str, option: str = "--endpoint") -> None:
+        #: socket file to remove at the end
+        self._file = free_ipc_path(endpoint, option)
+        self.socket = socket.socket()
+        self.socket.close()
+        try:
+            self._bind(endpoint)
+        except (OSError, UnicodeError) as error:
+            self.socket.close()
+            if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+                raise _in_use(endpoint, option) from None
+            reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            raise EndpointError(
+                f"cannot listen here ({reason})", where=endpoint, hint=f"Choose another with {option}."
+            ) from None
+        #: where it listens, with the real port
+        self.endpoint = endpoint
+        if self._file is None:
+            host, port = self.socket.getsockname()[:2]
+            self.endpoint = f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
+
+    def _bind(self, endpoint: str) -> None:
+        if self._file is not None:
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.bind(str(self._file))
+        else:
+            host, _, port = endpoint.removeprefix("tcp://").rpartition(":")
+            family, address = _resolved(host, 0 if port == "*" else int(port))
+            self.socket = socket.socket(family)
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:  # [::] takes who speaks IPv4, too
+                self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            self.socket.bind(address)
+        self.socket.listen(_BACKLOG)
+        self.socket.setblocking(False)
+
+    def close(self) -> None:
+        """Listen no more."""
+        self.remove_file()
+        self.socket.close()
+
+    def remove_file(self) -> None:
+        """Remove the file of a Unix socket."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.unlink()
 
 
 def check_endpoint(endpoint: str, *, allow_remote: bool = False) -> str:
@@ -51,3 +127,64 @@ def check_endpoint(endpoint: str, *, allow_remote: bool = False) -> str:
             "can act as either.",
         )
     return endpoint
+
+
+def free_ipc_path(endpoint: str, option: str = "--endpoint") -> Path | None:
+    """Remove the socket file that a killed program left behind, and return where the new one will be.
+
+    ZeroMQ itself would silently take the path from a living program. None for an endpoint of another kind.
+
+    Parameters
+    ----------
+    option
+        chooses the endpoint on the command line.
+
+    Raises
+    ------
+    EndpointError
+        when something else is in the way, somebody listens there, or the folder is missing.
+    """
+    if not endpoint.startswith("ipc://"):
+        return None
+    path = Path(endpoint.removeprefix("ipc://"))
+    if not path.parent.is_dir():
+        raise EndpointError("the folder does not exist", where=endpoint, hint=f"Create {path.parent} first.")
+    if not path.exists():
+        return path
+    if not path.is_socket():
+        raise EndpointError("a file that is no socket is in the way", where=endpoint, hint="Choose another path.")
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)
+            return path
+        except OSError as error:
+            raise EndpointError(f"cannot listen here ({error.strerror})", where=endpoint) from None
+    raise _in_use(endpoint, option)
+
+
+def _in_use(endpoint: str, option: str = "--endpoint") -> EndpointError:
+    """Return the error for an endpoint at which somebody listens already."""
+    return EndpointError(
+        "the endpoint is in use",
+        where=endpoint,
+        hint=f"Another program listens there: end it, or choose another with {option}; "
+        "tcp://127.0.0.1:* takes any free port.",
+    )
+
+
+def _resolved(host: str, port: int) -> tuple[int, Any]:
+    """Return the family and address of a host or an interface: of IPv6 if the host stands in brackets, else of IPv4."""
+    if host == "*":
+        return socket.AF_INET, ("", port)
+    if host.startswith("["):
+        found = socket.getaddrinfo(host.strip("[]"), port, socket.AF_INET6, socket.SOCK_STREAM)
+    elif host in (name for _, name in socket.if_nameindex()):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+            request = _INTERFACE.pack(host.encode(), b"")
+            _, address = _INTERFACE.unpack(fcntl.ioctl(asking, _SIOCGIFADDR, request))
+        return socket.AF_INET, (socket.inet_ntoa(address), port)
+    else:
+        found = socket.getaddrinfo(host, port, socket.AF_INET, socket.SOCK_STREAM)
+    return found[0][0], found[0][4]

@@ -1,25 +1,18 @@
 """A listening socket, and the strangers who come: they are bounded in number, in memory and in time."""
 
 import errno
-import fcntl
 import resource
 import selectors
-import socket
-import struct
-from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
 from pipistrelle.protocol.zmtp import ZmtpError, ZmtpMessage, framed, parts_before
-from pipistrelle.server.errors import EndpointError
 from pipistrelle.server.transport.connection import LONGEST_HELLO, RouterConnection
-from pipistrelle.server.transport.ipc_path import free_ipc_path, in_use
+from pipistrelle.server.transport.endpoint import BoundSocket
 
 #: strangers that are connected at once, and bytes that are kept of what they say, together
 MOST_STRANGERS: Final = 64
 MOST_BYTES: Final = 64 << 20
-#: connections that wait to be taken, and that are taken at one look
-_BACKLOG: Final = 128
+#: connections that are taken at one look
 _TAKEN_AT_ONCE: Final = 64
 #: how long a stranger may take to show that it speaks our protocol, in seconds
 _HANDSHAKE_S: Final = 30.0
@@ -30,9 +23,6 @@ _PAUSE_S: Final = 0.5
 #: strangers have one of so many descriptors that the process may have: it opens files, too
 _SHARE: Final = 4
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-#: the request for a network interface's address, and where that stands in the answer (netdevice(7))
-_SIOCGIFADDR: Final = 0x8915
-_INTERFACE: Final = struct.Struct("16s4x4s16x")
 
 
 class Listener:
@@ -40,15 +30,12 @@ class Listener:
 
     Parameters
     ----------
-    endpoint
-        ``tcp://HOST:PORT``, with the name of a network interface or ``*`` as the host if wanted and ``*`` as the port
-        for any that is free, or ``ipc://PATH``; it was checked.
+    endpoint, option
+        as of `BoundSocket`.
     handshake_timeout
         how long a stranger may take for its handshake, in seconds.
     longest
         bytes of a stranger's message that are kept; all their messages together have `MOST_BYTES` at most.
-    option
-        chooses the endpoint on the command line, for errors.
 
     Raises
     ------
@@ -68,11 +55,10 @@ class Listener:
         self._longest = longest
         descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._most = MOST_STRANGERS if descriptors < 0 else max(1, min(MOST_STRANGERS, descriptors // _SHARE))
-        #: socket file to remove at the end
-        self._file = free_ipc_path(endpoint, option)
-        self._socket = bound_socket(endpoint, self._file, option)
+        self._bound = BoundSocket(endpoint, option)
+        self._socket = self._bound.socket
         #: where it listens, with the real port
-        self.endpoint = endpoint if self._file else told_endpoint(self._socket)
+        self.endpoint = self._bound.endpoint
         self._selector = selectors.PollSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
         #: {stranger: when it came}
@@ -218,62 +204,8 @@ class Listener:
 
     def close(self) -> None:
         """Listen no more, and close the connections of all who were not released."""
-        if self._file is not None:
-            with suppress(OSError):
-                self._file.unlink()
-        self._socket.close()
+        self._bound.close()
         for stranger in self._strangers:
             stranger.close()
         self._strangers.clear()
         self._selector.close()
-
-
-def bound_socket(endpoint: str, path: Path | None, option: str) -> socket.socket:
-    """Return a socket that listens and does not block; EndpointError as of `Listener`."""
-    sock = None
-    try:
-        if path is not None:
-            sock = socket.socket(socket.AF_UNIX)
-            sock.bind(str(path))
-        else:
-            host, _, port = endpoint.removeprefix("tcp://").rpartition(":")
-            family, address = resolved(host, 0 if port == "*" else int(port))
-            sock = socket.socket(family)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:  # [::] takes who speaks IPv4, too
-                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-            sock.bind(address)
-        sock.listen(_BACKLOG)
-        sock.setblocking(False)
-    except (OSError, UnicodeError) as error:
-        if sock is not None:
-            sock.close()
-        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-            raise in_use(endpoint, option) from None
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise EndpointError(
-            f"cannot listen here ({reason})", where=endpoint, hint=f"Choose another with {option}."
-        ) from None
-    return sock
-
-
-def resolved(host: str, port: int) -> tuple[int, Any]:
-    """Return the family and address of a host or an interface: of IPv6 if the host stands in brackets, else of IPv4."""
-    if host == "*":
-        return socket.AF_INET, ("", port)
-    if host.startswith("["):
-        found = socket.getaddrinfo(host.strip("[]"), port, socket.AF_INET6, socket.SOCK_STREAM)
-    elif host in (name for _, name in socket.if_nameindex()):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-            request = _INTERFACE.pack(host.encode(), b"")
-            _, address = _INTERFACE.unpack(fcntl.ioctl(asking, _SIOCGIFADDR, request))
-        return socket.AF_INET, (socket.inet_ntoa(address), port)
-    else:
-        found = socket.getaddrinfo(host, port, socket.AF_INET, socket.SOCK_STREAM)
-    return found[0][0], found[0][4]
-
-
-def told_endpoint(sock: socket.socket) -> str:
-    """Return where a socket listens, with the real port."""
-    host, port = sock.getsockname()[:2]
-    return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"

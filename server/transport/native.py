@@ -132,7 +132,7 @@ class NativeTransport(Peer[ServerSession]):
             self._refused(answer.data.message)
             return None
         self._take_on(stranger, route, hello.name)
-        self._transmit(greeting)
+        self._hand_over(greeting)
         self._owed_reply = True
         self._reply()  # the empty one to WELCOME, which asks for the first notice
         return hello, answer.data
@@ -178,14 +178,14 @@ class NativeTransport(Peer[ServerSession]):
         """
         self.sent = frame = self._session.send_notice(notice)
         self._owed_reply = True
-        self._transmit(frame)
+        self._hand_over(frame)
 
     def save(self) -> str | None:
         """Ask the scheduler for its state, if it is able to give it and not asked already."""
         session = self._session
         if session.welcome is None or session.welcome.max_state is None or session.state != "SERVER_TURN":
             return None
-        self._transmit(session.send_save())
+        self._hand_over(session.send_save())
         try:
             saved = self._saved()
         except KeyboardInterrupt:  # it has no more time: who goes on tells it all again
@@ -220,13 +220,10 @@ class NativeTransport(Peer[ServerSession]):
         """
         frame = self._session.send_restore(RestoreData(seq, now, Raw(state.encode())))
         self._owed_reply = True
-        self._transmit(frame)
+        self._hand_over(frame)
         self._reply()
 
     def _hand_over(self, frame: bytes) -> None:
-        self._transmit(frame)
-
-    def _transmit(self, frame: bytes) -> None:
         if self._connection is not None and not self._connection.send_frame(frame):
             self._flush(self._connection)
 
@@ -297,7 +294,7 @@ class NativeTransport(Peer[ServerSession]):
     def _broke(self, error: RemoteProtocolError) -> None:
         self._last_words()
         with contextlib.suppress(SchedulerFailed):
-            self._transmit(self._session.refuse(Refused(RefusedData("protocol_error", str(error)))))
+            self._hand_over(self._session.refuse(Refused(RefusedData("protocol_error", str(error)))))
         self._leave()
 
     def _last_words(self) -> None:
@@ -352,7 +349,7 @@ class NativeTransport(Peer[ServerSession]):
                 self._reply()
             self._decision_timeout = LINGER_S
             self.sent = self._session.send_notice(notice)
-            self._transmit(self.sent)
+            self._hand_over(self.sent)
 
     def close(self) -> None:
         """Close all connections; what was sent last has left already."""

@@ -153,13 +153,18 @@ class Peer(ABC, Generic[_S]):
             what is not a reply to the notice; it is told, if it can be.
         """
         reply = self._reply()
+        assert reply is not None
         if self._interrupted():
             raise KeyboardInterrupt
         return reply
 
-    def _reply(self) -> Reply:
+    def _reply(self, expected: bytes | None = None) -> Reply | None:
+        """Wait for a reply; None if its frame is as expected, so that nobody need read it."""
         try:
             self.received = frame = self._await_frame()
+            if frame == expected:
+                self._session.answered()
+                return None
             reply = self._session.receive_reply(frame)
         except RemoteProtocolError as error:
             raise self._broken(error) from None
@@ -199,17 +204,7 @@ class Peer(ABC, Generic[_S]):
 
     def relayed(self, expected: bytes) -> Reply | None:
         """Return the reply to it, as `receive` does; None if its frame is as expected: nobody need read it then."""
-        try:
-            self.received = frame = self._await_frame()
-            if frame == expected:
-                self._session.answered()
-                reply = None
-            else:
-                reply = self._session.receive_reply(frame)
-        except RemoteProtocolError as error:
-            raise self._broken(error) from None
-        if reply is not None and reply.leaves is not None:
-            raise self._left(reply.leaves)
+        reply = self._reply(expected)
         if self._interrupted():
             raise KeyboardInterrupt
         return reply

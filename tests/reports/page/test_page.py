@@ -10,7 +10,7 @@ import pytest
 
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.protocol.base.errors import PipistrelleError
-from pipistrelle.reports.explain.account import account
+from pipistrelle.reports.explain.explanation import account
 from pipistrelle.reports.explain.index import INDEX_FILE, open_index
 from pipistrelle.reports.page.document import in_script
 from pipistrelle.reports.page.page import page_of

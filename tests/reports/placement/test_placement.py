@@ -16,7 +16,7 @@ from pipistrelle.platforms.naming.rule import TopologyRule
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.reports.placement.pictures import busiest_time, cells, picture
-from pipistrelle.reports.placement.report import job_figures, months, report
+from pipistrelle.reports.placement.report import job_figures, months, report, whatif
 from pipistrelle.reports.placement.run import PlacedRun, list_order, node_numbers, read_placed_run
 from pipistrelle.reports.placement.stability import (
     LEADERSHIP_HOURS,
@@ -28,7 +28,6 @@ from pipistrelle.reports.placement.stability import (
     rates_of,
     table_ii,
 )
-from pipistrelle.reports.placement.whatif import whatif
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.run import RunOptions
 from pipistrelle.runs.execution.run import run as run_it
