@@ -14,18 +14,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.models.reliability.fits import fit_weibull
+from pipistrelle.models.samples.estimates import normal_quantile
 from pipistrelle.platforms.failures.checkpointing import daly_interval, daly_time
 from pipistrelle.platforms.failures.durations import Exponential, Fixed, Weibull
 from pipistrelle.platforms.failures.models import FailureModel
 from pipistrelle.platforms.failures.outage import csv_chunks
 from pipistrelle.platforms.failures.yield_model import (
     SHAPES,
+    SLIDES,
     Allocation,
     Form,
     Shape,
@@ -39,7 +40,6 @@ from pipistrelle.traces.outages.load import load_outage_log
 from pipistrelle.traces.resilience import Resilience
 
 _HOUR, _YEAR = 3600.0, 365.25 * 86400.0
-_PAPER = Allocation(nodes=150 * 150, mtbf=20 * _YEAR, dump=120.0, read=120.0)
 _WAITS = (0.1, 0.3, 1.0, 3.0, 10.0, 24.0, 100.0)
 #: Daly's intervals of a job of `best_interval`, and how far around them it looks, as a logarithm
 _DUMPS = 300
@@ -63,31 +63,31 @@ def percent(estimate: Estimate) -> str:
 def lived(shape: Shape, spares: int, failures: int, seed: int) -> Lifetimes:
     """Return as many lifetimes as have so many failures together, at least 50."""
     count = max(failures // (spares + 1), 50)
-    return live(shape, _PAPER, failures=spares, lifetimes=count, generator=generator(seed, len(shape), spares))
+    return live(shape, SLIDES, failures=spares, lifetimes=count, generator=generator(seed, len(shape), spares))
 
 
 def yields(failures: int, seed: int) -> None:
     """Print yields by wait and application."""
-    print(f"interval {_PAPER.interval:.0f} s, a failure in {_PAPER.mtbf_of_all / _HOUR:.3f} h")
+    print(f"interval {SLIDES.interval:.0f} s, a failure in {SLIDES.mtbf_of_all / _HOUR:.3f} h")
     print("wait h  application  spares  % of N  paper %  exact %  simulated %               paper - simulated, points")
     worst = 0.0
     for wait in _WAITS:
         for shape in (None, *SHAPES):
-            paper = YieldModel(shape or "rigid", _PAPER, most=0 if shape is None else None)
-            exact = YieldModel(paper.shape, _PAPER, form="exact", most=paper.most)
+            paper = YieldModel(shape or "rigid", SLIDES, most=0 if shape is None else None)
+            exact = YieldModel(paper.shape, SLIDES, form="exact", most=paper.most)
             best = paper.optimum(wait * _HOUR)
             simulated = lived(paper.shape, best.failures, failures, seed).yield_after(wait * _HOUR)
             apart = 100 * (best.share - simulated.value)
             worst = max(worst, abs(apart))
             print(
-                f"{wait:6g}  {shape or 'no spares':11}  {best.failures:6}  {100 * best.failures / _PAPER.nodes:6.2f}"
+                f"{wait:6g}  {shape or 'no spares':11}  {best.failures:6}  {100 * best.failures / SLIDES.nodes:6.2f}"
                 f"  {100 * best.share:7.2f}  {100 * exact.yields(wait * _HOUR)[best.failures]:7.2f}"
                 f"  {percent(simulated)}  {apart:6.2f}"
             )
     print(f"greatest difference: {worst:.2f} points")
     print("\nlargest wait with fewer than 2 % of N as the best number of spares, and for yields of 89 % and 80 %")
     for shape in SHAPES:
-        model = YieldModel(shape, _PAPER)
+        model = YieldModel(shape, SLIDES)
         hours = [wait for wait in np.arange(1.0, 120.0, 0.5) if model.optimum(wait * _HOUR).failures < 450]
         targets = [model.largest_wait(target) for target in (0.89, 0.8)]
         told = ", ".join(f"{one.wait / _HOUR:.1f} h with {one.failures}" for one in targets if one)
@@ -96,15 +96,15 @@ def yields(failures: int, seed: int) -> None:
 
 def claim(failures: int, seed: int) -> None:
     """Print the yields of 1 % of spares with a day's wait, and what they are with other readings of the setting."""
-    day, few = 24 * _HOUR, _PAPER.nodes // 100
+    day, few = 24 * _HOUR, SLIDES.nodes // 100
     print("\n1 % of spares and a day's wait: 89 %?  yield % by application; ceiling: the yield without any wait")
     settings: dict[str, tuple[Allocation, Form]] = {
-        "as told": (_PAPER, "paper"),
-        "as told, exact": (_PAPER, "exact"),
-        "Daly's interval": (replace(_PAPER, optimum="daly"), "paper"),
-        "no reads": (replace(_PAPER, read=0.0), "paper"),
-        "MTBF 24 years": (replace(_PAPER, mtbf=24 * _YEAR), "paper"),
-        "18,688 nodes": (replace(_PAPER, nodes=18_688), "paper"),
+        "as told": (SLIDES, "paper"),
+        "as told, exact": (SLIDES, "exact"),
+        "Daly's interval": (replace(SLIDES, optimum="daly"), "paper"),
+        "no reads": (replace(SLIDES, read=0.0), "paper"),
+        "MTBF 24 years": (replace(SLIDES, mtbf=24 * _YEAR), "paper"),
+        "18,688 nodes": (replace(SLIDES, nodes=18_688), "paper"),
     }
     print(f"{'':16}" + "".join(f"{shape:>10}" for shape in SHAPES) + "   ceiling")
     for name, (one, form) in settings.items():
@@ -113,7 +113,7 @@ def claim(failures: int, seed: int) -> None:
         told = "".join(f"{100 * share:10.2f}" for share in (*shares, ceiling))
         print(f"{name:16}{told}")
     for shape in SHAPES:
-        model = YieldModel(shape, _PAPER)
+        model = YieldModel(shape, SLIDES)
         wait = model.largest_wait(0.89, few)
         best = model.optimum(day)
         print(
@@ -124,7 +124,7 @@ def claim(failures: int, seed: int) -> None:
     enough = [
         year
         for year in years.tolist()
-        if min(YieldModel(shape, replace(_PAPER, mtbf=year * _YEAR)).yields(day)[few] for shape in SHAPES) > 0.89
+        if min(YieldModel(shape, replace(SLIDES, mtbf=year * _YEAR)).yields(day)[few] for shape in SHAPES) > 0.89
     ]
     print(f"all three are above 89 % from a node MTBF of {min(enough):.2f} years on")
 
@@ -200,7 +200,7 @@ def best_interval(dump: float, read: float, mtbf: float, *, runs: int, seed: int
     bent, slope, _ = np.linalg.pinv(np.vander(np.log(_DUMPS / parts), 3)) @ times.T
     best = -float(slope.mean() / bent.mean()) / 2
     spread = float((slope + 2 * best * bent).std(ddof=1)) / abs(2 * float(bent.mean()))
-    half = NormalDist().inv_cdf(0.975) * spread / math.sqrt(runs)
+    half = normal_quantile(0.975) * spread / math.sqrt(runs)
     return Estimate(*(centre * math.exp(value) for value in (best, best - half, best + half)))
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 
@@ -63,11 +63,6 @@ class FigureRow:
     low: float | None = None
     high: float | None = None
     agrees: bool | None = None
-
-    def plain(self) -> dict[str, Any]:
-        """Return it as JSON can have it."""
-        names = ("what", "paper", "ours", "unit", "low", "high", "agrees")
-        return {name: getattr(self, name) for name in names}
 
 
 def agreement(

@@ -10,14 +10,12 @@ import numpy as np
 from pipistrelle.papers.bench import Bench
 from pipistrelle.papers.entry import Series
 from pipistrelle.papers.sheet import Compute, Sheet
-from pipistrelle.platforms.failures.yield_model import SHAPES, Allocation, Shape, YieldModel, grid_teams
+from pipistrelle.platforms.failures.yield_model import SHAPES, SLIDES, Allocation, Shape, YieldModel, grid_teams
 from pipistrelle.studies.trials.lifetimes import live
 
 _HOUR: Final = 3600.0
 _DAY: Final = 24 * _HOUR
 _YEAR: Final = 365.25 * _DAY
-#: slide "Main Applicative Scenario"
-_SETTING: Final = Allocation(nodes=150 * 150, mtbf=20 * _YEAR, dump=120.0, read=120.0)
 #: the waits of the charts, h
 _WAITS: Final = tuple(float(f"{hours:.3g}") for hours in np.geomspace(0.1, 100.0, 31))
 #: the place of the longest of them that is no longer than a day
@@ -27,7 +25,7 @@ _TARGETS: Final = tuple(share / 100 for share in range(70, 91))
 _ALL: Final[tuple[Shape | None, ...]] = (None, *SHAPES)
 
 
-def _model(shape: Shape | None, allocation: Allocation = _SETTING) -> YieldModel:
+def _model(shape: Shape | None, allocation: Allocation = SLIDES) -> YieldModel:
     """Return the slides' sums for a shape; without spares each allocation ends with its first failure."""
     return YieldModel(shape or "rigid", allocation, most=0 if shape is None else None)
 
@@ -49,7 +47,7 @@ def _simulated(bench: Bench, shape: Shape | None, spares: int, wait: float) -> t
     def make() -> list[list[float]]:
         key = np.random.SeedSequence(1, spawn_key=(_ALL.index(shape), spares))
         generator = np.random.Generator(np.random.PCG64(key))
-        lived = live(shape or "rigid", _SETTING, failures=spares, lifetimes=count, generator=generator)
+        lived = live(shape or "rigid", SLIDES, failures=spares, lifetimes=count, generator=generator)
         return [list(lived.yield_after(hours * _HOUR)) for hours in bench.size.waits]
 
     waits = ", ".join(f"{hours:g}" for hours in bench.size.waits)
@@ -65,13 +63,13 @@ def example(bench: Bench, sheet: Sheet) -> None:
 
 def setting(bench: Bench, sheet: Sheet) -> None:
     """Check the setting of all plots."""
-    daily = _DAY / replace(_SETTING, nodes=18_688).mtbf_of_all
-    sheet.row("nodes", _SETTING.nodes)
+    daily = _DAY / replace(SLIDES, nodes=18_688).mtbf_of_all
+    sheet.row("nodes", SLIDES.nodes)
     sheet.row("dump", 30 / 1.4 / 60)
     sheet.row("whole", 100 / 1.4 / 60)
     sheet.claim("daily", 1 < daily < 10, daily=daily)
-    sheet.row("between", _SETTING.mtbf_of_all / _HOUR)
-    sheet.row("work", _SETTING.interval / 60)
+    sheet.row("between", SLIDES.mtbf_of_all / _HOUR)
+    sheet.row("work", SLIDES.interval / 60)
 
 
 def grids(bench: Bench, sheet: Sheet) -> None:
@@ -91,7 +89,7 @@ def grids(bench: Bench, sheet: Sheet) -> None:
 def time(bench: Bench, sheet: Sheet) -> None:
     """Compute T_R = T_M, the sum of mu_i and the wait."""
     for spares in (0, 53, 259):
-        own = sum(_SETTING.mtbf / (_SETTING.nodes - failed) for failed in range(spares + 1)) + _DAY
+        own = sum(SLIDES.mtbf / (SLIDES.nodes - failed) for failed in range(spares + 1)) + _DAY
         for shape in SHAPES[:2]:
             found = float(_model(shape).between_restarts(_DAY)[spares])
             sheet.row("time", found / _HOUR, own / _HOUR, shape=shape, spares=spares)
@@ -124,10 +122,10 @@ def failures(bench: Bench, sheet: Sheet) -> None:
     """Compute optimal numbers of failures by wait."""
     lines = [_by_wait(shape, lambda model, wait: model.optimum(wait).failures) for shape in SHAPES]
     beyond = [
-        next((wait for wait, count in zip(_WAITS, one.y, strict=True) if count >= 0.02 * _SETTING.nodes), None)
+        next((wait for wait, count in zip(_WAITS, one.y, strict=True) if count >= 0.02 * SLIDES.nodes), None)
         for one in lines
     ]
-    worst = 100 * max(one.y[-1] for one in lines) / _SETTING.nodes
+    worst = 100 * max(one.y[-1] for one in lines) / SLIDES.nodes
     sheet.claim("few", beyond == [None] * len(lines), worst=worst, wait=_WAITS[-1])
     for one, wait in zip(lines, beyond, strict=True):
         sheet.row("beyond", wait, shape=one.name)
@@ -163,7 +161,7 @@ def targets(bench: Bench, sheet: Sheet) -> None:
 
 def conclusion(bench: Bench, sheet: Sheet) -> None:
     """Compute yields with 1 % of spares and a day's wait, also as the slides may be read otherwise."""
-    few = _SETTING.nodes // 100
+    few = SLIDES.nodes // 100
     for shape in SHAPES:
         share = 100 * float(_model(shape).yields(_DAY)[few])
         sheet.claim("above", share > 89, shape=shape, share=share)
@@ -172,9 +170,9 @@ def conclusion(bench: Bench, sheet: Sheet) -> None:
         wait = _model(shape).largest_wait(0.89, few)
         sheet.row("wait", None if wait is None else wait.wait / _HOUR, shape=shape)
     readings = {
-        "reads take no time": replace(_SETTING, read=0.0),
-        "MTBF of a node 24 years": replace(_SETTING, mtbf=24 * _YEAR),
-        "18,688 nodes": replace(_SETTING, nodes=18_688),
+        "reads take no time": replace(SLIDES, read=0.0),
+        "MTBF of a node 24 years": replace(SLIDES, mtbf=24 * _YEAR),
+        "18,688 nodes": replace(SLIDES, nodes=18_688),
     }
     for name, one in readings.items():
         least = min(100 * float(_model(shape, one).yields(_DAY)[one.nodes // 100]) for shape in SHAPES)

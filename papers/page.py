@@ -1,17 +1,16 @@
 """A paper as one HTML page that needs nothing else: each table and figure, the paper's numbers beside ours."""
 
 import base64
-import hashlib
 import html
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from importlib import resources
 from typing import Final
 
 from pipistrelle.papers.charts import chart_svg
 from pipistrelle.papers.entry import VERDICTS, Chart, FigureRow, number_text
 from pipistrelle.papers.printed import EntryResult, Paper
 from pipistrelle.protocol.fields import package_version
+from pipistrelle.reports.page.document import digest, read_web
 
 #: rows of a table that stands open
 _MOST_OPEN: Final = 30
@@ -45,10 +44,8 @@ def paper_page(paper: Paper, results: Sequence[EntryResult], size: str) -> str:
     PipistrelleError
         if there are charts, and matplotlib is not installed.
     """
-    base = (resources.files("pipistrelle.reports.page") / "web" / "page.css").read_text(encoding="utf-8")
-    styles = base + _STYLE
-    digest = base64.b64encode(hashlib.sha256(styles.encode()).digest()).decode("ascii")
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    styles = read_web("page/web/page.css") + _STYLE
+    policy = f"default-src 'none'; style-src {digest(styles)}; img-src data:; base-uri 'none'; form-action 'none'"
     title = f"Paper {paper.id}: {paper.name}"
     counts = Counter(one.verdict for one in results)
     tiles = "".join(

@@ -27,15 +27,10 @@ def plain(results: Sequence[EntryResult], size: str) -> dict[str, Any]:
         )
         told["entries"].append(
             {
-                "id": entry.id,
-                "title": entry.title,
-                "place": entry.place,
-                "shows": entry.shows,
-                "command": entry.command,
-                "needs": list(entry.needs),
+                **{name: getattr(entry, name) for name in ("id", "title", "place", "shows", "command", "needs")},
                 "verdict": one.verdict,
                 "reason": one.reason,
-                "figures": [row.plain() for row in one.finding.rows],
+                "figures": [asdict(row) for row in one.finding.rows],
                 "charts": [asdict(chart) for chart in one.finding.charts],
                 "notes": list(one.finding.notes),
             }

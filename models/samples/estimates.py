@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -108,6 +109,11 @@ def spread_of(sample: Floats) -> dict[str, float]:
 def _values(sample: Sequence[float] | Floats) -> list[float]:
     values: list[float] = np.asarray(sample, dtype=np.float64).tolist()
     return values
+
+
+def normal_quantile(share: float) -> float:
+    """Return a quantile of the standard normal distribution; its last bits may differ from those of `NORMAL_975`."""
+    return NormalDist().inv_cdf(share)
 
 
 def t_quantile(count: int, level: float = LEVEL) -> float:

@@ -19,14 +19,12 @@ after each replica. The precision is that of the estimate: an interval of 2 % ab
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Final, TypeVar
+from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from pipistrelle.models.samples.estimates import LEVEL, Interval, StatisticsError, mean_interval
-
-_K = TypeVar("_K", bound=Hashable)
 
 #: replicas before a cell is looked at for the first time
 LEAST: Final = 10
@@ -88,16 +86,6 @@ def replicas_needed(sample: Sequence[float | None], rule: Rule) -> int:
         wanted = math.ceil(min(count * (found.relative / rule.precision) ** 2, float(rule.most)))
     stage = min(max(wanted, count + math.ceil(count * _SMALLEST)), count + math.ceil(count * _LARGEST))
     return int(min(stage, rule.most))
-
-
-def cells_that_need_more(samples: Mapping[_K, Sequence[float | None]], rule: Rule) -> dict[_K, int]:
-    """Return {cell: how many replicas it needs in all} of the cells that have not enough, in their order."""
-    found = {}
-    for cell, sample in samples.items():
-        needed = replicas_needed(sample, rule)
-        if needed > len(sample):
-            found[cell] = needed
-    return found
 
 
 def reached(sample: Sequence[float | None], rule: Rule) -> bool:

@@ -108,6 +108,10 @@ class Allocation:
         return self.nodes * self.interval * math.exp(-self.read / mtbf) / math.expm1(cycle)
 
 
+#: the setting of all plots of paper 003: slide "Main Applicative Scenario"
+SLIDES: Final = Allocation(nodes=150 * 150, mtbf=20 * 365.25 * 86400.0, dump=120.0, read=120.0)
+
+
 class Optimum(NamedTuple):
     """The number of failures to tolerate, F, the yield (0 to 1) that it gives, and the wait (s) that this is for."""
 

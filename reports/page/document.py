@@ -73,10 +73,11 @@ def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
     What a log or a scheduler has written stands in a block of data and cannot end it.
     """
     return (
-        f"default-src 'none'; script-src {' '.join(map(_digest, scripts))}; style-src {' '.join(map(_digest, styles))};"
+        f"default-src 'none'; script-src {' '.join(map(digest, scripts))}; style-src {' '.join(map(digest, styles))};"
         " img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """Return the source of a policy that allows this text of a script or style element."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"

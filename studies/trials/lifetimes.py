@@ -8,12 +8,12 @@ compared with the closed forms of `pipistrelle.platforms.failures.yield_model`.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.models.samples.estimates import normal_quantile
 from pipistrelle.platforms.failures.yield_model import SHAPES, Allocation, Form, Optimum, Shape, YieldError, YieldModel
 from pipistrelle.server.attempts.progress import AttemptProgress
 from pipistrelle.traces.resilience import Kind, Resilience
@@ -43,7 +43,7 @@ class Estimate(NamedTuple):
     def of(cls, values: Floats, confidence: float = 0.95) -> "Estimate":
         """Return the estimate of the mean of independent values, shape (n,), n at least 2, by the normal law."""
         value = float(values.mean())
-        half = _normal(confidence) * float(values.std(ddof=1)) / math.sqrt(values.size)
+        half = normal_quantile((1 + confidence) / 2) * float(values.std(ddof=1)) / math.sqrt(values.size)
         return cls(value, value - half, value + half)
 
 
@@ -73,7 +73,7 @@ class Lifetimes:
         time = self.nodes * (self.length + wait)
         value = float(self.work.sum() / time.sum())
         spread = float((self.work - value * time).std(ddof=1)) / float(time.mean())
-        half = _normal(confidence) * spread / math.sqrt(self.length.size)
+        half = normal_quantile((1 + confidence) / 2) * spread / math.sqrt(self.length.size)
         return Estimate(value, value - half, value + half)
 
 
@@ -224,7 +224,3 @@ def live(
         saved = account.saved
         length[number], work[number] = now, account.node_useful
     return Lifetimes(nodes, length, work)
-
-
-def _normal(confidence: float) -> float:
-    return NormalDist().inv_cdf((1 + confidence) / 2)

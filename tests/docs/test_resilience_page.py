@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipistrelle.platforms.failures.checkpointing import daly_interval, daly_time
-from pipistrelle.platforms.failures.yield_model import SHAPES, Allocation, YieldModel
+from pipistrelle.platforms.failures.yield_model import SHAPES, SLIDES, YieldModel
 from pipistrelle.traces.resilience import MEMBERS, Kind, parse_resilience, resilience_of
 
 PAGE = "docs/resilience.md"
@@ -18,7 +18,6 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 EXAMPLES = {"daly|young|TIME": "daly", "TIME": "2min", "N|SHARE%": "1%"}
 
 HOUR, YEAR = 3600.0, 365.25 * 86400.0
-PAPER = Allocation(nodes=22_500, mtbf=20 * YEAR, dump=120.0, read=120.0)
 
 
 def estimate(cell: str) -> tuple[float, float, float]:
@@ -82,13 +81,13 @@ def test_the_yields_of_the_table(section: Callable[[str, str], str], table: Call
         seconds = float(wait.split()[0]) * HOUR
         paper, exact = (
             YieldModel(
-                "rigid" if name == "no spares" else name, PAPER, form=form, most=0 if name == "no spares" else None
+                "rigid" if name == "no spares" else name, SLIDES, form=form, most=0 if name == "no spares" else None
             )
             for form in ("paper", "exact")
         )
         best = paper.optimum(seconds)
         truth = 100 * float(exact.yields(seconds)[best.failures])
-        share = 100 * best.failures / PAPER.nodes
+        share = 100 * best.failures / SLIDES.nodes
         assert figures == [str(best.failures), f"{share:.2f}", f"{100 * best.share:.2f}", f"{truth:.2f}"]
         value, low, high = estimate(simulated)
         assert abs(value - 100 * best.share) < 0.15
@@ -99,12 +98,12 @@ def test_the_claim_of_the_slides(section: Callable[[str, str], str], table: Call
     """The yields of 1 % of spares with a day's wait, setting by setting, are as shown."""
     text = section(PAGE, "1 % of spares and a day's wait")
     settings = [
-        (PAPER, "paper"),
-        (PAPER, "exact"),
-        (replace(PAPER, optimum="daly"), "paper"),
-        (replace(PAPER, read=0.0), "paper"),
-        (replace(PAPER, mtbf=24 * YEAR), "paper"),
-        (replace(PAPER, nodes=18_688), "paper"),
+        (SLIDES, "paper"),
+        (SLIDES, "exact"),
+        (replace(SLIDES, optimum="daly"), "paper"),
+        (replace(SLIDES, read=0.0), "paper"),
+        (replace(SLIDES, mtbf=24 * YEAR), "paper"),
+        (replace(SLIDES, nodes=18_688), "paper"),
     ]
     expected = []
     for one, form in settings:
@@ -119,7 +118,7 @@ def test_the_claim_of_the_slides(section: Callable[[str, str], str], table: Call
         assert low < float(exact) < high
     assert len(simulated) == len(SHAPES)
     enough = [
-        min(YieldModel(s, replace(PAPER, mtbf=years * YEAR)).yields(24 * HOUR)[225] for s in SHAPES)
+        min(YieldModel(s, replace(SLIDES, mtbf=years * YEAR)).yields(24 * HOUR)[225] for s in SHAPES)
         for years in (21.3, 21.35)
     ]
     assert enough[0] < 0.89 < enough[1]

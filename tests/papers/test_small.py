@@ -46,8 +46,8 @@ def test_entries_end_as_they_should(number: str, results: dict[str, list[EntryRe
 def test_the_page_says_what_comes_out(
     results: dict[str, list[EntryResult]], maker: ModuleType, project_root: Path
 ) -> None:
-    """It is written anew with `python docs/make_papers.py $PIPISTRELLE_TRACES > docs/papers.md`."""
-    told = maker.HEAD + markdown([one for number in paper_ids() for one in results[number]])
+    """It is written anew with `python docs/make_papers.py $PIPISTRELLE_TRACES`."""
+    told = maker.head() + markdown([one for number in paper_ids() for one in results[number]])
 
     assert (project_root / "docs" / "papers.md").read_text(encoding="utf-8").partition(maker.LOGS)[0] == told
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pipistrelle.platforms.failures.checkpointing import daly_interval, daly_time
 from pipistrelle.platforms.failures.yield_model import (
     SHAPES,
+    SLIDES,
     Allocation,
     YieldError,
     YieldModel,
@@ -18,8 +19,6 @@ from pipistrelle.platforms.failures.yield_model import (
 )
 
 HOUR, YEAR = 3600.0, 365.25 * 86400.0
-#: the setting of the slides "Main Applicative Scenario"
-PAPER = Allocation(nodes=150 * 150, mtbf=20 * YEAR, dump=120.0, read=120.0)
 
 
 @given(
@@ -54,7 +53,7 @@ def test_the_sums_of_the_slides(nodes: int, mtbf: float, dump: float, read: floa
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_first_order_is_near_the_expectation(shape: str) -> None:
     """In the paper's setting both forms differ by less than 0.15 points of yield, for every F up to a thousand."""
-    paper, exact = (YieldModel(shape, PAPER, form=form, most=1000) for form in ("paper", "exact"))
+    paper, exact = (YieldModel(shape, SLIDES, form=form, most=1000) for form in ("paper", "exact"))
     for wait in (0.1, 1.0, 10.0, 24.0, 100.0):
         assert np.abs(paper.yields(wait * HOUR) - exact.yields(wait * HOUR)).max() < 0.0015
 
@@ -62,16 +61,16 @@ def test_the_first_order_is_near_the_expectation(shape: str) -> None:
 @pytest.mark.parametrize(("wait", "most"), [(0.1, 0.90), (1.0, 0.81), (10.0, 0.40), (24.0, 0.23), (100.0, 0.07)])
 def test_without_spares_the_yield_collapses(wait: float, most: float) -> None:
     """It drops with a wait of minutes, to a twentieth for days; the best F keeps it above 86 % in each shape."""
-    assert YieldModel("rigid", PAPER, most=0).yields(wait * HOUR)[0] < most
+    assert YieldModel("rigid", SLIDES, most=0).yields(wait * HOUR)[0] < most
     for shape in SHAPES:
-        assert YieldModel(shape, PAPER).optimum(wait * HOUR).share > 0.86
+        assert YieldModel(shape, SLIDES).optimum(wait * HOUR).share > 0.86
 
 
 @pytest.mark.parametrize(("shape", "hours"), [("rigid", 73.0), ("moldable", 36.0), ("grid", 47.5)])
 def test_the_best_number_of_spares_is_below_two_percent(shape: str, hours: float) -> None:
     """So it is up to waits of 36 to 73 hours by the shape, not for ever; beyond, 2 % cost less than half a point."""
-    model = YieldModel(shape, PAPER)
-    few = 0.02 * PAPER.nodes
+    model = YieldModel(shape, SLIDES)
+    few = 0.02 * SLIDES.nodes
     for wait in (0.1, 1.0, 10.0, 24.0, hours):
         assert model.optimum(wait * HOUR).failures < few
     assert model.optimum((hours + 1.5) * HOUR).failures >= few
@@ -80,12 +79,12 @@ def test_the_best_number_of_spares_is_below_two_percent(shape: str, hours: float
 
 def test_the_claim_of_one_percent_of_spares() -> None:
     """With a day's wait all are above 88.6 %, the moldable above 89 %; without reads, or up to 16.7 hours, all are."""
-    share = PAPER.nodes // 100
+    share = SLIDES.nodes // 100
     longest = {"rigid": 16.76, "moldable": 25.77, "grid": 18.85}
-    without = Allocation(PAPER.nodes, PAPER.mtbf, PAPER.dump, 0.0)
+    without = Allocation(SLIDES.nodes, SLIDES.mtbf, SLIDES.dump, 0.0)
     above = {}
     for shape in SHAPES:
-        model = YieldModel(shape, PAPER)
+        model = YieldModel(shape, SLIDES)
         above[shape] = float(model.yields(24 * HOUR)[share])
         bound = model.largest_wait(0.89, share)
         assert bound is not None
@@ -94,7 +93,7 @@ def test_the_claim_of_one_percent_of_spares() -> None:
 
     assert above == pytest.approx({"rigid": 0.8864, "moldable": 0.8909, "grid": 0.8874}, abs=5e-5)
     assert all(f"{value:.0%}" == "89%" for value in above.values())
-    assert YieldModel("rigid", PAPER).optimum(24 * HOUR).share < 0.89  # no other F helps
+    assert YieldModel("rigid", SLIDES).optimum(24 * HOUR).share < 0.89  # no other F helps
 
 
 @pytest.mark.parametrize("shape", ["rigid", "moldable"])
@@ -103,14 +102,14 @@ def test_a_wait_costs_twice_its_root(shape: str) -> None:
 
     With k = 1 if F nodes are idle all the time, 2 if on average half of them have failed: the dumps do not matter.
     """
-    model = YieldModel(shape, PAPER)
-    ceiling = PAPER.paper_period / PAPER.mtbf
+    model = YieldModel(shape, SLIDES)
+    ceiling = SLIDES.paper_period / SLIDES.mtbf
     assert ceiling == pytest.approx(0.9075, abs=5e-5)
     assert ceiling == pytest.approx(model.yields(0.0)[0])
     for hours in (10, 24, 100):
         best = model.optimum(hours * HOUR)
-        per_life, factor = hours * HOUR / PAPER.mtbf, 2 if shape == "moldable" else 1
-        assert best.failures / PAPER.nodes == pytest.approx(math.sqrt(factor * per_life), rel=0.04)
+        per_life, factor = hours * HOUR / SLIDES.mtbf, 2 if shape == "moldable" else 1
+        assert best.failures / SLIDES.nodes == pytest.approx(math.sqrt(factor * per_life), rel=0.04)
         assert best.share == pytest.approx(ceiling * (1 - 2 * math.sqrt(per_life / factor)), abs=0.002)
 
 
@@ -118,7 +117,7 @@ def test_a_wait_costs_twice_its_root(shape: str) -> None:
 @pytest.mark.parametrize("target", [0.5, 0.8, 0.89])
 def test_the_largest_wait_gives_the_target(shape: str, target: float) -> None:
     """With it the best F gives the target, and that F is the one told."""
-    model = YieldModel(shape, PAPER)
+    model = YieldModel(shape, SLIDES)
     found = model.largest_wait(target)
 
     assert found is not None
@@ -133,7 +132,7 @@ def test_the_largest_wait_gives_the_target(shape: str, target: float) -> None:
 
 def test_a_target_that_no_wait_allows() -> None:
     """Dumps alone cost more than that."""
-    assert YieldModel("moldable", PAPER).largest_wait(0.95) is None
+    assert YieldModel("moldable", SLIDES).largest_wait(0.95) is None
 
 
 def test_a_grid_loses_rows_and_columns() -> None:
@@ -193,7 +192,7 @@ def test_wrong_allocations_are_refused(values: tuple[int, float, float, float], 
 
 def test_wrong_questions_are_refused() -> None:
     """Waits and targets that are none, and more failures than nodes."""
-    model = YieldModel("rigid", PAPER, most=3)
+    model = YieldModel("rigid", SLIDES, most=3)
     with pytest.raises(YieldError, match="a wait is out of range"):
         model.yields(-1.0)
     with pytest.raises(YieldError, match="a target is no yield"):
@@ -201,4 +200,4 @@ def test_wrong_questions_are_refused() -> None:
     with pytest.raises(YieldError, match="4 failures are not in the model: expected 0 to 3"):
         model.largest_wait(0.5, 4)
     with pytest.raises(YieldError, match="22500 failures cannot be tolerated: expected 0 to 22499"):
-        YieldModel("rigid", PAPER, most=22500)
+        YieldModel("rigid", SLIDES, most=22500)

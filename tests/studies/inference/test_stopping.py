@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.models.samples.estimates import StatisticsError, mean_interval
-from pipistrelle.models.samples.stopping import Rule, cells_that_need_more, reached, replicas_needed
+from pipistrelle.models.samples.stopping import Rule, reached, replicas_needed
 
 VALUES = st.lists(st.none() | st.floats(0.5, 100.0), max_size=60)
 RULES = st.builds(
@@ -55,13 +55,12 @@ def test_a_stage_ends_and_never_asks_for_less(sample, rule):
         assert needed <= 2 * len(sample)
 
 
-def test_cells_in_their_order():
-    """Cells that have enough are not named; others with how many they need in all."""
+def test_what_cells_need():
+    """A cell that has enough needs its own number, others more; at the most replicas none needs more."""
     rule = Rule(precision=0.02, least=3, most=50)
     same, wide, few = [5.0] * 3, [1.0, 2.0, 9.0], [1.0]
 
-    assert cells_that_need_more({"a": wide, "b": same, "c": few}, rule) == {"a": 6, "c": 3}
-    assert cells_that_need_more({"a": wide * 20}, rule) == {}
+    assert [replicas_needed(sample, rule) for sample in (wide, same, few, wide * 20)] == [6, 3, 3, 60]
     assert not reached(wide * 20, rule)
 
 
