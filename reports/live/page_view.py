@@ -135,7 +135,6 @@ def _document(setup: Setup) -> bytes:
         "nodes": layout.nodes,
         "kind": layout.kind,
         "blocks": [block.tolist() for block in layout.blocks] if layout.nodes <= _MOST_NODES else [],
-        "pools": [[pool.name, pool.nodes] for pool in setup.platform.pools],
     }
     page, policy = live_document(f"{setup.name} on {setup.platform.name}", facts)
     return answer(page.encode(), "text/html; charset=utf-8", policy)

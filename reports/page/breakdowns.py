@@ -29,8 +29,8 @@ def breakdowns(tables: OutputTables, pack: ColumnPack, names: TextColumn, until:
     ExplainError
         when a file cannot be read.
     """
-    attempts = tables.perhaps("attempts", "job_id", "workload_name", "cause", *_COUNTS, *_columns())
-    outages = tables.perhaps("outages", "node", "down", "up", "cause", "planned")
+    attempts = tables.perhaps("attempts", "job_id", "workload_name", *_COUNTS, *_columns())
+    outages = tables.perhaps("outages", "node", "down", "up", "planned")
     if attempts is None and outages is None:
         return None
     nodes = tables.perhaps("nodes", "node", "pool", *_NODE)
@@ -53,7 +53,7 @@ def _attempts(table: Columns, pack: ColumnPack, names: TextColumn) -> dict[str, 
         values = np.zeros(len(names))
         values[there] = numbers(table[column])[lines[there]]
         found[column.removeprefix("unit_seconds_")] = pack.numbers(values)
-    return {"columns": found, "cause": pack.names(table["cause"].take(lines))}
+    return found
 
 
 def _outages(table: Columns, pack: ColumnPack, until: float) -> dict[str, Any]:
@@ -63,7 +63,6 @@ def _outages(table: Columns, pack: ColumnPack, until: float) -> dict[str, Any]:
         "node": pack.numbers(numbers(table["node"]), deltas=True),
         "down": pack.numbers(down, deltas=True),
         "up": pack.numbers(np.maximum(up, down), deltas=True),
-        "cause": pack.names(table["cause"]),
         "planned": pack.numbers(numbers(table["planned"])),
     }
 

@@ -1,6 +1,8 @@
-"""The scripts, in the order in which they are played: from what every scheduler meets to what few expect."""
+"""The scripts in library/scripts.toml, and what alters messages in some of them."""
 
+import tomllib
 from collections.abc import Sequence
+from importlib import resources
 from typing import Any, Final
 
 from pipistrelle.platforms.failures.outage import Outage
@@ -18,22 +20,10 @@ from pipistrelle.protocol.decisions import (
 from pipistrelle.protocol.messages import Notice, Reply
 from pipistrelle.runs.conformance.script import Meddling, Script, ScriptJob
 
-_NO_HELLO: Final = "in this dialect nobody says HELLO"
-_LEFT_OUT: Final = "the server leaves such jobs out before the run"
-_NOT_KEPT: Final = "runs in this dialect are not resumed"
-_NO_PREEMPTION: Final = "this dialect has no word for preemption"
-_NO_WORD: Final = "this dialect has no word for a decision that is rejected"
 #: what a server of another time, or another make, may add
 _UNKNOWN: Final[dict[str, Any]] = {"x-conformance": {"deep": [1, None, {"type": "JOB_COMPLETED"}], "text": "\u00e9"}}
 #: a job name with all that JSON can carry and shells, files and databases take amiss
 _ODD_NAME: Final = "\u00fc\u4e16\U0001f987 'a\" \\ $(b) {c}%s;" + "n" * 4000
-_LATE: Final = 5_000_000_000.0
-
-
-def _jobs(
-    *rows: tuple[str, float, int, float | None, float] | tuple[str, float, int, float | None, float, float],
-) -> tuple[ScriptJob, ...]:
-    return tuple(ScriptJob(*row) for row in rows)
 
 
 # -- altered messages --------------------------------------------------------------------------------------------------
@@ -139,223 +129,41 @@ def _forger() -> Meddling:
     return Meddling(decide)
 
 
-SCRIPTS: Final[tuple[Script, ...]] = (
-    Script(
-        name="one-job",
-        situation="One job is submitted and ends: start it, and end when the simulation does, with exit code 0.",
-        jobs=_jobs(("only", 10, 2, 60, 30)),
-    ),
-    Script(
-        name="no-jobs",
-        situation="The workload has no jobs: answer each notice with an empty reply.",
-        jobs=(),
-    ),
-    Script(
-        name="one-instant",
-        situation="Jobs end and others are submitted at one instant, in one notice: what has ended is free for those.",
-        jobs=_jobs(
-            ("a", 0, 2, 20, 10),
-            ("b", 0, 2, 20, 10),
-            ("c", 10, 4, 20, 10),
-            ("d", 20, 1, 20, 10),
-            ("e", 20, 3, 20, 10),
-            ("f", 20, 4, 20, 10),
-        ),
-    ),
-    Script(
-        name="larger-than-free",
-        situation="A job needs more than is free, another all of the machine: they wait until there is room.",
-        jobs=_jobs(("first", 0, 3, 100, 50), ("second", 1, 2, 100, 50), ("all", 2, 4, 100, 50), ("last", 3, 1, 40, 10)),
-    ),
-    Script(
-        name="larger-than-the-machine",
-        situation="A job needs more than the machine has: reject it, and go on with the others.",
-        jobs=_jobs(("large", 0, 5, 100, 50), ("after", 0, 4, 100, 50)),
-        absent={"native": _LEFT_OUT},
-        rejects=frozenset({"large"}),
-    ),
-    Script(
-        name="scattered",
-        situation="Every other node is taken when a job of the other half comes: its units are in many pieces.",
-        jobs=_jobs(
-            *((f"n{number}", 0, 1, 100, 90 if number % 2 else 10) for number in range(64)), ("comb", 20, 32, 60, 10)
-        ),
-        nodes=64,
-    ),
-    Script(
-        name="many-at-once",
-        situation="2,000 jobs come with one notice, which has some hundred kilobytes.",
-        jobs=_jobs(*((f"j{number}", 0, 1 + number % 8, 100, 10 + number % 7) for number in range(2000))),
-        nodes=64,
-    ),
-    Script(
-        name="walltimes",
-        situation="A job is ended at its walltime, and another ends just before its own: both are over for good.",
-        jobs=_jobs(("cut", 0, 4, 50, 80), ("just", 1, 4, 50, 49.999999), ("next", 2, 4, 50, 10)),
-    ),
-    Script(
-        name="no-walltime",
-        situation="A job has no walltime: nobody knows when it ends, and it may run for long.",
-        jobs=_jobs(
-            ("open", 0, 3, None, 1000), ("all", 1, 4, 100, 50), ("small", 2, 1, None, 100), ("one", 3, 1, 10, 5)
-        ),
-    ),
-    Script(
-        name="fractions",
-        situation="Times have all the digits of a double: print each so that reading it gives the same.",
-        jobs=_jobs(
-            ("a", 0.1, 4, 1000.3, 0.2),
-            ("b", 1 / 3, 4, 1000.7, 1e-7),
-            ("c", 1234567.0000001, 4, 99.9, 1 / 7),
-            ("d", 1234567.1000003, 4, 99.9, 2 / 3),
-        ),
-    ),
-    Script(
-        name="late",
-        situation="The simulation goes on beyond 2^31 and 2^32 seconds, and a walltime is as long.",
-        jobs=_jobs(("a", 0, 4, _LATE, _LATE / 2), ("b", _LATE, 4, 100, 50.25), ("c", _LATE + 1, 1, 100, 50.25)),
-    ),
-    Script(
-        name="odd-names",
-        situation="Names of jobs are long, have characters of any kind, or look like each other or like numbers.",
-        jobs=_jobs(
-            (_ODD_NAME, 0, 4, 20, 10),
-            ("1", 1, 1, 20, 10),
-            ("01", 1, 1, 20, 10),
-            ("1.0", 1, 1, 20, 10),
-            ("null", 2, 4, 20, 10),
-            ("99999999999999999999", 3, 4, 20, 10),
-            ("A", 4, 2, 20, 10),
-            ("a", 4, 2, 20, 10),
-        ),
-    ),
-    Script(
-        name="unknown-fields",
-        situation="Every object of the protocol has fields that nobody knows: ignore them.",
-        jobs=_jobs(("a", 0, 3, 100, 50), ("b", 1, 2, 100, 50), ("c", 2, 1, 40, 10)),
-        alter={"native": _with_fields, "batsim": _with_fields},
-    ),
-    Script(
-        name="unknown-events",
-        situation="An event is of a type that nobody knows: ignore it, or give up at once, and say so.",
-        jobs=_jobs(("a", 0, 3, 100, 50), ("b", 1, 2, 100, 50), ("c", 2, 1, 40, 10)),
-        alter={"native": _with_event, "batsim": _with_notification},
-        may_give_up=True,
-    ),
-    Script(
-        name="calls",
-        situation="Calls come that were asked for on the scheduler's behalf, alone and beside other events.",
-        jobs=_jobs(("a", 0, 4, 100, 20), ("b", 10, 4, 100, 20), ("c", 11, 1, 100, 5)),
-        meddle=_caller,
-    ),
-    Script(
-        name="kill-race",
-        situation="Jobs are killed on the scheduler's behalf, and one has just ended by itself: each is over once.",
-        jobs=_jobs(
-            ("ends", 0, 1, 100, 50),
-            ("runs", 0, 1, 100, 80),
-            ("rests", 0, 2, 100, 90),
-            ("a-small-one", 50, 1, 100, 20),
-            ("all", 50, 4, 100, 10),
-            ("more", 50, 4, 100, 10),
-        ),
-        meddle=_killer,
-    ),
-    Script(
-        name="preempted",
-        situation="A job is preempted on the scheduler's behalf: it comes back at once under another id, as a new job.",
-        jobs=_jobs(("a", 0, 2, 100, 60), ("b", 0, 2, 100, 25), ("c", 30, 4, 100, 20), ("d", 40, 1, 100, 20)),
-        absent={"batsim": _NO_PREEMPTION},
-        meddle=_preempter,
-        preempts=True,
-    ),
-    Script(
-        name="rejection",
-        situation="A start is rejected: the job waits still. Try again or reject it, or give up at once, and say so.",
-        jobs=_jobs(("a", 0, 3, 100, 50), ("b", 1, 3, 100, 50)),
-        absent={"batsim": _NO_WORD},
-        meddle=_forger,
-        may_give_up=True,
-    ),
-    Script(
-        name="cancelled",
-        situation="Jobs are cancelled while they wait: drop them if you are told; else they end as soon as they start.",
-        jobs=_jobs(
-            ("runs", 0, 4, 200, 100),
-            ("waits", 10, 4, 200, 500, 20),
-            ("behind", 20, 2, 200, 50),
-            ("at-once", 40, 1, 200, 500, 0),
-            ("at-an-end", 50, 4, 200, 500, 50),
-            ("late", 60, 2, 200, 500, 70),
-            ("last", 70, 4, 200, 10),
-        ),
-    ),
-    Script(
-        name="idle-node-fails",
-        situation="A node fails that no job has, and is repaired: jobs wait for it, or are kept until it is up.",
-        jobs=_jobs(("a", 0, 2, 100, 40), ("all", 5, 4, 100, 20), ("small", 6, 1, 30, 10)),
-        outages=(Outage(3, 2.0, 200.0),),
-    ),
-    Script(
-        name="job-loses-its-node",
-        situation="A job loses a node and ends, and comes back at once under another id, as another job.",
-        jobs=_jobs(("a", 0, 2, 100, 60), ("b", 0, 2, 100, 60), ("c", 10, 4, 100, 60)),
-        outages=(Outage(0, 30.0, 45.0), Outage(1, 30.0, 50.0), Outage(2, 100.0, 101.0)),
-    ),
-    Script(
-        name="failure-at-an-end",
-        situation="A node fails at the instant at which its job is done, and another is repaired then.",
-        jobs=_jobs(("a", 0, 2, 100, 50), ("b", 0, 1, 100, 50), ("c", 50, 4, 100, 20)),
-        outages=(Outage(0, 50.0, 70.0), Outage(3, 10.0, 50.0)),
-    ),
-    Script(
-        name="all-nodes-fail",
-        situation="All nodes fail together, some twice: nothing is free until they are repaired.",
-        jobs=_jobs(("a", 0, 4, 100, 50), ("b", 5, 2, 100, 30), ("c", 25, 1, 100, 30)),
-        outages=(*(Outage(node, 20.0, 60.0) for node in range(4)), Outage(0, 61.0, 62.0), Outage(1, 61.0, 63.0)),
-    ),
-    Script(
-        name="maintenance",
-        situation="Maintenance of all nodes is announced, begins and ends, and one that is not known ahead follows.",
-        jobs=_jobs(("a", 0, 2, 500, 80), ("b", 20, 4, 60, 30), ("c", 30, 4, 90, 30), ("d", 210, 2, 50, 40)),
-        maintenance=("@100 +50s all", "@220 +10s 0-1 announced 0"),
-    ),
-    Script(
-        name="repaired-in-maintenance",
-        situation="A node that has failed is repaired while its maintenance goes on: it is up when both are over.",
-        jobs=_jobs(("a", 0, 2, 90, 80), ("small", 110, 1, 30, 10), ("all", 111, 4, 30, 10)),
-        outages=(Outage(1, 90.0, 130.0), Outage(2, 140.0, 160.0)),
-        maintenance=("@100 +50s all",),
-    ),
-    Script(
-        name="told-again",
-        situation="A new process is told all of it once more, as when a run is resumed: it decides the same.",
-        jobs=_jobs(
-            *((f"j{number}", 7 * number, 1 + number % 4, 60 + number, 50 + number % 13) for number in range(30))
-        ),
-        outages=(Outage(3, 90.0, 140.0),),
-        absent={"batsim": _NOT_KEPT},
-        again=True,
-    ),
-    Script(
-        name="taken-over",
-        situation="A new process takes a run over in its middle: notice 2 tells who ran, who runs and who waits.",
-        jobs=_jobs(*((f"j{number}", 7 * number, 1 + number % 4, 60 + number, 50) for number in range(30))),
-        absent={"batsim": _NOT_KEPT},
-        hand_over=True,
-    ),
-    Script(
-        name="ends-early",
-        situation="The server ends the simulation while jobs run and wait: end, and do not answer any more.",
-        jobs=_jobs(("a", 0, 4, 100, 50), ("b", 1, 4, 100, 50), ("c", 60, 1, 100, 50)),
-        until=60.0,
-        ends="horizon",
-    ),
-    Script(
-        name="refused",
-        situation="The server refuses the HELLO: end, do not wait for a notice.",
-        jobs=_jobs(("only", 10, 2, 60, 30)),
-        absent={"batsim": _NO_HELLO},
-        refuses=True,
-    ),
-)
+#: {as the file has it: what alters frames, or replies}
+_ALTER: Final = {"with_fields": _with_fields, "with_event": _with_event, "with_notification": _with_notification}
+_MEDDLE: Final = {"killer": _killer, "preempter": _preempter, "caller": _caller, "forger": _forger}
+
+
+def _generated(name: str) -> list[tuple[str, float, int, float, float]]:
+    """Return the rows of many jobs, which the file names."""
+    if name == "scattered":
+        return [
+            *((f"n{number}", 0, 1, 100, 90 if number % 2 else 10) for number in range(64)),
+            ("comb", 20, 32, 60, 10),
+        ]
+    if name == "many":
+        return [(f"j{number}", 0, 1 + number % 8, 100, 10 + number % 7) for number in range(2000)]
+    rest = 13 if name == "uneven" else 1
+    return [(f"j{number}", 7 * number, 1 + number % 4, 60 + number, 50 + number % rest) for number in range(30)]
+
+
+def _script(told: dict[str, Any]) -> Script:
+    """Return a script as the file has it."""
+    rows = _generated(told["jobs"]) if isinstance(told["jobs"], str) else told["jobs"]
+    jobs = (
+        ScriptJob(_ODD_NAME if name == "odd" else name, submit, nodes, None if walltime == "none" else walltime, *rest)
+        for name, submit, nodes, walltime, *rest in rows
+    )
+    made: dict[str, Any] = {
+        "jobs": tuple(jobs),
+        "outages": tuple(Outage(*outage) for outage in told.get("outages", ())),
+        "maintenance": tuple(told.get("maintenance", ())),
+        "alter": {dialect: _ALTER[name] for dialect, name in told.get("alter", {}).items()},
+        "meddle": _MEDDLE[told["meddle"]] if "meddle" in told else None,
+        "rejects": frozenset(told.get("rejects", ())),
+    }
+    return Script(**(told | made))
+
+
+_FILE: Final = resources.files("pipistrelle.runs.conformance") / "library" / "scripts.toml"
+SCRIPTS: Final = tuple(map(_script, tomllib.loads(_FILE.read_text(encoding="utf-8"))["script"]))

@@ -71,14 +71,9 @@ class CurveConnection:
         self._poller.register(self._monitor, zmq.POLLIN)
 
     def connect(self, deadline: float) -> None:
-        """Connect to whoever listens now; ``deadline`` is a time of `time.monotonic`.
+        """Connect to whoever listens now, as `ZmtpConnection.connect`.
 
-        Raises
-        ------
-        ConnectionLost
-            when there is nobody; HandshakeRefused if there is somebody else, or he does not know our key.
-        TimeoutError
-            when who is there has not shown his key until the deadline.
+        HandshakeRefused if there is somebody else, or the peer does not know our key.
         """
         try:
             self._socket.connect(self.endpoint)
@@ -107,28 +102,14 @@ class CurveConnection:
         self._deadline = deadline
 
     def send(self, message: bytes) -> None:
-        """Send a message; one that does not arrive shows when the answer is awaited.
-
-        Raises
-        ------
-        ConnectionLost
-            when it is not this side's turn: an answer had several parts.
-        """
+        """Send a message; ConnectionLost when it is not this side's turn: an answer had several parts."""
         try:
             self._socket.send(message, zmq.NOBLOCK)
         except zmq.ZMQError as error:
             raise ConnectionLost(error.strerror or str(error)) from None
 
     def receive(self) -> bytes:
-        """Return the next message.
-
-        Raises
-        ------
-        ConnectionLost
-            when the peer has closed the connection, or the message has several parts.
-        TimeoutError
-            when the limit is over.
-        """
+        """Return the next message, as `ZmtpConnection.receive`; ConnectionLost also if it has several parts."""
         while (left := self._deadline - time.monotonic()) > 0:
             ready = dict(self._poller.poll(None if left == inf else int(1000 * left) + 1))
             if self._socket in ready:

@@ -58,7 +58,7 @@ function added(one, other) {
 function readFailures(bytes, told) {
   /** @type {(places: Record<string, any> | null | undefined) => Record<string, any> | null} */
   const columns = (places) => places ? Object.fromEntries(Object.entries(places).map(([name, place]) => [name, "of" in place ? namesOf(bytes, place) : numbersOf(bytes, place)])) : null;
-  return {outages: columns(told.outages), nodes: columns(told.nodes), attempts: columns(told.attempts?.columns)};
+  return {outages: columns(told.outages), nodes: columns(told.nodes), attempts: columns(told.attempts)};
 }
 
 /** @typedef {(place: Place) => Float64Array} Reader */

@@ -44,7 +44,7 @@ interface RunFacts {
 interface Breakdowns {
   outages: Record<string, any> | null;
   nodes: Record<string, any> | null;
-  attempts: {columns: Places, cause: NamesPlace} | null;
+  attempts: Places | null;
 }
 interface Answer {job: string; place: number; answer: string; limits: Record<string, number>; holders: [string, number][]; why: string | null; remarks: string[]}
 interface Facts {version: string; runs: RunFacts[]; paired?: Paired}
@@ -96,7 +96,6 @@ interface LiveFacts {
   nodes: number;
   kind: string;
   blocks: number[][][];
-  pools: [string, number][];
 }
 interface LiveState extends Record<"now" | "jobs" | "ended" | "running" | "held" | "units" | "down" | "queue" | "waiting_units" | "backlog" | "speed" | "wall" | "notice_rate" | "notices", number> {
   phase: string;
