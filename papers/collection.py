@@ -63,23 +63,16 @@ def chosen_entries(papers: Sequence[Paper], only: Sequence[str]) -> list[tuple[P
     return [(paper, entry) for entry in paper.entries if entry.id in names]
 
 
-def check_extras(*, pages: bool) -> None:
-    """Check that what papers need is installed; ``pages`` are drawn, too.
-
-    Raises
-    ------
-    PapersError
-        that names the extra, if something is not.
-    """
+def check_extras() -> None:
+    """Check that what papers and their pages need is installed; PapersError, which names the extra, if it is not."""
     for module, extra in _EXTRAS.items():
-        if pages or extra != "report":
-            try:
-                import_module(module)
-            except ImportError:
-                raise PapersError(
-                    f"the papers need {module}, which is not installed",
-                    hint=f"Install it with: pip install 'pipistrelle[{extra}]'",
-                ) from None
+        try:
+            import_module(module)
+        except ImportError:
+            raise PapersError(
+                f"the papers need {module}, which is not installed",
+                hint=f"Install it with: pip install 'pipistrelle[{extra}]'",
+            ) from None
 
 
 def check_logs(bench: Bench, chosen: Sequence[tuple[Paper, Entry]]) -> None:

@@ -12,6 +12,7 @@ from pipistrelle.papers.entry import Series
 from pipistrelle.papers.sheet import Compute, Sheet
 from pipistrelle.platforms.failures.yield_model import SHAPES, SLIDES, Allocation, Shape, YieldModel, grid_teams
 from pipistrelle.studies.trials.lifetimes import live
+from pipistrelle.traces.generator import seeded
 
 _HOUR: Final = 3600.0
 _DAY: Final = 24 * _HOUR
@@ -45,8 +46,7 @@ def _simulated(bench: Bench, shape: Shape | None, spares: int, wait: float) -> t
     count = max(bench.size.failures // (spares + 1), 20)
 
     def make() -> list[list[float]]:
-        key = np.random.SeedSequence(1, spawn_key=(_ALL.index(shape), spares))
-        generator = np.random.Generator(np.random.PCG64(key))
+        generator = seeded(1, _ALL.index(shape), spares)
         lived = live(shape or "rigid", SLIDES, failures=spares, lifetimes=count, generator=generator)
         return [list(lived.yield_after(hours * _HOUR)) for hours in bench.size.waits]
 

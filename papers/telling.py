@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from pipistrelle.papers.entry import VERDICTS, number_text
+from pipistrelle.papers.entry import VERDICTS, FigureRow, number_text
 from pipistrelle.papers.printed import Entry, EntryResult, Paper
 from pipistrelle.protocol.fields import package_version
 
@@ -69,17 +69,14 @@ def markdown(results: Sequence[EntryResult]) -> str:
         mine = [one for one in results if one.paper.id == paper.id]
         counts = Counter(one.verdict for one in mine)
         told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
-        parts.append(
-            f"\n## {paper.id}: {paper.name}\n\n{_cell(paper.citation)}. More of it: [{paper.page}]({paper.page}).\n"
-        )
+        parts.append(f"\n## {paper.id}: {paper.name}\n\n{paper.citation}. More of it: [{paper.page}]({paper.page}).\n")
         parts.append(f"\n{len(mine)} entries: {told}.\n\n")
         parts.append("| entry | what it shows | outcome | agree | why |\n|---|---|---|---|---|\n")
         for one in mine:
             right, every = one.compared
             agree = f"{right} of {every}" if every else ""
             why = "" if one.verdict == "reproduced" else one.reason
-            cells = (f"`{one.entry.id}`", _cell(one.entry.title), f"**{one.verdict}**", agree, _cell(why))
-            parts.append(f"| {' | '.join(cells)} |\n")
+            parts.append(_line(f"`{one.entry.id}`", one.entry.title, f"**{one.verdict}**", agree, why))
         parts.append(_differences(mine))
     return "".join(parts)
 
@@ -89,14 +86,10 @@ def _differences(results: Sequence[EntryResult]) -> str:
     lines = []
     for one in results:
         wrong = [row for row in one.finding.rows if row.agrees is False]
-        for row in wrong[:_MOST_ROWS]:
-            unit = f" {row.unit}" if row.unit else ""
-            cells = (f"`{one.entry.id}`", row.what, f"{number_text(row.paper)}{_unit(row.paper, unit)}")
-            lines.append(
-                f"| {' | '.join(map(_cell, cells))} | {_cell(number_text(row.ours) + _unit(row.ours, unit))} |\n"
-            )
+        entry = f"`{one.entry.id}`"
+        lines += [_line(entry, row.what, *_both(row)) for row in wrong[:_MOST_ROWS]]
         if len(wrong) > _MOST_ROWS:
-            lines.append(f"| `{one.entry.id}` | and {len(wrong) - _MOST_ROWS} more | | |\n")
+            lines.append(f"| {entry} | and {len(wrong) - _MOST_ROWS} more | | |\n")
     if not lines:
         return ""
     return "\nFigures that differ:\n\n| entry | figure | paper | ours |\n|---|---|---|---|\n" + "".join(lines)
@@ -108,15 +101,20 @@ def logged(results: Sequence[EntryResult]) -> str:
     for one in results:
         for number, row in enumerate(one.finding.rows):
             head = (f"{one.paper.id} `{one.entry.id}`", f"**{one.verdict}**") if not number else ("", "")
-            unit = f" {row.unit}" if row.unit else ""
-            said, ours = (number_text(value) + _unit(value, unit) for value in (row.paper, row.ours))
-            lines.append(f"| {' | '.join(map(_cell, (*head, row.what, said, ours)))} |\n")
+            lines.append(_line(*head, row.what, *_both(row)))
     return "".join(lines)
 
 
-def _unit(value: float | str | None, unit: str) -> str:
-    return "" if value is None or isinstance(value, str) else unit
+def _both(row: FigureRow) -> tuple[str, str]:
+    """Return the paper's figure and ours, numbers with their unit."""
+    paper, ours = (
+        f"{number_text(value)} {row.unit}" if row.unit and isinstance(value, float | int) else number_text(value)
+        for value in (row.paper, row.ours)
+    )
+    return paper, ours
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+def _line(*cells: str) -> str:
+    """Return a line of a table in Markdown."""
+    escaped = (cell.replace("|", "\\|").replace("\n", " ") for cell in cells)
+    return f"| {' | '.join(escaped)} |\n"

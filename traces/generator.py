@@ -6,6 +6,7 @@ IEEE 754 defines to the last bit. No logarithm, no exponential: their last bit d
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -36,6 +37,25 @@ _WEEK_WEIGHTS = (10, 11, 11, 11, 9, 4, 4)  # by day, from Monday
 _MOST = 10_000_000  # of jobs and of units: areas stay below 2**63 unit seconds
 
 
+def seeded(seed: int, *key: int) -> np.random.Generator:
+    """Return the generator of a seed, or one of its own for each key."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+def synthetic_header(jobs: int, units: int, epoch: float, note: Sequence[str]) -> dict[str, str]:
+    """Return the header of a synthetic workload, whose clock is UTC."""
+    return {
+        "Version": "2.2",
+        "Computer": "none: a synthetic workload",
+        "MaxJobs": str(jobs),
+        "MaxRecords": str(jobs),
+        "UnixStartTime": decimal_text(epoch),
+        "TimeZoneString": "UTC",
+        "MaxProcs": str(units),
+        "Note": "\n".join(note),
+    }
+
+
 def generate(
     *, jobs: int, units: int, seed: int, load: float = 0.85, name: str = "generated", epoch: float = EPOCH
 ) -> Workload:
@@ -58,7 +78,7 @@ def generate(
         if an argument is out of range.
     """
     _check(jobs, units, seed, load, epoch)
-    uniform = np.random.Generator(np.random.PCG64(seed)).random((7, jobs))
+    uniform = seeded(seed).random((7, jobs))
     size = _sizes(uniform[0], uniform[1], uniform[2], units)
     runtime = _ladder(uniform[3] * RUNTIME_DOUBLINGS, [RUNTIME_MIN << step for step in range(RUNTIME_DOUBLINGS + 1)])
     walltime = _estimates(uniform[4], runtime)
@@ -69,16 +89,6 @@ def generate(
         f"synthetic, by pipistrelle: {jobs} jobs, {units} units, seed {seed}, load {decimal_text(load)}",
         "arrivals follow cycles of day and week, in UTC; requested times cluster on round values",
     )
-    header = {
-        "Version": "2.2",
-        "Computer": "none: a synthetic workload",
-        "MaxJobs": str(jobs),
-        "MaxRecords": str(jobs),
-        "UnixStartTime": decimal_text(epoch),
-        "TimeZoneString": "UTC",
-        "MaxProcs": str(units),
-        "Note": "\n".join(note),
-    }
     return Workload(
         name=name,
         source="generator",
@@ -96,7 +106,7 @@ def generate(
         machine_size=units,
         epoch=float(epoch),
         timezone="UTC",
-        header=header,
+        header=synthetic_header(jobs, units, epoch, note),
     )
 
 

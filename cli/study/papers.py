@@ -118,7 +118,7 @@ def _computed(
     from pipistrelle.papers.collection import check_extras, check_logs, make_entries
 
     configure_log(click.get_current_context().find_root().params.get("verbose", 0), once=True)
-    check_extras(pages=True)
+    check_extras()
     kept = out / _KEPT / size
     with _telling(quiet) as tell:
         bench = Bench(SIZES[size], folder=kept, traces=traces, jobs=jobs, tell=tell)

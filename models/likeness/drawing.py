@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pipistrelle.models.likeness.fitting import planned, with_area, with_serial
 from pipistrelle.models.likeness.model import MOST_JOBS, ModelError, Piece, WorkloadModel, mean
 from pipistrelle.traces.errors import out_of_range
-from pipistrelle.traces.generator import EPOCH, FIRST, weekly_times
+from pipistrelle.traces.generator import EPOCH, FIRST, seeded, synthetic_header, weekly_times
 from pipistrelle.traces.workload import Floats, Ints, Workload, decimal_text
 
 #: what is drawn by which generator: more jobs change nothing of those before them
@@ -123,10 +123,6 @@ class Draws:
         return self.within(place, np.clip(within, 0.0, 1.0))
 
 
-def _rng(seed: int, what: int, index: int = 0) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(what, index))))
-
-
 def _whole(values: Floats) -> Ints:
     """Return whole numbers near the values, at least 1."""
     return np.maximum(np.floor(values + 0.5), 1.0).astype(np.int64)
@@ -168,7 +164,7 @@ def _drawn(model: WorkloadModel, seed: int, jobs: int) -> Workload:
     kind, user, length = _campaigns(model, seed, jobs)
     campaign = np.repeat(np.arange(len(length)), length)[:jobs]
     begins = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(length)))[campaign]
-    draws = _rng(seed, _JOBS).random((jobs, 7))
+    draws = seeded(seed, _JOBS, 0).random((jobs, 7))
     rows = np.arange(jobs)
     fresh = (rows == begins) | (draws[:, 0] >= model.repeat)
     like = np.maximum.accumulate(np.where(fresh, rows, 0))
@@ -212,7 +208,7 @@ def _campaigns(model: WorkloadModel, seed: int, jobs: int) -> tuple[Ints, Ints, 
     """Return class, user (-1: not known) and number of jobs of each campaign; together they have so many jobs."""
     chances = np.cumsum([one.weight / mean(one.campaigns) for one in model.classes])
     lengths = [Draws(one.campaigns) for one in model.classes]
-    rng, parts, held = _rng(seed, _CAMPAIGNS), [], 0
+    rng, parts, held = seeded(seed, _CAMPAIGNS, 0), [], 0
     while held < jobs:
         draws = rng.random((4096, 3))
         kind = np.searchsorted(chances, draws[:, 0] * chances[-1], side="right").clip(max=len(chances) - 1)
@@ -266,25 +262,14 @@ def _submitted(model: WorkloadModel, drawn: Workload, seed: int, seconds: float)
     So no hour has fewer jobs because the campaigns before it are missing.
     """
     campaign = drawn.columns["campaign"]
-    draws = _rng(seed, _STARTS).random(int(campaign[-1]) + 1)
+    draws = seeded(seed, _STARTS, 0).random(int(campaign[-1]) + 1)
     starts = weekly_times(draws, np.array(model.hours, dtype=np.float64), seconds, EPOCH + FIRST)
     times = np.floor(starts)[campaign] + drawn.submit
     whole = math.floor(seconds) + 1.0
     submit = FIRST + (times - np.floor(times / whole) * whole)
     order = np.argsort(submit, kind="stable")
     jobs = drawn.select(order)
-    number = str(len(jobs))
-    note = f"synthetic, by pipistrelle: like {model.name}, {number} jobs, seed {seed}, {decimal_text(seconds)} s"
-    header = {
-        "Version": "2.2",
-        "Computer": "none: a synthetic workload",
-        "MaxJobs": number,
-        "MaxRecords": number,
-        "UnixStartTime": decimal_text(EPOCH),
-        "TimeZoneString": "UTC",
-        "MaxProcs": str(model.machine_size),
-        "Note": note,
-    }
+    note = f"synthetic, by pipistrelle: like {model.name}, {len(jobs)} jobs, seed {seed}, {decimal_text(seconds)} s"
     return replace(
         jobs,
         ids=list(map(str, range(1, len(jobs) + 1))),
@@ -292,5 +277,5 @@ def _submitted(model: WorkloadModel, drawn: Workload, seed: int, seconds: float)
         columns={name: column for name, column in jobs.columns.items() if name != "campaign"},
         epoch=EPOCH,
         timezone="UTC",
-        header=header,
+        header=synthetic_header(len(jobs), model.machine_size, EPOCH, [note]),
     )

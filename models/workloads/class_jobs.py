@@ -12,6 +12,7 @@ from pipistrelle.platforms.failures.durations import Exponential
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.traces.errors import out_of_range
+from pipistrelle.traces.generator import seeded
 from pipistrelle.traces.workload import Floats, Workload, decimal_text
 
 #: what of a class is drawn by which generator: adding a class changes no other's jobs
@@ -50,9 +51,9 @@ def generate_jobs(
     for index, one in enumerate(classes.classes):
         if one.jobs is not None:
             count = math.floor(one.jobs * factor * stretch + 0.5)
-            submit = np.sort(_rng(seed, index, _ARRIVALS).random(count)) * seconds
+            submit = np.sort(seeded(seed, index, _ARRIVALS).random(count)) * seconds
         else:
-            submit = _poisson(_rng(seed, index, _ARRIVALS), classes.rate(one) * factor / HOUR, seconds)
+            submit = _poisson(seeded(seed, index, _ARRIVALS), classes.rate(one) * factor / HOUR, seconds)
         parts.append(_jobs(classes, one, np.floor(submit), seed, index))
     if not any(map(len, parts)):
         raise ClassesError("there is no job in so short a time", where=classes.name, found=f"{seconds:g} s")
@@ -62,10 +63,6 @@ def generate_jobs(
     if without := [account.name for account in classes.accounts if not account.gpu]:
         note.append(f"accounts without GPU: {','.join(without)}")
     return _joined(classes, parts, note)
-
-
-def _rng(seed: int, index: int, what: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(index, what))))
 
 
 def _poisson(rng: np.random.Generator, rate: float, seconds: float) -> Floats:
@@ -82,7 +79,7 @@ def _poisson(rng: np.random.Generator, rate: float, seconds: float) -> Floats:
 def _jobs(classes: WorkloadClasses, one: ServiceClass, submit: Floats, seed: int, index: int) -> Workload:
     """Return the jobs of a class that are submitted then."""
     count = len(submit)
-    draws = _rng(seed, index, _JOBS).random((count, 5))
+    draws = seeded(seed, index, _JOBS).random((count, 5))
     draws[:, 1:3] = 1.0 - draws[:, 1:3]  # never 0, whose logarithm there is not
     least, greatest = one.sizes
     runtime = np.maximum(np.ceil(np.minimum(one.distribution.draw(draws[:, 1:3]), one.limit)), 1.0)
@@ -110,7 +107,7 @@ def _jobs(classes: WorkloadClasses, one: ServiceClass, submit: Floats, seed: int
     if one.walltime is None:
         return jobs
     try:
-        asked = set_walltimes(jobs, one.walltime, _rng(seed, index, _WALLTIMES))
+        asked = set_walltimes(jobs, one.walltime, seeded(seed, index, _WALLTIMES))
     except PipistrelleError as error:
         raise error.at(f"class {one.label}: walltime", ClassesError) from None
     return replace(asked, walltime=np.minimum(asked.walltime, jobs.walltime))  # nobody asks for what nobody gets

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pipistrelle.models.samples.estimates import normal_quantile
 from pipistrelle.platforms.failures.yield_model import SHAPES, Allocation, Form, Optimum, Shape, YieldError, YieldModel
 from pipistrelle.server.attempts.progress import AttemptProgress
+from pipistrelle.traces.generator import seeded
 from pipistrelle.traces.resilience import Kind, Resilience
 
 Floats = NDArray[np.float64]
@@ -147,9 +148,7 @@ def yield_rows(
                     allocation,
                     failures=chosen,
                     lifetimes=lifetimes * (SINGLE_FAILURES if shape is None else 1),
-                    generator=np.random.Generator(
-                        np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(number, chosen)))
-                    ),
+                    generator=seeded(seed, number, chosen),
                 )
             simulated = lived[key].yield_after(wait) if lifetimes else None
             length, share = float(model.life[chosen]), float(model.yields(wait)[chosen])

@@ -13,19 +13,16 @@ from pipistrelle.models.reliability.pictures import svg
 from pipistrelle.models.reliability.plan import PlanOptions, make_plan
 from pipistrelle.models.reliability.resources import described, logged
 from pipistrelle.models.workloads.classes import get
-from pipistrelle.platforms.description import Platform, Pool, homogeneous
+from pipistrelle.platforms import catalogue
+from pipistrelle.platforms.description import homogeneous
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.runs.inputs.demand import load_demand
 from pipistrelle.traces.catalogue import load_bundled
 from pipistrelle.traces.describe import offered_load
 
-RANGES = (1470, 2520, 1995, 2940, 1785, 2625, 3255, 4200, 4305, 4620, 3237, 3536, 3640, 832)
 #: table 5.1's ranges of 500 hours as pools
-INTREPID = Platform(
-    name="i",
-    pools=tuple(Pool(name=f"r{at}", nodes=count, mttf=f"{13750 - 500 * at}h") for at, count in enumerate(RANGES)),
-)
+INTREPID = catalogue.get("intrepid")
 
 
 @pytest.fixture(scope="module")

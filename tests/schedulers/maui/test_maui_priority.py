@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pipistrelle.papers.printed import read_paper
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.config.settings import Names
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
@@ -37,24 +38,8 @@ class Machine:
         return self.priorities.breakdown(self.queue, row, now).total
 
 
-#: section 2.1 of paper 002, for its equations 1 and 2
-PAPER = """
-ENABLENEGJOBPRIORITY TRUE
-REJECTNEGPRIOJOBS FALSE
-CREDWEIGHT 864000
-CLASSWEIGHT 1000
-FSWEIGHT 8640000
-FSACCOUNTWEIGHT 1
-SERVICEWEIGHT 1
-FSPOLICY DEDICATEDPS
-FSDEPTH 1
-FSINTERVAL 168:00:00
-FSDECAY 0.50
-ACCOUNTCFG[DEFAULT] FSTARGET=100
-CLASSCFG[qexp] PRIORITY=150
-CLASSCFG[qprod] PRIORITY=0
-CLASSCFG[qfree] PRIORITY=-1024
-"""
+#: section 2.1 of paper 002, for its equations 1 and 2, without its weight of the wait
+PAPER = read_paper("002").printed["config"].replace("QUEUETIMEWEIGHT 1\n", "")
 
 
 def equations(queue_priority: int, used: int, total: int, waited: int) -> tuple[Fraction, Fraction]:
