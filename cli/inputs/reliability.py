@@ -1,6 +1,5 @@
 """``pipistrelle reliability``: how reliable nodes must be, and how many of them each class of jobs needs."""
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,7 +9,7 @@ from pipistrelle.cli.options.fields import Choice, SvgFile
 from pipistrelle.cli.options.files import reading_options, strict_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command, Group
-from pipistrelle.cli.terminal.console import import_numpy, print_facts, print_json, print_table, show
+from pipistrelle.cli.terminal.console import cells, import_numpy, print_below, print_facts, print_json, show
 from pipistrelle.cli.terminal.guard import refuse_overwriting
 
 Rows = list[list[str]]
@@ -191,11 +190,10 @@ def _print_comparison(found: dict[str, Any]) -> None:
             ("utilisation", " and ".join(f"{100 * share:.1f} %" for share in found["utilisation"])),
         ]
     )
-    click.echo()
     columns = ["partition", "units", "MTTF, h", "jobs hit", "after", "refused", "after", "hits/unit-h", "95 %", "form"]
     rows = []
     for one in [*found["partitions"], {**found["all"], "partition": "all"}]:
-        units = [f"{one['units']:,}", f"{one['mttf']:,.2f}"] if "units" in one else ["", ""]
+        units = cells(one, "units:,", "mttf:,.2f") if "units" in one else ["", ""]
         counts = [f"{count:,}" for name in ("failed", "refused") for count in one[name]]
         told = ["-", "-"]
         if one["change"] is not None:
@@ -203,9 +201,8 @@ def _print_comparison(found: dict[str, Any]) -> None:
         form = _percent(one["closed"]) if "closed" in one else ""
         rows.append([str(one["partition"] or "whole"), *units, *counts, *told, form])
     title = "Random nodes, and partitions after: jobs hit, and how their failures per unit-hour change"
-    print_table(title, columns, rows, columns[:1])
+    print_below(title, columns, rows)
     if any(one.get("printed") for one in found["partitions"]):
-        click.echo()
         columns = ["partition", "failures", "after", "change", "form", "failed jobs", "after"]
         rows = []
         for one in found["partitions"]:
@@ -213,7 +210,7 @@ def _print_comparison(found: dict[str, Any]) -> None:
                 before, after, jobs, then = one["printed"]
                 change = [_percent(after / before - 1), _percent(one["closed"])]
                 rows.append([str(one["partition"]), f"{before:,}", f"{after:,}", *change, f"{jobs:,}", f"{then:,}"])
-        print_table("Table 5.2 of the thesis, which cannot follow", columns, rows, columns[:1])
+        print_below("Table 5.2 of the thesis, which cannot follow", columns, rows)
         show(WHY)
 
 
@@ -222,10 +219,6 @@ def _percent(share: float) -> str:
 
 
 def _print_plan(plan: dict[str, Any]) -> None:
-    def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        click.echo()
-        print_table(title, columns, rows, columns[:1])
-
     stable = "" if plan["stable"] else ": unstable, a queue grows without end"
     print_facts(
         [
@@ -236,67 +229,51 @@ def _print_plan(plan: dict[str, Any]) -> None:
         ]
     )
     columns = ["class", "size", "jobs/h", "service, h", "95 %, h", "Erlang", "units", "unit-h", "rank"]
-    table("Classes: their loads, and ranks by size x what 95 % take", columns, _classes(plan))
+    forms = ("class", "size:,", "rate:.3f", "service:.3f", "service_95:.3f", "erlang:.3f", "load:,.1f", "cost:,.3f")
+    rows = [cells(one, *forms, "rank") for one in plan["classes"]]
+    print_below("Classes: their loads, and ranks by size x what 95 % take", columns, rows)
     chances = [f"{chance:g}" for chance in plan["required"]["probabilities"]]
     for key, title in (("mttf", "for size x time"), ("in_series", "for nodes in series")):
         rows = [[one["class"], *(f"{hours:.4g}" for hours in one[key])] for one in plan["required"]["classes"]]
-        table(f"Mean time to failure (h) of a node so that jobs last, {title}", ["class", *chances], rows)
-    table("Units by chance of blocking, types I and IV; II and III, by size, by equation 3.14", *_capacity(plan))
-    table(
+        print_below(f"Mean time to failure (h) of a node so that jobs last, {title}", ["class", *chances], rows)
+    print_below("Units by chance of blocking, types I and IV; II and III, by size, by equation 3.14", *_capacity(plan))
+    print_below(
         "Chance of blocking: in units of its own, linear and exact; and where all share the machine", *_blocking(plan)
     )
     columns = ["class", "for", "servers", "waits", "queue", "wait, h", "3.17", "3.18", "3.19, s"]
-    table("Queues: Erlang's C, and equations 3.17 to 3.19 as printed, whose waits are none", columns, _queueing(plan))
+    print_below(
+        "Queues: Erlang's C, and equations 3.17 to 3.19 as printed, whose waits are none", columns, _queueing(plan)
+    )
     for parts in plan["partitions"]:
         columns = ["partition", "of class", "units", "MTTF, h", "serves first"]
         title = f"Partitions for {parts['blocking']:g}; whole machine: {', '.join(parts['whole']) or 'none'}"
         rows = [
-            [
-                str(one["partition"]),
-                one["class"],
-                f"{one['size']:,}",
-                _text(one["mttf"], digits=2),
-                " ".join(one["serves"]) or "-",
-            ]
+            [*cells(one, "partition", "class", "size:,", "mttf:,.2f"), " ".join(one["serves"]) or "-"]
             for one in parts["partitions"]
         ]
-        table(title, columns, [*rows, ["extra", "-", f"{parts['extra']:,}", "-", "-"]])
+        print_below(title, columns, [*rows, ["extra", "-", f"{parts['extra']:,}", "-", "-"]])
     if plan["mttf"] is not None:
-        _print_served(plan["served"], table)
+        _print_served(plan["served"])
 
 
-def _print_served(served: dict[str, Any], table: Any) -> None:
+def _print_served(served: dict[str, Any]) -> None:
     columns = ["class", "partition", "before, h", "after, h", "ratio", "lasts", "after", "in series", "after"]
-    rows = [
-        [
-            one["class"],
-            str(one["partition"] or "whole"),
-            f"{one['mttf_before']:.2f}",
-            f"{one['mttf_after']:.2f}",
-            f"{one['ratio']:.3f}",
-            *(f"{one[f'{law}_{when}']:.4f}" for law in ("reliability", "series") for when in ("before", "after")),
-        ]
-        for one in served["classes"]
-    ]
-    table(f"Nodes' mean time to failure, and the chance that a job lasts; for {served['blocking']:g}", columns, rows)
+    forms = ["mttf_before:.2f", "mttf_after:.2f", "ratio:.3f"]
+    forms += [f"{law}_{when}:.4f" for law in ("reliability", "series") for when in ("before", "after")]
+    rows = [[one["class"], str(one["partition"] or "whole"), *cells(one, *forms)] for one in served["classes"]]
+    print_below(
+        f"Nodes' mean time to failure, and the chance that a job lasts; for {served['blocking']:g}", columns, rows
+    )
     columns = ["class", "interval, min", "after", "node-min/h", "by the job: min", "after", "node-min/h"]
-    rows = [
-        [
-            one["class"],
-            *(
-                text
-                for by in ("node", "job")
-                for text in (
-                    f"{one[by]['interval_before']:.2f}",
-                    f"{one[by]['interval_after']:.2f}",
-                    _signed(one[by]["cost_change"]),
-                )
-            ),
-        ]
-        for one in served["classes"]
-    ]
+    rows = []
+    for one in served["classes"]:
+        rows.append([one["class"]])
+        for by in (one["node"], one["job"]):
+            rows[-1] += [*cells(by, "interval_before:.2f", "interval_after:.2f"), _signed(by["cost_change"])]
     net = ["all", "", "", _signed(served["net_cost_by_node"]), "", "", _signed(served["net_cost_by_job"])]
-    table(f"Checkpoints of {served['dump_minutes']:g} min: by a node's MTTF, and by the job's", columns, [*rows, net])
+    print_below(
+        f"Checkpoints of {served['dump_minutes']:g} min: by a node's MTTF, and by the job's", columns, [*rows, net]
+    )
 
 
 def _signed(value: float) -> str:
@@ -305,23 +282,6 @@ def _signed(value: float) -> str:
 
 def _text(value: float | None, unit: str = "", digits: int = 2) -> str:
     return "not known" if value is None and unit else "-" if value is None else f"{value:,.{digits}f}{unit}"
-
-
-def _classes(plan: dict[str, Any]) -> Rows:
-    return [
-        [
-            one["class"],
-            f"{one['size']:,}",
-            f"{one['rate']:.3f}",
-            f"{one['service']:.3f}",
-            f"{one['service_95']:.3f}",
-            f"{one['erlang']:.3f}",
-            f"{one['load']:,.1f}",
-            f"{one['cost']:,.3f}",
-            str(one["rank"]),
-        ]
-        for one in plan["classes"]
-    ]
 
 
 def _capacity(plan: dict[str, Any]) -> tuple[list[str], Rows]:
@@ -344,13 +304,8 @@ def _blocking(plan: dict[str, Any]) -> tuple[list[str], Rows]:
     for one in plan["blocking"]:
         row = [one["class"]]
         for level in one["levels"]:
-            row += [
-                f"{level['capacity']:,.0f}",
-                str(level["servers"]),
-                f"{level['linear']:.4f}",
-                f"{level['exact']:.4f}",
-            ]
-        rows.append([*row, "-" if one["shared"] is None else f"{one['shared']:.4f}"])
+            row += cells(level, "capacity:,.0f", "servers", "linear:.4f", "exact:.4f")
+        rows.append([*row, *cells(one, "shared:.4f")])
     return [*columns, "share"], rows
 
 
@@ -358,13 +313,11 @@ def _queueing(plan: dict[str, Any]) -> Rows:
     rows = []
     for one in plan["queueing"]:
         exact, thesis = one["exact"], one["printed"]
-        told = (
-            ["unstable", "-", "-"] if exact is None else [f"{exact[key]:.4f}" for key in ("chance", "length", "wait")]
-        )
+        told = ["unstable", "-", "-"] if exact is None else cells(exact, "chance:.4f", "length:.4f", "wait:.4f")
         if one["erlang"] == 0:
             told = ["no jobs", "-", "-"]
         printed = ["-"] * 3
         if thesis is not None:
-            printed = [f"{thesis['chance']:.4f}", f"{thesis['length']:.4f}", f"{3600 * thesis['wait']:.2f}"]
-        rows.append([one["class"], f"{one['blocking']:g}", str(one["servers"]), *told, *printed])
+            printed = [*cells(thesis, "chance:.4f", "length:.4f"), f"{3600 * thesis['wait']:.2f}"]
+        rows.append([*cells(one, "class", "blocking:g", "servers"), *told, *printed])
     return rows

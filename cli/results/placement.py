@@ -1,6 +1,6 @@
 """``pipistrelle placement``: where jobs of a run were, on which nodes, and what another order of nodes would do."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -8,7 +8,7 @@ import click
 
 from pipistrelle.cli.options.fields import Choice, TimeOfRun, together
 from pipistrelle.cli.options.sections import Command, Group
-from pipistrelle.cli.terminal.console import import_numpy, print_json, print_table, show
+from pipistrelle.cli.terminal.console import cells, import_numpy, print_below, print_json, print_table, show
 from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
 
 if TYPE_CHECKING:
@@ -124,11 +124,7 @@ def whatif_command(
         return
 
     rows = [
-        [
-            one["month"],
-            str(one["failures"]),
-            *(text for key in ("", "other_") for text in _struck(one, key)),
-        ]
+        [*cells(one, "month", "failures"), *(text for key in ("", "other_") for text in _struck(one, key))]
         for one in told["months"]
     ]
     own, other = (_named(told, key) for key in ("", "other_"))
@@ -172,12 +168,11 @@ def titan_command(lives: str | None, begin: str, end: str, as_json: bool) -> Non
         print_json({"table_ii": hours, "leadership_share_of_failures": shares})
         return
 
-    rows = [[f"{one['new']:,}", f"{one['hours']:.3f}", f"{one['printed']:.1f}"] for one in hours]
+    rows = [cells(one, "new:,", "hours:.3f", "printed:.1f") for one in hours]
     print_table("MTBF of a job on 4,000 nodes, hours", ["new GPUs", "computed", "Table II"], rows, [])
-    click.echo()
     parts = [[one["rates"], f"{one['ratio']:.2f}", f"{100 * one['share']:.1f} %"] for one in shares]
     title = "Failures that strike leadership jobs: 55 % before, with a third more stable hours"
-    print_table(title, ["rates", "an old GPU fails, times", "after"], parts, ["rates"])
+    print_below(title, ["rates", "an old GPU fails, times", "after"], parts)
 
 
 def _list_of(run: "PlacedRun", order: str | None, age_aware: bool | None) -> tuple[str, bool]:
@@ -187,8 +182,8 @@ def _list_of(run: "PlacedRun", order: str | None, age_aware: bool | None) -> tup
 def _csv(figures: dict[str, Any]) -> Iterable[bytes]:
     columns = {name: column for name, column in figures.items() if column is not None}
     yield (",".join(columns) + "\n").encode()
-    cells = [column if isinstance(column, list) else column.tolist() for column in columns.values()]
-    for row in zip(*cells, strict=True):
+    lists = [column if isinstance(column, list) else column.tolist() for column in columns.values()]
+    for row in zip(*lists, strict=True):
         yield (",".join(map(_cell, row)) + "\n").encode()
 
 
@@ -201,52 +196,21 @@ def _print_links(told: dict[str, Any]) -> None:
     for one in told["traffics"]:
         name = one["traffic"].replace("_", " ")
         rows = [
-            [
-                size["sizes"],
-                f"{size['jobs']:,}",
-                *map(_number, (size["mean_load"], size["mean_rate"], size["least_rate"])),
-            ]
-            for size in one["sizes"]
+            cells(size, "sizes", "jobs:,", "mean_load:.4g", "mean_rate:.4g", "least_rate:.4g") for size in one["sizes"]
         ]
         columns = ["sizes", "jobs", "busiest link's load, mean", "bytes/s a node, mean", "least"]
-        click.echo()
-        print_table(f"Links by size of jobs, each job alone: {name}", columns, rows, columns[:1])
-        rows = [
-            [
-                "xyz"[each["dimension"]] if len(one["dimensions"]) <= 3 else str(each["dimension"]),
-                f"{each['links']:,}",
-                f"{each['used']:,}",
-                f"{each['shared']:,}",
-                _number(each["mean_load"]),
-                _number(each["busiest_load"]),
-                str(each["jobs_on_it"]),
-                _number(each["rate"]),
-            ]
-            for each in one["dimensions"]
-        ]
-        columns = [
-            "dimension",
-            "links",
-            "used",
-            "by several jobs",
-            "mean load",
-            "busiest",
-            "its jobs",
-            "bytes/s a node",
-        ]
-        click.echo()
-        print_table(f"Links, {told['jobs']:,} jobs at {told['time']:g} s: {name}", columns, rows, columns[:1])
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
+        print_below(f"Links by size of jobs, each job alone: {name}", columns, rows)
+        rows = []
+        forms = ("links:,", "used:,", "shared:,", "mean_load:.4g", "busiest_load:.4g", "jobs_on_it", "rate:.4g")
+        for each in one["dimensions"]:
+            dimension = each["dimension"]
+            rows.append(["xyz"[dimension] if len(one["dimensions"]) <= 3 else str(dimension), *cells(each, *forms)])
+        columns = ["dimension", "links", "used", "by several jobs", "mean load"]
+        columns += ["busiest", "its jobs", "bytes/s a node"]
+        print_below(f"Links, {told['jobs']:,} jobs at {told['time']:g} s: {name}", columns, rows)
 
 
 def _print_report(told: dict[str, Any]) -> None:
-    def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        click.echo()
-        print_table(title, columns, rows, columns[:1])
-
     stable = told["stable_nodes"]
     where = f"{told['nodes']:,} nodes of kind {told['topology']} in the order {_named(told, '')}"
     show(f"{told['jobs']:,} jobs on {where}")
@@ -254,21 +218,16 @@ def _print_report(told: dict[str, Any]) -> None:
     show("which nodes are stable nobody knows" if stable is None else f"{stable:,} stable nodes")
     rows = []
     for one in told["sizes"]:
-        spread, week = one["stable_nodes"], one["stable_node_hours_per_week"]
+        spread = one["stable_nodes"]
+        shared = "-" if spread is None else f"{spread['min']:,}, {spread['mean']:,.1f}, {spread['max']:,}"
         rows.append(
             [
-                one["sizes"],
-                f"{one['jobs']:,}",
-                f"{one['node_hours']:,.0f}",
-                "-" if one["mean_hops"] is None else f"{one['mean_hops']:.3f}",
-                "-" if spread is None else f"{spread['min']:,}, {spread['mean']:,.1f}, {spread['max']:,}",
-                "-" if one["stable_node_hours"] is None else f"{one['stable_node_hours']:,.0f}",
-                "-" if week is None else f"{week:,.0f}",
-                f"{one['failures']:,}",
+                *(*cells(one, "sizes", "jobs:,", "node_hours:,.0f", "mean_hops:.3f"), shared),
+                *cells(one, "stable_node_hours:,.0f", "stable_node_hours_per_week:,.0f", "failures:,"),
             ]
         )
     stable_columns = ["stable nodes: min, mean, max", "stable node-hours", "a week"]
-    table(
+    print_below(
         "Jobs by share of the machine", ["sizes", "jobs", "node-hours", "mean hops", *stable_columns, "failures"], rows
     )
     parts = [
@@ -279,10 +238,10 @@ def _print_report(told: dict[str, Any]) -> None:
         ]
         for one in told["positions"]
     ]
-    table("Hours by position in the list of nodes", ["positions", "hours a node", "stable, %"], parts)
+    print_below("Hours by position in the list of nodes", ["positions", "hours a node", "stable, %"], parts)
     if told["months"]:
         months = [[one["month"], str(one["failures"]), *_struck(one, "")] for one in told["months"]]
-        table("Failures by month", ["month", "failures", "of jobs", "of leadership jobs"], months)
+        print_below("Failures by month", ["month", "failures", "of jobs", "of leadership jobs"], months)
 
 
 def _named(told: dict[str, Any], prefix: str) -> str:

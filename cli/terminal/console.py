@@ -3,8 +3,8 @@
 import json
 import os
 import sys
-from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -154,3 +154,15 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
         together.rstrip()
         together.stylize("dim" if line is lines[0] else "")
         console.print(together, soft_wrap=True)
+
+
+def print_below(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print an empty line and a table of which only the first column is text."""
+    click.echo()
+    print_table(title, columns, rows, columns[:1])
+
+
+def cells(values: Mapping[str, Any], *forms: str) -> list[str]:
+    """Return cells of a table: each a value's name, and its format behind a colon; "-" for a value that is None."""
+    parts = [form.partition(":") for form in forms]
+    return ["-" if values[name] is None else format(values[name], form) for name, _, form in parts]

@@ -1,6 +1,5 @@
 """``pipistrelle workload describe``: what a workload is like, as tables, JSON and pictures."""
 
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from pipistrelle.cli.options.fields import SvgFile
 from pipistrelle.cli.options.files import reading_but_zone, strict_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
-from pipistrelle.cli.terminal.console import print_facts, print_json, print_table, show
+from pipistrelle.cli.terminal.console import print_below, print_facts, print_json, show
 from pipistrelle.cli.terminal.guard import refuse_overwriting
 
 _QUANTITIES = (("size", "size, units"), ("runtime", "run time"), ("walltime", "requested time"))
@@ -80,14 +79,10 @@ def describe_command(
 def _print_tables(figures: dict[str, Any]) -> None:
     from pipistrelle.models.workloads.pictures import arrivals_text
 
-    def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        click.echo()
-        print_table(title, columns, rows, columns[:1])
-
     spread = [[name, *(_value(figures[key][row], key) for key, _ in _QUANTITIES)] for row, name in _SPREAD]
-    table("Spread of the jobs that can run", ["", *(name for _, name in _QUANTITIES)], spread)
+    print_below("Spread of the jobs that can run", ["", *(name for _, name in _QUANTITIES)], spread)
     if (accuracy := figures["accuracy"]) is not None:
-        table("Run time over requested time", ["up to", "jobs", "%"], _accuracy(accuracy["classes"]))
+        print_below("Run time over requested time", ["up to", "jobs", "%"], _accuracy(accuracy["classes"]))
         show(f"  mean {accuracy['ratio']['mean']:.3f}, median {accuracy['ratio']['median']:.3f}")
     for name, top in figures["busiest"].items():
         rows = []
@@ -95,10 +90,10 @@ def _print_tables(figures: dict[str, Any]) -> None:
             share = line["share_of_work"]
             of_jobs = f"{100 * line['jobs'] / figures['runnable']:.1f}"
             rows.append([line["value"], f"{line['jobs']:,}", of_jobs, "-" if share is None else f"{100 * share:.1f}"])
-        table(f"{name}: {top['values']:,} in all", [name, "jobs", "% of jobs", "% of unit-seconds"], rows)
+        print_below(f"{name}: {top['values']:,} in all", [name, "jobs", "% of jobs", "% of unit-seconds"], rows)
     grid = figures["by_size_and_runtime"]
     columns = ["units", *map(_below, grid["runtimes_below"]), "all"]
-    table("Jobs by size and run time, %", columns, _sizes(grid))
+    print_below("Jobs by size and run time, %", columns, _sizes(grid))
     if figures["arrivals"] is not None:
         click.echo()
         show(f"Submissions by weekday and hour ({figures['zone']}), darker is more", "bold")
