@@ -10,7 +10,7 @@ from pipistrelle.cli.options.files import reading_options, strict_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import import_numpy
-from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
+from pipistrelle.cli.terminal.guard import FILE, refuse_overwriting
 from pipistrelle.traces.logs.kinds import Units
 
 if TYPE_CHECKING:
@@ -19,19 +19,12 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("sources", metavar="IN...", nargs=-1, required=True, shell_complete=completed("workload", or_file=True))
-@click.argument("target", metavar="OUT", type=FilledPath(path_type=Path, dir_okay=False))
+@click.argument("target", metavar="OUT", type=FILE)
 @reading_options
 @click.option("--clean", "cleaned", is_flag=True, help="Leave out the jobs that cannot run, and say how many and why.")
 @strict_option
 @click.option("--renumber", is_flag=True, help="Give the jobs the ids 1, 2, ... by submit time; dependencies follow.")
-def command(
-    sources: Sequence[str],
-    target: Path,
-    sort: bool,
-    cleaned: bool,
-    renumber: bool,
-    **reading: Any,
-) -> None:
+def command(sources: Sequence[str], target: Path, sort: bool, cleaned: bool, renumber: bool, **reading: Any) -> None:
     """Convert the workload IN to OUT: .swf, .json, .sacct or .maui, also with .gz or .xz.
 
     IN is a bundled name or a file: SWF, Batsim's JSON, PBS or Torque accounting, Slurm's sacct --parsable2, a Maui

@@ -130,11 +130,7 @@ def show_command(file: str, nodes: int | None, **part: str | None) -> None:
     help="Distribution of the time between failures; auto: what fits better, by AIC.",
 )
 @click.option(
-    "--confidence",
-    type=click.FloatRange(0.5, 0.9999),
-    default=0.95,
-    show_default=True,
-    help="Level of the intervals.",
+    "--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True, help="Level of the intervals."
 )
 @click.option("--age", metavar="TIME", help="How long the model's nodes have been up at time 0; default: new.")
 @click.option("--name", metavar="TEXT", help="Name of the model; default: the file's.")

@@ -1,13 +1,12 @@
 """Options that say which files are read, how, and which are written."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 
 from pipistrelle.cli.options.fields import added, options_of
-from pipistrelle.cli.terminal.guard import FilledPath
+from pipistrelle.cli.terminal.guard import FILE
 from pipistrelle.runs.description.spec import RunSpec
 
 _C = TypeVar("_C", bound=Callable[..., Any])
@@ -28,5 +27,4 @@ reading_but_zone: Final = added(
 
 def output_option(text: str, *, required: bool = True) -> Callable[[_C], _C]:
     """Return the option that names the file to write."""
-    kind = FilledPath(path_type=Path, dir_okay=False)
-    return click.option("-o", "--output", "--out", "output", type=kind, required=required, help=text)
+    return click.option("-o", "--output", "--out", "output", type=FILE, required=required, help=text)

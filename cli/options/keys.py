@@ -6,24 +6,23 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from pipistrelle.cli.options.fields import together
-from pipistrelle.cli.terminal.guard import FilledPath
+from pipistrelle.cli.terminal.guard import FILE_OR_FOLDER
 
 if TYPE_CHECKING:
     from pipistrelle.protocol.sockets import CallerKeys, ListenerKeys
 
-_PATH: Final = FilledPath(path_type=Path)
 #: for a side that listens
 listening_options: Final = together(
     click.option(
         "--curve",
         metavar="FILE",
-        type=_PATH,
+        type=FILE_OR_FOLDER,
         help="Encrypt the connection (CurveZMQ): one's own private key, made by 'pipistrelle keys'.",
     ),
     click.option(
         "--clients",
         metavar="DIR",
-        type=_PATH,
+        type=FILE_OR_FOLDER,
         help="With --curve, for who listens: the folder of the public keys of those who may come; "
         "default: whoever knows the listener's.",
     ),
@@ -34,7 +33,7 @@ curve_options: Final = together(
     click.option(
         "--server-key",
         metavar="FILE",
-        type=_PATH,
+        type=FILE_OR_FOLDER,
         help="With --curve, for who connects: the public key of who listens.",
     ),
 )

@@ -9,7 +9,7 @@ import click
 from pipistrelle.cli.options.fields import PositiveNumber, added, options_of, together
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import OUTPUTS, SCHEDULER, in_section
-from pipistrelle.cli.terminal.guard import FilledPath
+from pipistrelle.cli.terminal.guard import FILE, FOLDER
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution import DECISION_TIMEOUT, HELLO_TIMEOUT
 from pipistrelle.schedulers.catalogue.names import PLACEHOLDER
@@ -41,9 +41,7 @@ dialect_option: Final = added(options_of(RunSpec, _DIALECT))
 #: how the figures of a run are told, and how far it is
 form_options: Final = together(
     click.option(
-        "--timings",
-        type=FilledPath(path_type=Path, dir_okay=False),
-        help="Write the wall-clock figures to this JSON file; they are in no other output.",
+        "--timings", type=FILE, help="Write the wall-clock figures to this JSON file; they are in no other output."
     ),
     click.option(
         "--progress/--no-progress",
@@ -57,11 +55,7 @@ form_options: Final = together(
 
 #: how a run shows itself while it goes on
 live_options: Final = together(
-    click.option(
-        "--live",
-        is_flag=True,
-        help="Show the run on the terminal: clock, speed, queue, machine, decisions.",
-    ),
+    click.option("--live", is_flag=True, help="Show the run on the terminal: clock, speed, queue, machine, decisions."),
     click.option(
         "--page",
         type=click.IntRange(0, 65535),
@@ -95,17 +89,14 @@ endpoint_options: Final = together(
         "default: a private Unix socket.",
     ),
     click.option(
-        "--insecure",
-        is_flag=True,
-        help="Allow an endpoint that other machines can reach, without encryption and keys.",
+        "--insecure", is_flag=True, help="Allow an endpoint that other machines can reach, without encryption and keys."
     ),
 )
 
 
 def folder_option(text: str, **settings: Any) -> Callable[[_C], _C]:
     """Return the option that names the folder for a run's outputs."""
-    kind = FilledPath(path_type=Path, file_okay=False)
-    return in_section(OUTPUTS, click.option("-o", "--output", "--out", "out", type=kind, help=text, **settings))
+    return in_section(OUTPUTS, click.option("-o", "--output", "--out", "out", type=FOLDER, help=text, **settings))
 
 
 record_option: Final = in_section(
@@ -113,7 +104,7 @@ record_option: Final = in_section(
     click.option(
         "--record",
         metavar="FILE",
-        type=FilledPath(path_type=Path, dir_okay=False),
+        type=FILE,
         help="Record every message of both sides, for 'replay': FILE.jsonl, packed with .zst, .gz or .xz.",
     ),
 )

@@ -8,17 +8,16 @@ import click
 from pipistrelle.cli.options.files import reading_options
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import import_numpy, print_json, print_table, show
-from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
+from pipistrelle.cli.terminal.guard import FILE, FILE_OR_FOLDER, refuse_overwriting
 
 if TYPE_CHECKING:
     from pipistrelle.reports.report.reality import Beside
 
-_FILE: Final = FilledPath(path_type=Path, dir_okay=False)
 _MEASURES: Final = ("jobs", "mean", "median", "deviation", "mean_absolute", "p05", "p25", "p75", "p95")
 
 
 @click.command(cls=Command)
-@click.argument("run", type=FilledPath(path_type=Path))
+@click.argument("run", type=FILE_OR_FOLDER)
 @click.argument("log")
 @reading_options
 @click.option("--warm-up", default="7d", show_default=True, metavar="TIME", help="Leave out jobs submitted so early.")
@@ -32,11 +31,11 @@ _MEASURES: Final = ("jobs", "mean", "median", "deviation", "mean_absolute", "p05
     help="Classes of jobs: week, size, runtime, user, group, account, queue or qos; several times for several.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write JSON, all of it.")
-@click.option("--csv", "as_csv", type=_FILE, metavar="FILE.csv", help="Write the measures, a line for each class.")
-@click.option("--cdf", type=_FILE, metavar="FILE.csv", help="Write the distributions of waits.")
-@click.option("--curves", type=_FILE, metavar="FILE.csv", help="Write utilisation and queue length over time.")
+@click.option("--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Write the measures, a line for each class.")
+@click.option("--cdf", type=FILE, metavar="FILE.csv", help="Write the distributions of waits.")
+@click.option("--curves", type=FILE, metavar="FILE.csv", help="Write utilisation and queue length over time.")
 @click.option("--step", default="1h", show_default=True, metavar="TIME", help="Take means over such stretches of time.")
-@click.option("--jobs", type=_FILE, metavar="FILE.csv", help="Write each job's waits, too.")
+@click.option("--jobs", type=FILE, metavar="FILE.csv", help="Write each job's waits, too.")
 def command(
     run: Path,
     log: str,

@@ -8,7 +8,7 @@ import click
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import import_numpy, print_json, print_table, show
 from pipistrelle.cli.terminal.exits import DIFFERENT
-from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
+from pipistrelle.cli.terminal.guard import FILE, FILE_OR_FOLDER, refuse_overwriting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ _JOB_COLUMNS: Final = "job_id,submission_time,size"
 
 
 @click.command(cls=Command)
-@click.argument("runs", nargs=-1, required=True, type=FilledPath(path_type=Path), metavar="RUN RUN...")
+@click.argument("runs", nargs=-1, required=True, type=FILE_OR_FOLDER, metavar="RUN RUN...")
 @click.option(
     "--by",
     multiple=True,
@@ -32,12 +32,7 @@ _JOB_COLUMNS: Final = "job_id,submission_time,size"
     "size, and queue where the log has queues]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write JSON, all of it.")
-@click.option(
-    "--jobs",
-    type=FilledPath(path_type=Path, dir_okay=False),
-    metavar="FILE.csv",
-    help="Write each job's waits and ends in all runs, too.",
-)
+@click.option("--jobs", type=FILE, metavar="FILE.csv", help="Write each job's waits and ends in all runs, too.")
 @click.option("--exit-zero", is_flag=True, help="End with 0 also where the runs differ.")
 def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Path | None, exit_zero: bool) -> int:
     """Compare runs: what their jobs waited, by the same jobs, and where the first and the second part.
@@ -129,9 +124,7 @@ def _print(found: dict[str, Any]) -> None:
     if not found["same_workload"]:
         show("The runs are not of the same workload: only the jobs that all of them have are compared.")
     others = max(run["not_in_common"] for run in runs)
-    show(
-        f"{found['jobs']:,} jobs ended in all of them" + (f"; up to {others:,} in some alone." if others else "."),
-    )
+    show(f"{found['jobs']:,} jobs ended in all of them" + (f"; up to {others:,} in some alone." if others else "."))
     for figure in found["figures"]:
         _print_figure(figure)
     for name, classes in found["classes"].items():

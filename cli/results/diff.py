@@ -9,15 +9,15 @@ import click
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import import_numpy, print_json, print_table, show
 from pipistrelle.cli.terminal.exits import DIFFERENT
-from pipistrelle.cli.terminal.guard import FilledPath
+from pipistrelle.cli.terminal.guard import FILE_OR_FOLDER
 
 #: jobs that are shown
 _MOST_JOBS: Final = 20
 
 
 @click.command(cls=Command)
-@click.argument("a", type=FilledPath(path_type=Path))
-@click.argument("b", type=FilledPath(path_type=Path))
+@click.argument("a", type=FILE_OR_FOLDER)
+@click.argument("b", type=FILE_OR_FOLDER)
 @click.option("--json", "as_json", is_flag=True, help="Write JSON, all of it.")
 @click.pass_context
 def command(ctx: click.Context, /, a: Path, b: Path, as_json: bool) -> None:

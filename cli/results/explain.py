@@ -8,7 +8,7 @@ import click
 from pipistrelle.cli.options.fields import MomentOfRun
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import print_json
-from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
+from pipistrelle.cli.terminal.guard import FILE, FILE_OR_FOLDER, refuse_overwriting
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -20,7 +20,7 @@ _ALL: Final = "\0"
 
 
 @click.command(cls=Command)
-@click.argument("run", type=FilledPath(path_type=Path))
+@click.argument("run", type=FILE_OR_FOLDER)
 @click.argument("job", required=False)
 @click.option("--user", metavar="NAME", help="Shares of the waits of this user's jobs by reason.")
 @click.option("--group", metavar="NAME", help="Those of this group's jobs.")
@@ -44,7 +44,7 @@ _ALL: Final = "\0"
 @click.option(
     "--csv",
     "as_csv",
-    type=FilledPath(path_type=Path, dir_okay=False),
+    type=FILE,
     metavar="FILE.csv",
     help="With --queue and --at: write a line for each job that waited.",
 )
@@ -54,9 +54,7 @@ _ALL: Final = "\0"
     help="Explain from the outputs alone, without repeating the run to see what its scheduler saw.",
 )
 @click.option(
-    "--trust",
-    is_flag=True,
-    help="Let Python code run that the folder names as the run's scheduler, as file.py:CLASS.",
+    "--trust", is_flag=True, help="Let Python code run that the folder names as the run's scheduler, as file.py:CLASS."
 )
 def command(
     run: Path,

@@ -229,10 +229,7 @@ _SPARE: Final = ("submitted, s", "walltime", "ended, s", "units", "date")
 
 
 def print_columns(
-    title: str,
-    columns: Mapping[str, Callable[[_T], str]],
-    all_: Sequence[_T],
-    spare: Sequence[str] = (),
+    title: str, columns: Mapping[str, Callable[[_T], str]], all_: Sequence[_T], spare: Sequence[str] = ()
 ) -> None:
     """Print a row for each of some, without those in the middle of many, and without columns of which nothing is known.
 

@@ -9,13 +9,13 @@ import click
 from pipistrelle.cli.options.fields import Choice, TimeOfRun, together
 from pipistrelle.cli.options.sections import Command, Group
 from pipistrelle.cli.terminal.console import cells, import_numpy, print_below, print_json, print_table, show
-from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
+from pipistrelle.cli.terminal.guard import FILE, FILE_OR_FOLDER, FilledPath, refuse_overwriting
 
 if TYPE_CHECKING:
     from pipistrelle.reports.placement.run import PlacedRun
 
 _ORDERS: Final = ("id", "snake", "hilbert", "alps")
-_run_argument: Final = click.argument("run", metavar="RUN", type=FilledPath(path_type=Path))
+_run_argument: Final = click.argument("run", metavar="RUN", type=FILE_OR_FOLDER)
 _json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON, all of it.")
 _own_list: Final = together(
     click.option("--run-order", type=Choice(_ORDERS), help="The run's own order of nodes; default: as it was called."),
@@ -34,10 +34,8 @@ def command() -> None:
 @_run_argument
 @_own_list
 @_json_option
-@click.option("--jobs", type=FilledPath(path_type=Path, dir_okay=False), help="Write a line for each job, too: CSV.")
-@click.option(
-    "--picture", type=FilledPath(path_type=Path, dir_okay=False), help="Draw the machine, too: an .svg or .png file."
-)
+@click.option("--jobs", type=FILE, help="Write a line for each job, too: CSV.")
+@click.option("--picture", type=FILE, help="Draw the machine, too: an .svg or .png file.")
 @click.option(
     "--links", is_flag=True, help="Tell, too, what links would carry if jobs sent messages; of a torus or mesh."
 )
@@ -105,12 +103,7 @@ def report_command(
 @_own_list
 @_json_option
 def whatif_command(
-    run: Path,
-    node_order: str,
-    age_aware: bool,
-    run_order: str | None,
-    run_age_aware: bool | None,
-    as_json: bool,
+    run: Path, node_order: str, age_aware: bool, run_order: str | None, run_age_aware: bool | None, as_json: bool
 ) -> None:
     """Tell whom the failures of the run in the folder RUN would have struck if its nodes had stood in another order."""
     import_numpy()

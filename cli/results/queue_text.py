@@ -53,7 +53,7 @@ def print_queue(found: QueueThen) -> None:
     show(
         f"Error, the actual start less the expected one, of {count}: mean {_signed(mean)}, median "
         f"{_signed(median)}, without sign {two_units_text(size)} on average; {errors.later:,} started "
-        f"later by more than a minute, {errors.earlier:,} earlier",
+        f"later by more than a minute, {errors.earlier:,} earlier"
     )
 
 

@@ -8,19 +8,19 @@ import click
 
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import import_numpy
-from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
+from pipistrelle.cli.terminal.guard import FILE, FILE_OR_FOLDER, refuse_overwriting
 
 #: an estimate simulates until all that wait have started: more would take longer than anybody waits
 _MOST_MOMENTS: Final = 1000
 
 
 @click.command(cls=Command)
-@click.argument("runs", nargs=-1, required=True, type=FilledPath(path_type=Path), metavar="RUN [RUN...]")
+@click.argument("runs", nargs=-1, required=True, type=FILE_OR_FOLDER, metavar="RUN [RUN...]")
 @click.option(
     "-o",
     "--out",
     "page",
-    type=FilledPath(path_type=Path, dir_okay=False),
+    type=FILE,
     default="page.html",
     show_default=True,
     metavar="FILE.html",
@@ -40,9 +40,7 @@ _MOST_MOMENTS: Final = 1000
     "did.",
 )
 @click.option(
-    "--trust",
-    is_flag=True,
-    help="Let Python code run that a folder names as its run's scheduler, as file.py:CLASS.",
+    "--trust", is_flag=True, help="Let Python code run that a folder names as its run's scheduler, as file.py:CLASS."
 )
 def command(runs: tuple[Path, ...], page: Path, repeat: bool, estimates: int | None, trust: bool) -> None:
     """Show a run, or several beside each other, as one page: figures, curves, the machine over time, who waited.

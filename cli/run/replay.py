@@ -93,9 +93,7 @@ def command(
         )
     found = replay(reader, connection, spec)
     if found.parting is None:
-        show(
-            f"{found.scheduler} decides as was recorded: {found.notices:,} notices, {found.decisions:,} decisions",
-        )
+        show(f"{found.scheduler} decides as was recorded: {found.notices:,} notices, {found.decisions:,} decisions")
         return
     _print_parting(found.parting, found.scheduler, reader.header.hello.name, reader.header.epoch)
     ctx.exit(DIFFERENT)

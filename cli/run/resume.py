@@ -24,7 +24,7 @@ from pipistrelle.cli.run.run import RunCommand, unknown_scheduler
 from pipistrelle.cli.run.serve import announcing
 from pipistrelle.cli.run.simulate import form_of
 from pipistrelle.cli.terminal.console import import_numpy, progress_observers
-from pipistrelle.cli.terminal.guard import FilledPath
+from pipistrelle.cli.terminal.guard import FILE_OR_FOLDER
 from pipistrelle.runs.description.spec import BATSIM_ENDPOINT
 from pipistrelle.schedulers.catalogue.names import PLACEHOLDER
 
@@ -39,7 +39,7 @@ _REACHED: Final = (
 
 
 @click.command(cls=RunCommand)
-@click.argument("folder", type=FilledPath(path_type=Path))
+@click.argument("folder", type=FILE_OR_FOLDER)
 @other_scheduler("Who shall decide from now on", default="who did")
 @part_options
 @in_section(

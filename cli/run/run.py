@@ -11,7 +11,6 @@ import click
 from click.core import ParameterSource
 
 from pipistrelle.cli.options.parts import part_options
-from pipistrelle.cli.options.reliability import reliability_options
 from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, Command, in_section
 from pipistrelle.cli.options.shared import (
     folder_option,
@@ -20,7 +19,7 @@ from pipistrelle.cli.options.shared import (
     scheduler_option,
     snapshot_options,
 )
-from pipistrelle.cli.run.described import described, simulation_options, spec_file
+from pipistrelle.cli.run.described import described, reliability_options, simulation_options, spec_file
 from pipistrelle.cli.run.simulate import Ways, read_inputs, simulate
 from pipistrelle.cli.terminal.console import import_numpy
 from pipistrelle.cli.terminal.guard import output_files
@@ -86,14 +85,7 @@ class RunCommand(Command):
 @record_option
 @in_section(OUTPUTS, live_options, snapshot_options)
 @click.pass_context
-def command(
-    ctx: click.Context,
-    /,
-    spec_file: Path | None,
-    in_process: bool,
-    out: Path | None,
-    **options: Any,
-) -> None:
+def command(ctx: click.Context, /, spec_file: Path | None, in_process: bool, out: Path | None, **options: Any) -> None:
     """Simulate a workload: server and scheduler as two processes, or one.
 
     Without options: the bundled workload on its bundled machine under EASY backfilling. SPEC describes a run, in TOML

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipistrelle.cli.options.keys import calling_keys, curve_options, listening_keys
-from pipistrelle.cli.options.reliability import reliability_options
 from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, Command, in_section
 from pipistrelle.cli.options.shared import folder_option, live_options, record_option, snapshot_options
-from pipistrelle.cli.run.described import described, simulation_options, spec_file
+from pipistrelle.cli.run.described import described, reliability_options, simulation_options, spec_file
 from pipistrelle.cli.run.simulate import Ways, read_inputs, simulate
 from pipistrelle.cli.terminal.console import import_numpy
 from pipistrelle.cli.terminal.guard import output_files

@@ -69,13 +69,7 @@ def read_inputs(spec: "RunSpec", spec_file: Path | None, written: Iterable[Path 
 
 
 def simulate(
-    spec: "RunSpec",
-    setup: "Setup",
-    connection: "Connection",
-    out: Path,
-    how: Ways,
-    *,
-    awaits: float | None = None,
+    spec: "RunSpec", setup: "Setup", connection: "Connection", out: Path, how: Ways, *, awaits: float | None = None
 ) -> None:
     """Carry out a run, print its figures and write the wall-clock ones; raise what ended it early, if anything did.
 

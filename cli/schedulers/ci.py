@@ -10,7 +10,7 @@ from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.schedulers.verdicts import junit_option, name_option, print_verdict, write_junit
 from pipistrelle.cli.terminal.console import import_numpy, show
 from pipistrelle.cli.terminal.exits import DIFFERENT
-from pipistrelle.cli.terminal.guard import FilledPath
+from pipistrelle.cli.terminal.guard import FILE_OR_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ _STYLES: Final = {"same": "green", "differs": "bold red", "failed": "bold red", 
 
 
 @click.command(cls=Command)
-@click.argument("folder", required=False, type=FilledPath(path_type=Path))
+@click.argument("folder", required=False, type=FILE_OR_FOLDER)
 @click.option("--update", is_flag=True, help="Write the golden results of FOLDER's cases anew, and tell what changes.")
 @junit_option("case")
 @name_option("cases", "easy-*")

@@ -13,7 +13,7 @@ import click
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.schedulers.verdicts import junit_option, name_option, print_verdict, write_junit
 from pipistrelle.cli.terminal.console import import_numpy, show
-from pipistrelle.cli.terminal.guard import FilledPath
+from pipistrelle.cli.terminal.guard import FOLDER
 
 if TYPE_CHECKING:
     from pipistrelle.protocol.base.errors import PipistrelleError
@@ -58,7 +58,7 @@ _LIMIT: Final = 60.0
 @junit_option("script")
 @click.option(
     "--logs",
-    type=FilledPath(path_type=Path, file_okay=False),
+    type=FOLDER,
     metavar="FOLDER",
     help="Write all messages of each script that has failed to a file in this folder, and what the scheduler printed.",
 )

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from pipistrelle.cli.terminal.console import plain, results, show
-from pipistrelle.cli.terminal.guard import FilledPath
+from pipistrelle.cli.terminal.guard import FILE
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 
@@ -20,9 +20,8 @@ def name_option(tests: str, example: str) -> Callable[[_C], _C]:
 
 def junit_option(test: str) -> Callable[[_C], _C]:
     """Return the option that names the file for JUnit's XML."""
-    kind = FilledPath(path_type=Path, dir_okay=False)
     return click.option(
-        "--junit", type=kind, metavar="FILE.xml", help=f"Write what came of each {test} as JUnit's XML, too."
+        "--junit", type=FILE, metavar="FILE.xml", help=f"Write what came of each {test} as JUnit's XML, too."
     )
 
 

@@ -10,7 +10,7 @@ from pipistrelle.cli.options.sections import Command, Group
 from pipistrelle.cli.study.plot import plot_command
 from pipistrelle.cli.study.tell import break_even_command, compare_command, summary_command
 from pipistrelle.cli.terminal.console import configure_log, import_numpy, print_facts
-from pipistrelle.cli.terminal.guard import FilledPath
+from pipistrelle.cli.terminal.guard import FILE, FOLDER
 from pipistrelle.protocol.base.log import logger
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ def command() -> None:
 
 
 @command.command("run", cls=Command)
-@click.argument("study", metavar="STUDY", type=FilledPath(path_type=Path, dir_okay=False))
+@click.argument("study", metavar="STUDY", type=FILE)
 @click.option(
     "-o",
     "--output",
     "--out",
     "out",
     metavar="DIR",
-    type=FilledPath(path_type=Path, file_okay=False),
+    type=FOLDER,
     required=True,
     help="Folder of the results; a study that was interrupted goes on there.",
 )

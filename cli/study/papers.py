@@ -13,7 +13,7 @@ import click
 from pipistrelle.cli.options.fields import Choice
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import configure_log, import_numpy, print_json, print_table, say, show
-from pipistrelle.cli.terminal.guard import FilledPath
+from pipistrelle.cli.terminal.guard import FOLDER, FilledPath
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")
 @click.option(
     "-o",
     "--out",
-    type=FilledPath(path_type=Path, file_okay=False),
+    type=FOLDER,
     default="papers",
     show_default=True,
     metavar="DIR",
@@ -168,10 +168,7 @@ def _write(
         files.append(out / (f"{paper.id}-{names}.html" if names else f"{paper.id}.html"))
         write_output(files[-1], paper_page(paper, mine, size))
     stem = f"{results[0].paper.id}-{names}" if names else "papers"
-    for suffix, text in (
-        ("json", json.dumps(document, indent=2, allow_nan=False) + "\n"),
-        ("csv", csv_text(results)),
-    ):
+    for suffix, text in (("json", json.dumps(document, indent=2, allow_nan=False) + "\n"), ("csv", csv_text(results))):
         files.append(out / f"{stem}.{suffix}")
         write_output(files[-1], text)
     return files

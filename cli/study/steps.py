@@ -11,7 +11,7 @@ from pipistrelle.cli.options.sections import INPUTS, Command, in_section
 from pipistrelle.cli.options.shared import scheduler_option
 from pipistrelle.cli.run.described import described, spec_file, transform_option
 from pipistrelle.cli.terminal.console import import_numpy, print_json, print_table, say
-from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
+from pipistrelle.cli.terminal.guard import FILE, refuse_overwriting
 
 _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
 
@@ -33,13 +33,7 @@ _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
 @click.option("--step", "steps", multiple=True, metavar="TIME", help="Repeatable.  [default: 60s, 30s, 10s, 5s, 1s]")
 @click.option("--warm-up", default="7d", show_default=True, metavar="TIME", help="Simulate so much before each week.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON, all of it.")
-@click.option(
-    "--csv",
-    "as_csv",
-    type=FilledPath(path_type=Path, dir_okay=False),
-    metavar="FILE.csv",
-    help="Write a line for each run.",
-)
+@click.option("--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Write a line for each run.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not tell which run is under way.")
 @click.pass_context
 def command(

@@ -10,7 +10,7 @@ import click
 
 from pipistrelle.cli.options.fields import Choice, ShareNumber, together
 from pipistrelle.cli.terminal.console import print_json, print_table, show
-from pipistrelle.cli.terminal.guard import FilledPath
+from pipistrelle.cli.terminal.guard import FILE, FILE_OR_FOLDER
 
 if TYPE_CHECKING:
     from pipistrelle.studies.inference.trials import TrialTable, Value
@@ -35,7 +35,7 @@ def _picture(ctx: click.Context, param: click.Parameter, path: Path) -> Path:
     return path
 
 
-trials_argument: Final = click.argument("place", metavar="DIR", type=FilledPath(path_type=Path))
+trials_argument: Final = click.argument("place", metavar="DIR", type=FILE_OR_FOLDER)
 where_option: Final = click.option(
     "--where",
     "conditions",
@@ -68,7 +68,7 @@ picture_option: Final = click.option(
     "--output",
     "--out",
     "output",
-    type=FilledPath(path_type=Path, dir_okay=False),
+    type=FILE,
     required=True,
     callback=_picture,
     help="File to write: .svg or .png.",

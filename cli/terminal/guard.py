@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -17,6 +18,12 @@ class FilledPath(click.Path):
         if value == "":
             self.fail("the path is empty.", param, ctx)
         return super().convert(value, param, ctx)
+
+
+#: kinds of paths that options name
+FILE: Final = FilledPath(path_type=Path, dir_okay=False)
+FOLDER: Final = FilledPath(path_type=Path, file_okay=False)
+FILE_OR_FOLDER: Final = FilledPath(path_type=Path)
 
 
 def output_files(out: Path) -> list[Path]:

@@ -9,7 +9,7 @@ import click
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import print_json, print_table, show
-from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
+from pipistrelle.cli.terminal.guard import FILE, refuse_overwriting
 
 if TYPE_CHECKING:
     from pipistrelle.traces.workload import Workload
@@ -27,7 +27,7 @@ def _page(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path
 
 def page_option(text: str) -> Callable[[_C], _C]:
     """Return the option that names the page to write."""
-    return click.option("--page", type=FilledPath(path_type=Path, dir_okay=False), callback=_page, help=text)
+    return click.option("--page", type=FILE, callback=_page, help=text)
 
 
 def write_page(page: Path, first: "Workload", second: "Workload") -> dict[str, Any]:

@@ -43,12 +43,7 @@ _SPREAD = (
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @click.option("--picture", type=SvgFile(), help="Draw a picture, too: an .svg file.")
 def describe_command(
-    source: str,
-    machine_size: int | None,
-    timezone: str | None,
-    as_json: bool,
-    picture: Path | None,
-    **reading: Any,
+    source: str, machine_size: int | None, timezone: str | None, as_json: bool, picture: Path | None, **reading: Any
 ) -> None:
     """Describe the workload IN, a bundled name or a file: jobs, sizes, times, load, users, arrivals."""
     from pipistrelle.models.workloads.options import zone_of

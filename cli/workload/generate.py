@@ -9,7 +9,7 @@ from pipistrelle.cli.options.fields import PositiveNumber, ShareNumber
 from pipistrelle.cli.options.files import output_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
-from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
+from pipistrelle.cli.terminal.guard import FILE, refuse_overwriting
 from pipistrelle.cli.workload.compare import page_option, write_page
 
 # Help needs neither.
@@ -152,7 +152,7 @@ def _model(name: str, machine_size: int | None) -> "tuple[WorkloadModel, Workloa
 @click.option("--load", type=PositiveNumber(), help="Offered load on average; default: what follows.")
 @_serial_option
 @click.option(
-    "-o", "--output", "--out", "output", type=FilledPath(path_type=Path, dir_okay=False), required=True,
+    "-o", "--output", "--out", "output", type=FILE, required=True,
     help="File to write: .toml.",
 )  # fmt: skip
 def model_command(source: str, machine_size: int | None, output: Path, serial: float | None, **wanted: Any) -> None:
