@@ -22,8 +22,8 @@ from pipistrelle.schedulers.placement.pickers import picked
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
+from pipistrelle.schedulers.policy.rules import end_of
 from pipistrelle.schedulers.policy.view import View
-from pipistrelle.schedulers.policy.windows import end_of
 from pipistrelle.schedulers.runtime.polling import Polling
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job, Labels
 from pipistrelle.server.engine.observers import Observer, Reasons

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from functools import cache
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from types import ModuleType
+from typing import Any, Final
 
 from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.schedulers.backfill.easy import start_in_order
 from pipistrelle.schedulers.placement.lowest import takes_lowest
+from pipistrelle.schedulers.plan import gaps
 from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.plan.reservations import Reservations
 from pipistrelle.schedulers.plan.slices import Place
@@ -15,21 +17,18 @@ from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 
-if TYPE_CHECKING:
-    from pipistrelle.schedulers.plan.compiled import CompiledReservations
-
 #: reservations are looked at so often before it is worth some seconds to compile what looks at them
-MANY_LOOKS: Final = 20_000
+MANY_LOOKS: Final = 10_000
 
 
 @cache
-def _compiled() -> "type[CompiledReservations] | None":
-    """Return what compiled loops are in, None without numba."""
+def _compiled() -> ModuleType:
+    """Return the loops that reservations are made by, compiled if numba is installed."""
     try:
-        from pipistrelle.schedulers.plan.compiled import CompiledReservations
+        from pipistrelle.schedulers.plan import compiled
     except ImportError:
-        return None
-    return CompiledReservations
+        return gaps
+    return compiled
 
 
 class Conservative:
@@ -44,7 +43,7 @@ class Conservative:
     """
 
     def __init__(self) -> None:
-        self._plan: _InSlices | Reservations | CompiledReservations | None = None
+        self._plan: _InSlices | Reservations | None = None
         #: how often reservations were looked at
         self._looks = 0
 
@@ -63,7 +62,7 @@ class Conservative:
             return
         if state["swift"]:
             places, new = message_of(state["places"]), {job.number for job in view.arrivals}
-            jobs = [job for job in view.waiting.each() if job.number not in new]
+            jobs = [job for job in view.waiting.each() if job.number in places or job.number not in new]
             jobs += [job for job in view.cancelled if job.number in places]  # it has not been told of these yet
             plan: _InSlices | Reservations = Reservations(view, places, jobs)
         else:
@@ -84,20 +83,16 @@ class Conservative:
                 return
         if plan is None or swift == (type(plan) is _InSlices):
             places = {} if plan is None else plan.places()
-            plan = self._made()(view, places) if swift else _InSlices(view, placement, places)
-            plan.schedule(anew=True)
+            plan = Reservations(view, places) if swift else _InSlices(view, placement, places)
+            anew = True
         else:
-            if swift and view.released and type(plan) is not (made := self._made()):
-                plan = made(view, plan.places())  # all are placed anew, also those who have just come
-            plan.schedule(anew=view.released)
+            anew = view.released
+        if type(plan) is Reservations and self._looks >= MANY_LOOKS:
+            plan.form = _compiled()
+        plan.schedule(anew=anew)
         if type(plan) is Reservations:
-            self._looks += plan.looks
-            plan.looks = 0
+            self._looks += plan.new_looks()
         self._plan = plan if plan.needed else None
-
-    def _made(self) -> "type[Reservations] | type[CompiledReservations]":
-        """Return in which way reservations are made by now."""
-        return (_compiled() if self._looks >= MANY_LOOKS else None) or Reservations
 
 
 class _InSlices(Plan):

@@ -11,6 +11,7 @@ from pipistrelle.schedulers.placement.pickers import take
 from pipistrelle.schedulers.plan.around_windows import OpenUnits
 from pipistrelle.schedulers.policy.interfaces import Placement, Stateless
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.rules import is_late
 from pipistrelle.schedulers.policy.view import View
 
 
@@ -186,12 +187,15 @@ class Easy:
         if self._shortest_first and len(jobs) > 1:
             jobs = sorted(jobs, key=lambda job: job.occupies)
         for job in jobs:
-            in_time = view.now + job.occupies <= self._shadow
-            if job is not first and job.size <= view.free.count and (in_time or job.size <= self._extra):
+            if (
+                job is not first
+                and job.size <= view.free.count
+                and (job.size <= self._extra or not is_late(view.now, job.occupies, self._shadow))
+            ):
                 self._backfill(view, placement, job, first)
 
     def _backfill(self, view: View, placement: Placement, job: SchedulerJob, first: SchedulerJob) -> None:
-        if view.now + job.occupies > self._shadow:
+        if is_late(view.now, job.occupies, self._shadow):
             self._extra -= job.size
         start_by_count(view, placement, job, f"backfilled before {first.id}")
 

@@ -11,8 +11,8 @@ from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.plan.access import AccessPlan
 from pipistrelle.schedulers.plan.slices import Place
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.rules import end_of
 from pipistrelle.schedulers.policy.view import View
-from pipistrelle.schedulers.policy.windows import end_of
 from pipistrelle.schedulers.preemption.victims import Candidate, preempt_for
 
 #: {PREEMPTPOLICY: the protocol's mode}

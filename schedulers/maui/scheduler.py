@@ -31,8 +31,8 @@ from pipistrelle.schedulers.plan.slices import Place
 from pipistrelle.schedulers.policy.interfaces import PastStep, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Floats
+from pipistrelle.schedulers.policy.rules import end_of
 from pipistrelle.schedulers.policy.view import View
-from pipistrelle.schedulers.policy.windows import end_of
 
 
 class MauiScheduler(Kept):

@@ -1,12 +1,13 @@
 """The jobs that a scheduler has seen, as classes by size that partitions are made for."""
 
-from bisect import insort
 from collections.abc import Iterable
 from math import fsum
-from typing import Final
+from typing import Any, Final
+
+from sortedcontainers import SortedList
 
 from pipistrelle.platforms.topology.partitions import HOUR, RankedClass
-from pipistrelle.protocol.base.state import Kept
+from pipistrelle.protocol.base.state import Kept, plain
 from pipistrelle.schedulers.policy.interfaces import PastStep
 from pipistrelle.schedulers.policy.view import View
 
@@ -25,13 +26,22 @@ class JobsSeen(Kept):
         self._begin = 0.0
         #: {exponent of the size: jobs that came}
         self._came: dict[int, int] = {}
-        #: {exponent: how long those took that have ended, s, ascending}
-        self._took: dict[int, list[float]] = {}
+        #: {exponent: how long those took that have ended, s}
+        self._took: dict[int, SortedList[float]] = {}
         #: {exponent: unit-seconds of those that have ended}
         self._asked: dict[int, float] = {}
         #: {id: (size, start)} of those that run
         self._running: dict[str, tuple[int, float]] = {}
         self._due = FIRST_CLASSES
+
+    def state(self) -> Any:
+        """Return what was seen."""
+        return {**super().state(), "_took": plain({power: list(took) for power, took in self._took.items()})}
+
+    def restore(self, state: Any, *made: Any, **more: Any) -> None:
+        """Go on from a state."""
+        super().restore(state)
+        self._took = {power: SortedList(took) for power, took in self._took.items()}
 
     def learn(self, steps: Iterable[PastStep]) -> None:
         """Take note of who ran under another scheduler, and of who runs."""
@@ -69,7 +79,7 @@ class JobsSeen(Kept):
 
     def _ended(self, size: int, start: float, end: float) -> None:
         power, took = _power(size), end - start
-        insort(self._took.setdefault(power, []), took)
+        self._took.setdefault(power, SortedList()).add(took)
         self._asked[power] = self._asked.get(power, 0.0) + size * took
 
     def classes(self, now: float, units: int) -> tuple[RankedClass, ...]:

@@ -11,9 +11,9 @@ from pipistrelle.schedulers.backfill.easy import FirstFit, NoBackfill, start_by_
 from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.policy.interfaces import KeepsBegins, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.rules import end_of
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.waiting import Staircase
-from pipistrelle.schedulers.policy.windows import end_of
 
 #: jobs that are looked at beyond the depth before the queue is asked for more
 _BEYOND: Final = 4

@@ -1,9 +1,10 @@
 """The plan as those see it who are let in by different reservations: free units over time, for each access."""
 
-from bisect import bisect_left, insort
 from collections.abc import Sequence
-from math import inf, nextafter
+from math import inf
 from typing import Any, NamedTuple
+
+from sortedcontainers import SortedList
 
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.masks import mask_of
@@ -11,8 +12,9 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.plan.pickers import Picker
 from pipistrelle.schedulers.plan.slices import FreeStep, Place, TimeSlices
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.rules import end_of, held_until
 from pipistrelle.schedulers.policy.view import View
-from pipistrelle.schedulers.policy.windows import Closure, Window, end_of
+from pipistrelle.schedulers.policy.windows import Closure, Window
 
 
 class Restriction(NamedTuple):
@@ -118,7 +120,7 @@ class AccessPlan(Kept):
         self._out = NodeSet.EMPTY
         self._base = TimeSlices(now, self._machine)
         self._running: dict[int, Place] = {}
-        self._ends: list[tuple[float, int]] = []
+        self._ends: SortedList[tuple[float, int]] = SortedList()
         self._restrictions: Sequence[Restriction] = ()
         self._tables: dict[int, TimeSlices] = {}
         self._steps: dict[int, list[FreeStep]] = {}
@@ -130,7 +132,7 @@ class AccessPlan(Kept):
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
         super().restore(state)
-        self._ends = sorted((place.end, number) for number, place in self._running.items())
+        self._ends = SortedList((place.end, number) for number, place in self._running.items())
         self._rebuild()
 
     def _rebuild(self) -> None:
@@ -147,20 +149,20 @@ class AccessPlan(Kept):
         """Take note of a job that starts now on units that are free; ``end`` (s) is when it ends at the latest."""
         place = Place(self._now, end, units)
         self._running[number] = place
-        insort(self._ends, (end, number))
+        self._ends.add((end, number))
         self._base.take(units, place.begin, end)
         self.keep(place)
 
     def ended(self, number: int) -> None:
         """Take note of a job that has ended."""
         place = self._running.pop(number)
-        del self._ends[bisect_left(self._ends, (place.end, number))]
+        self._ends.remove((place.end, number))
         self._base.give_back(place.units & self._in_service, self._now, place.end)
 
     def is_end(self, time: float) -> bool:
         """Tell whether a running job ends then (s) at the latest."""
-        at = bisect_left(self._ends, (time, -1))
-        return at < len(self._ends) and self._ends[at][0] == time
+        following = next(self._ends.irange((time, -1)), None)
+        return following is not None and following[0] == time
 
     def follow(self, now: float, unavailable: NodeSet) -> None:
         """Go on to a later time; ``unavailable`` units are out of service."""
@@ -176,10 +178,10 @@ class AccessPlan(Kept):
         self._restrictions = restrictions
         self._tables, self._steps, self._taken = {}, {}, []
         self._loads = []
-        for end, number in self._ends:  # may end any moment, but their units are not free yet
+        for end, number in self._ends:
             if end > self._now:
                 break
-            self._taken.append(Place(self._now, nextafter(self._now, inf), self._running[number].units))
+            self._taken.append(Place(self._now, held_until(end, self._now), self._running[number].units))
         counted = [restriction.closure.units for restriction in restrictions if restriction.counts]
         if 1 + len(counted) + reservations > self._depth:
             self._loads = [0] * int(self._depth)

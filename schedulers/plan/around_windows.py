@@ -10,8 +10,8 @@ from pipistrelle.schedulers.placement.pickers import pick, picked
 from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.rules import end_of, is_late, spares
 from pipistrelle.schedulers.policy.view import View
-from pipistrelle.schedulers.policy.windows import end_of
 
 
 class UnitReservation(NamedTuple):
@@ -95,7 +95,7 @@ class OpenUnits:
                 continue
             if shadow is None:  # not before somebody asks
                 shadow, reserved = self.reserve(first)
-            late = view.now + job.occupies > shadow
+            late = is_late(view.now, job.occupies, shadow)
             if not late:
                 alloc = self.pick(job, units)
             elif not self._placement.fits_by_count or job.by_nodes or first.by_nodes:
@@ -105,7 +105,7 @@ class OpenUnits:
                 found = beside_count.get(id(units))
                 if found is None:
                     found = beside_count[id(units)] = len(units - reserved)
-                if job.size - found > len(reserved) - first.size:
+                if not spares(job.size, found, len(reserved), first.size):
                     continue
                 alloc = self._by_count(job, units, first, reserved)
             if alloc is None:

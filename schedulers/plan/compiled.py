@@ -1,300 +1,56 @@
-"""Conservative backfilling's reservations where many jobs wait: what `Reservations` does, in compiled loops."""
+"""The functions of `pipistrelle.schedulers.plan.gaps`, compiled by numba: scans as loops, everything else unchanged."""
 
-from bisect import bisect_left
-from collections.abc import Mapping
-from math import inf
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
+from numba.extending import overload
 
-from pipistrelle.protocol.base.state import plain
-from pipistrelle.protocol.units.masks import mask_of, units_of
-from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.plan import compiled_gaps as loops
-from pipistrelle.schedulers.plan.compiled_gaps import (
-    BEGIN,
-    COUNT,
-    END,
-    FRESH,
-    HIGH,
-    LOW,
-    MARKED,
-    RUNS,
-    SIZE,
-    Book,
-    Ints,
-)
-from pipistrelle.schedulers.plan.gaps import Runs
-from pipistrelle.schedulers.plan.reservations import Holds
-from pipistrelle.schedulers.plan.slices import Place
-from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.view import View
-from pipistrelle.schedulers.policy.waiting import Rank
-from pipistrelle.schedulers.waiting.moving import MovingQueue
+from pipistrelle.schedulers.plan import gaps
+from pipistrelle.schedulers.plan.machine_code import as_python, compiled_by_numba, source_of
+from pipistrelle.schedulers.policy import rules
 
-_ROOM: Final = 256
-
-
-class CompiledReservations:
-    """The places of all waiting jobs on the lowest units, without windows: those that `Reservations` finds.
-
-    Parameters
-    ----------
-    view
-        the machine.
-    places
-        those that waiting jobs have already, by the job's number.
-    """
-
-    def __init__(self, view: View, places: Mapping[int, Place]) -> None:
-        self._view = view
-        self._holds = Holds(view)
-        free = self._holds.free()
-        begins = np.maximum([gap[0] for gap in free], view.now)
-        ends = [time for place in places.values() for time in (place.begin, place.end)]
-        times, at = np.unique(np.array([*begins, *ends, view.now, inf]), return_inverse=True)
-        gaps = np.zeros((loops.GAP_LINES, len(free)), dtype=np.int64)
-        gaps[BEGIN], gaps[END] = at[: len(free)], len(times) - 1
-        gaps[LOW], gaps[HIGH] = [gap[2] for gap in free], [gap[3] for gap in free]
-        self._book = Book(
-            times=np.concatenate([times, np.full(_ROOM, inf)]),
-            gaps=gaps,
-            jobs=np.zeros((loops.JOB_LINES, _ROOM), dtype=np.int64),
-            lengths=np.zeros(_ROOM),
-            runs=np.zeros((2, _ROOM), dtype=np.int64),
-            scratch=np.zeros((loops.SCRATCH_LINES, _ROOM), dtype=np.int64),
-            counts=np.zeros(loops.COUNTS, dtype=np.int64),
-        )
-        self._book.counts[loops.TIMES] = len(times)
-        self._fill(gaps)
-        #: by column
-        self._waiting: list[SchedulerJob | None] = []
-        #: {a job's number: its column}
-        self._columns: dict[int, int] = {}
-        self._free_columns: list[int] = []
-        #: whether the order of those who wait stays as it is; then it is here
-        self._still = not isinstance(view.waiting, MovingQueue)
-        self._ranks: list[Rank] = []
-        self._order = np.zeros(_ROOM, dtype=np.int64)
-        for job in view.waiting.each():
-            column = self._join(job)
-            place = places.get(job.number)
-            if place is not None:
-                begin, end = (int(np.searchsorted(times, time)) for time in (place.begin, place.end))
-                self._claim(column, begin, end, units_of(place.units).intervals)
-        self._make_room(0)
-
-    def _claim(self, column: int, begin: int, end: int, runs: Runs) -> None:
-        """Take the place that a job has."""
-        for low, high in runs:
-            self._make_room(len(runs))
-            loops.claim(self._book, begin, end, low, high)
-        first = self._note(runs)
-        self._book.counts[loops.USED] += len(runs)
-        jobs = self._book.jobs
-        jobs[:SIZE, column] = begin, end, runs[0][0], runs[-1][1], first, len(runs)
-        jobs[loops.EARLY, column] = jobs[SIZE, column]
-
-    def places(self) -> dict[int, Place]:
-        """Return the places of the waiting jobs, by number."""
-        times, jobs = self._book.times, self._book.jobs
-        return {
-            number: Place(self.begin(number), float(times[jobs[END, column]]), mask_of(self._units(column)))
-            for number, column in sorted(self._columns.items())
-            if jobs[BEGIN, column] >= 0
-        }
-
-    def begin(self, number: int) -> float:
-        """Return when (s) a waiting job's place begins, inf if it has none."""
-        column = self._columns.get(number)
-        begin = -1 if column is None else self._book.jobs[BEGIN, column]
-        return float(self._book.times[begin]) if begin >= 0 else inf
-
-    def _units(self, column: int) -> NodeSet:
-        first, count = self._book.jobs[RUNS : COUNT + 1, column].tolist()
-        low, high = self._book.runs[:, first : first + count].tolist()
-        return NodeSet(zip(low, high, strict=True))
-
-    @property
-    def needed(self) -> bool:
-        """Whether anybody waits."""
-        return bool(self._columns)
-
-    def state(self) -> dict[str, Any]:
-        """Return what `Reservations` returns: either goes on from it."""
-        return {"places": plain(self.places()), "gone": str(self._holds.gone)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state whose places were given."""
-        self._holds.gone = NodeSet.parse(state["gone"])
-
-    def holds_for(self, view: View) -> bool:
-        """Tell whether the plan, made earlier, can be followed up: see `Plan.holds_for`; and no begin was missed."""
-        return self._holds.last(view) and loops.first_begin(self._book) >= view.now
-
-    def schedule(self, *, anew: bool) -> None:
-        """Place those who have just come, in the order of the queue; if units were freed also whom that can move."""
-        view = self._view
-        loops.advance(self._book, view.now)
-        arrivals = view.waiting.in_order(view.arrivals)
-        fresh = [job for job in arrivals if job.waits and job.number not in self._columns]
-        if len(self._columns) + len(fresh) > len(view.waiting):
-            self._forget({job.number for job in view.waiting.each()})
-        joined = [self._join(job) for job in fresh]
-        if not anew:
-            self._place(np.array(joined, dtype=np.int64))
-            return
-        for end, runs in self._holds.ended():
-            self._give_back(0, end, runs)
-        self._mark()
-        jobs = self._book.jobs
-        jobs[MARKED, (jobs[BEGIN] == 0) & (jobs[SIZE] > 0)] = 1
-        self._place(self._in_order())
-
-    def _in_order(self) -> Ints:
-        """Return the columns of the waiting jobs in the order of the queue."""
-        if self._still:
-            return self._order[: len(self._ranks)].copy()
-        columns = list(self._columns.values())
-        ranks = self._view.waiting.ranks_of([job for job in map(self._waiting.__getitem__, columns) if job is not None])
-        return np.array([column for _, column in sorted(zip(ranks, columns, strict=True))], dtype=np.int64)
-
-    def _place(self, order: Ints) -> None:
-        """Place who is marked among these columns, one after the other, and start those whose place begins now."""
-        counts = self._book.counts
-        counts[loops.TURN] = 0
-        while (column := int(loops.place_all(self._book, order))) != loops.DONE:
-            if column == loops.UNTIDY:
-                if loops.is_untidy(self._book):
-                    self._tidy()
-                self._make_room(int(self._book.jobs[COUNT, order[counts[loops.TURN]]]))
-            else:
-                job = self._waiting[column]
-                assert job is not None
-                until = float(self._book.times[self._book.jobs[END, column]])
-                self._holds.start(job, self._units(column).intervals, until)
-                self._leave(job)
-
-    def _give_back(self, begin: int, end: float, runs: Runs) -> None:
-        self._make_room(len(runs))
-        first = self._note(runs)
-        loops.give_back(self._book, begin, loops.slot(self._book, end), first, first + len(runs))
-
-    def _mark(self) -> None:
-        """Mark whom any units may let move that have become free."""
-        loops.mark(self._book, -1, int(self._book.counts[loops.TIMES]))
-
-    def _forget(self, waiting: set[int]) -> None:
-        """Give back the places of jobs that have left the queue without a start."""
-        for number, column in list(self._columns.items()):
-            if number in waiting:
-                continue
-            begin, end = self._book.jobs[: END + 1, column].tolist()
-            if begin >= 0:
-                self._give_back(begin, float(self._book.times[end]), self._units(column).intervals)
-            job = self._waiting[column]
-            assert job is not None
-            self._leave(job)
-        self._mark()
-
-    def _leave(self, job: SchedulerJob) -> None:
-        column = self._columns.pop(job.number)
-        self._free_columns.append(column)
-        self._waiting[column] = None
-        self._book.jobs[:, column] = 0
-        self._book.jobs[BEGIN, column] = -1
-        if self._still:
-            at, count = bisect_left(self._ranks, self._view.waiting.ranks_of([job])[0]), len(self._ranks)
-            del self._ranks[at]
-            self._order[at : count - 1] = self._order[at + 1 : count]
-
-    def _join(self, job: SchedulerJob) -> int:
-        """Return a new column for a job that has no place yet, to be placed."""
-        if self._free_columns:
-            column = self._free_columns.pop()
-        else:
-            column = len(self._waiting)
-            self._waiting.append(None)
-            self._book.counts[loops.JOBS] += 1
-            if column == len(self._order):
-                jobs, lengths = (_wider(table, 2 * column) for table in (self._book.jobs, self._book.lengths))
-                self._book = self._book._replace(jobs=jobs, lengths=lengths)
-                self._order = _wider(self._order, 2 * column)
-        self._waiting[column], self._columns[job.number] = job, column
-        jobs = self._book.jobs
-        jobs[:, column] = 0
-        jobs[BEGIN, column], jobs[SIZE, column], jobs[MARKED, column] = -1, job.size, 1
-        self._book.lengths[column] = job.occupies
-        if self._still:
-            rank = self._view.waiting.ranks_of([job])[0]
-            at, count = bisect_left(self._ranks, rank), len(self._ranks)
-            self._ranks.insert(at, rank)
-            self._order[at + 1 : count + 1] = self._order[at:count]
-            self._order[at] = column
-        return column
-
-    def _note(self, runs: Runs) -> int:
-        """Write runs behind those in use, where there is room; return the column of the first."""
-        at = int(self._book.counts[loops.USED])
-        self._book.runs[:, at : at + len(runs)] = np.array(runs, dtype=np.int64).T
-        return at
-
-    def _make_room(self, runs: int) -> None:
-        """Have room for one more change by so many runs."""
-        if loops.has_room(self._book, runs):
-            return
-        book, counts = self._book, self._book.counts
-        kept = [column for column, job in enumerate(self._waiting) if job is not None]
-        columns = [np.arange(first, first + count) for first, count in book.jobs[RUNS : COUNT + 1, kept].T.tolist()]
-        used = book.runs[:, np.concatenate([np.zeros(0, dtype=np.int64), *columns])]
-        book.jobs[RUNS, kept] = np.cumsum([0, *book.jobs[COUNT, kept]])[:-1]
-        counts[loops.USED] = used.shape[1]
-        held = int(counts[loops.GAPS] - counts[loops.EMPTY])
-        room = 2 * (6 * (held + runs) + 16)
-        times = np.full(2 * int(counts[loops.TIMES]) + _ROOM, inf)
-        times[: counts[loops.TIMES]] = book.times[: counts[loops.TIMES]]
-        widest = max(room, book.gaps.shape[1], len(times), book.jobs.shape[1])
-        self._book = book._replace(
-            times=times,
-            gaps=_wider(book.gaps, max(room, book.gaps.shape[1])),
-            runs=_wider(used, 2 * (used.shape[1] + room)),
-            scratch=np.zeros((loops.SCRATCH_LINES, widest), dtype=np.int64),
-        )
-
-    def _tidy(self) -> None:
-        """Join the gaps that border on each other, and forget the times at which nothing begins or ends."""
-        book, counts = self._book, self._book.counts
-        gaps = book.gaps[:, : counts[loops.GAPS]]
-        gaps = gaps[:, gaps[END] > 0]
-        gaps = gaps[:, np.lexsort((gaps[LOW], gaps[END], gaps[BEGIN]))]
-        joins = (gaps[:LOW, 1:] == gaps[:LOW, :-1]).all(axis=0) & (gaps[LOW, 1:] == gaps[HIGH, :-1] + 1)
-        first = np.append(0, np.flatnonzero(~joins) + 1)
-        joined = gaps[:, first]
-        joined[HIGH] = gaps[HIGH, np.append(first[1:], gaps.shape[1]) - 1]
-        joined[FRESH] = np.maximum.reduceat(gaps[FRESH], first)
-        places = book.jobs[:LOW, book.jobs[SIZE] > 0]
-        told = np.concatenate([joined[:LOW].ravel(), places[places >= 0], [0, counts[loops.TIMES] - 1]])
-        used = np.unique(told)
-        joined[:LOW] = np.searchsorted(used, joined[:LOW])
-        places = book.jobs[:LOW]
-        places[places >= 0] = np.searchsorted(used, places[places >= 0])
-        book.times[: len(used)] = book.times[used]
-        counts[loops.TIMES] = len(used)
-        self._fill(joined)
-
-    def _fill(self, gaps: Ints) -> None:
-        """Have these gaps and no others."""
-        book, count = self._book, gaps.shape[1]
-        self._book = book._replace(gaps=_wider(gaps, max(8 * count + _ROOM, book.gaps.shape[1])))
-        book.counts[loops.GAPS], book.counts[loops.EMPTY] = count, 0
-        book.counts[loops.MANY_GAPS] = count + count // 4 + _ROOM
-        times = int(book.counts[loops.TIMES])
-        book.counts[loops.MANY_TIMES] = times + times // 4 + _ROOM
+#: {function: what is compiled where a compiled function calls it}
+_FORMS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {
+    rules.end_of: as_python(rules).end_of,
+    gaps.covering: gaps.covering_loop,
+    gaps.lowest_free: gaps.lowest_free_loop,
+    gaps.bordering: gaps.bordering_loop,
+    gaps.changes_loop: gaps.changes_loop,
+    gaps.most_free_loop: gaps.most_free_loop,
+    gaps.doubtful: gaps.doubtful_loop,
+    gaps.next_marked: gaps.next_marked_loop,
+    gaps.count_up: gaps.count_up_loop,
+    gaps.slot: gaps.slot,
+    gaps.drop: gaps.drop,
+    gaps.put: gaps.put,
+    gaps.earliest: gaps.earliest_loop,
+    gaps.longer_ones: gaps.longer_ones_loop,
+    gaps.free_before: gaps.free_before_loop,
+    gaps.take: gaps.take,
+    gaps.cut_out: gaps.cut_out,
+    gaps.give_back: gaps.give_back,
+    gaps.mark: gaps.mark,
+    gaps.mark_movable: gaps.mark_movable,
+    gaps.place: gaps.place,
+    gaps.is_untidy: gaps.is_untidy,
+    gaps.has_room: gaps.has_room,
+}
 
 
-def _wider(table: NDArray[Any], columns: int) -> NDArray[Any]:
-    """Return a table with so many columns, the new ones of zeros."""
-    made = np.zeros((*table.shape[:-1], columns), dtype=table.dtype)
-    made[..., : table.shape[-1]] = table
-    return made
+#: whose code goes into what is compiled
+_FILES: Final = (Path(__file__), Path(gaps.__file__), source_of(rules))
+
+
+for _function, _form in _FORMS.items():
+    overload(_function, strict=False)(lambda *_, form=_form: form)
+
+slot = compiled_by_numba(gaps.slot, _FILES)
+advance = compiled_by_numba(gaps.advance, _FILES)
+first_begin = compiled_by_numba(gaps.first_begin, _FILES)
+claim = compiled_by_numba(gaps.claim, _FILES)
+give_back = compiled_by_numba(gaps.give_back, _FILES)
+mark = compiled_by_numba(gaps.mark, _FILES)
+is_untidy = compiled_by_numba(gaps.is_untidy, _FILES)
+has_room = compiled_by_numba(gaps.has_room, _FILES)
+place_all = compiled_by_numba(gaps.place_all, _FILES)

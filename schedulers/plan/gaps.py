@@ -1,265 +1,689 @@
-"""When which units are free: runs of units, each with a time from which and until which nobody holds them."""
+"""Free units over time as arrays, and which waiting jobs a change can move: the plan that `Reservations` keeps.
 
-from collections.abc import Iterable, Sequence
+All of it is plain Python on numpy arrays, which numba compiles unchanged (`pipistrelle.schedulers.plan.compiled`). Only
+the scans over all gaps or jobs have two forms with the same result: one by operations on whole arrays, and one as a
+loop (``..._loop``), which is several times faster when compiled. Times are indices into `Book.times`.
+"""
+
+from collections.abc import Sequence
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-#: (from, until (s), lowest unit, highest unit)
-Gap = tuple[float, float, int, int]
+from pipistrelle.schedulers.policy.rules import end_of, ends_of
+
+Ints = NDArray[np.int64]
 #: (lowest unit, highest unit), ascending
 Runs = Sequence[tuple[int, int]]
-_ROOM: Final = 256
+
+# Lines of gaps and of jobs
+BEGIN: Final = 0
+END: Final = 1
+LOW: Final = 2
+HIGH: Final = 3
+# Lines of gaps
+FRESH: Final = 4
+HOLES: Final = 5
+GAP_LINES: Final = 6
+# Lines of jobs
+RUNS: Final = 4
+COUNT: Final = 5
+SIZE: Final = 6
+MARKED: Final = 7
+EARLY: Final = 8
+JOB_LINES: Final = 9
+SCRATCH_LINES: Final = 9
+# What stands in counts
+TIMES: Final = 0
+GAPS: Final = 1
+EMPTY: Final = 2
+JOBS: Final = 3
+USED: Final = 4
+TURN: Final = 5
+MANY_GAPS: Final = 6
+MANY_TIMES: Final = 7
+LOOKS: Final = 8
+COUNTS: Final = 9
+#: when a column without a gap begins, or later
+NEVER: Final = 2**40
+#: what `place_all` returns when all jobs have been placed, and when the book needs tidying or more room
+DONE: Final = -1
+UNTIDY: Final = -2
+#: this many jobs are looked at rather than told apart
+_FEW: Final = 1
+# A sort key is a gap's lowest unit and, in its last bits, the gap's column.
+_BITS: Final = 32
+_COLUMN: Final = 2**32 - 1
 
 
-def _beside(runs: Runs, gaps: list[Gap]) -> list[tuple[int, int, Gap | None]]:
-    """Return these runs, cut where gaps on some of their units begin and end, each with its gap."""
-    found: list[tuple[int, int, Gap | None]] = []
-    at = 0
-    for lo, hi in runs:
-        unit = lo
-        while unit <= hi and at < len(gaps) and gaps[at][2] <= hi:
-            gap = gaps[at]
-            if unit < gap[2]:
-                found.append((unit, gap[2] - 1, None))
-                unit = gap[2]
-            last = gap[3] if gap[3] <= hi else hi
-            found.append((unit, last, gap))
-            unit = last + 1
-            if last == gap[3]:
-                at += 1
-        if unit <= hi:
-            found.append((unit, hi, None))
-    return found
+class Book(NamedTuple):
+    """The arrays that all functions share; they have columns to spare.
 
-
-class GapTable:
-    """Free units over time as gaps: a run of units that are all taken before, free in between and taken again after.
-
-    A job fits on the units of the gaps that last from its begin to its end, so that a search is a few array operations
-    over all gaps, and a change touches those on the units concerned alone. A gap that has begun begins at -inf. Runs
-    that border on each other with the same times may remain two gaps until the table is tidied: it is when it has
-    grown to twice its size.
+    Parameters
+    ----------
+    times
+        s, ascending, from now to inf; what began earlier begins now.
+    gaps
+        one column per gap, a run of units that are all taken before, free in between and taken again after: `BEGIN`,
+        `END`, `LOW`, `HIGH`, and `FRESH`, 1 if units in it have become free. A column without a gap begins at `NEVER`
+        or later and ends at 0; the first `EMPTY` entries of line `HOLES` are the numbers of these columns.
+    jobs
+        one column per waiting job. Of its place: `BEGIN` (-1: none), `END`, `LOW`, `HIGH`, `RUNS`, the first column of
+        its runs of units, and `COUNT`, how many runs. `SIZE` (0: no job), `MARKED`, 1 if a change may move the job, and
+        `EARLY`, at most how many of its units are free just before its begin.
+    lengths
+        how long each of these jobs lasts, s.
+    runs
+        one column per run of units: the lowest and the highest.
+    scratch
+        has no meaning between two calls; as many columns as there are times, gaps and jobs.
+    counts
+        how many `TIMES`, columns of `GAPS`, `EMPTY` ones of these, columns of `JOBS`, and columns of runs (`USED`) are
+        in use; whose `TURN` it is in `place_all`; with how many gaps (`MANY_GAPS`) or times (`MANY_TIMES`) the book is
+        untidy; and how often a job was looked at (`LOOKS`).
     """
 
-    def __init__(self, gaps: Iterable[Gap]) -> None:
-        #: rows in which units are free that were not
-        self._fresh: set[int] = set()
-        rows = list(gaps)
-        times = np.array([gap[:2] for gap in rows], dtype=np.float64).reshape(-1, 2)
-        units = np.array([gap[2:] for gap in rows], dtype=np.int64).reshape(-1, 2)
-        self._fill(times[:, 0], times[:, 1], units[:, 0], units[:, 1])
+    times: NDArray[np.float64]
+    gaps: Ints
+    jobs: Ints
+    lengths: NDArray[np.float64]
+    runs: Ints
+    scratch: Ints
+    counts: Ints
 
-    def _fill(
-        self, since: NDArray[np.float64], until: NDArray[np.float64], low: NDArray[np.int64], high: NDArray[np.int64]
-    ) -> None:
-        self._count = len(low)
-        self._tidy_at = 2 * len(low) + _ROOM
-        #: rows without a gap; they begin at inf and end at -inf
-        self._empty: list[int] = []
-        room = np.zeros(len(low) + _ROOM)
-        self._from, self._until = np.concatenate([since, room + inf]), np.concatenate([until, room - inf])
-        empty = room.astype(np.int64)
-        self._low, self._high = np.concatenate([low, empty]), np.concatenate([high, empty - 1])
 
-    def _add(self, gap: Gap, fresh: bool = False) -> int:
-        if self._empty:
-            row = self._empty.pop()
-        else:
-            row = self._count
-            if row == len(self._low):
-                for name, value in (("_until", -inf), ("_from", inf), ("_low", 0), ("_high", -1)):
-                    column = getattr(self, name)
-                    setattr(self, name, np.concatenate([column, np.full(row, value, dtype=column.dtype)]))
-            self._count += 1
-        self._from[row], self._until[row], self._low[row], self._high[row] = gap
-        if fresh:
-            self._fresh.add(row)
-        return row
+# The scans, first as operations on whole arrays, then as loops
 
-    def _drop(self, row: int) -> None:
-        self._from[row], self._until[row] = inf, -inf
-        self._empty.append(row)
 
-    def earliest(self, size: int, length: float, now: float, before: float) -> float:
-        """Return from when (s), not before now, so many units are free so long (s); inf: not before ``before``."""
-        begins, counts = self.openings(length, now, before)
-        fits = (counts >= size).nonzero()[0]
-        return float(begins[fits[0]]) if len(fits) else inf
+def covering(book: Book, begin: int, end: int) -> Ints:
+    """Return the gaps that last from begin to end, the lowest units first."""
+    gaps = book.gaps[:, : book.counts[GAPS]]
+    found = ((gaps[BEGIN] <= begin) & (gaps[END] >= end)).nonzero()[0]
+    result: Ints = found[gaps[LOW][found].argsort()]
+    return result
 
-    def openings(self, length: float, now: float, before: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the times (s, ascending) at which gaps of this length (s) open, and how many units have one then.
 
-        From ``now`` on and before ``before``; of several gaps that open at once the last has the right number.
-        """
-        count = self._count
-        begins = np.maximum(self._from[:count], now)
-        until = self._until[:count]
-        rows = ((begins + length <= until) & (begins < until) & (begins < before)).nonzero()[0]
-        begins, until = begins[rows], until[rows]
-        units = self._high[rows] - self._low[rows] + 1
-        order = begins.argsort()
-        begins = begins[order]
-        opened = units[order].cumsum()
-        order = until.argsort()
-        closed = np.zeros(len(rows) + 1, dtype=np.int64)
-        units[order].cumsum(out=closed[1:])
-        needed = np.maximum(begins + length, np.nextafter(begins, inf))
-        return begins, opened - closed[until[order].searchsorted(needed)]
+def covering_loop(book: Book, begin: int, end: int) -> Ints:
+    """Return the gaps that last from begin to end, the lowest units first."""
+    gaps, keys = book.gaps, book.scratch[0]
+    found = 0
+    for gap in range(book.counts[GAPS]):
+        if gaps[BEGIN, gap] <= begin and gaps[END, gap] >= end:
+            keys[found] = (gaps[LOW, gap] << _BITS) | gap
+            found += 1
+    keys[:found].sort()
+    result: Ints = keys[:found] & _COLUMN
+    return result
 
-    def lowest(self, begin: float, end: float) -> float:
-        """Return the lowest unit that is free from begin to end (s), inf if none is."""
-        count = self._count
-        low = self._low[:count][(self._from[:count] <= begin) & (self._until[:count] >= end)]
-        return float(low.min()) if len(low) else inf
 
-    def take(self, begin: float, end: float, size: int, now: float) -> tuple[list[tuple[int, int]], int]:
-        """Take the lowest ``size`` units that are free from begin to end (s), which are there.
+def lowest_free(book: Book, begin: int, end: int) -> int:
+    """Return the lowest unit that is free from begin to end, `NEVER` if none is."""
+    gaps = book.gaps[:, : book.counts[GAPS]]
+    return int(np.where((gaps[BEGIN] <= begin) & (gaps[END] >= end), gaps[LOW], NEVER).min())
 
-        Return them, and how many of them are free just before ``begin``, too.
-        """
-        count = self._count
-        rows = ((self._from[:count] <= begin) & (self._until[:count] >= end)).nonzero()[0]
-        low = self._low[rows]
-        order = low.argsort()
-        rows = rows[order]
-        total = (self._high[rows] - low[order] + 1).cumsum()
-        last = int(total.searchsorted(size))
-        rows = rows[: last + 1]
-        gaps = self._gaps(rows)
-        beyond = int(total[last]) - size
-        if beyond:
-            opens, closes, lo, hi = gaps[-1]
-            gaps[-1] = (opens, closes, lo, hi - beyond)
-            self._add((opens, closes, hi - beyond + 1, hi), int(rows[-1]) in self._fresh)
-        runs: list[tuple[int, int]] = []
-        early = 0
-        sooner, later = -1, -1  # the row of the gap before and after that was made last
-        for row, (opens, closes, lo, hi) in zip(rows.tolist(), gaps, strict=True):
-            fresh = row in self._fresh
-            self._fresh.discard(row)
-            self._drop(row)
-            borders = bool(runs) and runs[-1][1] == lo - 1
-            if opens < begin and begin > now:
-                early += hi - lo + 1
-                sooner = self._put((opens, begin, lo, hi), fresh, sooner if borders else -1)
+
+def lowest_free_loop(book: Book, begin: int, end: int) -> int:
+    """Return the lowest unit that is free from begin to end, `NEVER` if none is."""
+    begins, ends, low = book.gaps[BEGIN], book.gaps[END], book.gaps[LOW]
+    lowest = NEVER
+    for gap in range(book.counts[GAPS]):
+        if begins[gap] <= begin and ends[gap] >= end:
+            lowest = min(lowest, low[gap])
+    return int(lowest)
+
+
+def bordering(book: Book, line: int, time: int, first: int, last: int) -> Ints:
+    """Return the gaps that begin or end (``line``) at a time, near the runs from ``first`` to before ``last``.
+
+    The lowest units come first.
+    """
+    gaps, runs = book.gaps[:, : book.counts[GAPS]], book.runs
+    found = (gaps[line] == time).nonzero()[0]
+    found = found[(gaps[LOW][found] <= runs[1, last - 1]) & (gaps[HIGH][found] >= runs[0, first])]
+    result: Ints = found[gaps[LOW][found].argsort()]
+    return result
+
+
+def bordering_loop(book: Book, line: int, time: int, first: int, last: int) -> Ints:
+    """Return the gaps that begin or end (``line``) at a time, near the runs from ``first`` to before ``last``."""
+    gaps, runs, keys = book.gaps, book.runs, book.scratch[0]
+    lowest, highest = runs[0, first], runs[1, last - 1]
+    found = 0
+    for gap in range(book.counts[GAPS]):
+        if gaps[line, gap] == time and gaps[LOW, gap] <= highest and gaps[HIGH, gap] >= lowest:
+            keys[found] = (gaps[LOW, gap] << _BITS) | gap
+            found += 1
+    keys[:found].sort()
+    result: Ints = keys[:found] & _COLUMN
+    return result
+
+
+def most_free(book: Book, length: float, first: int, before: int) -> Ints:
+    """Return how many units are free for ``length`` s from some time on: the most of all times before each time.
+
+    Shape (before + 1,): entry k is for the times from ``first`` to before k, 0 if there are none.
+    """
+    gaps = book.gaps[:, : book.counts[GAPS]]
+    # A gap that ends then is of use to those that begin before the time that is noted.
+    closed = ends_of(book.times[:before], length).searchsorted(book.times[: book.counts[TIMES]], "right")
+    until = closed[gaps[END]]
+    used = (gaps[BEGIN] < until).nonzero()[0]
+    units = gaps[HIGH][used] - gaps[LOW][used] + 1
+    free = np.bincount(gaps[BEGIN][used], units, before + 1) - np.bincount(until[used], units, before + 1)
+    most = np.zeros(before + 1, dtype=np.int64)
+    most[first + 1 :] = np.maximum.accumulate(free.cumsum()[first:before])
+    return most
+
+
+def changes_loop(book: Book, length: float, before: int) -> Ints:
+    """Return, for times up to ``before``, by how many more or fewer units are free for ``length`` s from then on."""
+    times, counts = book.times, book.counts
+    closed: Ints = book.scratch[0]
+    changes: Ints = book.scratch[1]
+    # A gap that ends then is of use to those that begin before the time that is noted.
+    at = 0
+    needed = end_of(times[0], length)
+    closed[0] = 0
+    for end in range(1, counts[TIMES]):
+        while at < before and needed <= times[end]:
+            at += 1
+            needed = end_of(times[at], length)
+        closed[end] = at
+    changes[: before + 1] = 0
+    begins, ends, low, high = book.gaps[BEGIN], book.gaps[END], book.gaps[LOW], book.gaps[HIGH]
+    for gap in range(counts[GAPS]):
+        begin, until = begins[gap], closed[ends[gap]]
+        if begin < until:
+            units = high[gap] - low[gap] + 1
+            changes[begin] += units
+            changes[until] -= units
+    return changes
+
+
+def most_free_loop(book: Book, length: float, first: int, before: int) -> Ints:
+    """Return how many units are free for ``length`` s from some time on: the most of all times before each time."""
+    most = changes_loop(book, length, before)
+    units, highest = 0, 0
+    for at in range(before):
+        units += most[at]
+        most[at] = highest
+        if at >= first:
+            highest = max(highest, units)
+    most[before] = highest
+    return most
+
+
+def earliest(book: Book, size: int, length: float, before: int) -> int:
+    """Return from when on so many units are free so long (s); ``before`` if they are not before that time."""
+    return max(int(most_free(book, length, 0, before).searchsorted(size)) - 1, 0)
+
+
+def earliest_loop(book: Book, size: int, length: float, before: int) -> int:
+    """Return from when on so many units are free so long (s); ``before`` if they are not before that time."""
+    changes = changes_loop(book, length, before)
+    units = 0
+    for begin in range(before):
+        units += changes[begin]
+        if units >= size:
+            return begin
+    return before
+
+
+def free_before(book: Book, begin: int, first: int, last: int) -> int:
+    """Return how many units of the runs from ``first`` to before ``last`` are free just before a time."""
+    near, (low, high) = bordering(book, END, begin, first, last), book.runs[:, first:last]
+    lows, highs = book.gaps[LOW][near, None], book.gaps[HIGH][near, None]
+    return int((np.minimum(highs, high) - np.maximum(lows, low) + 1).clip(0).sum())
+
+
+def free_before_loop(book: Book, begin: int, first: int, last: int) -> int:
+    """Return how many units of the runs from ``first`` to before ``last`` are free just before a time."""
+    gaps, runs = book.gaps, book.runs
+    lowest, highest = runs[0, first], runs[1, last - 1]
+    found = 0
+    for gap in range(book.counts[GAPS]):
+        if gaps[END, gap] == begin and gaps[LOW, gap] <= highest and gaps[HIGH, gap] >= lowest:
+            low, high = gaps[LOW, gap], gaps[HIGH, gap]
+            run = first + np.searchsorted(runs[1, first:last], low)
+            while run < last and runs[0, run] <= high:
+                found += min(runs[1, run], high) - max(runs[0, run], low) + 1
+                run += 1
+    return int(found)
+
+
+def doubtful(book: Book, count: int) -> Ints:
+    """Mark the jobs that can move to lower units; return those that could perhaps begin sooner.
+
+    Units have become free: in the first ``count`` gaps of lines 2 (since), 3 (until) and 4 (lowest) of the scratch; and
+    of all gaps until a time, lines 5, 6 and 7 have the lowest unit, the highest, and how many they are.
+    """
+    scratch = book.scratch
+    least, most, units = scratch[5], scratch[6], scratch[7]
+    jobs = book.jobs[:, : book.counts[JOBS]]
+    begin, end, high, lengths = jobs[BEGIN], jobs[END], jobs[HIGH], book.lengths[: jobs.shape[1]]
+    placed = begin >= 0
+    sooner = placed & (least[begin] <= high) & (most[begin] >= jobs[LOW])
+    near = sooner.nonzero()[0]
+    jobs[EARLY, near] = np.minimum(jobs[EARLY, near] + units[begin[near]], jobs[SIZE, near])
+    lower = np.zeros(len(begin), dtype=np.bool_)
+    for since, until, lowest in scratch[2:5, :count].T.tolist():
+        lower |= placed & (since <= begin) & (until >= end) & (lowest < high)
+        sooner |= (~placed | (since < begin)) & (lengths + book.times[since] <= book.times[until])
+    jobs[MARKED, lower] = 1
+    result: Ints = (sooner & (jobs[SIZE] > 0) & (jobs[MARKED] == 0)).nonzero()[0]
+    return result
+
+
+def doubtful_loop(book: Book, count: int) -> Ints:
+    """Mark the jobs that can move to lower units; return those that could perhaps begin sooner."""
+    times, jobs, scratch = book.times, book.jobs, book.scratch
+    least, most, units, unsure = scratch[5], scratch[6], scratch[7], scratch[8]
+    doubts = 0
+    for job in range(book.counts[JOBS]):
+        if jobs[SIZE, job] == 0:
+            continue
+        begin, end, length = jobs[BEGIN, job], jobs[END, job], book.lengths[job]
+        placed = begin >= 0
+        lower, sooner = False, False
+        if placed and least[begin] <= jobs[HIGH, job] and most[begin] >= jobs[LOW, job]:
+            jobs[EARLY, job] = min(jobs[EARLY, job] + units[begin], jobs[SIZE, job])
+            sooner = True
+        if jobs[MARKED, job]:
+            continue
+        for at in range(count):
+            since, until = scratch[2, at], scratch[3, at]
+            if placed and since <= begin and until >= end and scratch[4, at] < jobs[HIGH, job]:
+                lower = True
+                break
+            if not sooner and (not placed or since < begin):
+                sooner = times[since] + length <= times[until]
+        if lower:
+            jobs[MARKED, job] = 1
+        elif sooner:
+            unsure[doubts] = job
+            doubts += 1
+    result: Ints = unsure[:doubts]
+    return result
+
+
+def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
+    """Mark the shortest of these jobs, if they could begin sooner; return the others, without those that cannot.
+
+    If too few units are free for as long as the shortest lasts, no job can that lasts longer and needs as many.
+    """
+    jobs, none = book.jobs, book.counts[TIMES] - 1
+    lengths, begins = book.lengths[unsure], jobs[BEGIN, unsure]
+    shortest = lengths.min()
+    begins[begins < 0] = none
+    before = min(begins.max(), last)
+    most = most_free(book, shortest, first, before)
+    movable = most[np.minimum(begins, before)] >= jobs[SIZE, unsure] - jobs[EARLY, unsure]
+    jobs[MARKED, unsure[movable & (lengths == shortest)]] = 1
+    result: Ints = unsure[movable & (lengths > shortest)]
+    return result
+
+
+def longer_ones_loop(book: Book, unsure: Ints, first: int, last: int) -> Ints:
+    """Mark the shortest of these jobs, if they could begin sooner; return the others, without those that cannot."""
+    jobs, lengths = book.jobs, book.lengths
+    none = book.counts[TIMES] - 1
+    shortest, before = inf, 0
+    for job in unsure:
+        shortest = min(shortest, lengths[job])
+        before = max(before, jobs[BEGIN, job] if jobs[BEGIN, job] >= 0 else none)
+    before = min(before, last)
+    most = most_free_loop(book, shortest, first, before)
+    kept = 0
+    for job in unsure:
+        begin = min(before, jobs[BEGIN, job] if jobs[BEGIN, job] >= 0 else none)
+        if most[begin] >= jobs[SIZE, job] - jobs[EARLY, job]:
+            if lengths[job] > shortest:
+                unsure[kept] = job
+                kept += 1
             else:
-                sooner = -1
-            later = self._put((end, closes, lo, hi), fresh, later if borders else -1) if end < closes else -1
-            if borders:
-                runs[-1] = (runs[-1][0], hi)
-            else:
-                runs.append((lo, hi))
-        return runs, early
+                jobs[MARKED, job] = 1
+    return unsure[:kept]
 
-    def _put(self, gap: Gap, fresh: bool, row: int) -> int:
-        """Add a gap, to that of a row that borders on it if it has the same times; return its row."""
-        if row >= 0 and self._from[row] == gap[0] and self._until[row] == gap[1]:
-            self._high[row] = gap[3]
-            if fresh:
-                self._fresh.add(row)
-            return row
-        return self._add(gap, fresh)
 
-    def claim(self, begin: float, end: float, runs: Runs) -> None:
-        """Take these units from begin to end (s); all of them are free then."""
-        count = self._count
-        for lo, hi in runs:
-            rows = np.flatnonzero(
-                (self._from[:count] <= begin)
-                & (self._until[:count] >= end)
-                & (self._low[:count] <= hi)
-                & (self._high[:count] >= lo)
-            )
-            for row in rows.tolist():
-                opens, closes = float(self._from[row]), float(self._until[row])
-                low, high = int(self._low[row]), int(self._high[row])
-                self._drop(row)
-                if low < lo:
-                    self._add((opens, closes, low, lo - 1))
-                if high > hi:
-                    self._add((opens, closes, hi + 1, high))
-                low, high = max(low, lo), min(high, hi)
-                if opens < begin:
-                    self._add((opens, begin, low, high))
-                if end < closes:
-                    self._add((end, closes, low, high))
-            count = self._count
+def next_marked(book: Book, order: Ints, turn: int) -> int:
+    """Return the place of the next marked job in an order, from ``turn`` on; its length if there is none."""
+    marked = book.jobs[MARKED][order[turn:]].nonzero()[0]
+    return turn + int(marked[0]) if len(marked) else len(order)
 
-    def give_back(self, begin: float, end: float, runs: Runs, now: float) -> None:
-        """Let these units be free from begin to end (s), in which they are taken."""
-        before = self._bordering(self._until, begin, runs)
-        after = self._bordering(self._from, end, runs)
-        opens = -inf if begin <= now else begin
-        pieces: list[Gap] = []
-        starts = _beside(runs, before)
-        ends = _beside([(lo, hi) for lo, hi, _ in starts], after)
-        at = 0
-        for lo, hi, following in ends:
-            while starts[at][1] < lo:
-                at += 1
-            leading = starts[at][2]
-            first = opens if leading is None else leading[0]
-            last = end if following is None else following[1]
-            if pieces and pieces[-1][:2] == (first, last) and pieces[-1][3] == lo - 1:
-                pieces[-1] = (first, last, pieces[-1][2], hi)
-            else:
-                pieces.append((first, last, lo, hi))
-        for piece in pieces:
-            self._add(piece, fresh=True)
 
-    def _bordering(self, column: NDArray[np.float64], time: float, runs: Runs) -> list[Gap]:
-        """Take out the parts on these units of the gaps that begin or end at a time (s), and return them."""
-        count = self._count
-        rows = (column[:count] == time).nonzero()[0]
-        if not len(rows) or time == inf:
-            return []
-        rows = rows[(self._low[rows] <= runs[-1][1]) & (self._high[rows] >= runs[0][0])]
-        rows = rows[self._low[rows].argsort()]
-        found: list[Gap] = []
-        at = 0
-        for row, (since, until, low, high) in zip(rows.tolist(), self._gaps(rows), strict=True):
-            fresh, whole, unit = row in self._fresh, True, low
-            while at < len(runs) and runs[at][1] < low:
-                at += 1
-            within = at
-            while within < len(runs) and runs[within][0] <= high:
-                lo, hi = runs[within]
-                within += 1
-                if whole:
-                    whole = False
-                    self._fresh.discard(row)
-                    self._drop(row)
-                if unit < lo:
-                    self._add((since, until, unit, lo - 1), fresh)
-                found.append((since, until, max(unit, lo), min(hi, high)))
-                unit = hi + 1
-            if not whole and unit <= high:
-                self._add((since, until, unit, high), fresh)
-        return found
+def next_marked_loop(book: Book, order: Ints, turn: int) -> int:
+    """Return the place of the next marked job in an order, from ``turn`` on; its length if there is none."""
+    marked = book.jobs[MARKED]
+    while turn < len(order) and not marked[order[turn]]:
+        turn += 1
+    return turn
 
-    def fresh(self, begin: float, end: float) -> list[Gap]:
-        """Return the gaps with units that have become free since the last call, as far as they meet that time (s)."""
-        found = [gap for gap in self._gaps(list(self._fresh)) if gap[0] < end and gap[1] > begin]
-        self._fresh.clear()
-        return found
 
-    def _gaps(self, rows: NDArray[np.intp] | list[int]) -> list[Gap]:
-        columns = (self._from[rows], self._until[rows], self._low[rows], self._high[rows])
-        return list(zip(*(column.tolist() for column in columns), strict=True))
+def count_up(times: Ints, columns: int, at: int) -> None:
+    """Count up the first times, as a new one comes in at an index."""
+    times[:columns] += times[:columns] >= at
 
-    def tidy(self, now: float) -> None:
-        """Join what borders on each other, and forget what is past, if there is much of it."""
-        if self._count - len(self._empty) < self._tidy_at:
-            return
-        rows = np.flatnonzero(self._until[: self._count] > now)
-        since, until, low = self._from[rows], self._until[rows], self._low[rows]
-        since[since <= now] = -inf
-        order = np.lexsort((low, until, since))
-        since, until, low, high = since[order], until[order], low[order], self._high[rows][order]
-        joins = (since[1:] == since[:-1]) & (until[1:] == until[:-1]) & (low[1:] == high[:-1] + 1)
-        first = np.concatenate([[0], np.flatnonzero(~joins) + 1])
-        last = np.concatenate([first[1:], [len(low)]]) - 1
-        self._fill(since[first], until[first], low[first], high[last])
+
+def count_up_loop(times: Ints, columns: int, at: int) -> None:
+    """Count up the first times, as a new one comes in at an index."""
+    for column in range(columns):
+        times[column] += times[column] >= at
+
+
+# What follows has one form
+
+
+def slot(book: Book, time: float) -> int:
+    """Return the index of a time (s) that is not past; if it is new, all later ones move on."""
+    times, counts = book.times, book.counts
+    count = counts[TIMES]
+    at = int(np.searchsorted(times[:count], time))
+    if times[at] != time:
+        times[at + 1 : count + 1] = times[at:count].copy()
+        times[at] = time
+        counts[TIMES] += 1
+        for table, columns in ((book.gaps, counts[GAPS]), (book.jobs, counts[JOBS])):
+            for line in range(END + 1):
+                count_up(table[line], columns, at)
+    return at
+
+
+def advance(book: Book, now: float) -> None:
+    """Forget what is past."""
+    times, gaps, jobs, counts = book.times, book.gaps, book.jobs, book.counts
+    count = counts[TIMES]
+    past = np.searchsorted(times[:count], now, "right") - 1
+    if past > 0:
+        times[: count - past] = times[past:count].copy()
+        counts[TIMES] -= past
+        ends = gaps[END, : counts[GAPS]]
+        for gap in np.flatnonzero((ends > 0) & (ends <= past)):
+            drop(book, int(gap))
+        for line in range(END + 1):
+            column = gaps[line, : counts[GAPS]]
+            column[:] = np.maximum(column - past, 0)
+        placed = np.flatnonzero(jobs[BEGIN, : counts[JOBS]] >= 0)
+        jobs[BEGIN][placed] = np.maximum(jobs[BEGIN][placed] - past, 0)
+        jobs[END][placed] -= past
+    times[0] = now
+
+
+def first_begin(book: Book) -> float:
+    """Return when (s) the first place of a waiting job begins, inf if there is none."""
+    begins = book.jobs[BEGIN, : book.counts[JOBS]]
+    begins = begins[begins >= 0]
+    return float(book.times[begins.min()]) if len(begins) else inf
+
+
+def drop(book: Book, gap: int) -> None:
+    """Remove a gap."""
+    gaps, counts = book.gaps, book.counts
+    gaps[BEGIN, gap] = NEVER
+    gaps[END, gap] = 0
+    gaps[FRESH, gap] = 0
+    gaps[HOLES, counts[EMPTY]] = gap
+    counts[EMPTY] += 1
+
+
+def put(book: Book, begin: int, end: int, low: int, high: int, fresh: int, beside: int) -> int:
+    """Add a gap, to the one beside it if that has the same times; return its column, -1 if it takes no time."""
+    gaps, counts = book.gaps, book.counts
+    if begin >= end:
+        return -1
+    if beside >= 0 and gaps[BEGIN, beside] == begin and gaps[END, beside] == end:
+        gaps[HIGH, beside] = high
+        gaps[FRESH, beside] |= fresh
+        return beside
+    if counts[EMPTY] > 0:
+        counts[EMPTY] -= 1
+        gap = gaps[HOLES, counts[EMPTY]]
+    else:
+        gap = counts[GAPS]
+        counts[GAPS] += 1
+    gaps[BEGIN, gap] = begin
+    gaps[END, gap] = end
+    gaps[LOW, gap] = low
+    gaps[HIGH, gap] = high
+    gaps[FRESH, gap] = fresh
+    return int(gap)
+
+
+def take(book: Book, begin: int, end: int, size: int) -> tuple[int, int]:
+    """Take the lowest ``size`` units that are free from begin to end, which are there.
+
+    Return how many runs they are, which stand behind the runs in use, and how many units are free before begin, too.
+    """
+    gaps, runs = book.gaps, book.runs
+    first = book.counts[USED]
+    last = first - 1
+    early = 0
+    sooner, later = -1, -1  # the gap before and after that was made last
+    for gap in covering(book, begin, end):
+        opens, closes, fresh = gaps[BEGIN, gap], gaps[END, gap], gaps[FRESH, gap]
+        low, high = gaps[LOW, gap], gaps[HIGH, gap]
+        drop(book, gap)
+        if high - low + 1 > size:
+            put(book, opens, closes, low + size, high, fresh, -1)
+            high = low + size - 1
+        size -= high - low + 1
+        if opens < begin:
+            early += high - low + 1
+        if last < first or runs[1, last] != low - 1:
+            sooner, later = -1, -1
+            last += 1
+            runs[0, last] = low
+        runs[1, last] = high
+        sooner = put(book, opens, begin, low, high, fresh, sooner)
+        later = put(book, end, closes, low, high, fresh, later)
+        if size == 0:
+            break
+    return int(last + 1 - first), int(early)
+
+
+def claim(book: Book, begin: int, end: int, lowest: int, highest: int) -> None:
+    """Take a run of units from begin to end, all of which are free then."""
+    gaps = book.gaps
+    for gap in covering(book, begin, end):
+        opens, closes, low, high = gaps[BEGIN, gap], gaps[END, gap], gaps[LOW, gap], gaps[HIGH, gap]
+        if low > highest or high < lowest:
+            continue
+        drop(book, gap)
+        if low < lowest:
+            put(book, opens, closes, low, lowest - 1, 0, -1)
+        if high > highest:
+            put(book, opens, closes, highest + 1, high, 0, -1)
+        low, high = max(low, lowest), min(high, highest)
+        put(book, opens, begin, low, high, 0, -1)
+        put(book, end, closes, low, high, 0, -1)
+
+
+def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) -> int:
+    """Take out the parts on these runs of the gaps that begin or end (``line``) at a time; return how many.
+
+    They stand in three lines of the scratch, from ``into`` on: when they end or begin, their lowest and highest unit.
+    """
+    gaps, runs, scratch = book.gaps, book.runs, book.scratch
+    parts = 0
+    run = first
+    for gap in bordering(book, line, time, first, last):
+        begin, end, fresh = gaps[BEGIN, gap], gaps[END, gap], gaps[FRESH, gap]
+        low, high = gaps[LOW, gap], gaps[HIGH, gap]
+        while run < last and runs[1, run] < low:
+            run += 1
+        if run == last or runs[0, run] > high:
+            continue
+        drop(book, gap)
+        unit = low
+        within = run
+        while within < last and runs[0, within] <= high:
+            if unit < runs[0, within]:
+                put(book, begin, end, unit, runs[0, within] - 1, fresh, -1)
+            unit = runs[1, within] + 1
+            scratch[into, parts] = end if line == BEGIN else begin
+            scratch[into + 1, parts] = max(low, runs[0, within])
+            scratch[into + 2, parts] = min(high, runs[1, within])
+            parts += 1
+            within += 1
+        if unit <= high:
+            put(book, begin, end, unit, high, fresh, -1)
+    return parts
+
+
+def give_back(book: Book, begin: int, end: int, first: int, last: int) -> None:
+    """Let the units of the runs from ``first`` to before ``last``, taken from begin to end, be free then."""
+    runs, scratch = book.runs, book.scratch
+    leading = cut_out(book, END, begin, first, last, 1) if begin > 0 else 0
+    following = cut_out(book, BEGIN, end, first, last, 4)
+    before, after = 0, 0
+    for run in range(first, last):
+        unit = runs[0, run]
+        made = -1
+        while unit <= runs[1, run]:
+            opens, closes, stop = begin, end, runs[1, run]
+            while before < leading and scratch[3, before] < unit:
+                before += 1
+            if before < leading and scratch[2, before] <= unit:
+                opens = scratch[1, before]
+                stop = min(stop, scratch[3, before])
+            elif before < leading:
+                stop = min(stop, scratch[2, before] - 1)
+            while after < following and scratch[6, after] < unit:
+                after += 1
+            if after < following and scratch[5, after] <= unit:
+                closes = scratch[4, after]
+                stop = min(stop, scratch[6, after])
+            elif after < following:
+                stop = min(stop, scratch[5, after] - 1)
+            made = put(book, opens, closes, unit, stop, 1, made)
+            unit = stop + 1
+
+
+def mark(book: Book, begin: int, end: int) -> None:
+    """Mark the jobs that freed units may let move, as far as the gaps of these meet the time from begin to end.
+
+    See `Reservations` for which these are.
+    """
+    gaps, counts = book.gaps, book.counts
+    since, until, lowest = book.scratch[2], book.scratch[3], book.scratch[4]
+    # of the units that are free until a time: the lowest, the highest, and how many they are
+    least, most, units = book.scratch[5], book.scratch[6], book.scratch[7]
+    least[: counts[TIMES]] = NEVER
+    most[: counts[TIMES]] = -1
+    units[: counts[TIMES]] = 0
+    count = 0
+    first, last = NEVER, 0
+    for gap in np.flatnonzero(gaps[FRESH, : counts[GAPS]]):
+        gaps[FRESH, gap] = 0
+        opens, closes, low, high = gaps[BEGIN, gap], gaps[END, gap], gaps[LOW, gap], gaps[HIGH, gap]
+        if opens >= end or closes <= begin:
+            continue
+        first, last = min(first, opens), max(last, closes)
+        least[closes], most[closes] = min(least[closes], low), max(most[closes], high)
+        units[closes] += high - low + 1
+        # A gap marks no other job if another lasts as long and is as low.
+        needed = True
+        for at in range(count):
+            needed = needed and not (since[at] <= opens and until[at] >= closes and lowest[at] <= low)
+        if needed:
+            kept = 0
+            for at in range(count):
+                if since[at] < opens or until[at] > closes or lowest[at] < low:
+                    since[kept], until[kept], lowest[kept] = since[at], until[at], lowest[at]
+                    kept += 1
+            since[kept], until[kept], lowest[kept] = opens, closes, low
+            count = kept + 1
+    if count > 0:
+        mark_movable(book, doubtful(book, count), first, last)
+
+
+def mark_movable(book: Book, unsure: Ints, first: int, last: int) -> None:
+    """Mark those of these jobs that could begin sooner, not before ``first``, and before ``last``."""
+    while len(unsure) > _FEW:
+        unsure = longer_ones(book, unsure, first, last)
+    for job in unsure:
+        book.jobs[MARKED, job] = 1
+
+
+def place(book: Book, job: int) -> bool:
+    """Give a job the earliest place there is; return whether it begins now."""
+    gaps, jobs, runs, counts = book.gaps, book.jobs, book.runs, book.counts
+    size, length, begin = jobs[SIZE, job], book.lengths[job], jobs[BEGIN, job]
+    first = jobs[RUNS, job]
+    last = first + jobs[COUNT, job]
+    if begin < 0:
+        none = counts[TIMES] - 1
+        found = earliest(book, size, length, none)
+        if found == none:
+            return False
+    else:
+        # With its own units that are free just before its begin it needs so many others to move forward.
+        own = free_before(book, begin, first, last) if begin > 0 else 0
+        jobs[EARLY, job] = own
+        found = earliest(book, size - own, length, begin)
+        if found == begin and lowest_free(book, begin, jobs[END, job]) >= jobs[HIGH, job]:
+            return bool(begin == 0)
+        give_back(book, begin, jobs[END, job], first, last)
+        if own > 0 and found < begin:
+            found = earliest(book, size, length, begin)
+    end = slot(book, end_of(book.times[found], length))
+    fresh = counts[USED]
+    count, early = take(book, found, end, size)
+    begin, until = jobs[BEGIN, job], jobs[END, job]  # of the old place, as times are numbered now
+    if found == begin and count == last - first and np.all(runs[:, first:last] == runs[:, fresh : fresh + count]):
+        gaps[FRESH, : counts[GAPS]] = 0
+        return found == 0
+    counts[USED] += count
+    jobs[BEGIN, job] = found
+    jobs[END, job] = end
+    jobs[LOW, job] = runs[0, fresh]
+    jobs[HIGH, job] = runs[1, fresh + count - 1]
+    jobs[RUNS, job] = fresh
+    jobs[COUNT, job] = count
+    jobs[EARLY, job] = early
+    if begin >= 0:
+        mark(book, begin, until)
+        jobs[MARKED, job] = 0  # it has had the choice
+    return found == 0
+
+
+def is_untidy(book: Book) -> bool:
+    """Tell whether there are perhaps far more gaps or times than needed."""
+    counts = book.counts
+    return bool(counts[GAPS] - counts[EMPTY] >= counts[MANY_GAPS] or counts[TIMES] >= counts[MANY_TIMES])
+
+
+def has_room(book: Book, runs: int) -> bool:
+    """Tell whether there is certainly room for a change by so many runs of units."""
+    held = book.counts[GAPS] - book.counts[EMPTY]
+    # Giving back makes at most three gaps of each run and of each gap that borders on it; taking, two of each of these.
+    most = 6 * (held + runs) + 16
+    return bool(
+        most < book.gaps.shape[1] <= book.scratch.shape[1]
+        and book.jobs.shape[1] <= book.scratch.shape[1]
+        and book.counts[TIMES] + 1 < len(book.times) <= book.scratch.shape[1]
+        and book.counts[USED] + most < book.runs.shape[1]
+    )
+
+
+def place_all(book: Book, order: Ints) -> int:
+    """Place the marked jobs of an order, from the turn on.
+
+    Return the first one whose place begins now, the turn being the next one's; `DONE` when all have been placed;
+    `UNTIDY` to be called again when the book is tidy and has room.
+    """
+    jobs, counts = book.jobs, book.counts
+    turn = next_marked(book, order, counts[TURN])
+    while turn < len(order):
+        job = order[turn]
+        counts[TURN] = turn
+        if is_untidy(book) or not has_room(book, jobs[COUNT, job]):
+            return UNTIDY
+        jobs[MARKED, job] = 0
+        counts[LOOKS] += 1
+        counts[TURN] += 1
+        if place(book, job):
+            return int(job)
+        turn = next_marked(book, order, turn + 1)
+    return DONE

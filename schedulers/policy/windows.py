@@ -1,16 +1,17 @@
 """Windows: times during which some units are not for every job, such as announced maintenance."""
 
-from bisect import insort
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from math import inf, nextafter
+from math import inf
 from typing import Any, NamedTuple
 
 from msgspec import Struct
+from sortedcontainers import SortedList
 
 from pipistrelle.protocol.units.masks import mask_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.rules import end_of
 
 
 class Closure(NamedTuple):
@@ -19,11 +20,6 @@ class Closure(NamedTuple):
     begin: float
     end: float
     units: int
-
-
-def end_of(begin: float, walltime: float) -> float:
-    """Return when a job that begins then (s) is planned to end; always later, however short its walltime (s)."""
-    return max(begin + walltime, nextafter(begin, inf))
 
 
 class Window(Struct, frozen=True, eq=False, dict=True):
@@ -62,7 +58,7 @@ class Windows:
     def __init__(self) -> None:
         #: {name: window}
         self.by_id: dict[str, Window] = {}
-        self._by_begin: list[tuple[float, float, str]] = []
+        self._by_begin: SortedList[tuple[float, float, str]] = SortedList()
         #: how often a window was added or removed
         self.changes = 0
 
@@ -81,7 +77,7 @@ class Windows:
         """Add a window; one of the same name is replaced."""
         self.remove(window.id)
         self.by_id[window.id] = window
-        insort(self._by_begin, (window.begin, window.end, window.id))
+        self._by_begin.add((window.begin, window.end, window.id))
         self.changes += 1
 
     def remove(self, window_id: str) -> None:

@@ -2,13 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from importlib.util import find_spec, module_from_spec
 from math import inf
 from random import Random
-from types import ModuleType
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -22,7 +19,7 @@ from pipistrelle.schedulers.backfill import conservative
 from pipistrelle.schedulers.backfill.conservative import Conservative
 from pipistrelle.schedulers.catalogue.parts import make_order, make_placement
 from pipistrelle.schedulers.composed import ComposedPolicy
-from pipistrelle.schedulers.plan import compiled, compiled_gaps
+from pipistrelle.schedulers.plan import reservations
 from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.plan.slices import Place
 from pipistrelle.schedulers.policy.interfaces import Placement, Stateless
@@ -134,30 +131,16 @@ class Answers:
         return reply
 
 
-def without_numba() -> ModuleType:
-    """Return the compiled loops as the plain Python that they are written in."""
-    spec = find_spec(compiled_gaps.__name__)
-    assert spec is not None
-    assert spec.loader is not None
-    plain = module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numba.config, "DISABLE_JIT", True)
-        spec.loader.exec_module(plain)
-    return plain
-
-
-#: {way: the loops, and after how many looks at reservations they take over}
-WAYS = {"compiled": (compiled_gaps, 0), "plain": (without_numba(), 0), "in between": (compiled_gaps, 25)}
+#: {way: after how many looks at reservations compiled loops take over}
+WAYS = {"compiled": 0, "plain": inf, "in between": 25}
 
 
 @contextmanager
 def done(way: str) -> Iterator[None]:
     """Have reservations made in one of these ways, with so little room to spare that it has to grow again and again."""
-    loops, looks = WAYS[way]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conservative, "MANY_LOOKS", looks)
-        patch.setattr(compiled, "loops", loops)
-        patch.setattr(compiled, "_ROOM", 4)
+        patch.setattr(conservative, "MANY_LOOKS", WAYS[way])
+        patch.setattr(reservations, "_ROOM", 4)
         yield
 
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.running import Reservation, RunningJobs
+from pipistrelle.schedulers.policy.rules import Reservation
+from pipistrelle.schedulers.policy.running import RunningJobs
 
 MakeJob = Callable[..., SchedulerJob]
 
