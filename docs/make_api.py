@@ -35,7 +35,6 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "pipistrelle.studies.trials.window": ["Leave"],
             "pipistrelle.kernel.kernel": ["why_not"],
             "pipistrelle.kernel.table": ["run_kernel"],
-            "pipistrelle.runs.training.environment": ["SchedulingEnv"],
             "pipistrelle.studies.inference.trials": ["TrialTable"],
             "pipistrelle.studies.inference.reports": ["summary", "comparison"],
             "pipistrelle.studies.inference.crossing": ["Curves"],

@@ -52,6 +52,10 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
         *("policy", "waiting", "runtime", "placement", "composed", "plan", "preemption", "backfill", "partitions"),
         *("pbs", "maui/config", "maui/priority", "maui/limits", "orders", "maui", "catalogue", "wire", "wire/batsim"),
     ],
+    "models": ["samples", "workloads", "likeness", "reliability"],
+    "runs": ["inputs", "description", "folders", "execution", "sessions", "conformance"],
+    "reports": ["cases/library/kill-race", "placement", "report", "explain", "estimates", "page", "live", "cases"],
+    "studies": ["trials", "inference", "workers"],
     "cli": [
         *("terminal", "options", "workload", "live", "run", "schedulers", "inputs", "results", "study"),
         *("manual", "main", "__main__", "top"),

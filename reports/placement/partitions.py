@@ -18,16 +18,14 @@ from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.platforms.topology.partitions import HOUR, Partition, first_partition, partition, partition_sizes
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.schedulers.catalogue.parts import compose
 from pipistrelle.schedulers.partitions.placement import PartitionOptions
 from pipistrelle.schedulers.partitions.policy import PartitionedPolicy
-from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer, Reasons
 from pipistrelle.server.outages.reliability import Reliability
-from pipistrelle.server.setup.setup import Setup
-from pipistrelle.server.simulation.simulate import simulate
-from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.traces.workload import Workload
 
 Admission = Literal["queue", "block"]
@@ -156,10 +154,8 @@ def _simulate(
     """Return what was counted in a run, in which jobs that are hit do not come back."""
     happens = None if outages is None else Reliability(outages=outages, requeue="never")
     book = _Book(sizes)
-    setup = Setup.of(platform, jobs, strict=True, reliability=happens)
-    result = simulate(setup, InProcessTransport(Runtime(policy)), clock=lambda: 0.0, observers=[book])
-    if result.failure is not None:
-        raise result.failure
+    spec, options = RunSpec(strict=True, failures=("none",)), RunOptions(observers=[book])
+    run_in_process(jobs, policy, platform=platform, reliability=happens, spec=spec, options=options)
     return book
 
 

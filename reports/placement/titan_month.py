@@ -7,7 +7,7 @@ GPUs are stable is read from the lives of Titan's GPUs, or drawn.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -20,16 +20,14 @@ from pipistrelle.platforms.node_rows import with_node_rows
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.indices import numbers
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.runs.inputs.named import load_platform
 from pipistrelle.runs.inputs.node_table import load_node_rows
 from pipistrelle.schedulers.catalogue.registry import make_policy
-from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outages.reliability import Reliability
-from pipistrelle.server.setup.setup import Setup
-from pipistrelle.server.simulation.simulate import simulate
-from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.traces.resilience import Resilience
 from pipistrelle.traces.workload import Workload
 
@@ -203,11 +201,9 @@ def month(platform: Platform, jobs: Workload, case: str, outages: Outages | None
     policy = make_policy("titan-bins", placement_options={"node-order": "alps", **_OPTIONS[case]})
     watch = Watch()
     happens = None if outages is None else Reliability(outages=outages, resilience=CHECKPOINT)
-    setup = replace(Setup.of(platform, jobs, strict=True, reliability=happens), until=MONTH)
-    transport = InProcessTransport(Runtime(policy, "benchmark"))
-    result = simulate(setup, transport, clock=lambda: 0.0, observers=[watch])
-    if result.failure is not None:
-        raise result.failure
+    spec = RunSpec(strict=True, failures=("none",), until=f"{MONTH!r}s")
+    options = RunOptions(observers=[watch])
+    run_in_process(jobs, policy, platform=platform, reliability=happens, spec=spec, options=options)
     watch.close(MONTH)
     return measured(watch.attempts, Machine(platform.units, platform.info), jobs, outages)
 

@@ -84,7 +84,7 @@ def _check(spec: RunSpec, way: BatsimSpec) -> None:
         )
     if spec.partition_pools:
         raise InputError("a run in Batsim's way has hosts, no pools", found="partition-pools")
-    happens = (name for name, kind in decided().items() if kind is Decides.EVENTS)
+    happens = (name for name, kind in decided().items() if kind in (Decides.EVENTS, Decides.SEED))
     given = next((name for name in happens if getattr(spec, name) != getattr(RunSpec(), name)), None)
     if given is not None:
         raise InputError(

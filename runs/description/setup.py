@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
-from msgspec.structs import replace
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.topology.machine import Machine
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
 #: workloads with their machines that a cache keeps, and the combinations of each with what happens and who decides
 _INPUTS_KEPT: Final = 2
 _SETUPS_KEPT: Final = 256
+#: what decides which workload and machine that are
+_SHARED: Final = (Decides.INPUTS, Decides.DIALECT)
 #: of a run that names none
 _SEED: Final = RunSpec().seed
 T = TypeVar("T")
@@ -73,10 +74,12 @@ class SetupCache:
 
     def shared(self, spec: RunSpec, given: Inputs | None = None) -> "_Shared":
         """Return workload and machine of a run, read now or kept; PipistrelleError as of `load_inputs`."""
-        part = spec.part(Decides.INPUTS, Decides.DIALECT)
-        if given is not None:
+
+        def make() -> _Shared:
+            part = spec.part(*_SHARED)
             return _Shared(part, load_inputs(part, given))
-        return _kept(self._inputs, repr(part), _INPUTS_KEPT, lambda: _Shared(part, load_inputs(part)))
+
+        return make() if given is not None else _kept(self._inputs, spec.key(*_SHARED), _INPUTS_KEPT, make)
 
     def tell(self, remarks: Iterable[str]) -> None:
         """Log remarks that have not been told yet as warnings."""
@@ -104,24 +107,23 @@ class _Shared:
         """Return the setup of a run without its limits, after a check with its policy; ``tell`` takes the remarks."""
         # Options of jobs that come back need to know whether the policy preempts jobs.
         kinds = (Decides.EVENTS, Decides.POLICY) if has_coming_back(spec) else (Decides.EVENTS,)
-        part = spec.part(*kinds)
-        # The seed begins the streams of failures and decides nothing else: replicas share the rest.
-        key = part if spec.outages is not None else replace(part, seed=_SEED)
+        # Without outages, whose ends may be drawn, replicas share all but the seed, which begins streams alone.
+        key = spec.key(*kinds) if spec.outages is None else spec.key(*kinds, Decides.SEED)
 
         def make() -> Setup:
-            happens = load_reliability(part, self.machine, self.trace)
+            happens = load_reliability(spec.part(*kinds, Decides.SEED), self.machine, self.trace)
             return self._steady.with_reliability(happens)
 
         if given is not None:
             setup = self._steady.with_reliability(given)
         else:
-            setup = _kept(self._setups, repr(key), _SETUPS_KEPT, make)
+            setup = _kept(self._setups, key, _SETUPS_KEPT, make)
             happens = setup.reliability
             if happens is not None and happens.failures is not None:
                 described = {**happens.described, "seed": spec.seed}
                 happens = dataclasses.replace(happens, seed=spec.seed, described=described)
                 setup = dataclasses.replace(setup, reliability=happens)
-            elif part != key:
+            elif spec.outages is None and spec.seed != _SEED:
                 make()  # so that a seed without effect is refused
 
         def check() -> None:
@@ -130,7 +132,7 @@ class _Shared:
             _check_preemption(spec, setup)
             tell(_remarks_of(spec, self.trace, setup))
 
-        _kept(self._checked, f"{key!r} {spec.part(Decides.POLICY)!r}", _SETUPS_KEPT, check)
+        _kept(self._checked, key + spec.key(Decides.POLICY), _SETUPS_KEPT, check)
         return setup
 
 

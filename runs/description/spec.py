@@ -27,6 +27,8 @@ class Decides(Enum):
     INPUTS = "inputs"
     #: what happens to the machine, and how jobs live with it
     EVENTS = "events"
+    #: where the streams of random failures begin
+    SEED = "seed"
     #: which jobs start, when and where
     POLICY = "policy"
     #: how long jobs take on the nodes that they get, and when the run ends
@@ -41,6 +43,7 @@ class Decides(Enum):
 
 Input = Annotated[_T, Decides.INPUTS]
 Event = Annotated[_T, Decides.EVENTS]
+Seed = Annotated[_T, Decides.SEED]
 Engine = Annotated[_T, Decides.ENGINE]
 Dialect = Annotated[_T, Decides.DIALECT]
 Output = Annotated[_T, Decides.OUTPUTS]
@@ -172,7 +175,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     dialect: Dialect[Literal["native", "batsim"]] = "native"
     failures: Event[tuple[str, ...]] = ()
     repair: Event[str | None] = None
-    seed: Event[Annotated[int, Meta(ge=0)]] = 1
+    seed: Seed[Annotated[int, Meta(ge=0)]] = 1
     reliability_factor: Event[Annotated[float, Meta(gt=0)]] = 1.0
     outages: Event[str | None] = None
     outages_class: Event[str | None] = None
@@ -217,7 +220,17 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
     def part(self, *kinds: Decides) -> "RunSpec":
         """Return a run with the fields that decide one of ``kinds`` as here, and all others as they are by default."""
-        return RunSpec(**{name: getattr(self, name) for name, kind in decided().items() if kind in kinds})
+        return RunSpec(**{name: getattr(self, name) for name in _deciding(kinds)})
+
+    def key(self, *kinds: Decides) -> str:
+        """Return a text that is the same for all runs of which `part` is the same."""
+        return repr([getattr(self, name) for name in _deciding(kinds)])
+
+
+@cache
+def _deciding(kinds: tuple[Decides, ...]) -> tuple[str, ...]:
+    """Return the fields that decide one of ``kinds``."""
+    return tuple(name for name, kind in decided().items() if kind in kinds)
 
 
 @cache

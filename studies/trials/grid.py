@@ -121,7 +121,7 @@ class _Reader:
         spec = replace(point.spec, files=self._digests[names])
         point = dataclasses.replace(point, spec=spec)
         setup = load_setup(spec, cache=CACHE)
-        policy = repr(spec.part(Decides.POLICY))
+        policy = spec.key(Decides.POLICY)
         if policy not in self._policies:
             self._policies.add(policy)
             spec.make_policy()

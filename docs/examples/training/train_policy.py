@@ -1,11 +1,10 @@
 """Trains a small policy on pieces of the demo and tries it on all of it: python train_policy.py"""
 
 import numpy as np
+from environment import JOB_FEATURES, SchedulingEnv
 
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.run import run
-from pipistrelle.runs.training.environment import SchedulingEnv
-from pipistrelle.runs.training.observation import JOB_FEATURES
 
 SEEN = 64
 WIDTH = len(JOB_FEATURES)

@@ -1,6 +1,7 @@
 """The environment of Gymnasium: it keeps its rules, its runs are those of the engine, and one can learn in it."""
 
 import runpy
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +16,12 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.run import run
 from pipistrelle.runs.inputs.steps import Filter
-from pipistrelle.runs.training.environment import ENVIRONMENT, SchedulingEnv
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples" / "training"
+sys.path.insert(0, str(EXAMPLES))
+from environment import ENVIRONMENT, SchedulingEnv  # noqa: E402
 
 FAILING = {"platform": "demo", "failures": "exponential,mtbf=60d", "repair": "1h"}
-EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "train_policy.py"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +89,7 @@ def test_what_cannot_be_is_said():
 
 def test_the_example_beats_sjf(capsys):
     """A policy of three weights, trained for some seconds on pieces of the demo, waits less on all of it."""
-    learned = runpy.run_path(str(EXAMPLE))
+    learned = runpy.run_path(str(EXAMPLES / "train_policy.py"))
     weights = learned["train"](SchedulingEnv(queue=64, jobs=200), rounds=3, tries=6)
     first = 1500
     trained = learned["episode"](SchedulingEnv(queue=64, jobs=first), weights, options={"first": 0})[1]

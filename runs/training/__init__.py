@@ -1,1 +1,0 @@
-"""Learning to schedule: the in-process engine as an environment of Gymnasium."""
