@@ -1,7 +1,8 @@
 """``pipistrelle list`` and ``pipistrelle show``: what comes with the package, by name and as files to start from."""
 
 import gzip
-from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Final
 
 import click
 
@@ -10,66 +11,32 @@ from pipistrelle.cli.options.names import KINDS, library, names
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import print_facts
 from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.schedulers.catalogue.names import registered
 
-
-def _schedulers() -> Iterable[tuple[str, str]]:
-    from pipistrelle.schedulers.catalogue.names import registered
-    from pipistrelle.schedulers.catalogue.registry import describe
-
-    return [(name, describe(name)) for name in registered()]
-
-
-def _platforms() -> Iterable[tuple[str, str]]:
-    from pipistrelle.platforms import catalogue
-
-    return [(name, catalogue.describe(name)) for name in catalogue.names()]
-
-
-def _workloads() -> Iterable[tuple[str, str]]:
-    from pipistrelle.traces import catalogue
-
-    return [(name, catalogue.describe(name)) for name in catalogue.names()]
-
-
-def _failures() -> Iterable[tuple[str, str]]:
-    from pipistrelle.platforms.failures import catalogue
-
-    return [(name, catalogue.describe(name)) for name in catalogue.names()]
-
-
-def _classes() -> Iterable[tuple[str, str]]:
-    from pipistrelle.models.workloads import classes
-
-    return [(name, classes.describe(name)) for name in classes.names()]
-
-
-def _models() -> Iterable[tuple[str, str]]:
-    from pipistrelle.models.likeness import model
-
-    return [(name, model.describe(name)) for name in model.names()]
-
-
-_KINDS: dict[str, Callable[[], Iterable[tuple[str, str]]]] = {
-    "schedulers": _schedulers,
-    "platforms": _platforms,
-    "workloads": _workloads,
-    "failures": _failures,
-    "classes": _classes,
-    "models": _models,
+#: {what is listed: the module that knows its names and describes them}
+_CATALOGUES: Final = {
+    "schedulers": "schedulers.catalogue.registry",
+    "platforms": "platforms.catalogue",
+    "workloads": "traces.catalogue",
+    "failures": "platforms.failures.catalogue",
+    "classes": "models.workloads.classes",
+    "models": "models.likeness.model",
 }
 
 
 @click.command(cls=Command)
 @click.argument(
     "kind",
-    shell_complete=lambda ctx, param, begin: [one for one in _KINDS if one.startswith(begin)],
-    metavar=f"{{{'|'.join(_KINDS)}}}",
+    shell_complete=lambda ctx, param, begin: [one for one in _CATALOGUES if one.startswith(begin)],
+    metavar=f"{{{'|'.join(_CATALOGUES)}}}",
 )
 def list_command(kind: str) -> None:
     """List the schedulers, platforms, workloads, failure models, classes of jobs or models of logs there are."""
-    if kind not in _KINDS:
-        raise click.UsageError(f"there is no list of '{kind}'. {did_you_mean(kind, list(_KINDS))}")
-    print_facts(list(_KINDS[kind]()))
+    if kind not in _CATALOGUES:
+        raise click.UsageError(f"there is no list of '{kind}'. {did_you_mean(kind, list(_CATALOGUES))}")
+    catalogue = import_module(f"pipistrelle.{_CATALOGUES[kind]}")
+    found = registered() if kind == "schedulers" else catalogue.names()
+    print_facts([(name, catalogue.describe(name)) for name in found])
 
 
 def _complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

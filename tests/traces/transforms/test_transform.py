@@ -14,8 +14,7 @@ from pipistrelle.traces.describe import offered_load
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.load import load, save
 from pipistrelle.traces.transforms.arrivals import Gaps, redraw_submits, shuffle_submits
-from pipistrelle.traces.transforms.cut import changed, from_zero, keep, sample
-from pipistrelle.traces.transforms.links import forget_in
+from pipistrelle.traces.transforms.cut import changed, forget_in, from_zero, keep, sample
 from pipistrelle.traces.transforms.scale import (
     draw_walltimes,
     fix_walltimes,
