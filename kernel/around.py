@@ -12,7 +12,7 @@ from pipistrelle.kernel.attempts import begin_work
 from pipistrelle.kernel.compiled import within, woven_in
 from pipistrelle.kernel.sets import WORD, Ints, bits_in
 from pipistrelle.kernel.state import EASY, NO_BACKFILL, KernelSlots, Nodes, Plans, State
-from pipistrelle.kernel.waiting import BLOCK, copy_job, cut, drop_first, first_of, join, leave
+from pipistrelle.kernel.waiting import BLOCK, cut, drop_first, first_of, join, keep, leave
 
 
 @within
@@ -308,13 +308,9 @@ def _pass_over(run: State, now: float) -> int:
             if _passes(run, first, queue.job[at], now):
                 found += 1
                 continue
-            if kept < at:
-                copy_job(queue, at, kept)
-            kept += 1
-        if kept < end:
-            cut(queue, place, kept)
-    if found > 0:
-        leave(queue, found)
+            kept = keep(queue, at, kept)
+        cut(queue, place, kept)
+    leave(queue, found)
     return found
 
 

@@ -1,11 +1,9 @@
 """Attempts of jobs whose nodes can fail: how each begins, what became of it, and how the job comes back.
 
-The arithmetic is that of `pipistrelle.platforms.failures.checkpointing`, compiled unchanged, in the same order.
+The rules are those of the reference engine (`pipistrelle.server.attempts.rules`), compiled unchanged.
 """
 
-from math import inf
-
-from pipistrelle.kernel.compiled import within, woven_in
+from pipistrelle.kernel.compiled import shared, within, woven_in
 from pipistrelle.kernel.sets import WORD, Ints, heap_push, insert_sorted
 from pipistrelle.kernel.state import (
     AT_WALLTIME,
@@ -14,33 +12,42 @@ from pipistrelle.kernel.state import (
     COMPLETED,
     EASY,
     GIVEN_UP,
-    LOOKED_AT,
     RUNNING,
     WAITING,
     Nodes,
-    Rules,
     State,
 )
-from pipistrelle.platforms.failures import checkpointing
+from pipistrelle.platforms.failures.checkpointing import done_at, dumps_until_done, phase_at
+from pipistrelle.server.attempts.rules import (
+    CHECKED_AT,
+    MOST_FRUITLESS,
+    NO_LIMIT,
+    extended_walltime,
+    fruitless_after,
+    may_try_again,
+    next_walltime,
+    node_time,
+    read_first,
+    split_work,
+    time_to_save,
+    work_kept,
+    work_left,
+    worked_until,
+)
 
-dumps_until_done = within(checkpointing.dumps_until_done)
-done_at = within(checkpointing.done_at)
-phase_at = within(checkpointing.phase_at)
-
-#: a new attempt's walltime (s) is never less, even if all its work is saved
-_SHORTEST = 1.0
+shared(done_at, dumps_until_done, phase_at)
+shared(read_first, work_left, extended_walltime, next_walltime, may_try_again, fruitless_after, worked_until)
+shared(node_time, work_kept, split_work, time_to_save)
 
 
 @within
-def extended(rules: Rules, walltime: float, saved: float, interval: float) -> float:
-    """Return how long (s) so much work takes with its dumps, and a read if some is saved."""
-    if walltime == inf:
-        return inf
-    read = rules.read if saved > 0 else 0.0
-    work = max((walltime + saved) - saved, 0.0)
-    if not rules.dumps:
-        return done_at(0.0, 0.0, work, 0, 0.0)
-    return done_at(0.0, read, work, dumps_until_done(work, interval), rules.dump)
+def extended(run: State, walltime: float, job: int, saved: float) -> float:
+    """Return a job's walltime (s), extended by dumps and a read of what is saved if the rules say so."""
+    rules, nodes = run.rules, run.nodes
+    if not rules.extended:
+        return walltime
+    interval = nodes.interval[nodes.together[run.jobs.size[job]]]
+    return extended_walltime(walltime, saved, 1.0, rules.read, interval, rules.dump)
 
 
 @within
@@ -72,9 +79,9 @@ def set_off(run: State, slot: int, now: float) -> float:
         count = count_nodes(nodes, run.slots.held, slot * nodes.free.size, row.low, row.high)
     row.nodes = count
     saved = run.lives.saved[job]
-    work = max(runtime - saved, 0.0)
+    work = work_left(runtime, saved)
     row.dumped = dumps_until_done(work, nodes.interval[count])
-    row.finish = done_at(now, rules.read if saved > 0 else 0.0, work, row.dumped, rules.dump)
+    row.finish = done_at(now, read_first(saved, rules.read), work, row.dumped, rules.dump)
     limit = now + walltime
     row.in_time = 1 if row.finish <= limit else 0
     return float(min(row.finish, limit))
@@ -108,28 +115,22 @@ def begin_work(run: State, slot: int, job: int, now: float) -> None:
 @within
 def _come_back(run: State, job: int, held: int, saved: float, now: float) -> None:
     """Let a job that has just lost ``held`` nodes be as its next attempt finds it."""
-    rules, lives, nodes = run.rules, run.lives, run.nodes
-    lives.fruitless[job] = lives.fruitless[job] + 1 if saved == lives.saved[job] else 0
+    rules, lives, clock = run.rules, run.lives, run.clock
+    lives.fruitless[job] = fruitless_after(lives.fruitless[job], lives.saved[job], saved)
     lives.attempt[job] += 1
     lives.saved[job] = saved
     lives.came[job] = now
-    walltime = run.jobs.walltime[job]
-    if rules.rest:
-        walltime = max(walltime - saved, _SHORTEST)
-    if rules.extended:
-        walltime = extended(rules, walltime, saved, nodes.interval[nodes.together[run.jobs.size[job]]])
-    lives.walltime[job] = walltime
-    if rules.hope and lives.fruitless[job] == LOOKED_AT:
-        left = run.jobs.runtime[job] - saved
-        if rules.dumps:
-            left = (rules.read if saved > 0 else 0.0) + min(left, nodes.interval[held] + rules.dump)
-        run.lists.hopes[run.clock.hopes, 0] = run.jobs.size[job]
-        run.lists.hopes[run.clock.hopes, 1] = min(left, walltime)
-        run.clock.hopes += 1
+    lives.walltime[job] = extended(run, next_walltime(run.jobs.walltime[job], saved, rules.rest), job, saved)
+    fruitless = lives.fruitless[job]
+    if rules.most_attempts == NO_LIMIT and (fruitless == CHECKED_AT or fruitless >= MOST_FRUITLESS):
+        rest, interval = run.jobs.runtime[job] - saved, run.nodes.interval[held]
+        run.lists.hopes[clock.hopes] = job
+        run.lists.needed[clock.hopes] = time_to_save(rest, lives.walltime[job], saved, rules.read, interval, rules.dump)
+        clock.hopes += 1
 
 
 @woven_in
-def close(run: State, slot: int, now: float) -> None:  # noqa: PLR0915 - a row has many columns
+def close(run: State, slot: int, now: float) -> None:
     """Write the row of an attempt that ends now, or is lost before its time, and note what becomes of its job."""
     rules, lives, one = run.rules, run.lives, run.slots.rows[slot]
     job, start, ends = one.job, one.start, one.ends
@@ -138,7 +139,7 @@ def close(run: State, slot: int, now: float) -> None:  # noqa: PLR0915 - a row h
     state = COMPLETED if one.in_time == 1 else AT_WALLTIME
     if lost:
         state = GIVEN_UP
-    retried = lost and rules.retries and lives.attempt[job] + 1 < rules.most_attempts
+    retried = lost and rules.retries and may_try_again(lives.attempt[job], rules.most_attempts)
     lives.state[job] = WAITING if retried else state
     lives.start[job] = start
     lives.end[job] = now
@@ -155,30 +156,27 @@ def close(run: State, slot: int, now: float) -> None:  # noqa: PLR0915 - a row h
     log.end[row] = now
     log.asked[row] = lives.walltime[job]
     log.saved_before[row] = before
-    saved, dumps, useful, dumping, reading = before, 0, 0.0, 0.0, 0.0
-    stopped = min(max(now, start), ends)
+    stopped = worked_until(now, start, ends)
     if rules.dumps:
-        held, work = one.nodes, max(runtime - before, 0.0)
-        read = rules.read if before > 0 else 0.0
+        held, read, work = one.nodes, read_first(before, rules.read), work_left(runtime, before)
         phase = phase_at(stopped, start, read, work, run.nodes.interval[held], one.dumped, rules.dump, one.finish)
-        each = size / held
-        rest = each * ((phase.working - phase.saved) * held)
-        useful = each * (phase.saved * held)
-        dumping = each * (phase.dumping * held)
-        reading = each * (phase.reading * held)
-        dumps = phase.dumps
-        saved = runtime if stopped >= one.finish else before + phase.saved
+        each, spent = size / held, node_time(phase, held)
+        parts = split_work(each * spent.unsaved, False, lost)
+        log.dumps[row] = phase.dumps
+        log.useful[row] = each * spent.saved
+        log.dumping[row] = each * spent.dumping
+        log.reading[row] = each * spent.reading
+        saved = work_kept(runtime, before, phase.saved, stopped >= one.finish)
     else:
-        rest = size * max(min(now, ends) - start, 0.0)
-        if state == COMPLETED:
-            useful, rest, saved = rest, 0.0, runtime
-    log.dumps[row] = dumps
+        done = state == COMPLETED
+        parts = split_work(size * (stopped - start), done, lost)
+        log.dumps[row] = 0
+        log.useful[row] = parts.useful
+        log.dumping[row] = log.reading[row] = 0.0
+        saved = work_kept(runtime, before, 0.0, done)
+    log.unsaved[row] = parts.unsaved
+    log.lost[row] = parts.lost
     log.saved[row] = saved
-    log.useful[row] = useful
-    log.unsaved[row] = 0.0 if lost else rest
-    log.lost[row] = rest if lost else 0.0
-    log.dumping[row] = dumping
-    log.reading[row] = reading
     if retried:
         _come_back(run, job, one.nodes, saved, now)
     else:

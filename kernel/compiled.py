@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from pipistrelle.platforms.failures import checkpointing
+from pipistrelle.server.attempts import rules
+from pipistrelle.server.engine import stalls
 
 #: the files beside this one whose functions are compiled, or go into what is
 _SOURCES: Final = (
     *("around.py", "attempts.py", "compiled.py", "loop.py", "outages.py", "sets.py", "state.py", "waiting.py"),
 )
+#: those whose functions and limits both engines share
+_SHARED: Final = (checkpointing, rules, stalls)
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
@@ -41,6 +45,15 @@ def within(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _R
 def woven_in(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """Return such a function whose code is put where it is called."""
     return _compiled(function, no_cpython_wrapper=True, forceinline=True)
+
+
+def shared(*functions: Callable[..., object]) -> None:
+    """Let compiled functions call these plain ones, which the reference engine calls, too."""
+    if has_compiler():
+        from numba.extending import register_jitable
+
+        for function in functions:
+            register_jitable(function)
 
 
 def _compiled(function: Callable[_Parameters, _Result], **options: bool) -> Callable[_Parameters, _Result]:
@@ -78,7 +91,10 @@ def _place(wanted: str) -> Path:
 @cache
 def _digest() -> str:
     """Return a digest of all that is compiled."""
-    files = [*(Path(__file__).with_name(name) for name in _SOURCES), Path(checkpointing.__file__)]
+    files = [
+        *(Path(__file__).with_name(name) for name in _SOURCES),
+        *(Path(str(module.__file__)) for module in _SHARED),
+    ]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 

@@ -1,12 +1,11 @@
 """A run by the kernel: whether it can do it, and what comes out, as the reference engine's to the last bit."""
 
-from math import inf, log
+from math import inf
 from typing import Final, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from pipistrelle.kernel import loop, state
-from pipistrelle.kernel.outages import MOST
 from pipistrelle.kernel.sets import WORD, Floats, Ints, Rows, rows_of
 from pipistrelle.kernel.state import (
     KernelLives,
@@ -27,6 +26,8 @@ from pipistrelle.platforms.maintenance.plan import Maintenance
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.schedulers.policy.interfaces import Policy
+from pipistrelle.server.attempts.rules import CHECKED_AT, give_up_fruitless, give_up_hopeless
+from pipistrelle.server.engine.stalls import MAX_FRUITLESS
 from pipistrelle.server.errors import SetupError, Stalled
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup.setup import Setup
@@ -42,16 +43,12 @@ _STALLS: Final = {
         "The nodes that they need never come back.",
     ),
     loop.ONLY_OUTAGES: (
-        f"{MOST:,} outages passed, and no job made a step",
+        f"{MAX_FRUITLESS:,} outages passed, and no job made a step",
         "The jobs need more units than are ever up together.",
     ),
     loop.ONLY_NOTICES: (
-        f"{MOST:,} notices had no effect while the machine is idle",
+        f"{MAX_FRUITLESS:,} notices had no effect while the machine is idle",
         "The jobs need more units than are ever up together.",
-    ),
-    loop.NEVER_DONE: (
-        f"a job has lost its nodes {MOST:,} times, and has saved none of its work",
-        "It works longer than its nodes stay up together: give --checkpoint or --max-attempts.",
     ),
 }
 
@@ -231,21 +228,16 @@ def _complete(plan: KernelPlan, lives: KernelLives, submitted: int, running: Int
 
 
 def _check_hope(reliability: Reliability, run: State, plan: KernelPlan) -> None:
-    """Raise Stalled if one of the jobs that were just struck will never be done; see the reference's `_check_hope`."""
-    assert reliability.failures is not None, "nobody asked for this"
-    most = log(reliability.expected_attempts)
-    each = int(run.nodes.rows.units.max())
-    for size, time in run.lists.hopes[: run.clock.hopes].tolist():
-        hazard = reliability.failures.hazard(run.nodes.rows.size, -(-int(size) // each), time)
-        if hazard > most:
-            raise Stalled(
-                f"a job of {int(size)} units has lost its nodes {state.LOOKED_AT} times, and has saved none of its "
-                f"work; 10^{hazard / log(10):.0f} attempts or more are to be expected until its nodes stay up "
-                f"together for the {time:,.6g} s that it needs",
-                where=f"simulated time {float(run.clock.now)!r}",
-                hint="Give --checkpoint or --max-attempts, or let it try on with --expected-attempts 0.",
-            )
-    run.clock.hopes = 0
+    """Raise Stalled if one of the jobs that were just struck will never be done."""
+    clock, lists, most = run.clock, run.lists, reliability.expected_attempts
+    now, each = float(clock.now), int(run.nodes.rows.units.max())
+    for job, time in zip(lists.hopes[: clock.hopes].tolist(), lists.needed.tolist(), strict=False):
+        name, fruitless = f"{plan.prefix}!{plan.ids[job]}", int(run.lives.fruitless[job])
+        give_up_fruitless(name, fruitless, now)
+        if fruitless == CHECKED_AT and most and reliability.failures is not None:
+            hazard = reliability.failures.hazard(run.nodes.rows.size, -(-int(run.jobs.size[job]) // each), time)
+            give_up_hopeless(name, fruitless, now, time, hazard, most)
+    clock.hopes = 0
 
 
 def _stalled(why: int, run: State) -> Stalled:

@@ -10,13 +10,14 @@ from typing import Final
 from pipistrelle.kernel.around import start_around
 from pipistrelle.kernel.attempts import begin_work, extended, rank
 from pipistrelle.kernel.compiled import compiled, woven_in
-from pipistrelle.kernel.outages import GOES_ON, IN_VAIN, MOST, end, fail, maintain, next_planned, repair
+from pipistrelle.kernel.outages import end, fail, maintain, next_planned, repair
 from pipistrelle.kernel.sets import reserve, take_lowest
 from pipistrelle.kernel.state import EASY, FIRST_FIT, NO_BACKFILL, WAITING, State
 from pipistrelle.kernel.waiting import drop_first, first_of, join, pass_over
+from pipistrelle.server.engine.stalls import MAX_FRUITLESS
 
 #: why the loop has stopped: all is done; the horizon; it needs to know of later outages; the log has no room for an
-#: instant's attempts; there are jobs to be looked at; the ways of a run that will never end; and it needs to know of
+#: instant's attempts; there are jobs to be checked; the ways of a run that will never end; and it needs to know of
 #: later maintenance
 DONE: Final = 0
 AT_HORIZON: Final = 1
@@ -26,8 +27,7 @@ LOOK: Final = 4
 NOTHING_TO_COME: Final = 5
 ONLY_OUTAGES: Final = 6
 ONLY_NOTICES: Final = 7
-NEVER_DONE: Final = 8
-NEEDS_PLANS: Final = 9
+NEEDS_PLANS: Final = 8
 
 
 @woven_in
@@ -139,28 +139,27 @@ def advance(run: State) -> int:  # noqa: PLR0915 - a call with all that it needs
         now = time
         clock.now = now
         failing = rules.failing and clock.next_outage < outages.down.size and outages.down[clock.next_outage] == now
-        released, told, fate, fresh = False, False, GOES_ON, 0
+        released, told, in_vain, fresh = False, False, False, 0
         while clock.running > 0 and slots.end_time[0] == now:
             end(run, slots.end_slot[0], 0, now)
             released = True
         if released:
             clock.moved = 3
         if failing:
-            fresh, told, fate = fail(run, coming < count, now)
+            fresh, told, in_vain = fail(run, coming < count, now)
             released = released or told
         if clock.repairs > 0 and repair(nodes, slots, clock, now):
             released = True
-        if rules.planned and fate == GOES_ON and next_planned(plans) == now:
-            fresh, fate = maintain(run, fresh, coming < count, now)
+        if rules.planned and not in_vain and next_planned(plans) == now:
+            fresh, in_vain = maintain(run, fresh, coming < count, now)
             released = True
-        if fate != GOES_ON:
-            return ONLY_OUTAGES if fate == IN_VAIN else NEVER_DONE
+        if in_vain:
+            return ONLY_OUTAGES
         while coming < count and jobs.submit[coming] == now:
             if rules.failing:
                 lives.state[coming] = WAITING
             if rules.extended:
-                interval = nodes.interval[nodes.together[jobs.size[coming]]]
-                lives.walltime[coming] = extended(rules, jobs.walltime[coming], 0.0, interval)
+                lives.walltime[coming] = extended(run, jobs.walltime[coming], coming, 0.0)
             joining[fresh] = coming
             fresh += 1
             coming += 1
@@ -176,7 +175,7 @@ def advance(run: State) -> int:  # noqa: PLR0915 - a call with all that it needs
                 clock.idle_notices = 0
                 clock.moved &= 1
             clock.idle_notices += 1
-            if clock.idle_notices > MOST:
+            if clock.idle_notices > MAX_FRUITLESS:
                 return ONLY_NOTICES
         if released:
             clock.first = -1

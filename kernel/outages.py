@@ -7,13 +7,8 @@ from pipistrelle.kernel.attempts import close
 from pipistrelle.kernel.compiled import within, woven_in
 from pipistrelle.kernel.sets import WORD, Ints, add_where, drop_sorted, heap_drop, heap_push, insert_sorted
 from pipistrelle.kernel.state import EASY, WAITING, KernelClock, KernelSlots, Log, Nodes, Plans, State
+from pipistrelle.server.engine.stalls import MAX_FRUITLESS
 
-#: as of the reference engine: outages, or notices, that lead to nothing, and attempts that save nothing
-MOST: Final = 10_000
-#: what becomes of a run when nodes go: it goes on; so many outages passed in vain; a job will never be done
-GOES_ON: Final = 0
-IN_VAIN: Final = 1
-HOPELESS: Final = 2
 #: the steps of what is planned
 _BEGINS: Final = 0
 _ENDS: Final = 1
@@ -87,12 +82,12 @@ def end(run: State, slot: int, place: int, now: float) -> None:
 
 
 @within
-def _lose(run: State, fresh: int, now: float) -> tuple[int, bool]:
+def _lose(run: State, fresh: int, now: float) -> int:
     """End the attempts that are struck; those that come back are put into the list ``fresh``, after so many others.
 
-    Returns how many there are then; and whether one has lost so much that it will never be done.
+    Returns how many there are then.
     """
-    clock, hopeless = run.clock, False
+    clock = run.clock
     for at in range(clock.struck):
         slot = run.lists.struck[at]
         job = run.slots.rows[slot].job
@@ -103,11 +98,10 @@ def _lose(run: State, fresh: int, now: float) -> tuple[int, bool]:
         if run.lives.state[job] == WAITING:
             run.lists.fresh[fresh] = job
             fresh += 1
-            hopeless = hopeless or (not run.rules.limited and run.lives.fruitless[job] >= MOST)
     if clock.struck > 0:
         clock.moved = 3
     clock.struck = 0
-    return fresh, hopeless
+    return fresh
 
 
 @within
@@ -154,19 +148,19 @@ def _passes_in_vain(clock: KernelClock, arriving: bool) -> bool:
         clock.idle_outages = 0
         clock.moved &= 2
     clock.idle_outages += 1
-    return bool(clock.idle_outages > MOST and clock.running == 0)
+    return bool(clock.idle_outages > MAX_FRUITLESS and clock.running == 0)
 
 
 @within
-def fail(run: State, arriving: bool, now: float) -> tuple[int, bool, int]:
+def fail(run: State, arriving: bool, now: float) -> tuple[int, bool, bool]:
     """Let all nodes fail that fail now; ``arriving``: jobs are still to come.
 
     Returns how many jobs are to queue again, at the begin of the list ``fresh``; whether a node failed that had not;
-    and what becomes of the run.
+    and whether too many outages have passed in vain.
     """
     outages, slots, clock = run.outages, run.slots, run.clock
     if _passes_in_vain(clock, arriving):
-        return 0, False, IN_VAIN
+        return 0, False, True
     row = clock.next_outage
     begin, news = row, False
     while row < outages.down.size and outages.down[row] == now:
@@ -179,10 +173,10 @@ def fail(run: State, arriving: bool, now: float) -> tuple[int, bool, int]:
         _goes_down(run, node, 0, now)
         row += 1
     clock.next_outage = row
-    fresh, hopeless = _lose(run, 0, now)
+    fresh = _lose(run, 0, now)
     for at in range(begin, row):
         _close_node(run.nodes, clock, outages.node[at], now)
-    return fresh, news, HOPELESS if hopeless else GOES_ON
+    return fresh, news, False
 
 
 @within
@@ -256,10 +250,11 @@ def _next_step(plans: Plans) -> tuple[int, int]:
 
 
 @within
-def maintain(run: State, fresh: int, arriving: bool, now: float) -> tuple[int, int]:
+def maintain(run: State, fresh: int, arriving: bool, now: float) -> tuple[int, bool]:
     """Do what is planned for now: announcements, begins and ends, in the order in which they came to be known.
 
-    Returns how many jobs are to queue again, ``fresh`` of which did before; and what becomes of the run.
+    Returns how many jobs are to queue again, ``fresh`` of which did before; and whether too many outages have passed
+    in vain.
     """
     plans, nodes, clock = run.plans, run.nodes, run.clock
     while next_planned(plans) == now:
@@ -268,7 +263,7 @@ def maintain(run: State, fresh: int, arriving: bool, now: float) -> tuple[int, i
             continue
         chosen, kind = _next_step(plans)
         if kind == _BEGINS and _passes_in_vain(clock, arriving):
-            return fresh, IN_VAIN
+            return fresh, True
         base = chosen * nodes.free.size
         for node in range(nodes.rows.size):
             if _is_in(plans.sets, base, nodes.rows[node].first):
@@ -279,10 +274,8 @@ def maintain(run: State, fresh: int, arriving: bool, now: float) -> tuple[int, i
         if kind == _ENDS:
             _forget(plans, chosen, now)
             continue
-        fresh, hopeless = _lose(run, fresh, now)
-        if hopeless:
-            return fresh, HOPELESS
+        fresh = _lose(run, fresh, now)
         for node in range(nodes.rows.size):
             if _is_in(plans.sets, base, nodes.rows[node].first):
                 _close_node(nodes, clock, node, now)
-    return fresh, GOES_ON
+    return fresh, False

@@ -28,9 +28,6 @@ COMPLETED: Final = 3
 AT_WALLTIME: Final = 4
 GIVEN_UP: Final = 5
 
-#: after so many attempts in succession that saved nothing, the caller checks whether there is hope
-LOOKED_AT: Final = 10
-
 
 class Rules(NamedTuple):
     """What decides a run beside its jobs and outages.
@@ -50,12 +47,8 @@ class Rules(NamedTuple):
         whether a job that lost its nodes comes back; and whether to its old place in the queue.
     most_attempts
         how often a job is started at most.
-    limited
-        whether `most_attempts` is a limit that was asked for.
     rest, extended
         whether a new attempt's walltime is what is left of the old; whether walltimes are extended by dumps and reads.
-    hope
-        whether the caller wants to look at jobs that lose all their work time and again.
     until
         the horizon (s).
     """
@@ -72,10 +65,8 @@ class Rules(NamedTuple):
     retries: bool
     original: bool
     most_attempts: int
-    limited: bool
     rest: bool
     extended: bool
-    hope: bool
     until: float
 
 
@@ -351,12 +342,16 @@ class KernelClock:
 
 
 class KernelLists(NamedTuple):
-    """Room for lists: jobs that join, jobs that start, slots that are struck, and checks of hope (size, time in s)."""
+    """Room for lists: jobs that join, jobs that start, slots that are struck, jobs to check.
+
+    Of those to check, ``needed`` is how long each must work until it has saved something (s).
+    """
 
     fresh: Ints
     chosen: Ints
     struck: Ints
-    hopes: Floats
+    hopes: Ints
+    needed: Floats
 
 
 class State(NamedTuple):
@@ -421,7 +416,8 @@ def make_state(rules: Rules, jobs: Jobs, node_of: Ints, interval: Floats) -> Sta
         np.zeros(count + 1, dtype=np.int64),
         np.zeros(count + 1, dtype=np.int64),
         np.zeros(units + 1, dtype=np.int64),
-        np.zeros((units, 2)),
+        np.zeros(units, dtype=np.int64),
+        np.zeros(units),
     )
     plans = make_plans(0, words)
     return State(rules, jobs, NEVER, plans, nodes, make_queue(count, units), slots, lives, log, clock, lists)

@@ -1,6 +1,6 @@
 """Which runs the kernel can do, and what it makes of them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from math import inf
@@ -24,6 +24,7 @@ from pipistrelle.schedulers.policy.interfaces import Placement, Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.preemption.preempting import Preempting
 from pipistrelle.server.attempts.progress import interval_of
+from pipistrelle.server.attempts.rules import NO_LIMIT
 from pipistrelle.server.engine.lives import Overheads
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup.setup import Setup
@@ -40,8 +41,6 @@ _KNOWN: Final = frozenset(
         *("resiliences", "remarks", "until", "queue_lengths"),
     )
 )
-#: no job is started more often than that
-_NO_LIMIT: Final = 1 << 62
 
 
 class Outside(Exception):
@@ -57,6 +56,9 @@ class KernelPlan(NamedTuple):
     interval: Floats
     #: the unit of each position
     units: Ints
+    #: the workload's prefix, and the jobs' ids
+    prefix: str
+    ids: Sequence[str]
 
 
 def plan_of(setup: Setup, spec: RunSpec, policy: Policy | None, *, keeping: bool) -> KernelPlan:
@@ -88,7 +90,7 @@ def plan_of(setup: Setup, spec: RunSpec, policy: Policy | None, *, keeping: bool
     backfill = _BACKFILLS.get(type(policy.backfill))
     if backfill is None:
         raise Outside("its backfilling rule is none of 'none', 'easy' and 'firstfit'")
-    (workload,) = setup.workloads.values()
+    ((prefix, workload),) = setup.workloads.items()
     order, boost = _order_of(policy, workload)
     reliability = setup.reliability or Reliability()
     failing = setup.reliability is not None
@@ -106,13 +108,9 @@ def plan_of(setup: Setup, spec: RunSpec, policy: Policy | None, *, keeping: bool
         read=float(way.read),
         retries=reliability.requeue != "never",
         original=reliability.requeue == "original",
-        most_attempts=_NO_LIMIT if reliability.max_attempts is None else reliability.max_attempts,
-        limited=reliability.max_attempts is not None,
+        most_attempts=NO_LIMIT if reliability.max_attempts is None else reliability.max_attempts,
         rest=reliability.restart_walltime == "rest",
         extended=failing and reliability.walltime == "extended",
-        hope=bool(reliability.expected_attempts)
-        and reliability.failures is not None
-        and reliability.max_attempts is None,
         until=float(setup.until),
     )
     jobs = Jobs(
@@ -122,9 +120,8 @@ def plan_of(setup: Setup, spec: RunSpec, policy: Policy | None, *, keeping: bool
         np.array(workload.runtime, dtype=np.float64),
         boost,
     )
-    return KernelPlan(
-        rules, jobs, line.nodes.astype(np.int64), _intervals(setup, reliability), line.units.astype(np.int64)
-    )
+    nodes, units = line.nodes.astype(np.int64), line.units.astype(np.int64)
+    return KernelPlan(rules, jobs, nodes, _intervals(setup, reliability), units, prefix, workload.ids)
 
 
 def _check_setup(setup: Setup, spec: RunSpec) -> None:

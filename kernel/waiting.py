@@ -284,19 +284,28 @@ def tidy(queue: Queue) -> None:
 
 
 @woven_in
+def keep(queue: Queue, at: int, kept: int) -> int:
+    """Close the gap before a job that stays, which is to stand at ``kept``; return the place after it."""
+    if kept < at:
+        copy_job(queue, at, kept)
+    return kept + 1
+
+
+@woven_in
 def cut(queue: Queue, place: int, end: int) -> None:
     """Let the jobs of the block at a place in the line end before ``end``, a place of the arrays."""
     block = queue.line[place]
-    queue.end[block] = end - block * BLOCK
-    if place > 0:
-        summarise(queue, block)
+    if end < block * BLOCK + queue.end[block]:
+        queue.end[block] = end - block * BLOCK
+        if place > 0:
+            summarise(queue, block)
 
 
 @woven_in
 def leave(queue: Queue, count: int) -> None:
     """Count the jobs that have left from the middle."""
     queue.counts.waiting -= count
-    if queue.counts.line > 1:
+    if count > 0 and queue.counts.line > 1:
         tidy(queue)
 
 
@@ -334,11 +343,7 @@ def pass_over(queue: Queue, chosen: Ints, free: int, extra: int, shadow: float, 
                     if late:
                         extra -= size
                     continue
-            if kept < at:
-                copy_job(queue, at, kept)
-            kept += 1
-        if kept < end:
-            cut(queue, place, kept)
-    if found > 0:
-        leave(queue, found)
+            kept = keep(queue, at, kept)
+        cut(queue, place, kept)
+    leave(queue, found)
     return found, free, extra

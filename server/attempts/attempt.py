@@ -14,11 +14,9 @@ from pipistrelle.protocol.fields import PreemptMode
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.attempts.last_dump import LastDump
 from pipistrelle.server.attempts.progress import Account, AttemptProgress, RigidProgress
+from pipistrelle.server.attempts.rules import EXPECTED_ATTEMPTS, split_work, worked_until
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.traces.resilience import NONE, Requeue, Resilience, RestartWalltime, Walltime
-
-#: a job that can be expected to need more is done with a chance below 10 % before it has lost 10,000, which end a run
-EXPECTED_ATTEMPTS: Final = 100_000
 
 
 class Spending(Struct, frozen=True):
@@ -193,13 +191,10 @@ def _spending_of(job: Job, attempt: Attempt) -> Spending:
     waiting = units * (began - job.start - job.prologue) if attempt.waited else 0.0
     has_overhead = bool(job.prologue or job.epilogue)
     if account is None:  # without dumps: all of it is done, or nothing
-        work = units * max(min(job.end, attempt.work_ends) - began, 0.0)
+        work = units * (worked_until(job.end, began, attempt.work_ends) - began)
         overhead = whole - waiting - work if has_overhead else 0.0
-        if attempt.cause:
-            return Spending(lost=work, waiting=waiting, overhead=overhead)
-        if has_worked(job, attempt):
-            return Spending(useful=work, waiting=waiting, overhead=overhead)
-        return Spending(unsaved=work, waiting=waiting, overhead=overhead)
+        parts = split_work(work, has_worked(job, attempt), bool(attempt.cause))
+        return Spending(*parts, waiting=waiting, overhead=overhead)
     each = units / account.nodes
     inside = each * account.node_seconds
     return Spending(

@@ -1,6 +1,6 @@
 """The jobs of a machine that can fail: how each begins, is struck, goes on or gives up, and comes back."""
 
-from math import inf, log, nan
+from math import inf, nan
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,25 +14,29 @@ from pipistrelle.protocol.units.indices import numbers, pieces
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.attempts.attempt import Attempt, AttemptRules, attempt_of
 from pipistrelle.server.attempts.progress import AttemptProgress, RigidProgress, interval_of
+from pipistrelle.server.attempts.rules import (
+    CHECKED_AT,
+    NO_LIMIT,
+    extended_walltime,
+    fruitless_after,
+    give_up_fruitless,
+    give_up_hopeless,
+    may_try_again,
+    next_walltime,
+    time_to_save,
+    worked_until,
+)
 from pipistrelle.server.engine.agenda import END
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job, Step
 from pipistrelle.server.engine.lives import Dilation, JobLives, Work
 from pipistrelle.server.engine.observers import Reasons
-from pipistrelle.server.errors import Stalled
 from pipistrelle.traces.resilience import Resilience
 
 if TYPE_CHECKING:  # most runs need no models
     from pipistrelle.platforms.failures.plan import FailurePlan
 
 _NOBODY: Final = -1
-#: a new attempt's walltime (s) is never less, even if all its work is saved
-_SHORTEST: Final = 1.0
-#: a job that has lost so many attempts one after the other, and with them all that they did, will never be done
-_MANY_DECADES: Final = 1e6
-_MOST_FRUITLESS: Final = 10_000
-#: after so many it is asked how many attempts are to be expected
-_LOOKED_AT: Final = 10
 
 
 class Attempts(Kept):
@@ -125,14 +129,10 @@ class Attempts(Kept):
 
         ``size`` is in units, which are taken to be on as few nodes as can be.
         """
-        if walltime == inf:
-            return inf
         nodes = -(-size // self._each)
         rates = [self._mean_rate] * nodes if resilience.rates_matter else 0.0
-        whole = AttemptProgress(
-            resilience, start=0.0, work=walltime + saved, saved=saved, nodes=range(nodes), rates=rates
-        )
-        return whole.finish
+        whole = AttemptProgress(resilience, start=0.0, work=0.0, saved=saved, nodes=range(nodes), rates=rates)
+        return extended_walltime(walltime, saved, whole.slower, resilience.read, whole.interval, resilience.dump)
 
     def begins(self, job: Job) -> None:
         """Let a job that was just given its units begin, or wait for those that are down."""
@@ -239,7 +239,7 @@ class Attempts(Kept):
     def work_time(self, job: Job) -> float:
         """Return the time (s) up to which a running job has worked: neither in its prologue nor in its epilogue."""
         attempt = attempt_of(job)
-        return min(max(self._clockwork.now, attempt.began), attempt.work_ends)
+        return worked_until(self._clockwork.now, attempt.began, attempt.work_ends)
 
     def share(self, job: Job) -> float:
         """Return how much of a running job's work is done: 1 is all."""
@@ -376,65 +376,45 @@ class Attempts(Kept):
 
         None if it is not to come back, or has had all its attempts.
         """
-        attempt, most = attempt_of(job), self._options.max_attempts
+        attempt = attempt_of(job)
         attempt.cause = cause
-        attempt.retried = comes_back and (most is None or attempt.number + 1 < most)
+        attempt.retried = comes_back and may_try_again(attempt.number, self._options.max_attempts or NO_LIMIT)
         self._lives.end(job, step)
         return self._next(job) if attempt.retried else None
 
     def _check_hope(self, job: Job, nodes: NodeSet) -> None:
-        """Raise Stalled if a job that comes back will never be done; ``nodes`` are those that it had.
-
-        An attempt that is to save something must work for a time t. If the chance for that is at most e^-h on any nodes
-        of the machine, as many attempts as e^h or more are to be expected (`FailurePlan.hazard`).
-        """
-        attempt = attempt_of(job)
-        lost = f"{attempt.root} has lost its nodes {attempt.fruitless:,} times, and has saved none of its work"
-        where, hint = f"simulated time {self._clockwork.now!r}", "give --checkpoint or --max-attempts"
-        if attempt.fruitless >= _MOST_FRUITLESS:
-            raise Stalled(lost, where=where, hint=f"It works longer than its nodes stay up together: {hint}.")
+        """Raise Stalled if a job that comes back will never be done; ``nodes`` are those that it had."""
+        attempt, now = attempt_of(job), self._clockwork.now
+        give_up_fruitless(attempt.root, attempt.fruitless, now)
         most, plan = self._options.expected_attempts, self._failures
-        if attempt.fruitless != _LOOKED_AT or not most or plan is None:
-            return
-        time = self._time_to_save(job, nodes)
-        hazard = plan.hazard(self._rates.size, -(-job.size // self._each), time)
-        if hazard > log(most):
-            decades = f"{hazard / log(10):.0f}" if hazard < _MANY_DECADES else f"{hazard / log(10):.1e}"
-            raise Stalled(
-                f"{lost}; 10^{decades} attempts or more are to be expected until its nodes stay up "
-                f"together for the {time:,.6g} s that it needs",
-                where=where,
-                hint=f"It will hardly ever be done: {hint}, or let it try on with --expected-attempts 0.",
-            )
+        if attempt.fruitless == CHECKED_AT and most and plan is not None:
+            time = self._time_to_save(job, nodes)
+            hazard = plan.hazard(self._rates.size, -(-job.size // self._each), time)
+            give_up_hopeless(attempt.root, attempt.fruitless, now, time, hazard, most)
 
     def _time_to_save(self, job: Job, nodes: NodeSet) -> float:
         """Return how long (s) an attempt of a job must work at least until it is done, or has saved something.
 
         0 if that is not known: of a job whose hosts decide, or one that goes on after failures.
         """
-        attempt = attempt_of(job)
-        resilience, rest = attempt.resilience, job.runtime - attempt.saved
+        saved, resilience = attempt_of(job).saved, attempt_of(job).resilience
         if job.work is not None or resilience.tolerated(len(nodes)):
             return 0.0
-        if resilience.kind != "none":
-            read = resilience.read if attempt.saved else 0.0
-            rest = read + min(rest, self._interval(resilience, nodes) + resilience.dump)
-        return min(rest, job.walltime)
+        interval = self._interval(resilience, nodes)
+        return time_to_save(job.runtime - saved, job.walltime, saved, resilience.read, interval, resilience.dump)
 
     def _next(self, job: Job) -> Job:
         """Return the job as it comes back."""
         old, options = attempt_of(job), self._options
         saved = old.saved if old.account is None else min(old.account.saved, job.runtime)
         new = Attempt(old.number + 1, old.root, old.origin, old.asked, old.resilience, saved)
-        new.fruitless = old.fruitless + 1 if saved == old.saved else 0
+        new.fruitless = fruitless_after(old.fruitless, old.saved, saved)
         if options.requeue == "original":
             new.queued = old.origin
         suffix = new.number
         while self._cluster.knows(f"{new.root}#{suffix}"):  # so a scheduler may have called a job of its own
             suffix += 1
-        walltime = old.asked
-        if options.restart_walltime == "rest":
-            walltime = max(walltime - saved, _SHORTEST)
+        walltime = next_walltime(old.asked, saved, options.restart_walltime == "rest")
         if options.walltime == "extended":
             walltime = self._extended(walltime, job.size, saved, old.resilience)
         again = job.again(new, self._clockwork.now, walltime)

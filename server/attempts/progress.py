@@ -21,6 +21,7 @@ from pipistrelle.platforms.failures.checkpointing import (
 )
 from pipistrelle.protocol.base.state import Kept, register
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.attempts.rules import node_time, read_first, split_work, work_kept, work_left
 from pipistrelle.server.attempts.segment import Segment
 from pipistrelle.traces.resilience import Resilience
 
@@ -149,9 +150,8 @@ class AttemptProgress(Kept):
 
     def duration(self, work: Floats) -> Floats:
         """Return how long work (s on the whole allocation, shape (n,)) takes with its dumps, if nothing fails."""
-        slower = self.slower
+        slower, interval = self.slower, self.interval
         dump = self._resilience.dump * slower
-        interval = self._interval(dump)
         work = work * slower
         if isinf(interval):
             return work
@@ -201,20 +201,18 @@ class AttemptProgress(Kept):
     def _begin(self, start: float) -> Segment:
         """Return the segment that begins now with the nodes that work now, with a read if something is saved."""
         # Each node writes and reads at a rate of its own: fewer of them take longer, for work and state alike.
-        slower = self.slower
-        dump = self._resilience.dump * slower
-        read = 0.0
-        if self._saved > 0:
-            read = self._resilience.read * slower
-            self._reads += 1
-        return Segment(start, read, max(self._work - self._saved, 0.0) * slower, self._interval(dump), dump)
+        slower, dumping = self.slower, self._resilience
+        self._reads += self._saved > 0
+        read = read_first(self._saved, dumping.read * slower)
+        return Segment(start, read, work_left(self._work, self._saved) * slower, self.interval, dumping.dump * slower)
 
-    def _interval(self, dump: float) -> float:
-        """Return the time of work between two dumps, in seconds."""
+    @property
+    def interval(self) -> float:
+        """The time of work between two dumps on the nodes that work now, in seconds."""
         rate = self._rate + self._each * self._team
         if self._rates:
             rate = failure_rate(self._rates[node] for node in sorted(self._active or self._rates))
-        return interval_of(self._resilience, dump, rate)
+        return interval_of(self._resilience, self._resilience.dump * self.slower, rate)
 
     # -- what happens -----------------------------------------------------------------------------------------------
 
@@ -267,12 +265,13 @@ class AttemptProgress(Kept):
 
     def _roll_back(self, now: float) -> None:
         """Close the present segment: what is saved is kept, what came after it is lost."""
-        phase, team = self._segment.at(now), self._team
-        self._saved += phase.saved * (team / self._nodes)
-        self._useful += phase.saved * team
-        self._lost += (phase.working - phase.saved) * team
-        self._node_dumping += phase.dumping * team
-        self._node_reading += phase.reading * team
+        phase = self._segment.at(now)
+        spent = node_time(phase, self._team)
+        self._saved += phase.saved * (self._team / self._nodes)
+        self._useful += spent.saved
+        self._lost += spent.unsaved
+        self._node_dumping += spent.dumping
+        self._node_reading += spent.reading
         self._dumping += phase.dumping
         self._reading += phase.reading
         self._dumps += phase.dumps
@@ -281,20 +280,20 @@ class AttemptProgress(Kept):
         """Return what became of the time until ``now`` (s); it changes nothing."""
         phase = NOTHING if self._given_up else self._segment.at(now)
         passed, team = now - self._changed, self._team
-        unsaved = phase.working - phase.saved
+        share, spent = team / self._nodes, node_time(phase, team)
         done = not self._given_up and now >= self._segment.finish
         return Account(
-            saved=self._work if done else self._saved + phase.saved * (team / self._nodes),
-            unsaved=unsaved * (team / self._nodes),
+            saved=work_kept(self._work, self._saved, phase.saved * share, done),
+            unsaved=(phase.working - phase.saved) * share,
             dumps=self._dumps + phase.dumps,
             reads=self._reads if now > self._start else 0,
             survived=self._survived,
             nodes_lost=len(self._down),
-            node_useful=self._useful + phase.saved * team,
-            node_unsaved=unsaved * team,
+            node_useful=self._useful + spent.saved,
+            node_unsaved=spent.unsaved,
             node_lost=self._lost,
-            node_dumping=self._node_dumping + phase.dumping * team,
-            node_reading=self._node_reading + phase.reading * team,
+            node_dumping=self._node_dumping + spent.dumping,
+            node_reading=self._node_reading + spent.reading,
             node_spare=self._node_spare + passed * (self._nodes - team - len(self._down)),
             node_down=self._node_down + passed * len(self._down),
             dumping=self._dumping + phase.dumping,
@@ -341,7 +340,7 @@ class RigidProgress:
         self._nodes = nodes
         self._given_up = 0
         self._lost = False
-        self._segment = Segment(start, read if saved > 0 else 0.0, max(work - saved, 0.0), interval, dump)
+        self._segment = Segment(start, read_first(saved, read), work_left(work, saved), interval, dump)
         #: when the work will be done if nothing fails, in seconds of simulated time
         self.finish = self._segment.finish
 
@@ -367,20 +366,20 @@ class RigidProgress:
         """Return what became of the time until ``now`` (s), which is that of the failure once one has struck."""
         nodes = self._nodes
         phase = self._segment.at(now) if now >= self._start else NOTHING
-        rest = (phase.working - phase.saved) * nodes
-        lost = self._lost or bool(self._given_up)
+        spent, lost = node_time(phase, nodes), self._lost or bool(self._given_up)
+        rest = split_work(spent.unsaved, False, lost)
         return Account(
-            self._work if now >= self.finish else self._saved + phase.saved,
+            work_kept(self._work, self._saved, phase.saved, now >= self.finish),
             0.0 if lost else phase.working - phase.saved,
             phase.dumps,
             int(self._saved > 0 and now > self._start),
             0,
             self._given_up,
-            phase.saved * nodes,
-            0.0 if lost else rest,
-            rest if lost else 0.0,
-            phase.dumping * nodes,
-            phase.reading * nodes,
+            spent.saved,
+            rest.unsaved,
+            rest.lost,
+            spent.dumping,
+            spent.reading,
             0.0,
             0.0,
             phase.dumping,

@@ -386,5 +386,5 @@ def test_equal_rates_are_added_up_to_the_last_bit(rate: float) -> None:
     for number in range(5):
         mtbf = mtbf_of(failure_rate([rate] * (nodes - number)))
         dump = 60.0 * (nodes / (nodes - number))
-        assert course._interval(dump) == daly_interval(dump, mtbf)
+        assert course.interval == daly_interval(dump, mtbf)
         course.strike(6.0 + number, [number])
