@@ -106,9 +106,13 @@ def _is_compiled() -> bool:
     return found is not None and found.origin is not None and not found.origin.endswith(".py")
 
 
-@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True)
+@click.command(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}, no_args_is_help=True
+)
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
-@click.option("-v", "--verbose", count=True, help="Log more to standard error; twice for debugging.")
+@click.option(
+    "-v", "--verbose", count=True, show_default=False, help="Log more to standard error; twice for debugging."
+)
 def cli(verbose: int) -> None:
     """Emulate an HPC cluster with a scheduler in the loop.
 

@@ -125,16 +125,13 @@ def show_command(file: str, nodes: int | None, **part: str | None) -> None:
 @click.option(
     "--model",
     default="auto",
-    show_default=True,
     metavar=f"{{{'|'.join(MODELS)}}}",
     help="Distribution of the time between failures; auto: what fits better, by AIC.",
 )
-@click.option(
-    "--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True, help="Level of the intervals."
-)
+@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, help="Level of the intervals.")
 @click.option("--age", metavar="TIME", help="How long the model's nodes have been up at time 0; default: new.")
 @click.option("--name", metavar="TEXT", help="Name of the model; default: the file's.")
-@click.option("--description", metavar="TEXT", default="", help="What the model is of, in a line.")
+@click.option("--description", metavar="TEXT", default="", show_default=False, help="What the model is of, in a line.")
 @output_option("TOML file to write; default: standard output.", required=False)
 def fit_command(
     file: str,

@@ -52,7 +52,6 @@ def command() -> None:
     "--blocking",
     metavar="CHANCES",
     default="0,0.1,0.2",
-    show_default=True,
     callback=_numbers(float),
     help="Chances of blocking to size partitions for; what they change is told of the first.",
 )
@@ -62,10 +61,8 @@ def command() -> None:
     callback=_numbers(float),
     help="Chances to last that nodes shall give their jobs; default: 0.6 to 0.95 by 0.05, and 0.99.",
 )
-@click.option(
-    "--beta", type=click.FloatRange(0.05, 50), default=0.7, show_default=True, help="Shape of nodes' Weibull lifetimes."
-)
-@click.option("--dump", metavar="TIME", default="10min", show_default=True, help="How long a checkpoint takes.")
+@click.option("--beta", type=click.FloatRange(0.05, 50), default=0.7, help="Shape of nodes' Weibull lifetimes.")
+@click.option("--dump", metavar="TIME", default="10min", help="How long a checkpoint takes.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @click.option("--picture", type=SvgFile(), help="Draw a picture, too: an .svg file.")
 def plan_command(
@@ -123,20 +120,17 @@ def plan_command(
     shell_complete=completed("platform", or_file=True),
     help="Machine, which tells the mean time to failure of each node.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of jobs, outages, placement.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, help="Of jobs, outages, placement.")
 @click.option("--duration", metavar="TIME", help="How long jobs come and nodes fail; default: as the classes say.")
-@click.option(
-    "--blocking", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="Size partitions for this chance."
-)
+@click.option("--blocking", type=click.FloatRange(0, 1), default=0.0, help="Size partitions for this chance.")
 @click.option(
     "--admission",
     type=Choice(("queue", "block")),
     default="block",
-    show_default=True,
     help="Whether a job that cannot start at once waits, or is refused.",
 )
-@click.option("--every", metavar="TIME", default="1h", show_default=True, help="From one failure to the next.")
-@click.option("--repair", metavar="TIME", default="1h", show_default=True, help="How long a node is down.")
+@click.option("--every", metavar="TIME", default="1h", help="From one failure to the next.")
+@click.option("--repair", metavar="TIME", default="1h", help="How long a node is down.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 def compare_command(
     source: str,

@@ -25,7 +25,6 @@ from pipistrelle.traces.resilience import parse_resilience
     "optimum",
     type=Choice(["young", "daly"]),
     default="young",
-    show_default=True,
     help="Whose formula gives the work between two dumps.",
 )
 @click.option(
@@ -35,7 +34,6 @@ from pipistrelle.traces.resilience import parse_resilience
     "--waits",
     metavar="TIMES",
     default="0.1h,1h,10h,24h,100h",
-    show_default=True,
     help="How long a new allocation is waited for; several, separated by commas.",
 )
 @click.option("--target", "targets", multiple=True, metavar="SHARE", help="Tell the largest wait for a yield: '89%'.")

@@ -191,7 +191,7 @@ def _option(field: FieldInfo, hint: Any, text: str, kind: Any, other: str | None
         if optional:
             return click.Option([f"{declared[0]}/--no-{field.encode_name}"], default=None, **settings)
         if field.default is True:
-            return click.Option([f"--{field.encode_name}/{other}"], default=True, show_default=True, **settings)
+            return click.Option([f"--{field.encode_name}/{other}"], default=True, **settings)
         return click.Option(declared, is_flag=True, **settings)
     settings["multiple"] = get_origin(plain) in (tuple, dict)
     if isinstance(kind, click.ParamType):
@@ -208,7 +208,7 @@ def _option(field: FieldInfo, hint: Any, text: str, kind: Any, other: str | None
     elif plain is int:
         settings["type"] = int if limits is None else click.IntRange(_whole(limits.ge), _whole(limits.le))
     if not (settings["multiple"] or field.required or field.default is None):
-        settings |= {"default": field.default, "show_default": True}
+        settings["default"] = field.default
     return click.Option(declared, **settings)
 
 

@@ -26,7 +26,6 @@ def timeout_option(what: str, whom: str) -> Callable[[_C], _C]:
         f"--{what}-timeout",
         type=PositiveNumber(),
         default=HELLO_TIMEOUT if what == "hello" else DECISION_TIMEOUT,
-        show_default=True,
         metavar="SECONDS",
         help=f"How long to wait for {whom}.",
     )
@@ -118,12 +117,7 @@ snapshot_options: Final = together(
         "on SIGUSR1, and when it is interrupted.",
     ),
     click.option(
-        "--keep-snapshots",
-        type=click.IntRange(min=1),
-        default=2,
-        show_default=True,
-        metavar="NUMBER",
-        help="How many of them stay.",
+        "--keep-snapshots", type=click.IntRange(min=1), default=2, metavar="NUMBER", help="How many of them stay."
     ),
     click.option(
         "--leave-snapshots",

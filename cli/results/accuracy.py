@@ -20,7 +20,7 @@ _MEASURES: Final = ("jobs", "mean", "median", "deviation", "mean_absolute", "p05
 @click.argument("run", type=FILE_OR_FOLDER)
 @click.argument("log")
 @reading_options
-@click.option("--warm-up", default="7d", show_default=True, metavar="TIME", help="Leave out jobs submitted so early.")
+@click.option("--warm-up", default="7d", metavar="TIME", help="Leave out jobs submitted so early.")
 @click.option(
     "--until", metavar="TIME", help="Leave out jobs submitted so late, counted from the first; default: none."
 )
@@ -34,7 +34,7 @@ _MEASURES: Final = ("jobs", "mean", "median", "deviation", "mean_absolute", "p05
 @click.option("--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Write the measures, a line for each class.")
 @click.option("--cdf", type=FILE, metavar="FILE.csv", help="Write the distributions of waits.")
 @click.option("--curves", type=FILE, metavar="FILE.csv", help="Write utilisation and queue length over time.")
-@click.option("--step", default="1h", show_default=True, metavar="TIME", help="Take means over such stretches of time.")
+@click.option("--step", default="1h", metavar="TIME", help="Take means over such stretches of time.")
 @click.option("--jobs", type=FILE, metavar="FILE.csv", help="Write each job's waits, too.")
 def command(
     run: Path,

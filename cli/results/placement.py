@@ -127,8 +127,8 @@ def whatif_command(
 
 @command.command("titan", cls=Command)
 @click.option("--lives", metavar="FILE", type=FilledPath(), help="TitanGPULife's table of lives, for its rates.")
-@click.option("--begin", default="2017-08-01", show_default=True, metavar="DATE", help="Rates from then on.")
-@click.option("--end", default="2017-12-01", show_default=True, metavar="DATE", help="Rates until then.")
+@click.option("--begin", default="2017-08-01", metavar="DATE", help="Rates from then on.")
+@click.option("--end", default="2017-12-01", metavar="DATE", help="Rates until then.")
 @_json_option
 def titan_command(lives: str | None, begin: str, end: str, as_json: bool) -> None:
     """Print the arithmetic on Titan's GPUs beside the paper's: MTBF of jobs, leadership jobs' failures."""

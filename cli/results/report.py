@@ -17,14 +17,7 @@ _MOST_MOMENTS: Final = 1000
 @click.command(cls=Command)
 @click.argument("runs", nargs=-1, required=True, type=FILE_OR_FOLDER, metavar="RUN [RUN...]")
 @click.option(
-    "-o",
-    "--out",
-    "page",
-    type=FILE,
-    default="page.html",
-    show_default=True,
-    metavar="FILE.html",
-    help="Where the page is written.",
+    "-o", "--out", "page", type=FILE, default="page.html", metavar="FILE.html", help="Where the page is written."
 )
 @click.option(
     "--explain",

@@ -150,12 +150,7 @@ def _own(*names: str) -> Callable[[_C], _C]:
 @in_section(
     CONNECTION,
     click.option(
-        "-s",
-        "--socket-endpoint",
-        metavar="ADDRESS",
-        default=BATSIM_ENDPOINT,
-        show_default=True,
-        help="Where the scheduler listens.",
+        "-s", "--socket-endpoint", metavar="ADDRESS", default=BATSIM_ENDPOINT, help="Where the scheduler listens."
     ),
     timeout_option("hello", "the scheduler (not of Batsim's)"),
     timeout_option("decision", "each reply (not of Batsim's)"),
@@ -163,13 +158,7 @@ def _own(*names: str) -> Callable[[_C], _C]:
 @in_section(
     OUTPUTS,
     click.option(
-        "-e",
-        "--export",
-        metavar="PREFIX",
-        type=FilledPath(),
-        default="out",
-        show_default=True,
-        help="What the outputs' paths begin with.",
+        "-e", "--export", metavar="PREFIX", type=FilledPath(), default="out", help="What the outputs' paths begin with."
     ),
     click.option("--disable-schedule-tracing", is_flag=True, help="Write no Pajé trace; none is written in any case."),
     click.option("--disable-machine-state-tracing", is_flag=True, help="Write no PREFIX_machine_states.csv."),
@@ -178,7 +167,6 @@ def _own(*names: str) -> Callable[[_C], _C]:
         "--verbosity",
         type=Choice(_VERBOSITIES),
         default="information",
-        show_default=True,
         help="What to say: only errors; each message, too; a summary; all of these and more.",
     ),
     click.option("-q", "--quiet", is_flag=True, help="The same as --verbosity quiet."),

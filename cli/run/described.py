@@ -121,7 +121,6 @@ simulation_options: Final = together(
             callback=_the_only,
             default=["demo"],
             shell_complete=completed("workload", or_file=True),
-            show_default=True,
             help="Jobs: a bundled workload ('list workloads') or a file, also packed: SWF, Batsim's JSON, a log.",
         ),
         reading_options,

@@ -145,11 +145,7 @@ def command(
     setup = kept.setup(spec)
     beat = heartbeat_of(setup, wanted)
     ways = RunOptions(
-        connection=connection,
-        out=out,
-        observers=progress_observers(setup, wanted),
-        setup=setup,
-        beat=beat,
+        connection=connection, out=out, observers=progress_observers(setup, wanted), setup=setup, beat=beat
     )
     result = take_over(spec, kept, ways, keeping) if other else resume(kept, ways, keeping)
     if beat is not None:

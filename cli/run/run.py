@@ -73,7 +73,6 @@ class RunCommand(Command):
     f"A scheduler ('list schedulers'), file.toml, file.py:CLASS, a folder with scheduler.toml, or a program with "
     f"{PLACEHOLDER} among its arguments; a program takes the rest of the line.",
     default="easy",
-    show_default=True,
     metavar="NAME|CMD...",
 )
 @part_options

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     "Folder for the outputs and, while the server runs, its connection.json; outputs of an earlier run are replaced "
     "when the new one begins.",
     default=Path("pipistrelle-out"),
-    show_default=True,
 )
 @record_option
 @in_section(OUTPUTS, live_options, snapshot_options)

@@ -40,7 +40,6 @@ _LIMIT: Final = 60.0
     "--dialect",
     type=click.Choice(["native", "batsim"]),
     default="native",
-    show_default=True,
     help="The protocol that the scheduler speaks; with batsim it listens, and the server connects.",
 )
 @name_option("scripts", "*node*")
@@ -51,7 +50,6 @@ _LIMIT: Final = 60.0
     "--limit",
     type=click.FloatRange(min=0, min_open=True),
     default=_LIMIT,
-    show_default=True,
     help="Seconds to wait for the scheduler, for each of its replies and for its end: against those that hang.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write JSON, with the messages of each script that has failed.")

@@ -45,7 +45,6 @@ def command() -> None:
         "--language",
         type=Choice(list(_LANGUAGES)),
         default="python",
-        show_default=True,
         help="What it is written in; each needs nothing but the language, python also pyzmq.",
     ),
 )

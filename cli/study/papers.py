@@ -33,18 +33,13 @@ _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")
     help="This entry alone, as table-2; several times for several; of one paper.",
 )
 @click.option(
-    "--size",
-    type=Choice(["small", "full"]),
-    default="small",
-    show_default=True,
-    help="A minute a paper, or as much as the papers have.",
+    "--size", type=Choice(["small", "full"]), default="small", help="A minute a paper, or as much as the papers have."
 )
 @click.option(
     "-o",
     "--out",
     type=FOLDER,
     default="papers",
-    show_default=True,
     metavar="DIR",
     help="Folder of the pages and tables; what was interrupted goes on there.",
 )

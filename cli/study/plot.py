@@ -27,7 +27,6 @@ KINDS = ("curves", "normalised", "sizes")
     "--kind",
     type=Choice(KINDS),
     default="curves",
-    show_default=True,
     help="A metric by repair time and factor, the same over its first value, or differences by size of jobs.",
 )
 @x_option

@@ -20,18 +20,18 @@ _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
 @spec_file("scheduler")
 @in_section(
     INPUTS,
-    click.option("-w", "--workload", multiple=True, default=["demo"], show_default=True, help="The log."),
+    click.option("-w", "--workload", multiple=True, default=["demo"], help="The log."),
     reading_options,
     transform_option,
     click.option("-p", "--platform", help="Machine; default: a bundled workload's own, else as its header says."),
 )
-@scheduler_option("A scheduler ('list schedulers'), file.toml or file.py:CLASS.", default="easy", show_default=True)
+@scheduler_option("A scheduler ('list schedulers'), file.toml or file.py:CLASS.", default="easy")
 @part_options
 @click.option(
     "--week", "weeks", type=click.IntRange(1), multiple=True, help="Of the log, from 1; repeatable.  [default: 2]"
 )
 @click.option("--step", "steps", multiple=True, metavar="TIME", help="Repeatable.  [default: 60s, 30s, 10s, 5s, 1s]")
-@click.option("--warm-up", default="7d", show_default=True, metavar="TIME", help="Simulate so much before each week.")
+@click.option("--warm-up", default="7d", metavar="TIME", help="Simulate so much before each week.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON, all of it.")
 @click.option("--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Write a line for each run.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not tell which run is under way.")

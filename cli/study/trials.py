@@ -47,16 +47,15 @@ where_option: Final = click.option(
 metrics_option: Final = click.option(
     "--metric", "metrics", metavar="COLUMN", multiple=True, help="Which figure; default: the usual ones that are there."
 )
-metric_option: Final = click.option("--metric", metavar="COLUMN", default="mean_wait", show_default=True, help="Which.")
+metric_option: Final = click.option("--metric", metavar="COLUMN", default="mean_wait", help="Which.")
 level_option: Final = click.option(
-    "--level", metavar="SHARE", type=ShareNumber(), default="95%", show_default=True, help="How likely intervals hold."
+    "--level", metavar="SHARE", type=ShareNumber(), default="95%", help="How likely intervals hold."
 )
 method_option: Final = click.option(
     "--interval",
     "method",
     type=Choice(["t", "bootstrap"]),
     default="t",
-    show_default=True,
     help="Student's intervals, or those of a seeded bootstrap.",
 )
 form_options: Final = together(

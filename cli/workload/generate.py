@@ -30,7 +30,7 @@ _serial_option: Final = click.option(
     show_default="256, or that of the log",
     help="Size of the machine in schedulable units.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Equal seeds give equal bytes.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, help="Equal seeds give equal bytes.")
 @click.option(
     "--load",
     type=PositiveNumber(),
