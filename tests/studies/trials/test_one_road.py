@@ -16,7 +16,7 @@ from pipistrelle.platforms.description import Platform
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.runs.description import setup
 from pipistrelle.runs.description.setup import SetupCache, load_inputs, load_setup
-from pipistrelle.runs.description.spec import RunSpec, decided
+from pipistrelle.runs.description.spec import Decides, RunSpec, decided
 from pipistrelle.runs.description.spec_file import convert_spec
 from pipistrelle.runs.execution.job_table import JobTableBook
 from pipistrelle.runs.execution.run import RunOptions, run, run_in_process
@@ -74,6 +74,21 @@ TEXTS: Final[dict[str, list[Any]]] = {
     "resumed": [FROM, FROM | {"now": 1.0}],
     "files": [{}, {"jobs.swf": "0"}],
 }
+#: what the fields decide of which some value must show in the jobs
+SHOWN: Final = (Decides.INPUTS, Decides.EVENTS, Decides.SEED, Decides.ENGINE)
+#: fields whose values change nothing for the jobs of these tests
+WITHOUT_EFFECT: Final = frozenset(
+    [
+        "checkpoint_walltime",
+        "expected_attempts",
+        "ignore_constraints",
+        "max_attempts",
+        "requeue",
+        "restart_walltime",
+        "sort",
+        "strict",
+    ]
+)
 FAILING: Final = {"failures": ["exponential,mtbf=2d"], "repair": "1h"}
 PREEMPTING: Final = {"preempt-type": "partition_prio", "priority-tier": {"q1": 5.0}}
 #: what else is said of a run so that some fields have an effect
@@ -239,6 +254,18 @@ def test_trials_are_the_runs_that_they_say_for_many_values(name: str, data: st.D
     """The same for more pairs of values beside more other fields."""
     with chdir(folder):
         check_road(*data.draw(axes(name)))
+
+
+@pytest.mark.parametrize("name", sorted(name for name, kind in decided().items() if kind in SHOWN))
+def test_every_field_makes_a_difference(name: str, folder: Path) -> None:
+    """Some values of a field lead to other jobs, or to an error: what decides them is not lost on the road."""
+    base: dict[str, Any] = {"workload": ["jobs.swf"], "platform": "machine.toml"}
+    beside = [more for names, more in BESIDE if name in names.split()] or [{}]
+    with chdir(folder):
+        plain = [base | more for more in beside]
+        specs = [convert_spec(one | {NAMES[name]: value}, "the test") for one in plain for value in alternatives(name)]
+        found = [outcome(spec, by_run) for spec in [convert_spec(one, "the test") for one in plain] + specs]
+    assert (name in WITHOUT_EFFECT) == all(one == found[0] for one in found)
 
 
 def test_every_field_declares_what_it_decides() -> None:
