@@ -6,19 +6,11 @@ jobs that end later, so that what is closed to a job follows from its end alone:
 
 from math import inf
 
-import numpy as np
-
 from pipistrelle.kernel.attempts import begin_work
-from pipistrelle.kernel.compiled import within, woven_in
+from pipistrelle.kernel.compiled import end_of, held_until, is_late, spares, within, woven_in
 from pipistrelle.kernel.sets import WORD, Ints, bits_in
 from pipistrelle.kernel.state import EASY, NO_BACKFILL, KernelSlots, Nodes, Plans, State
 from pipistrelle.kernel.waiting import BLOCK, cut, drop_first, first_of, join, keep, leave
-
-
-@within
-def _end_of(begin: float, walltime: float) -> float:
-    """As `pipistrelle.schedulers.plan.slices.end_of`."""
-    return float(max(begin + walltime, np.nextafter(begin, inf)))
 
 
 @within
@@ -132,7 +124,6 @@ def _take_beside(plans: Plans, size: int, beside: int, first: int, reserved: int
 @within
 def _running_ends(plans: Plans, slots: KernelSlots, running: int, words: int, now: float) -> None:
     """Write down by when (s) running jobs end at the latest, by maintenance or walltime, ascending."""
-    later = np.nextafter(now, inf)
     for at in range(running):
         slot, end = slots.planned_slot[at], slots.planned_time[at]
         row = slots.rows[slot]
@@ -147,7 +138,7 @@ def _running_ends(plans: Plans, slots: KernelSlots, running: int, words: int, no
                 if hit:
                     end = window.begin
                     break
-        end = max(end, later)
+        end = held_until(end, now)
         place = at
         while place > 0 and plans.end_time[place - 1] > end:
             plans.end_time[place] = plans.end_time[place - 1]
@@ -185,7 +176,7 @@ def _reserve(run: State, size: int, walltime: float, now: float) -> tuple[float,
                 units[word] |= slots.held[slot * words + word]
             count += run.jobs.size[slots.rows[slot].job]
             ended += 1
-        end = _end_of(time, walltime)
+        end = end_of(time, walltime)
         following = plans.end_time[ended] if ended < running else inf
         for word in range(words):
             plans.reserved[word] = units[word]
@@ -245,7 +236,7 @@ def _start_in_order(run: State, now: float) -> int:
     while queue.counts.waiting > 0:
         job = first_of(queue)
         size = run.jobs.size[job]
-        level = _level_of(plans, _end_of(now, run.lives.walltime[job]))
+        level = _level_of(plans, end_of(now, run.lives.walltime[job]))
         if size > _count_open(nodes, plans, level):
             break
         drop_first(queue)
@@ -263,20 +254,20 @@ def _passes(run: State, first: int, job: int, now: float) -> bool:
     size, walltime, wanted = run.jobs.size[job], run.lives.walltime[job], run.jobs.size[first]
     if size > clock.free:
         return False
-    level = _level_of(plans, _end_of(now, walltime))
+    level = _level_of(plans, end_of(now, walltime))
     if size > _count_open(nodes, plans, level):
         return False
     late = False
     if run.rules.backfill == EASY:
         if plans.counts.reserved < 0:  # not before somebody asks
             clock.shadow, plans.counts.reserved = _reserve(run, wanted, run.lives.walltime[first], now)
-        late = now + walltime > clock.shadow
+        late = is_late(now, walltime, clock.shadow)
     if not late:
         _open_to(nodes, plans, level)
         _take_first(plans.open, size, plans.taken)
     else:
         beside, reserved = _count_beside(nodes, plans, level), plans.counts.reserved
-        if size - beside > reserved - wanted:
+        if not spares(size, beside, reserved, wanted):
             return False
         _open_to(nodes, plans, level)
         plans.counts.reserved -= _take_beside(plans, size, beside, wanted, reserved)
@@ -301,7 +292,7 @@ def _pass_over(run: State, now: float) -> int:
             begin += 1
         else:  # the job that ends soonest is kept from the fewest units
             soonest = queue.least_time[block * classes + queue.size_class[run.clock.free]]
-            if queue.least_size[block] > _count_open(run.nodes, plans, _level_of(plans, _end_of(now, soonest))):
+            if queue.least_size[block] > _count_open(run.nodes, plans, _level_of(plans, end_of(now, soonest))):
                 continue
         kept = begin
         for at in range(begin, end):

@@ -9,9 +9,9 @@ from typing import Final
 
 from pipistrelle.kernel.around import start_around
 from pipistrelle.kernel.attempts import begin_work, extended, rank
-from pipistrelle.kernel.compiled import compiled, woven_in
+from pipistrelle.kernel.compiled import compiled, is_late, reservation_of, woven_in
 from pipistrelle.kernel.outages import end, fail, maintain, next_planned, repair
-from pipistrelle.kernel.sets import reserve, take_lowest
+from pipistrelle.kernel.sets import take_lowest
 from pipistrelle.kernel.state import EASY, FIRST_FIT, NO_BACKFILL, WAITING, State
 from pipistrelle.kernel.waiting import drop_first, first_of, join, pass_over
 from pipistrelle.server.engine.stalls import MAX_FRUITLESS
@@ -50,7 +50,7 @@ def _choose(run: State, fresh: int, now: float, step: int) -> int:
                 alone = queue.rank[job] > queue.rank[first] or (
                     queue.rank[job] == queue.rank[first] and queue.number[job] > queue.number[first]
                 )
-                late = now + run.lives.walltime[job] > clock.shadow
+                late = is_late(now, run.lives.walltime[job], clock.shadow)
             starts = queue.counts.waiting == 0 or (alone and (not late or size <= clock.extra))
             if starts and size <= free:
                 chosen[0] = job
@@ -83,7 +83,9 @@ def _choose(run: State, fresh: int, now: float, step: int) -> int:
     shadow, extra = -inf, -1
     if run.rules.backfill == EASY:
         slots = run.slots
-        shadow, extra = reserve(slots.planned_time, slots.planned_units, clock.running, jobs.size[first], free)
+        count = clock.running
+        ends = zip(slots.planned_time[:count], slots.planned_slot[:count], slots.planned_units[:count])  # noqa: B905
+        shadow, extra = reservation_of(ends, jobs.size[first], free)
     elif run.rules.backfill == FIRST_FIT:
         shadow, extra = inf, 0
     if run.rules.backfill != NO_BACKFILL and queue.counts.waiting > 1:

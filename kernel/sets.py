@@ -177,19 +177,3 @@ def drop_sorted(times: Floats, units: Ints, slots: Ints, count: int, time: float
         times[at] = times[at + 1]
         units[at] = units[at + 1]
         slots[at] = slots[at + 1]
-
-
-@inlined
-def reserve(times: Floats, units: Ints, count: int, size: int, free: int) -> tuple[float, int]:
-    """Return the shadow time (s) of ``size`` units, of which ``free``, fewer, are free now, and the extra units then.
-
-    As `pipistrelle.schedulers.policy.running.reservation_of`.
-    """
-    shadow = np.inf
-    for at in range(count):
-        if times[at] > shadow:
-            break
-        free += units[at]
-        if free >= size and shadow == np.inf:
-            shadow = times[at]
-    return shadow, max(free - size, 0)

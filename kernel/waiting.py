@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from pipistrelle.kernel.compiled import compiled, inlined, within, woven_in
+from pipistrelle.kernel.compiled import compiled, inlined, is_late, within, woven_in
 from pipistrelle.kernel.sets import Floats, Ints, record_of
 
 #: jobs of a block at most
@@ -328,14 +328,14 @@ def pass_over(queue: Queue, chosen: Ints, free: int, extra: int, shadow: float, 
         else:
             least = queue.least_size[block]
             if least > free or (
-                least > extra and now + queue.least_time[block * classes + queue.size_class[free]] > shadow
+                least > extra and is_late(now, queue.least_time[block * classes + queue.size_class[free]], shadow)
             ):
                 continue
         kept = begin
         for at in range(begin, end):
             size = queue.size[at]
             if size <= free:
-                late = now + queue.occupies[at] > shadow
+                late = is_late(now, queue.occupies[at], shadow)
                 if not late or size <= extra:
                     chosen[found] = queue.job[at]
                     found += 1

@@ -15,6 +15,7 @@ def source_of(module: ModuleType) -> Path:
     return Path(str(module.__file__)).with_name(f"{module.__name__.rpartition('.')[2]}.py")
 
 
+@cache
 def as_python(module: ModuleType) -> ModuleType:
     """Return a module of Python functions, which numba can compile, even if mypyc has compiled this one."""
     source = source_of(module)

@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from pipistrelle.kernel import compiled
 from pipistrelle.kernel.kernel import simulate, why_not
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.naming.rule import TopologyRule
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.schedulers.plan.machine_code import as_python
+from pipistrelle.schedulers.policy import rules
 from pipistrelle.server.errors import SetupError
 from pipistrelle.server.setup.setup import Dispersion
 
@@ -75,3 +78,9 @@ def test_without_numba_the_reason_is_that() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "numba is not installed (pip install 'pipistrelle[study]')" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["end_of", "held_until", "is_late", "spares", "reservation_of"])
+def test_the_kernel_compiles_the_rules_of_the_schedulers(name: str) -> None:
+    """A rule that changes for the reference engine changes for the kernel."""
+    assert getattr(compiled, name).py_func is getattr(as_python(rules), name)
