@@ -167,8 +167,9 @@ def advance(run: State) -> int:  # noqa: PLR0915 - a call with all that it needs
             coming += 1
         clock.next_job = coming
         for at in range(fresh):
-            queue.rank[joining[at]] = rank(run, joining[at])
-            queue.number[joining[at]] = clock.submitted
+            job = joining[at]
+            queue.rank[job] = rank(run, job)
+            queue.number[job] = clock.submitted
             clock.submitted += 1
         if fresh > 0:
             clock.moved = 3

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pipistrelle.kernel.sets import WORD, Floats, Ints, Rows, record_of, rows_of, words_of
 from pipistrelle.kernel.waiting import Queue, make_queue
 
-_Columns = TypeVar("_Columns", "KernelSlots", "KernelLives", "Plans", "Log")
+_Columns = TypeVar("_Columns", "KernelSlots", "KernelLives", "Plans")
 
 #: how jobs are ranked: by submit time less a boost, by walltime, or by a number given for each
 BY_SUBMIT: Final = 0
@@ -407,9 +407,10 @@ def make_state(rules: Rules, jobs: Jobs, node_of: Ints, interval: Floats) -> Sta
         start=np.full(count, np.nan),
         end=np.full(count, np.nan),
     )
-    log = _blank(Log, rows if rules.failing else 0)._replace(
-        words=np.zeros((rows if rules.keeping else 0, words), dtype=np.int64)
-    )
+    # Two large blocks: small arrays are given back and asked for anew with each run, which takes long.
+    ended = rows if rules.failing else 0
+    ints, floats = np.zeros((5, ended), dtype=np.int64), np.zeros((11, ended))
+    log = Log._make((*ints, *floats, np.zeros((rows if rules.keeping else 0, words), dtype=np.int64)))
     clock = record_of(KernelClock)
     clock.free, clock.first = units, -1
     lists = KernelLists(
