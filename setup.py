@@ -21,7 +21,7 @@ COMPILED = (
     "schedulers/backfill/easy.py",
     "schedulers/placement/lowest.py",
     "schedulers/policy/jobs.py",
-    "schedulers/policy/rules.py",
+    "schedulers/policy/ends_and_shadow.py",
     "schedulers/policy/running.py",
     "schedulers/policy/view.py",
     "schedulers/runtime/runtime.py",

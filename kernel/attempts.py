@@ -1,6 +1,6 @@
 """Attempts of jobs whose nodes can fail: how each begins, what became of it, and how the job comes back.
 
-The rules are those of the reference engine (`pipistrelle.server.attempts.rules`), compiled unchanged.
+The rules are those of the reference engine (`pipistrelle.server.attempts.accounting`), compiled unchanged.
 """
 
 from pipistrelle.kernel.compiled import shared, within, woven_in
@@ -18,7 +18,7 @@ from pipistrelle.kernel.state import (
     State,
 )
 from pipistrelle.platforms.failures.checkpointing import done_at, dumps_until_done, phase_at
-from pipistrelle.server.attempts.rules import (
+from pipistrelle.server.attempts.accounting import (
     CHECKED_AT,
     MOST_FRUITLESS,
     NO_LIMIT,

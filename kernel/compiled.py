@@ -8,16 +8,16 @@ from typing import Final, ParamSpec, TypeVar, cast
 
 from pipistrelle.platforms.failures import checkpointing
 from pipistrelle.schedulers.plan.machine_code import as_python, compiled_by_numba, source_of
-from pipistrelle.schedulers.policy import rules
-from pipistrelle.server.attempts import rules as attempts_rules
+from pipistrelle.schedulers.policy import ends_and_shadow
+from pipistrelle.server.attempts import accounting
 from pipistrelle.server.engine import stalls
 
-_plain: Final = as_python(rules)
+_plain: Final = as_python(ends_and_shadow)
 _NAMES: Final = ("around", "attempts", "compiled", "loop", "outages", "sets", "state", "waiting")
 #: the files whose functions and limits are compiled, or go into what is
 _FILES: Final = (
     *(Path(__file__).with_name(f"{name}.py") for name in _NAMES),
-    *(source_of(module) for module in (checkpointing, rules, attempts_rules, stalls)),
+    *(source_of(module) for module in (checkpointing, ends_and_shadow, accounting, stalls)),
 )
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")

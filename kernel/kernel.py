@@ -26,7 +26,7 @@ from pipistrelle.platforms.maintenance.plan import Maintenance
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.schedulers.policy.interfaces import Policy
-from pipistrelle.server.attempts.rules import CHECKED_AT, give_up_fruitless, give_up_hopeless
+from pipistrelle.server.attempts.accounting import CHECKED_AT, give_up_fruitless, give_up_hopeless
 from pipistrelle.server.engine.stalls import MAX_FRUITLESS
 from pipistrelle.server.errors import SetupError, Stalled
 from pipistrelle.server.outages.reliability import Reliability

@@ -23,8 +23,8 @@ from pipistrelle.schedulers.placement.ordered import only_line
 from pipistrelle.schedulers.policy.interfaces import Placement, Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.preemption.preempting import Preempting
+from pipistrelle.server.attempts.accounting import NO_LIMIT
 from pipistrelle.server.attempts.progress import interval_of
-from pipistrelle.server.attempts.rules import NO_LIMIT
 from pipistrelle.server.engine.lives import Overheads
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup.setup import Setup

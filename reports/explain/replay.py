@@ -19,10 +19,10 @@ from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.folders.files import ExplainError, JobLine, RunFiles
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.placement.pickers import picked
+from pipistrelle.schedulers.policy.ends_and_shadow import end_of
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
-from pipistrelle.schedulers.policy.rules import end_of
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.runtime.polling import Polling
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job, Labels

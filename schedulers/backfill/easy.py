@@ -9,9 +9,9 @@ from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.placement.lowest import takes_lowest
 from pipistrelle.schedulers.placement.pickers import take
 from pipistrelle.schedulers.plan.around_windows import OpenUnits
+from pipistrelle.schedulers.policy.ends_and_shadow import is_late
 from pipistrelle.schedulers.policy.interfaces import Placement, Stateless
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.rules import is_late
 from pipistrelle.schedulers.policy.view import View
 
 

@@ -10,8 +10,8 @@ from pipistrelle.schedulers.maui.config.settings import PREEMPTEE, PREEMPTOR, Ma
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.plan.access import AccessPlan
 from pipistrelle.schedulers.plan.slices import Place
+from pipistrelle.schedulers.policy.ends_and_shadow import end_of
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.rules import end_of
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.preemption.victims import Candidate, preempt_for
 

@@ -28,10 +28,10 @@ from pipistrelle.schedulers.placement.pickers import picked
 from pipistrelle.schedulers.plan.access import Accesses, AccessPlan, Restriction
 from pipistrelle.schedulers.plan.pickers import Picker, by_number, last_available, placed_by, with_nodes
 from pipistrelle.schedulers.plan.slices import Place
+from pipistrelle.schedulers.policy.ends_and_shadow import end_of
 from pipistrelle.schedulers.policy.interfaces import PastStep, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Floats
-from pipistrelle.schedulers.policy.rules import end_of
 from pipistrelle.schedulers.policy.view import View
 
 

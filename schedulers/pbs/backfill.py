@@ -9,9 +9,9 @@ from msgspec import Meta, Struct
 
 from pipistrelle.schedulers.backfill.easy import FirstFit, NoBackfill, start_by_count, start_in_order
 from pipistrelle.schedulers.plan.plan import Plan
+from pipistrelle.schedulers.policy.ends_and_shadow import end_of
 from pipistrelle.schedulers.policy.interfaces import KeepsBegins, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.rules import end_of
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.waiting import Staircase
 

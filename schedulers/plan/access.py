@@ -11,8 +11,8 @@ from pipistrelle.protocol.units.masks import mask_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.plan.pickers import Picker
 from pipistrelle.schedulers.plan.slices import FreeStep, Place, TimeSlices
+from pipistrelle.schedulers.policy.ends_and_shadow import end_of, held_until
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.rules import end_of, held_until
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.windows import Closure, Window
 

@@ -8,9 +8,9 @@ from pipistrelle.protocol.units.masks import units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.placement.pickers import pick, picked
 from pipistrelle.schedulers.plan.plan import Plan
+from pipistrelle.schedulers.policy.ends_and_shadow import end_of, is_late, spares
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.rules import end_of, is_late, spares
 from pipistrelle.schedulers.policy.view import View
 
 

@@ -8,11 +8,11 @@ from numba.extending import overload
 
 from pipistrelle.schedulers.plan import gaps
 from pipistrelle.schedulers.plan.machine_code import as_python, compiled_by_numba, source_of
-from pipistrelle.schedulers.policy import rules
+from pipistrelle.schedulers.policy import ends_and_shadow
 
 #: {function: what is compiled where a compiled function calls it}
 _FORMS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {
-    rules.end_of: as_python(rules).end_of,
+    ends_and_shadow.end_of: as_python(ends_and_shadow).end_of,
     gaps.covering: gaps.covering_loop,
     gaps.lowest_free: gaps.lowest_free_loop,
     gaps.bordering: gaps.bordering_loop,
@@ -39,7 +39,7 @@ _FORMS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {
 
 
 #: whose code goes into what is compiled
-_FILES: Final = (Path(__file__), Path(gaps.__file__), source_of(rules))
+_FILES: Final = (Path(__file__), Path(gaps.__file__), source_of(ends_and_shadow))
 
 
 for _function, _form in _FORMS.items():

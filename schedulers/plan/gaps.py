@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.schedulers.policy.rules import end_of, ends_of
+from pipistrelle.schedulers.policy.ends_and_shadow import end_of, ends_of
 
 Ints = NDArray[np.int64]
 #: (lowest unit, highest unit), ascending

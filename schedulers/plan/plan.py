@@ -8,9 +8,9 @@ from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.masks import mask_of, units_of
 from pipistrelle.schedulers.placement.pickers import pick
 from pipistrelle.schedulers.plan.slices import Fit, Place, TimeSlices
+from pipistrelle.schedulers.policy.ends_and_shadow import end_of, held_until
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.rules import end_of, held_until
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.windows import Closure
 

@@ -15,8 +15,8 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.plan import gaps as loops
 from pipistrelle.schedulers.plan.gaps import BEGIN, COUNT, END, FRESH, HIGH, LOW, MARKED, RUNS, SIZE, Book, Ints, Runs
 from pipistrelle.schedulers.plan.slices import Place
+from pipistrelle.schedulers.policy.ends_and_shadow import end_of, held_until
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.rules import end_of, held_until
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.waiting import Rank
 from pipistrelle.schedulers.waiting.moving import MovingQueue

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 from pipistrelle.protocol.base.state import register
 from pipistrelle.protocol.units.masks import mask_of, units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.policy.rules import end_of
+from pipistrelle.schedulers.policy.ends_and_shadow import end_of
 from pipistrelle.schedulers.policy.windows import Closure
 
 

@@ -6,8 +6,8 @@ from math import inf
 
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.policy.ends_and_shadow import Reservation, reservation_of
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.rules import Reservation, reservation_of
 
 
 class RunningJobs:

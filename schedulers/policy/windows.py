@@ -10,8 +10,8 @@ from sortedcontainers import SortedList
 
 from pipistrelle.protocol.units.masks import mask_of
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.policy.ends_and_shadow import end_of
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.rules import end_of
 
 
 class Closure(NamedTuple):

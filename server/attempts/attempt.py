@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from pipistrelle.protocol.base.state import message_of, plain, register
 from pipistrelle.protocol.fields import PreemptMode
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.attempts.accounting import EXPECTED_ATTEMPTS, split_work, worked_until
 from pipistrelle.server.attempts.last_dump import LastDump
 from pipistrelle.server.attempts.progress import Account, AttemptProgress, RigidProgress
-from pipistrelle.server.attempts.rules import EXPECTED_ATTEMPTS, split_work, worked_until
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.traces.resilience import NONE, Requeue, Resilience, RestartWalltime, Walltime
 

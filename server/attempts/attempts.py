@@ -12,9 +12,7 @@ from pipistrelle.platforms.naming.numbering import NodeUnits
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.indices import numbers, pieces
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.attempts.attempt import Attempt, AttemptRules, attempt_of
-from pipistrelle.server.attempts.progress import AttemptProgress, RigidProgress, interval_of
-from pipistrelle.server.attempts.rules import (
+from pipistrelle.server.attempts.accounting import (
     CHECKED_AT,
     NO_LIMIT,
     extended_walltime,
@@ -26,6 +24,8 @@ from pipistrelle.server.attempts.rules import (
     time_to_save,
     worked_until,
 )
+from pipistrelle.server.attempts.attempt import Attempt, AttemptRules, attempt_of
+from pipistrelle.server.attempts.progress import AttemptProgress, RigidProgress, interval_of
 from pipistrelle.server.engine.agenda import END
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job, Step

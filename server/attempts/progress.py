@@ -21,7 +21,7 @@ from pipistrelle.platforms.failures.checkpointing import (
 )
 from pipistrelle.protocol.base.state import Kept, register
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.attempts.rules import node_time, read_first, split_work, work_kept, work_left
+from pipistrelle.server.attempts.accounting import node_time, read_first, split_work, work_kept, work_left
 from pipistrelle.server.attempts.segment import Segment
 from pipistrelle.traces.resilience import Resilience
 

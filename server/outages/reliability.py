@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.server.attempts.accounting import EXPECTED_ATTEMPTS
 from pipistrelle.server.attempts.attempt import AttemptRules
-from pipistrelle.server.attempts.rules import EXPECTED_ATTEMPTS
 
 if TYPE_CHECKING:  # most runs need none of these
     from pipistrelle.platforms.description import Platform

@@ -9,8 +9,8 @@ from pipistrelle.platforms.failures import checkpointing
 from pipistrelle.runs.description.reliability import load_reliability
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.schedulers.plan.machine_code import source_of
+from pipistrelle.server.attempts import accounting, progress, segment
 from pipistrelle.server.attempts import attempts as served
-from pipistrelle.server.attempts import progress, rules, segment
 from pipistrelle.server.engine import stalls
 from pipistrelle.server.errors import Stalled
 from pipistrelle.server.outages import failures
@@ -18,7 +18,7 @@ from pipistrelle.server.setup.setup import Setup
 from pipistrelle.traces.workload import Workload
 
 SHARED = {
-    rules: {
+    accounting: {
         *("CHECKED_AT", "NO_LIMIT", "extended_walltime", "fruitless_after", "may_try_again", "next_walltime"),
         *("node_time", "read_first", "split_work", "time_to_save", "work_kept", "work_left", "worked_until"),
         *("give_up_fruitless", "give_up_hopeless"),

@@ -13,7 +13,7 @@ from pipistrelle.platforms.naming.rule import TopologyRule
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.schedulers.plan.machine_code import as_python
-from pipistrelle.schedulers.policy import rules
+from pipistrelle.schedulers.policy import ends_and_shadow
 from pipistrelle.server.errors import SetupError
 from pipistrelle.server.setup.setup import Dispersion
 
@@ -83,4 +83,4 @@ def test_without_numba_the_reason_is_that() -> None:
 @pytest.mark.parametrize("name", ["end_of", "held_until", "is_late", "spares", "reservation_of"])
 def test_the_kernel_compiles_the_rules_of_the_schedulers(name: str) -> None:
     """A rule that changes for the reference engine changes for the kernel."""
-    assert getattr(compiled, name).py_func is getattr(as_python(rules), name)
+    assert getattr(compiled, name).py_func is getattr(as_python(ends_and_shadow), name)

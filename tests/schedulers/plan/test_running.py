@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipistrelle.schedulers.policy.ends_and_shadow import Reservation
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.rules import Reservation
 from pipistrelle.schedulers.policy.running import RunningJobs
 
 MakeJob = Callable[..., SchedulerJob]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.plan.slices import Fit, TimeSlices
-from pipistrelle.schedulers.policy.rules import end_of
+from pipistrelle.schedulers.policy.ends_and_shadow import end_of
 from pipistrelle.schedulers.policy.windows import Closure
 
 UNITS = 5

@@ -203,7 +203,7 @@ def test_states_of_a_machine_whose_scheduler_knows_nothing(failing: Any, diary: 
 
 def test_a_job_that_will_never_be_done_ends_the_run(failing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that loses attempt after attempt with nothing saved is found out, and named."""
-    monkeypatch.setattr("pipistrelle.server.attempts.rules.MOST_FRUITLESS", 5)
+    monkeypatch.setattr("pipistrelle.server.attempts.accounting.MOST_FRUITLESS", 5)
     game = failing(1, [("1", 0, 1, 50, 60)], [(0, at, at + 1) for at in range(10, 400, 10)])
     game.begin()
     for attempt in ("1", "1#1", "1#2", "1#3"):
@@ -263,7 +263,7 @@ def test_a_job_that_may_be_done_is_tried_on(failing: Any, options: dict[str, Any
 
 def test_a_job_that_saves_work_may_lose_any_number_of_attempts(failing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only attempts one after the other that save nothing are counted: it will be done."""
-    monkeypatch.setattr("pipistrelle.server.attempts.rules.MOST_FRUITLESS", 3)
+    monkeypatch.setattr("pipistrelle.server.attempts.accounting.MOST_FRUITLESS", 3)
     outages = [(0, 5, 6), (0, 18, 19), (0, 31, 32), (0, 44, 45), (0, 50, 51)]
     game = failing(1, [("1", 0, 1, 40, 60)], outages, resilience=parse_resilience(checkpoint="10"))
     game.begin()
