@@ -174,7 +174,7 @@ def _reserve(run: State, size: int, walltime: float, now: float) -> tuple[float,
             slot = plans.end_slot[ended]
             for word in range(slots.rows[slot].low, slots.rows[slot].high):
                 units[word] |= slots.held[slot * words + word]
-            count += run.jobs.size[slots.rows[slot].job]
+            count += run.jobs.size[slots.job[slot]]
             ended += 1
         end = end_of(time, walltime)
         following = plans.end_time[ended] if ended < running else inf

@@ -69,7 +69,7 @@ def count_nodes(nodes: Nodes, held: Ints, base: int, low: int, high: int) -> int
 def set_off(run: State, slot: int, now: float) -> float:
     """Let the job of a slot begin to work now, and return when it will have ended if nothing happens (s)."""
     rules, nodes, row = run.rules, run.nodes, run.slots.rows[slot]
-    job = row.job
+    job = run.slots.job[slot]
     runtime, walltime = run.jobs.runtime[job], run.lives.walltime[job]
     if not rules.dumps:
         row.in_time = 1 if runtime <= walltime else 0
@@ -92,7 +92,7 @@ def begin_work(run: State, slot: int, job: int, now: float) -> None:
     """Let a job begin now in the next spare slot, which has its units already."""
     rules, slots, clock = run.rules, run.slots, run.clock
     row = slots.rows[slot]
-    row.job = job
+    slots.job[slot] = job
     walltime = run.lives.walltime[job]
     if rules.failing:
         row.serial = clock.started
@@ -106,9 +106,10 @@ def begin_work(run: State, slot: int, job: int, now: float) -> None:
         ends = now + min(run.jobs.runtime[job], walltime)
     heap_push(slots.end_time, slots.end_slot, clock.running, ends, slot)
     if rules.backfill == EASY:
-        row.until = now + walltime
+        until = now + walltime
+        slots.until[slot] = until
         size = run.jobs.size[job]
-        insert_sorted(slots.planned_time, slots.planned_units, slots.planned_slot, clock.running, row.until, size, slot)
+        insert_sorted(slots.planned_time, slots.planned_units, slots.planned_slot, clock.running, until, size, slot)
     clock.running += 1
 
 
@@ -133,7 +134,7 @@ def _come_back(run: State, job: int, held: int, saved: float, now: float) -> Non
 def close(run: State, slot: int, now: float) -> None:
     """Write the row of an attempt that ends now, or is lost before its time, and note what becomes of its job."""
     rules, lives, one = run.rules, run.lives, run.slots.rows[slot]
-    job, start, ends = one.job, one.start, one.ends
+    job, start, ends = run.slots.job[slot], one.start, one.ends
     size, runtime, before = run.jobs.size[job], run.jobs.runtime[job], lives.saved[job]
     lost = now < ends
     state = COMPLETED if one.in_time == 1 else AT_WALLTIME

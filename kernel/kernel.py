@@ -185,25 +185,25 @@ def _result(plan: KernelPlan, run: State, *, at_horizon: bool) -> KernelRun:
     clock, lives, nodes = run.clock, run.lives, run.nodes
     end = float(clock.now)
     slots = run.slots.end_slot[: clock.running]
-    rows = cast(Rows, run.slots.rows[slots])
+    rows, jobs = cast(Rows, run.slots.rows[slots]), run.slots.job[slots]
     if plan.rules.failing:
-        lives.start[rows.job] = rows.start
+        lives.start[jobs] = rows.start
     else:
-        _complete(plan, lives, clock.next_job, rows.job)
+        _complete(plan, lives, clock.next_job, jobs)
     for column in (lives.start, lives.end):
         column[lives.state == state.WAITING] = np.nan
-    lives.end[rows.job] = np.nan
+    lives.end[jobs] = np.nan
     out_of_service = np.flatnonzero(nodes.rows.reasons)
     down = nodes.down.copy()
     down[nodes.rows.planned[out_of_service], out_of_service] += end - nodes.rows.since[out_of_service]
     busy, held = np.zeros(plan.units.size), {}
     if plan.rules.placing:
-        for slot, row in zip(slots.tolist(), rows, strict=True):
+        for slot, job, row in zip(slots.tolist(), jobs.tolist(), rows, strict=True):
             words = run.slots.held.reshape(-1, nodes.free.size)[slot].copy()
             words[: row.low] = words[row.high :] = 0
-            held[int(row.job)] = words
+            held[job] = words
             bits = (words[:, None] >> np.arange(WORD)) & 1
-            nodes.busy[np.flatnonzero(bits.reshape(-1))] += end - lives.start[row.job]
+            nodes.busy[np.flatnonzero(bits.reshape(-1))] += end - lives.start[job]
     busy[plan.units] = nodes.busy[: plan.units.size]
     return KernelRun(
         "horizon" if at_horizon else "completed",

@@ -55,10 +55,10 @@ def release(run: State, slot: int, now: float) -> None:
         if run.rules.failing:
             add_where(nodes.busy, slots.held, base, row.low, row.high, now - row.start)
     if run.rules.backfill == EASY:
-        drop_sorted(slots.planned_time, slots.planned_units, slots.planned_slot, clock.running, row.until, slot)
+        drop_sorted(slots.planned_time, slots.planned_units, slots.planned_slot, clock.running, slots.until[slot], slot)
     slots.spare[slots.spare.size - clock.running] = slot
     clock.running -= 1
-    clock.free += run.jobs.size[row.job]
+    clock.free += run.jobs.size[slots.job[slot]]
 
 
 @within
@@ -74,7 +74,7 @@ def end(run: State, slot: int, place: int, now: float) -> None:
     """End the attempt of a slot, whose end is at a place of the heap."""
     heap_drop(run.slots.end_time, run.slots.end_slot, run.clock.running, place)
     if run.rules.keeping:
-        row = run.clock.rows if run.rules.failing else run.slots.rows[slot].job
+        row = run.clock.rows if run.rules.failing else run.slots.job[slot]
         keep_words(run.nodes, run.slots, run.log, slot, row)
     if run.rules.failing:
         close(run, slot, now)
@@ -90,7 +90,7 @@ def _lose(run: State, fresh: int, now: float) -> int:
     clock = run.clock
     for at in range(clock.struck):
         slot = run.lists.struck[at]
-        job = run.slots.rows[slot].job
+        job = run.slots.job[slot]
         place = 0
         while run.slots.end_slot[place] != slot:
             place += 1

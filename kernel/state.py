@@ -219,14 +219,11 @@ class Plans(NamedTuple):
 class SlotRow:
     """The record of a running job.
 
-    ``job`` is its row, ``serial`` how many were started before, ``nodes`` how many it has, ``dumped`` how many dumps it
-    makes if nothing fails; ``in_time`` tells whether it will be done within its walltime. Its positions are between the
-    words ``low`` and ``high``. It began at ``start``, its walltime is over at ``until``, it ends at ``ends``, and its
-    work is done at ``finish`` if its walltime allows (s).
+    Its positions are between the words ``low`` and ``high``. It began at ``start``, ends at ``ends``, and its work is
+    done at ``finish`` if its walltime allows (s); ``in_time`` tells whether that is so. It has so many ``nodes``, makes
+    ``dumped`` dumps if nothing fails, and ``serial`` jobs were started before.
     """
 
-    job: int
-    until: float
     low: int
     high: int
     start: float
@@ -243,6 +240,8 @@ class KernelSlots(NamedTuple):
 
     Parameters
     ----------
+    job, until
+        of each slot the job's row, and when its walltime is over (s).
     rows
         of each slot: `SlotRow`.
     held
@@ -257,6 +256,8 @@ class KernelSlots(NamedTuple):
         a heap of the repairs to come.
     """
 
+    job: Ints
+    until: Floats
     rows: Rows
     held: Ints
     spare: Ints
