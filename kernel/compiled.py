@@ -1,13 +1,11 @@
 """What has functions over arrays compiled; the plain function stays at hand as ``py_func``."""
 
 from collections.abc import Callable
-from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar, cast
 
 from pipistrelle.platforms.failures import checkpointing
-from pipistrelle.schedulers.plan.machine_code import as_python, compiled_by_numba, source_of
+from pipistrelle.schedulers.plan.machine_code import as_python, compiled_by_numba, has_compiler, source_of
 from pipistrelle.schedulers.policy import ends_and_shadow
 from pipistrelle.server.attempts import accounting
 from pipistrelle.server.engine import stalls
@@ -62,12 +60,6 @@ def _compiled(function: Callable[_Parameters, _Result], **options: bool) -> Call
         return function
     made = compiled_by_numba(function, _FILES, nogil=True, _nrt=False, no_cfunc_wrapper=True, **options)
     return cast(Callable[_Parameters, _Result], made)
-
-
-@cache
-def has_compiler() -> bool:
-    """Tell whether numba is installed."""
-    return find_spec("numba") is not None
 
 
 # The schedulers' rules, unchanged

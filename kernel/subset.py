@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from pipistrelle.kernel import state
-from pipistrelle.kernel.compiled import has_compiler
 from pipistrelle.kernel.sets import Floats, Ints
 from pipistrelle.kernel.state import Jobs, Rules
 from pipistrelle.platforms.topology.machine import Machine
@@ -20,6 +19,7 @@ from pipistrelle.schedulers.orders.bins import Bins
 from pipistrelle.schedulers.orders.fixed import Fcfs, Sjf
 from pipistrelle.schedulers.placement.lines import Line
 from pipistrelle.schedulers.placement.ordered import only_line
+from pipistrelle.schedulers.plan.machine_code import has_compiler
 from pipistrelle.schedulers.policy.interfaces import Placement, Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.preemption.preempting import Preempting

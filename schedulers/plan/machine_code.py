@@ -4,10 +4,16 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable
 from functools import cache
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+
+@cache
+def has_compiler() -> bool:
+    """Tell whether numba is installed."""
+    return find_spec("numba") is not None
 
 
 def source_of(module: ModuleType) -> Path:

@@ -6,12 +6,12 @@ from math import isfinite
 
 from msgspec.structs import replace
 
-from pipistrelle.kernel.compiled import has_compiler
 from pipistrelle.models.samples.estimates import t_quantile
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import Decides, RunSpec
 from pipistrelle.runs.description.spec_file import with_digests
+from pipistrelle.schedulers.plan.machine_code import has_compiler
 from pipistrelle.server.setup.setup import Setup
 from pipistrelle.studies.trials.axes import StudyError
 from pipistrelle.studies.trials.metrics import metric_names

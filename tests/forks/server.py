@@ -30,7 +30,10 @@ from typing import Any, Final
 
 from pipistrelle.cli.terminal.console import import_numpy
 
-LAYERS: Final = ("protocol", "platforms", "traces", "server", "schedulers", "studies", "cli")
+LAYERS: Final = (
+    *("protocol", "platforms", "traces", "server", "schedulers", "models"),
+    *("runs", "reports", "studies", "papers", "cli"),
+)
 #: what commands and the schedulers in tests/peers import besides
 WARM: Final = (
     "difflib",
