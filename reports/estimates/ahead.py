@@ -44,9 +44,8 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.windows import Window
 from pipistrelle.schedulers.runtime.runtime import Runtime
+from pipistrelle.server.engine.stalls import MAX_FRUITLESS
 
-#: so many notices that lead to nothing: the scheduler asks to be called again and again, and starts nobody
-MAX_FRUITLESS: Final = 10_000
 #: stands between a job's name and the number of its attempt
 _AGAIN: Final = "#"
 #: classes of what is to come, in the order of one instant, as the server's agenda has them
