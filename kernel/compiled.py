@@ -24,9 +24,8 @@ _Result = TypeVar("_Result")
 def compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """Return the function compiled by numba when it is first called, without the interpreter's lock.
 
-    The machine code is kept on disk (`compiled_by_numba`). With
-    ``NUMBA_DISABLE_JIT=1`` the function is returned as it is. Compiled functions make no arrays, so that none is
-    counted by reference.
+    The machine code is kept on disk (`compiled_by_numba`). With ``NUMBA_DISABLE_JIT=1`` the function is returned as it
+    is. Compiled functions make no arrays, so none is counted by reference.
     """
     return _compiled(function)
 
