@@ -1,5 +1,4 @@
-"""The protocol between server and scheduler: messages, codec, session, errors, sets of units.
+"""The protocol of server and scheduler: messages, codec, session, errors, units.
 
-SPEC.md in this folder is the text for those who write a scheduler in another language. The batsim dialect's functions
-have the native codec's names.
+SPEC.md specifies it for other languages. The batsim dialect's functions are named like the native codec's.
 """

@@ -1,7 +1,7 @@
-"""Frames to messages and back, for the native dialect: one UTF-8 JSON object a frame.
+"""Encode and decode frames of the native dialect: one UTF-8 JSON object per frame.
 
-Decoding validates everything that the structs declare. Encoding refuses what JSON cannot carry: NaN and infinities,
-which the encoder would silently turn into ``null``.
+Decoding validates everything that the structs declare. Encoding refuses NaN and infinities, which msgspec would
+silently turn into ``null``.
 """
 
 from typing import Final, get_args
@@ -37,7 +37,7 @@ from pipistrelle.protocol.messages import (
 
 
 class _Envelope(msgspec.Struct):
-    """A reply whose decisions are still undecoded, for finding out which of them is wrong."""
+    """A reply with undecoded decisions, to find the wrong one."""
 
     reply_to: int
     now: float
@@ -47,10 +47,10 @@ class _Envelope(msgspec.Struct):
     keeps: msgspec.Raw = msgspec.Raw(b"[]")
 
 
-# Of one struct alone msgspec does not demand the `type` field; of a union it does.
+# With a single struct msgspec does not require the `type` field; with a union it does.
 _handshake: msgspec.json.Decoder[Hello | Welcome | Refused] = msgspec.json.Decoder(Hello | Welcome | Refused)
 _notice = msgspec.json.Decoder(Notice)
-#: what a server may say instead; a HELLO and a WELCOME only so that it is told what came in its place
+#: what a server may send instead of a notice; HELLO and WELCOME are here only to name them in the error
 _instead: msgspec.json.Decoder[Hello | Welcome | Refused | Save | Restore] = msgspec.json.Decoder(
     Hello | Welcome | Refused | Save | Restore
 )
@@ -59,18 +59,16 @@ _reply = msgspec.json.Decoder(ReplyFrame)
 _envelope = msgspec.json.Decoder(_Envelope)
 _decision: msgspec.json.Decoder[AnyDecision] = msgspec.json.Decoder(AnyDecision)
 
-#: the types that a decision may have
+#: the types of decisions
 DECISION_TYPES: Final = tuple(str(struct.__struct_config__.tag) for struct in get_args(AnyDecision))
 
 
 def encode(message: Hello | Welcome | Refused | Notice | Reply | Save | Saved | Restore) -> bytes:
     """Return the frame of a message.
 
-    Raises
-    ------
-    LocalProtocolError
-        when a number in it is NaN or infinite, when it holds what JSON has nothing for, or when a scheduler's frame
-        would be longer than `MAX_FRAME_BYTES`: the caller computed nonsense, the frame must not leave.
+    Raises:
+        LocalProtocolError: if a number is NaN or infinite, a value has no JSON form, or a scheduler's frame is longer
+            than `MAX_FRAME_BYTES`.
     """
     frame = encode_value(message, type(message).__name__)
     if len(frame) > MAX_FRAME_BYTES and isinstance(message, Reply | Hello | Saved):
@@ -79,7 +77,7 @@ def encode(message: Hello | Welcome | Refused | Notice | Reply | Save | Saved | 
 
 
 def decode_hello(frame: bytes) -> Hello:
-    """Return the HELLO in a frame; RemoteProtocolError if it is too long or is not one."""
+    """Return the HELLO in a frame; RemoteProtocolError if it is too long or no HELLO."""
     if len(frame) > MAX_FRAME_BYTES:
         too_long(len(frame), RemoteProtocolError)
     message = _decode(frame, "HELLO")
@@ -89,7 +87,7 @@ def decode_hello(frame: bytes) -> Hello:
 
 
 def decode_greeting(frame: bytes) -> Welcome | Refused:
-    """Return the server's answer to a HELLO; RemoteProtocolError if it is none."""
+    """Return the server's answer to HELLO; RemoteProtocolError if it is neither."""
     message = _decode(frame, "WELCOME or REFUSED")
     if isinstance(message, Hello):
         raise _unexpected(message, "WELCOME or REFUSED")
@@ -97,9 +95,10 @@ def decode_greeting(frame: bytes) -> Welcome | Refused:
 
 
 def decode_notice(frame: bytes) -> Notice | Refused | Save | Restore:
-    """Return the notice in a frame, or what a server may say in its place; RemoteProtocolError if it is neither.
+    """Return the notice in a frame, or the SAVE, RESTORE or REFUSED sent instead.
 
-    That is SAVE, RESTORE, or the REFUSED that ends a session.
+    Raises:
+        RemoteProtocolError: if it is another message.
     """
     try:
         return _notice.decode(frame)
@@ -116,9 +115,12 @@ def decode_notice(frame: bytes) -> Notice | Refused | Save | Restore:
 
 
 def decode_saved(frame: bytes) -> SavedData | Reply:
-    """Return what is in a scheduler's answer to SAVE, or the reply by which it leaves; RemoteProtocolError if neither.
+    """Return a SAVED frame's data, or the reply of a scheduler that leaves.
 
-    The state, any JSON, is not read, but no longer than `MAX_STATE`.
+    The state may be any JSON of at most `MAX_STATE` bytes; it is not decoded.
+
+    Raises:
+        RemoteProtocolError: if it is another message.
     """
     if len(frame) > MAX_FRAME_BYTES:
         too_long(len(frame), RemoteProtocolError)
@@ -130,9 +132,7 @@ def decode_saved(frame: bytes) -> SavedData | Reply:
         except UNREADABLE:
             refuse_frame(frame, "SAVED", error)
         if reply.leaves is None:
-            raise RemoteProtocolError(
-                "this is another message than the one awaited", expected="SAVED", found="a reply"
-            ) from None
+            raise RemoteProtocolError("this is not the expected message", expected="SAVED", found="a reply") from None
         return reply
     if isinstance(message, Hello):
         raise _unexpected(message, "SAVED")
@@ -149,7 +149,7 @@ def decode_saved(frame: bytes) -> SavedData | Reply:
 
 
 def _check_text(frame: bytes, state: bytes, what: str) -> None:
-    """Raise RemoteProtocolError if a state, of which the decoder has seen that it is JSON, is no UTF-8."""
+    """Raise RemoteProtocolError unless a state, known to be JSON, is UTF-8."""
     try:
         state.decode("utf-8")
     except UNREADABLE as error:
@@ -157,15 +157,11 @@ def _check_text(frame: bytes, state: bytes, what: str) -> None:
 
 
 def decode_reply(frame: bytes) -> Reply:
-    """Return the reply in a frame.
+    """Return the reply in a frame; a `Malformed` replaces each unreadable decision.
 
-    A decision that cannot be read does not spoil the others: a `Malformed` stands in its place.
-
-    Raises
-    ------
-    RemoteProtocolError
-        when the frame is too long, is not JSON, or is not a reply; when it has too many decisions, or too many of them
-        cannot be read.
+    Raises:
+        RemoteProtocolError: if the frame is too long, is not JSON or is not a reply, has too many decisions, or has
+            too many that cannot be read.
     """
     if len(frame) > MAX_FRAME_BYTES:
         too_long(len(frame), RemoteProtocolError)
@@ -174,7 +170,7 @@ def decode_reply(frame: bytes) -> Reply:
         return _reply.decode(frame)
     except UNREADABLE:
         try:
-            frame.decode("utf-8")  # a frame in another encoding is no frame, wherever in it that shows
+            frame.decode("utf-8")  # the decoders check only the parts that they decode
             envelope = _envelope.decode(frame)
             others = ("reply_to", "now", "wake", "leaves", "keeps")
             whole = _reply.decode(encoder.encode({name: getattr(envelope, name) for name in others}))
@@ -185,7 +181,7 @@ def decode_reply(frame: bytes) -> Reply:
 
 
 def _one_decision(raw: msgspec.Raw, index: int, now: float) -> Decision:
-    """Return a decision, or what stands for one that cannot be read; that is dated ``now`` if it has no usable date."""
+    """Return a decision, or a `Malformed`, dated ``now`` if it has no usable date."""
     try:
         return _decision.decode(raw)
     except UNREADABLE as error:
@@ -201,5 +197,5 @@ def _decode(frame: bytes, what: str) -> Hello | Welcome | Refused:
 
 def _unexpected(message: msgspec.Struct, what: str) -> RemoteProtocolError:
     return RemoteProtocolError(
-        "this is another message than the one awaited", expected=what, found=str(message.__struct_config__.tag)
+        "this is not the expected message", expected=what, found=str(message.__struct_config__.tag)
     )

@@ -1,7 +1,9 @@
-"""What a scheduler decides: one struct a decision type, wire form ``{"timestamp", "type", "data"}``.
+"""The scheduler's decisions: one struct per type.
 
-A decision is carried out at its ``timestamp``, which lies at or after the notice's ``now``: a scheduler may model the
-time that deciding takes. Constructors do not validate: only the codec decodes.
+On the wire a decision is ``{"timestamp", "type", "data"}``.
+
+A decision takes effect at its ``timestamp``, at or after the notice's ``now``, because a scheduler may model the time
+that deciding takes. Constructors do not validate; only the codec does, when it decodes.
 """
 
 from typing import Annotated
@@ -23,7 +25,7 @@ from pipistrelle.protocol.fields import (
 
 
 class ExecuteJobData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Start a waiting job on exactly these units."""
+    """Start a queued job on exactly these units."""
 
     job_id: JobId
     alloc: Allocation
@@ -31,7 +33,7 @@ class ExecuteJobData(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class RejectJobData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Refuse a waiting job for good."""
+    """Refuse a queued job permanently."""
 
     job_id: JobId
     why: Why | None = None
@@ -40,34 +42,37 @@ class RejectJobData(Struct, frozen=True, omit_defaults=True, gc=False):
 class KillJobData(Struct, frozen=True, omit_defaults=True):
     """End running jobs now; a job that has just ended by itself is not an error."""
 
-    job_ids: Annotated[tuple[JobId, ...], Meta(max_length=MAX_ENTRIES, description="the jobs to be ended")]
+    job_ids: Annotated[tuple[JobId, ...], Meta(max_length=MAX_ENTRIES, description="the jobs to end")]
     why: Why | None = None
 
 
 class PreemptJobData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Take a running job's units away, ``grace`` seconds from now (feature ``preemption``)."""
+    """Take a running job's units in ``grace`` seconds (feature ``preemption``)."""
 
     job_id: JobId
-    mode: Annotated[PreemptMode, Meta(description="what becomes of the job: it comes back, or it does not")] = "requeue"
+    mode: Annotated[PreemptMode, Meta(description="whether the job is requeued or cancelled")] = "requeue"
     grace: Seconds = 0.0
     why: Why | None = None
 
 
 class CallMeLaterData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Ask for a REQUESTED_CALL at ``timestamp``; only a call with an ``id`` can be cancelled."""
+    """Ask for a REQUESTED_CALL at ``timestamp``; without ``id`` it cannot be cancelled."""
 
     timestamp: Instant
     id: CallId = ""
 
 
 class CancelCallData(Struct, frozen=True, gc=False):
-    """Take a pending CALL_ME_LATER back."""
+    """Cancel a pending CALL_ME_LATER."""
 
     id: CallId
 
 
 class RegisterJobData(Struct, frozen=True, omit_defaults=True):
-    """Submit a job of the scheduler's own (feature ``dynamic_jobs``); ``runtime`` is how long it will really take."""
+    """Submit a job created by the scheduler (feature ``dynamic_jobs``).
+
+    ``runtime`` is how long it will really run.
+    """
 
     job_id: JobId
     job: JobDescription
@@ -78,29 +83,29 @@ class SetJobMetadataData(Struct, frozen=True, gc=False):
     """Attach a text to a job; it is written to the jobs file."""
 
     job_id: JobId
-    metadata: Annotated[str, Meta(description="free text; it replaces what was attached before")]
+    metadata: Annotated[str, Meta(description="free text; it replaces any earlier metadata of the job")]
 
 
 class StopData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """End the simulation now, keeping the outputs."""
+    """End the simulation now and keep the outputs."""
 
     reason: Annotated[str, Meta(description="free text, kept in the outputs")] = ""
 
 
 class Decision(Struct, tag_field="type", frozen=True, gc=False):
-    """Something to be done at ``timestamp``."""
+    """An action to take at ``timestamp``."""
 
     timestamp: Instant
 
 
 class ExecuteJob(Decision, frozen=True, tag="EXECUTE_JOB", gc=False):
-    """Start a waiting job."""
+    """Start a queued job."""
 
     data: ExecuteJobData
 
 
 class RejectJob(Decision, frozen=True, tag="REJECT_JOB", gc=False):
-    """Refuse a waiting job."""
+    """Refuse a queued job."""
 
     data: RejectJobData
 
@@ -118,19 +123,19 @@ class PreemptJob(Decision, frozen=True, tag="PREEMPT_JOB", gc=False):
 
 
 class CallMeLater(Decision, frozen=True, tag="CALL_ME_LATER", gc=False):
-    """Ask to be woken."""
+    """Ask for a REQUESTED_CALL at a later time."""
 
     data: CallMeLaterData
 
 
 class CancelCall(Decision, frozen=True, tag="CANCEL_CALL", gc=False):
-    """Take a CALL_ME_LATER back."""
+    """Cancel a CALL_ME_LATER."""
 
     data: CancelCallData
 
 
 class RegisterJob(Decision, frozen=True, tag="REGISTER_JOB", gc=False):
-    """Submit a job of the scheduler's own."""
+    """Submit a job created by the scheduler."""
 
     data: RegisterJobData
 
@@ -153,7 +158,7 @@ AnyDecision = (
 
 
 class Malformed(Decision, frozen=True, tag="(malformed)"):
-    """A decision that could not be read; never on the wire, it keeps its place in the reply to be rejected there."""
+    """Takes the place of a decision that could not be read; never on the wire."""
 
     decision: str
     code: RejectionCode

@@ -1,7 +1,8 @@
-"""What the server tells: one struct an event type, wire form ``{"timestamp", "type", "data"}``.
+"""The server's events: one struct per type.
 
-Events inside a notice stand in the order in which they happened; at one instant that is ends of jobs, submissions,
-calls, and then what decisions brought about (SPEC.md, "Order"). Constructors do not validate: only the codec decodes.
+On the wire an event is ``{"timestamp", "type", "data"}``. Events in a notice are in the order in which they happened;
+at one instant: ends of jobs, submissions, calls, and then the effects of decisions (SPEC.md, "Order"). Constructors do
+not validate; only the codec does, when it decodes.
 """
 
 from typing import Annotated, Any, Literal
@@ -38,15 +39,15 @@ from pipistrelle.protocol.fields import (
 
 
 class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A job as its scheduler knows it: what was asked for, never how long it will really run.
+    """A job as its scheduler knows it: what was requested, never the actual runtime.
 
-    ``walltime`` absent means that the job may run without limit. ``profile`` is used by the batsim dialect. ``user`` to
-    ``qos`` are absent where the workload does not tell. A job that lost its nodes, or was preempted, comes back as a
-    new job, ``attempt`` 1, 2, ...: ``remaining`` is the share of its work that is left to do. ``constraint``,
-    ``units_per_node`` and ``whole_nodes`` are what it asks of its nodes; a job without them may have any units.
-    ``recorded_start`` and ``recorded_nodes`` are when and where it ran in reality, as far as the workload tells
-    (feature ``recorded``); ``recorded_room`` is, where there was no room then or no start is known, from when on there
-    is.
+    Without ``walltime`` the job may run without limit. Only the batsim dialect uses ``profile``. ``user`` to ``qos``
+    are absent if the workload does not give them. A job that lost its nodes or was preempted is submitted again, with
+    ``attempt`` 1, 2, ... and in ``remaining`` the share of its work that is left. ``constraint``, ``units_per_node``
+    and ``whole_nodes`` restrict the nodes it may have; without them any units will do. ``recorded_start`` and
+    ``recorded_nodes`` are when and where the job really ran, if the workload gives them (feature ``recorded``).
+    ``recorded_room`` is the first time with enough free units, if there were too few at the recorded start or that is
+    unknown.
     """
 
     id: JobId
@@ -70,44 +71,44 @@ class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class PoolInfo(Struct, frozen=True, omit_defaults=True):
-    """A group of equal nodes: node and unit numbers, as inclusive intervals.
+    """A group of equal nodes, with inclusive intervals of node and unit numbers.
 
-    ``mttf`` is the mean time to failure of one of its nodes, ``age`` how long they had been in service at time 0.
+    ``mttf`` is the mean time to failure of one of its nodes; ``age`` is their time in service at time 0.
     """
 
     name: Annotated[str, Meta(description="the pool's name, unique on its machine")]
-    nodes: Annotated[str, Meta(description="its nodes, numbered over the whole machine, written like units: '0-95'")]
+    nodes: Annotated[str, Meta(description="its nodes, numbered over the whole machine, in the form of units: '0-95'")]
     units: Allocation
     units_per_node: Units = 1
     unit: Annotated[str, Meta(description="what a unit is: 'node', 'core' or 'gpu'")] = "node"
     properties: Annotated[
-        dict[str, str | int | float | bool], Meta(description="what else is known of its nodes, by name")
+        dict[str, str | int | float | bool], Meta(description="other properties of its nodes, by name")
     ] = field(default_factory=dict)
     prologue: Seconds = 0.0
     epilogue: Seconds = 0.0
-    names: Annotated[str, Meta(description="the names of its nodes, as 'n[001-096]'; empty: they have none")] = ""
-    node_class: Annotated[str, Meta(description="the class of its nodes, such as a model; empty: none")] = ""
+    names: Annotated[str, Meta(description="the names of its nodes, as 'n[001-096]'; empty: no names")] = ""
+    node_class: Annotated[str, Meta(description="the class of its nodes, such as a model; empty: no class")] = ""
     mttf: PositiveSeconds | None = None
     age: Seconds | None = None
 
 
 class NodeGroupInfo(Struct, frozen=True, omit_defaults=True):
-    """What is known of some nodes: it replaces what their pools say, as a later group replaces an earlier one."""
+    """Properties of some nodes, which replace those of their pool and earlier groups."""
 
     nodes: NodeNumbers
-    node_class: Annotated[str, Meta(description="the class of these nodes; empty: as before")] = ""
+    node_class: Annotated[str, Meta(description="the class of these nodes; empty: unchanged")] = ""
     mttf: PositiveSeconds | None = None
     age: Seconds | None = None
     properties: Annotated[
-        dict[str, str | int | float | bool], Meta(description="what else is known of these nodes, by name")
+        dict[str, str | int | float | bool], Meta(description="other properties of these nodes, by name")
     ] = field(default_factory=dict)
 
 
 class ClassInfo(Struct, frozen=True, omit_defaults=True):
-    """What a machine grants to the jobs of one queue; the server does not enforce it, the scheduler does.
+    """The limits of one queue's jobs, which the scheduler enforces, not the server.
 
-    ``units`` are those that its jobs may have; a limit that is absent is none. A job's nodes are those that its units
-    need at least.
+    The queue's jobs may use ``units``; an absent limit means no limit. The number of a job's nodes is the smallest
+    that holds its units.
     """
 
     name: Annotated[str, Meta(min_length=1, description="the queue's name, unique on its machine")]
@@ -122,54 +123,55 @@ class ClassInfo(Struct, frozen=True, omit_defaults=True):
 
 
 class TopologyInfo(Struct, frozen=True, omit_defaults=True):
-    """Where the nodes are, by rule: places are numbered from 0, and node n is at the n-th place that is not absent.
+    """Where the nodes are.
 
-    A router has ``nodes_per_router`` places in a row and a coordinate in each dimension of ``shape``: place p is at
-    router p // nodes_per_router, whose number is written in the digits of ``numbering``.
+    Places are numbered from 0, and node n is at the n-th place that is not absent. A router has ``nodes_per_router``
+    consecutive places and a coordinate in each dimension of ``shape``: place p is at router p // nodes_per_router,
+    whose number ``numbering`` splits into digits.
     """
 
     kind: Annotated[
         Literal["torus", "mesh", "groups", "flat"],
-        Meta(description="a grid of routers with or without links around its ends, groups within groups, or nothing"),
+        Meta(description="a grid of routers with or without wrap-around links, nested groups, or no structure"),
     ]
     shape: Annotated[
         tuple[Annotated[int, Meta(ge=1)], ...],
-        Meta(description="how many routers each dimension has; of 'groups', the outermost first; of 'flat', none"),
+        Meta(description="routers per dimension; of 'groups', the outermost first; of 'flat', none"),
     ] = ()
     nodes_per_router: Nodes = 1
     numbering: Annotated[
         tuple[tuple[Annotated[int, Meta(ge=0)], Annotated[int, Meta(ge=1)]], ...],
         Meta(
-            description="digits of a router's number, the slowest first: [dimension it belongs to, how many values]; of"
-            " several digits of a dimension the first weighs most; absent: one digit a dimension, in order"
+            description="digits of a router's number, slowest first: [its dimension, number of values]; of several"
+            " digits of one dimension, the most significant first; absent: one digit per dimension, in order"
         ),
     ] = ()
-    absent: Annotated[str, Meta(description="the places without a node, written like units: '0-3 8-11'")] = ""
+    absent: Annotated[str, Meta(description="the places without a node, in the form of units: '0-3 8-11'")] = ""
     hops: Annotated[
         tuple[Annotated[int, Meta(ge=1)], ...],
         Meta(
             description="of 'groups': hops between routers of one innermost group, then of one group around it, and so"
-            " on, one a dimension; absent: 2, 4, ..."
+            " on, one number per dimension; absent: 2, 4, ..."
         ),
     ] = ()
     bandwidth: Annotated[
         tuple[BytesPerSecond | Annotated[tuple[BytesPerSecond, ...], Meta(min_length=1)], ...],
         Meta(
-            description="one a dimension, in bytes/s each way: of each link, or in turn of the links from coordinate 0"
-            " to 1, from 1 to 2, ...; absent: not known"
+            description="one per dimension, in bytes/s each way: of every link, or of the links from coordinate 0 to 1,"
+            " from 1 to 2, ...; absent: unknown"
         ),
     ] = ()
     names: Annotated[
-        str, Meta(description="names of all places, by a rule like that of a pool's nodes; empty: they have none")
+        str, Meta(description="names of all places, by a rule like that of a pool's nodes; empty: no names")
     ] = ""
 
 
 class PlatformInfo(Struct, frozen=True, omit_defaults=True):
-    """The machine, described by groups rather than node by node."""
+    """The machine, described by groups of nodes."""
 
     name: Annotated[str, Meta(description="the machine's name")]
     pools: Annotated[tuple[PoolInfo, ...], Meta(description="its pools, by ascending unit numbers")]
-    classes: Annotated[tuple[ClassInfo, ...], Meta(description="its queues whose jobs have limits")] = ()
+    classes: Annotated[tuple[ClassInfo, ...], Meta(description="its queues with limits")] = ()
     topology: TopologyInfo | None = None
     groups: Annotated[tuple[NodeGroupInfo, ...], Meta(description="nodes that differ from others of their pools")] = ()
 
@@ -177,7 +179,7 @@ class PlatformInfo(Struct, frozen=True, omit_defaults=True):
 class SimulationBeginsData(Struct, frozen=True, omit_defaults=True):
     """The machine and the run's configuration.
 
-    ``nb_resources`` is the number of schedulable units; units are numbered from 0. ``workloads`` maps a job id's
+    ``nb_resources`` is the number of schedulable units, which are numbered from 0. ``workloads`` maps a job id's
     prefix to the workload's name.
     """
 
@@ -192,19 +194,19 @@ class SimulationBeginsData(Struct, frozen=True, omit_defaults=True):
 
 
 class JobSubmittedData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A job joined the queue; the scheduler must start or reject it some day."""
+    """A job joined the queue; the scheduler must start or reject it at some time."""
 
     job_id: JobId
     job: JobDescription
 
 
 class JobStartedData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A job has been started, by the scheduler that was there before: told to one that takes a run over."""
+    """A job was started by an earlier scheduler; sent to one that takes over a run."""
 
     job_id: JobId
     alloc: Allocation
     preempted: Annotated[
-        bool, Meta(description="whether it is being preempted: it goes on for its grace, and cannot be preempted again")
+        bool, Meta(description="whether it is being preempted: it runs for its grace and cannot be preempted again")
     ] = False
 
 
@@ -216,60 +218,60 @@ class JobCompletedData(Struct, frozen=True, omit_defaults=True, gc=False):
     alloc: Allocation = ""
     return_code: Annotated[int, Meta(description="0 if the job completed successfully, else another number")] = 0
     cause: Annotated[
-        str, Meta(description="what failed, if it was not the job itself: the outage's cause; or 'preempted'")
+        str, Meta(description="what failed, if not the job itself: the outage's cause, or 'preempted'")
     ] = ""
 
 
 class JobCancelledData(Struct, frozen=True, gc=False):
-    """The job's submitter took it back while it waited: it is not in the queue any more."""
+    """The job's submitter cancelled it while it was queued; it has left the queue."""
 
     job_id: JobId
 
 
 class Progress(Struct, frozen=True, omit_defaults=True, gc=False):
-    """How far a killed job had come: ``progress`` is the done share of its work, 0 to 1."""
+    """The progress of a killed job: ``progress`` is the completed share of its work."""
 
     progress: Share
     profile_name: Profile | None = None
 
 
 class JobKilledData(Struct, frozen=True, omit_defaults=True):
-    """Answer to one KILL_JOB: the jobs it named; ``job_progress`` holds only those that it really ended."""
+    """Answer to one KILL_JOB; ``job_progress`` has only the jobs that it really ended."""
 
     job_ids: Annotated[tuple[JobId, ...], Meta(description="the jobs that the KILL_JOB named")]
-    job_progress: Annotated[
-        dict[str, Progress], Meta(description="{id of a job that was ended: how far it had come}")
-    ] = field(default_factory=dict)
+    job_progress: Annotated[dict[str, Progress], Meta(description="{id of a job that was ended: its progress}")] = (
+        field(default_factory=dict)
+    )
 
 
 class RequestedCallData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A call asked for with CALL_ME_LATER is due; ``id`` as given there."""
+    """A call requested with CALL_ME_LATER is due; ``id`` is the one given there."""
 
     id: CallId = ""
 
 
 class NoMoreJobsData(Struct, frozen=True, gc=False):
-    """The last job of the workloads has been submitted; only REGISTER_JOB can add more."""
+    """The workloads' last job has been submitted; only REGISTER_JOB can add more."""
 
 
 class DecisionRejectedData(Struct, frozen=True, omit_defaults=True, gc=False):
     """A decision was illegal and had no effect.
 
-    ``reply_to`` and ``index`` say which: the ``index``-th (from 0) decision of the reply to that notice.
+    It was the ``index``-th (from 0) decision of the reply to notice ``reply_to``.
     """
 
     code: Annotated[RejectionCode, Meta(description="which rule was broken, for programs")]
     message: Message
     reply_to: Sequence
     index: Index
-    decision: Annotated[str, Meta(description="the decision's type as it stood there; empty if it had none")]
-    job_id: Annotated[str, Meta(description="the job concerned; empty if there is none, or not one alone")] = ""
+    decision: Annotated[str, Meta(description="the decision's type as sent; empty if it had none")]
+    job_id: Annotated[str, Meta(description="the job concerned; empty if there is none or more than one")] = ""
 
 
 class NodesFailedData(Struct, frozen=True, omit_defaults=True):
-    """Nodes went down, unannounced: no job can start on their units before they are repaired.
+    """Nodes failed: no job can start on their units until they are repaired.
 
-    The jobs that ran there and could not go on have ended, with a JOB_COMPLETED before this event.
+    Jobs that ran there and could not continue have ended, each with a JOB_COMPLETED before this event.
     """
 
     nodes: NodeNumbers
@@ -278,14 +280,14 @@ class NodesFailedData(Struct, frozen=True, omit_defaults=True):
 
 
 class NodesRepairedData(Struct, frozen=True):
-    """Nodes are up again after failures: jobs can start on their units, unless these are under maintenance."""
+    """Nodes are repaired: jobs can start there, except on units under maintenance."""
 
     nodes: NodeNumbers
     units: Allocation
 
 
 class MaintenanceAnnouncedData(Struct, frozen=True, omit_defaults=True):
-    """Nodes will be down from ``begin`` until ``end``; jobs that still run there at ``begin`` are ended."""
+    """Nodes will be down from ``begin`` to ``end``; jobs still running then are ended."""
 
     id: MaintenanceId
     begin: Instant
@@ -296,7 +298,7 @@ class MaintenanceAnnouncedData(Struct, frozen=True, omit_defaults=True):
 
 
 class MaintenanceBeginsData(Struct, frozen=True, omit_defaults=True):
-    """Announced maintenance begins: no job can start on these units before it ends."""
+    """Announced maintenance begins: no job can start on these units until it ends."""
 
     id: MaintenanceId
     nodes: NodeNumbers
@@ -304,7 +306,7 @@ class MaintenanceBeginsData(Struct, frozen=True, omit_defaults=True):
 
 
 class MaintenanceEndsData(Struct, frozen=True, omit_defaults=True):
-    """Maintenance is over: jobs can start on these units, unless a failure keeps some of them down."""
+    """Maintenance is over: jobs can start there, except on units that have failed."""
 
     id: MaintenanceId
     nodes: NodeNumbers
@@ -312,9 +314,9 @@ class MaintenanceEndsData(Struct, frozen=True, omit_defaults=True):
 
 
 class SimulationEndsData(Struct, frozen=True):
-    """Why the run is over; nothing follows."""
+    """Why the simulation ended; nothing follows."""
 
-    reason: Annotated[EndReason, Meta(description="what ended the run, for programs")] = "completed"
+    reason: Annotated[EndReason, Meta(description="why the simulation ended, for programs")] = "completed"
     message: Message = ""
 
 
@@ -331,7 +333,7 @@ class SimulationBegins(Event, frozen=True, tag="SIMULATION_BEGINS"):
 
 
 class SimulationEnds(Event, frozen=True, tag="SIMULATION_ENDS"):
-    """Last event of the last notice; it wants no reply."""
+    """Last event of the last notice; no reply follows."""
 
     data: SimulationEndsData = field(default_factory=SimulationEndsData)
 
@@ -343,7 +345,7 @@ class JobSubmitted(Event, frozen=True, tag="JOB_SUBMITTED", gc=False):
 
 
 class JobStarted(Event, frozen=True, tag="JOB_STARTED", gc=False):
-    """A job was started by the scheduler before (feature ``takeover``)."""
+    """A job was started by an earlier scheduler (feature ``takeover``)."""
 
     data: JobStartedData
 
@@ -355,7 +357,7 @@ class JobCompleted(Event, frozen=True, tag="JOB_COMPLETED", gc=False):
 
 
 class JobCancelled(Event, frozen=True, tag="JOB_CANCELLED", gc=False):
-    """A job that waited was cancelled (feature ``cancellations``)."""
+    """A queued job was cancelled (feature ``cancellations``)."""
 
     data: JobCancelledData
 

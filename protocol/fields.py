@@ -1,32 +1,32 @@
-"""Named field types: the unit, the bounds and the description of each quantity, written once."""
+"""Field types with unit, bounds and description; limits of the protocol."""
 
 from functools import cache
 from typing import Annotated, Final, Literal, get_args
 
 from msgspec import Meta
 
-#: protocol version spoken by this package, apart from the package's own version; SPEC.md names the same.
+#: protocol version of this package, independent of the package's version; SPEC.md has the same
 PROTOCOL_VERSION = 1
-#: oldest protocol version that this package still understands.
+#: oldest protocol version that this package understands
 PROTOCOL_OLDEST = 1
 
-#: bounds far beyond any cluster's life that keep sums and products of times finite
+#: bounds that keep sums and products of times finite
 LONGEST = 1e16
 LATEST = 1e18
 
-#: how many decisions one reply may have, and how many illegal ones there may be before the next notice
+#: most decisions in a reply, and most illegal ones before the next notice
 MAX_DECISIONS = 1_000_000
 MAX_REJECTIONS = 10_000
-#: calls that may be pending at a time, and jobs that a scheduler may register in all
+#: most pending calls, and most jobs that a scheduler may register
 MAX_CALLS = 100_000
 MAX_REGISTERED = 1_000_000
-#: units, or nodes, of the largest machine that there can be: a unit's number has 15 digits
+#: units or nodes of the largest machine: unit numbers have 15 digits
 MOST_UNITS = 10**15
-#: entries of any other list in a scheduler's frame
+#: most entries of any other list in a scheduler's frame
 MAX_ENTRIES = 1_000_000
-#: texts in a scheduler's frame, names of fields apart: what takes most memory for its length, when it is read
+#: most texts, without field names, in a scheduler's frame: they take the most memory for their length
 MAX_TEXTS = 5_000_000
-#: bytes of the JSON of a scheduler's state
+#: most bytes of a scheduler's state as JSON
 MAX_STATE = 60 * 1024 * 1024
 
 Seconds = Annotated[float, Meta(ge=0, le=LONGEST, description="a duration in seconds, finite")]
@@ -49,25 +49,25 @@ Allocation = Annotated[
 ]
 Why = Annotated[str, Meta(description="the scheduler's reason, free text, kept in the outputs")]
 CallId = Annotated[str, Meta(description="the scheduler's name for a call; empty for a call without one")]
-Share = Annotated[float, Meta(ge=0, le=1, description="the done share of a job's work, 0 to 1")]
-Index = Annotated[int, Meta(ge=0, description="place of a decision in its reply, counted from 0")]
+Share = Annotated[float, Meta(ge=0, le=1, description="a share of a job's work, 0 to 1")]
+Index = Annotated[int, Meta(ge=0, description="position of a decision in its reply, from 0")]
 Profile = Annotated[str, Meta(description="name of a job's profile; batsim dialect only")]
 Label = Annotated[str, Meta(min_length=1, description="a name as the job's submitter gave it")]
 Constraint = Annotated[
     str, Meta(min_length=1, description="which nodes the job may have, as Slurm's: 'gpu_model=a100&nvlink|pool=big'")
 ]
 UnitsPerNode = Annotated[
-    int, Meta(ge=1, le=MOST_UNITS, description="so many units on each of its nodes, the rest on one more")
+    int, Meta(ge=1, le=MOST_UNITS, description="units on each of the job's nodes; the last node may have fewer")
 ]
-WholeNodes = Annotated[bool, Meta(description="whether it shares no node: 'units_per_node' are all that a node has")]
+WholeNodes = Annotated[bool, Meta(description="whether the job needs whole nodes, of 'units_per_node' units each")]
 Attempt = Annotated[
-    int, Meta(ge=0, description="how often the job has lost its nodes, or was preempted, and was submitted anew")
+    int, Meta(ge=0, description="how often the job lost its nodes or was preempted, and was submitted again")
 ]
-NodeNumbers = Annotated[str, Meta(description="a set of nodes, written like units: '0-3 8'")]
-Cause = Annotated[str, Meta(description="why nodes are down, as the failure model or the log says")]
+NodeNumbers = Annotated[str, Meta(description="a set of nodes, in the form of units: '0-3 8'")]
+Cause = Annotated[str, Meta(description="why nodes are down, from the failure model or the log")]
 MaintenanceId = Annotated[str, Meta(min_length=1, description="name of a maintenance, unique in the run")]
 Version = Annotated[int, Meta(description="a version of the protocol, the N of pipistrelle/N")]
-Message = Annotated[str, Meta(description="a text for people; programs look at the code beside it")]
+Message = Annotated[str, Meta(description="a text for people; programs use the code")]
 
 JobState = Literal[
     "COMPLETED_SUCCESSFULLY",
@@ -76,22 +76,21 @@ JobState = Literal[
     "COMPLETED_KILLED",
 ]
 
-#: event types that a reply's ``wake`` may list; the others always wake the scheduler.
+#: event types that a reply's ``wake`` may list; all others always wake the scheduler
 WakeType = Literal["JOB_SUBMITTED", "JOB_COMPLETED", "JOB_KILLED", "NO_MORE_JOBS"]
 
-#: optional parts of the protocol that a HELLO may ask for.
+#: optional parts of the protocol that a HELLO may request
 Feature = Literal["cancellations", "dynamic_jobs", "failures", "labels", "preemption", "recorded", "wake_filter"]
 FEATURES: tuple[Feature, ...] = get_args(Feature)
 
-#: what a HELLO names among its features if the scheduler can take over a run that another one began; no WELCOME has it
+#: feature of a HELLO if the scheduler can take over another one's run; never in a WELCOME
 TAKEOVER: Final = "takeover"
-#: the same, if it can give its state and take it back; a WELCOME with ``max_state`` says that it will be asked to
+#: feature of a HELLO if the scheduler can give and restore its state; never in a WELCOME, which has ``max_state``
 STATE: Final = "state"
 
-#: what becomes of a job that is preempted: it comes back without its work since its last dump, or after one more, or
-#: not at all
+#: what happens to a preempted job: requeue it without the work since its last dump, or after a new dump, or cancel it
 PreemptMode = Literal["requeue", "checkpoint", "cancel"]
-#: what a JOB_COMPLETED gives as the cause of the end of a job that was preempted
+#: the ``cause`` of a preempted job's JOB_COMPLETED
 PREEMPTED: Final = "preempted"
 
 EndReason = Literal[
@@ -110,7 +109,7 @@ EndReason = Literal[
     "error",
 ]
 
-#: why a scheduler leaves before the simulation is over
+#: why a scheduler leaves before the simulation ends
 LeaveReason = Literal["interrupted", "error"]
 
 RejectionCode = Literal[
@@ -138,7 +137,7 @@ RefusalCode = Literal["version", "busy", "malformed", "protocol_error"]
 @cache
 def package_version() -> str:
     """Return the version of the installed package."""
-    from importlib.metadata import PackageNotFoundError, version  # it imports a mail reader, for one text
+    from importlib.metadata import PackageNotFoundError, version  # slow to import
 
     try:
         return version("pipistrelle")

@@ -1,4 +1,4 @@
-"""What both dialects share: how JSON is written, what is refused and how that is said, a socket's monitor."""
+"""Helpers of both dialects: writing JSON, errors for frames, a socket's monitor."""
 
 import json
 import math
@@ -14,20 +14,19 @@ from pipistrelle.protocol.base.errors import LocalProtocolError, RemoteProtocolE
 from pipistrelle.protocol.decisions import Decision, Malformed
 from pipistrelle.protocol.fields import MAX_DECISIONS, MAX_REJECTIONS, MAX_TEXTS, Instant
 
-#: the longest frame that a scheduler may send, in bytes: the largest honest reply, 100,000 decisions, has about 12 MB.
-#: What the server sends has no limit, since a notice may carry the submissions of a whole log.
+#: longest frame of a scheduler in bytes (100,000 decisions have about 12 MB); the server's may carry a whole log
 MAX_FRAME_BYTES: Final = 64 * 1024 * 1024
 _STAND_IN: Final = "\N{REPLACEMENT CHARACTER}"
 _EXCERPT_BYTES: Final = 80
-#: a peer's text is quoted in our messages up to this many characters
+#: most characters quoted from each end of a peer's text
 _QUOTED: Final = 80
 
-#: what the decoder raises for a frame that it cannot read; deep nesting is one of those.
+#: what the decoder raises for a frame that it cannot read, for example if it is nested too deep
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-#: what the encoder raises for a value that JSON has nothing for
+#: what the encoder raises for a value without a JSON form
 UNWRITABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
 
-#: stands for JSON that is not there; the decoder knows no `Raw | None`
+#: missing JSON, because the decoder does not support `Raw | None`
 ABSENT: Final = msgspec.Raw(b"")
 
 _M = TypeVar("_M")
@@ -42,41 +41,41 @@ class _Named(msgspec.Struct):
 
 
 class Stamped(msgspec.Struct):
-    """When an event or decision was, or ends a run; what else it says is left unread."""
+    """The time of an event or decision; other fields are not decoded."""
 
     timestamp: Instant
 
 
 def plain(value: Any) -> Any:
-    """Return a value of another library's, such as numpy's, as Python's own; a policy may well compute with those."""
+    """Return a value of another library, such as numpy, as a Python value."""
     if isinstance(value, str):
         return "".join(value)
     if isinstance(value, SupportsIndex):
         return value.__index__()
     if isinstance(value, SupportsFloat):
         return float(value)
-    raise TypeError(f"JSON has nothing for a value of type {type(value).__name__}")
+    raise TypeError(f"values of type {type(value).__name__} have no JSON form")
 
 
 encoder: Final = msgspec.json.Encoder(enc_hook=plain)
 _named = msgspec.json.Decoder(_Named)
 _events = msgspec.json.Decoder(_Events)
-#: finds each text in JSON, also one that does not end; its first group is there if it is the name of a field
+#: finds each string in JSON, even an unterminated one; group 1 matches if it is a field's name
 _text: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+(\s*+:)?', re.DOTALL).finditer
 _scan: Final = json.JSONDecoder().raw_decode
 _stamped = msgspec.json.Decoder(Stamped)
 
 
 def name_of(raw: msgspec.Raw) -> str | None:
-    """Return the type of an event or decision that is otherwise unread; None if it has none."""
+    """Return the type of an undecoded event or decision, or None if it has none."""
     named = _part(_named, raw)
     return None if named is None else named.type
 
 
 def malformed(raw: msgspec.Raw, index: int, now: float, error: Exception, known: tuple[str, ...]) -> Malformed:
-    """Return what stands for the reply's ``index``-th decision, which is not one of the ``known`` or cannot be read.
+    """Return a `Malformed` for the reply's unreadable ``index``-th decision.
 
-    It is dated ``now`` if it has no usable date.
+    Its timestamp is ``now`` if the decision has no usable one; ``known`` are the types that exist.
     """
     name, stamped = name_of(raw), _part(_stamped, raw)
     at = now if stamped is None else stamped.timestamp
@@ -89,7 +88,7 @@ def malformed(raw: msgspec.Raw, index: int, now: float, error: Exception, known:
 
 
 def placed(error: Exception, index: int) -> str:
-    """Return an error's text with the path in a message's ``index``-th event made a path in the message."""
+    """Return an error's text with its path in the ``index``-th event made complete."""
     text = str(error)
     return text.replace("`$", f"`$.events[{index}]") if "`$" in text else f"{text} - at `$.events[{index}]`"
 
@@ -102,10 +101,10 @@ def _part(decoder: "msgspec.json.Decoder[_M]", raw: msgspec.Raw) -> _M | None:
 
 
 def refuse_frame(frame: bytes, what: str, error: object) -> NoReturn:
-    """Raise RemoteProtocolError: the frame is not ``what`` was awaited, as ``error`` says."""
+    """Raise RemoteProtocolError: ``error`` explains why the frame is not a ``what``."""
     excerpt = " ".join(frame[:_EXCERPT_BYTES].decode("utf-8", "replace").split())
     more = "..." if len(frame) > _EXCERPT_BYTES else ""
-    # The error quotes the peer, and so does the excerpt: neither may fill or steer a terminal.
+    # Both the error and the excerpt quote the peer: neither may flood or control a terminal.
     raise RemoteProtocolError(
         f"the frame cannot be read ({shortened(str(error))})",
         expected=what,
@@ -114,7 +113,7 @@ def refuse_frame(frame: bytes, what: str, error: object) -> NoReturn:
 
 
 def too_long(size: int, error: type[LocalProtocolError | RemoteProtocolError]) -> NoReturn:
-    """Raise ``error``: a frame of a scheduler, of so many bytes, is longer than `MAX_FRAME_BYTES`."""
+    """Raise ``error``: a frame of ``size`` bytes exceeds `MAX_FRAME_BYTES`."""
     raise error(
         "the frame is too long",
         expected=f"at most {MAX_FRAME_BYTES:,} bytes",
@@ -124,12 +123,12 @@ def too_long(size: int, error: type[LocalProtocolError | RemoteProtocolError]) -
 
 
 def check_decisions(frame: bytes) -> None:
-    """Raise RemoteProtocolError if a reply has too many decisions, or texts, before each takes memory.
+    """Raise RemoteProtocolError if a reply exceeds `MAX_DECISIONS` or `MAX_TEXTS`.
 
-    These are `MAX_DECISIONS` and `MAX_TEXTS`. A frame that cannot be read is let pass: who reads it says so.
+    This happens before decoding, which takes memory. Frames that cannot be read pass; decoding reports them.
     """
     _check_texts(frame)
-    if len(frame) < 2 * MAX_DECISIONS or frame.count(b",") < MAX_DECISIONS:  # as nearly all have
+    if len(frame) < 2 * MAX_DECISIONS or frame.count(b",") < MAX_DECISIONS:  # nearly always
         return
     try:
         text = bytes(_events.decode(frame).events).decode()
@@ -152,26 +151,26 @@ def check_decisions(frame: bytes) -> None:
 
 
 def _check_texts(frame: bytes) -> None:
-    if len(frame) < 2 * MAX_TEXTS or frame.count(b'"') < 2 * MAX_TEXTS:  # as nearly all have
+    if len(frame) < 2 * MAX_TEXTS or frame.count(b'"') < 2 * MAX_TEXTS:  # nearly always
         return
     texts = (None for found in _text(frame) if found.lastindex is None)
     if next(islice(texts, MAX_TEXTS, None), texts) is None:
         raise RemoteProtocolError(
             "the reply has too many texts",
-            expected=f"at most {MAX_TEXTS:,}, names of fields apart",
+            expected=f"at most {MAX_TEXTS:,}, without field names",
             hint="Send the rest in the reply to the next notice, which CALL_ME_LATER brings at once.",
         )
 
 
 def _blank(text: str, at: int) -> int:
-    """Return the place of the next character that is no white space."""
+    """Return the position of the next character that is not white space."""
     while text[at] in " \t\n\r":
         at += 1
     return at
 
 
 def few_malformed(decisions: Iterable[Decision]) -> list[Decision]:
-    """Return a reply's decisions; RemoteProtocolError as soon as more than `MAX_REJECTIONS` could not be read."""
+    """Return a reply's decisions; RemoteProtocolError if too many are unreadable."""
     taken: list[Decision] = []
     wrong = 0
     for decision in decisions:
@@ -189,22 +188,20 @@ def few_malformed(decisions: Iterable[Decision]) -> list[Decision]:
 
 
 def shortened(text: str) -> str:
-    """Return a text that quotes the peer without its middle if it is long: what counts is said at its ends."""
+    """Return a text that quotes the peer: printable, cut in the middle if long."""
     return printable(text if len(text) <= 2 * _QUOTED else f"{text[:_QUOTED]}...{text[-_QUOTED:]}", _STAND_IN)
 
 
 def encode_value(value: Any, what: str) -> bytes:
     """Return a value as JSON.
 
-    Raises
-    ------
-    LocalProtocolError
-        when a number in it is NaN or infinite, or when it holds what JSON has nothing for; ``what`` says where.
+    Raises:
+        LocalProtocolError: naming ``what``, if the value has no JSON form or a number is not finite.
     """
     try:
         frame = encoder.encode(value)
-        # A number that is not finite becomes `null`; hardly anything else does, since absent fields are left out.
-        if frame.find(b"null") >= 0:  # `in` takes twice as long: it tries it as a number first
+        # Numbers that are not finite become `null`, and hardly anything else does, since absent fields are omitted.
+        if frame.find(b"null") >= 0:  # twice as fast as `in`
             require_finite(msgspec.to_builtins(value, enc_hook=_decoded), "$")
     except UNWRITABLE as error:
         raise LocalProtocolError(f"a message cannot be written as JSON ({error})", where=what) from error
@@ -212,12 +209,12 @@ def encode_value(value: Any, what: str) -> bytes:
 
 
 def _decoded(value: Any) -> Any:
-    """Return another library's value as Python's own, and nothing for JSON: a ``null`` in that is meant."""
+    """Return a Python value; for undecoded JSON ``""``, because its ``null`` is valid."""
     return "" if isinstance(value, msgspec.Raw) else plain(value)
 
 
 def require_finite(value: Any, path: str) -> None:
-    """Raise LocalProtocolError if there is a NaN or an infinity in a value made of builtins; ``path`` names it."""
+    """Raise LocalProtocolError if ``value``, at ``path``, contains NaN or an infinity."""
     if isinstance(value, float):
         if not math.isfinite(value):
             raise LocalProtocolError("a number is not finite", where=path, expected="a finite number", found=str(value))
@@ -233,10 +230,10 @@ _EVENT: Final = Struct("=Hi")
 
 
 def socket_event(frames: Sequence[bytes]) -> tuple[int, int]:
-    """Return the event in a message of a socket's monitor and its value, for a connection its file descriptor.
+    """Return the event in a socket monitor's message, and its value (a descriptor).
 
-    The format: zmq_socket_monitor. pyzmq's own function is in a module that imports asyncio: more than all else that a
-    server starts with.
+    The format: see zmq_socket_monitor. pyzmq's function for this is in a module that imports asyncio, which takes
+    longer than all other imports of a server.
     """
     event, value = _EVENT.unpack(frames[0])
     return event, value

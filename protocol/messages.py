@@ -1,4 +1,4 @@
-"""The frames of the native dialect: HELLO, WELCOME, REFUSED, and then notices and replies in strict turn."""
+"""The frames of the native dialect."""
 
 from collections.abc import Sequence as SequenceOf
 from typing import Annotated
@@ -22,36 +22,34 @@ from pipistrelle.protocol.fields import (
 
 
 class HelloData(Struct, frozen=True, omit_defaults=True):
-    """Who a scheduler is and what it speaks; ``features`` unknown to the server are left out of the WELCOME."""
+    """A scheduler's name, protocol versions and wanted features, known or not."""
 
-    name: Annotated[str, Meta(description="what the scheduler is called, in messages and outputs")]
+    name: Annotated[str, Meta(description="the scheduler's name, for messages and outputs")]
     version: Annotated[str, Meta(description="the scheduler's own version, free text")] = ""
     protocol_min: Version = PROTOCOL_VERSION
     protocol_max: Version = PROTOCOL_VERSION
-    features: Annotated[tuple[str, ...], Meta(description="optional parts of the protocol that it wants")] = ()
+    features: Annotated[tuple[str, ...], Meta(description="optional parts of the protocol that it requests")] = ()
 
 
 class WelcomeData(Struct, frozen=True, omit_defaults=True):
     """What both sides will speak; ``run_id`` is the same for equal inputs."""
 
     protocol: Version
-    features: Annotated[tuple[Feature, ...], Meta(description="what was wanted and is there: both sides use it")]
-    run_id: Annotated[str, Meta(description="names the simulation; the same for equal platform, workload and settings")]
+    features: Annotated[tuple[Feature, ...], Meta(description="the requested features that both sides will use")]
+    run_id: Annotated[str, Meta(description="identifies the run; the same for equal platform, workload and settings")]
     server: Annotated[str, Meta(description="the server's name and version, free text")] = ""
-    max_decisions: Annotated[int, Meta(ge=0, description="how many decisions one reply may have")] | None = None
-    max_rejections: (
-        Annotated[int, Meta(ge=0, description="how many illegal decisions there may be before the next notice")] | None
-    ) = None
-    max_texts: (
-        Annotated[int, Meta(ge=0, description="how many texts a reply may have, names of fields apart")] | None
-    ) = None
+    max_decisions: Annotated[int, Meta(ge=0, description="most decisions in one reply")] | None = None
+    max_rejections: Annotated[int, Meta(ge=0, description="most illegal decisions before the next notice")] | None = (
+        None
+    )
+    max_texts: Annotated[int, Meta(ge=0, description="most texts in a reply, without field names")] | None = None
     max_state: (
-        Annotated[int, Meta(ge=0, description="bytes of the scheduler's state, which it will be asked for")] | None
+        Annotated[int, Meta(ge=0, description="most bytes of the state that the scheduler will be asked for")] | None
     ) = None
 
 
 class RefusedData(Struct, frozen=True):
-    """Why the server will not talk (any more): a stable ``code`` and a text for people."""
+    """Why the server ends the conversation: a stable ``code`` and a text for people."""
 
     code: Annotated[RefusalCode, Meta(description="the cause, for programs")]
     message: Message
@@ -64,35 +62,35 @@ class Hello(Struct, frozen=True, tag_field="type", tag="HELLO"):
 
 
 class Welcome(Struct, frozen=True, tag_field="type", tag="WELCOME"):
-    """Answer to HELLO; it counts as message 0, and the scheduler's next frame is an empty reply to it."""
+    """Answer to HELLO and message 0; the scheduler sends an empty reply to it."""
 
     data: WelcomeData
 
 
 class Refused(Struct, frozen=True, tag_field="type", tag="REFUSED"):
-    """The server's last word to a peer."""
+    """The server's last message to a peer."""
 
     data: RefusedData
 
 
 class SaveData(Struct, frozen=True):
-    """Which notice the scheduler has answered last."""
+    """The last notice that the scheduler has answered."""
 
     seq: Sequence
 
 
 class Save(Struct, frozen=True, tag_field="type", tag="SAVE"):
-    """Asks a scheduler for its state; from the server, in the place of a notice."""
+    """Asks a scheduler for its state; sent by the server instead of a notice."""
 
     data: SaveData
 
 
 class SavedData(Struct, frozen=True, omit_defaults=True):
-    """A scheduler's state after its reply to a notice: any JSON, which the server does not read; ``null``: none."""
+    """A scheduler's state after its reply to a notice; the server does not read it."""
 
     reply_to: Sequence
-    state: Annotated[Raw, Meta(description="the scheduler's own; any JSON, null if there is none")]
-    why: Annotated[str, Meta(description="why there is none, free text")] = ""
+    state: Annotated[Raw, Meta(description="any JSON that the scheduler understands; null: no state")]
+    why: Annotated[str, Meta(description="why there is no state, free text")] = ""
 
 
 class Saved(Struct, frozen=True, tag_field="type", tag="SAVED"):
@@ -102,34 +100,34 @@ class Saved(Struct, frozen=True, tag_field="type", tag="SAVED"):
 
 
 class RestoreData(Struct, frozen=True):
-    """What a scheduler had said in its SAVED, and when that was."""
+    """The state in a scheduler's earlier SAVED, and its time."""
 
     seq: Sequence
     now: Instant
-    state: Annotated[Raw, Meta(description="the scheduler's own, as it has given it")]
+    state: Annotated[Raw, Meta(description="the state as the scheduler gave it")]
 
 
 class Restore(Struct, frozen=True, tag_field="type", tag="RESTORE"):
-    """Gives a scheduler its state back; from the server. It counts as message ``seq``, whose reply is empty."""
+    """Gives a scheduler its state; it counts as message ``seq``, with an empty reply."""
 
     data: RestoreData
 
 
 class Notice(Struct, frozen=True):
-    """What happened up to ``now``, in order; only SIMULATION_ENDS wants no reply."""
+    """What happened up to ``now``; a notice with SIMULATION_ENDS has no reply."""
 
     seq: Sequence
     now: Instant
-    events: Annotated[list[AnyEvent], Meta(description="what happened, in that order")]
+    events: Annotated[list[AnyEvent], Meta(description="the events, in order")]
 
 
 class Reply(Struct, frozen=True, omit_defaults=True):
-    """A scheduler's decisions, as the engine takes them.
+    """A scheduler's decisions.
 
-    ``now`` is when the scheduler is ready again, in simulated time. ``wake`` lists the event types that shall wake it
-    next; without it, all of them do. Events left out are not lost: they come, in order, with the next notice. One that
-    ``leaves`` is the scheduler's last: the simulation ends, and none of its decisions is carried out. ``keeps`` is for
-    people: should the run stall, its message names what keeps units from the jobs that wait.
+    ``now`` is the simulated time at which the scheduler is ready again. ``wake`` lists the event types that wake it
+    next; without it, all do. The other events are not lost: they come, in order, with the next notice. A reply with
+    ``leaves`` is the scheduler's last: the simulation ends and its decisions are ignored. ``keeps`` is for people: if
+    the run stalls, the message quotes it.
     """
 
     reply_to: Sequence
@@ -138,19 +136,19 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     wake: (
         Annotated[
             tuple[WakeType, ...],
-            Meta(max_length=MAX_ENTRIES, description="event types that shall wake the scheduler next"),
+            Meta(max_length=MAX_ENTRIES, description="event types that wake the scheduler next"),
         ]
         | None
     ) = None
     leaves: Annotated[LeaveReason, Meta(description="why the scheduler ends before the simulation does")] | None = None
     keeps: Annotated[
-        tuple[str, ...], Meta(max_length=MAX_ENTRIES, description="what keeps units from the jobs that wait, in words")
+        tuple[str, ...], Meta(max_length=MAX_ENTRIES, description="what keeps units from queued jobs, in words")
     ] = ()
 
 
 class ReplyFrame(Reply, frozen=True, omit_defaults=True):
-    """A reply as it stands on the wire."""
+    """A reply as decoded from a frame."""
 
-    events: Annotated[list[AnyDecision], Meta(description="decisions, carried out in that order")] = field(
+    events: Annotated[list[AnyDecision], Meta(description="decisions, carried out in this order")] = field(
         default_factory=list
     )

@@ -1,6 +1,6 @@
 """The JSON Schema (draft 2020-12) of every frame, made from the structs.
 
-``protocol/schema.json`` is its committed export, for validators in other languages; write it anew with
+``protocol/schema.json`` is its committed export, for validators in other languages. To regenerate it, run
 ``python -m pipistrelle.protocol.schema > protocol/schema.json``.
 """
 
@@ -29,23 +29,23 @@ _REF: Final = "#/$defs/{name}"
 
 
 def build() -> dict[str, Any]:
-    """Return the schema: any frame at the top, each kind of frame and each event and decision under ``$defs``."""
+    """Return the schema of any frame, with frames, events and decisions in ``$defs``."""
     _, components = msgspec.json.schema_components(FRAMES.values(), ref_template=_REF)
     definitions = {_public(name): _tidied(component) for name, component in components.items()}
-    # On the wire there is one reply; that the engine's struct is a base of the frame's is our own affair.
+    # On the wire there is one kind of reply; that `ReplyFrame` derives from `Reply` is an internal matter.
     definitions["Reply"] |= {"title": "Reply", "description": _one_line(Reply.__doc__ or "")}
     return {
         "$schema": DIALECT,
         "$id": f"urn:pipistrelle:protocol:{PROTOCOL_VERSION}",
         "title": f"pipistrelle/{PROTOCOL_VERSION}",
-        "description": "Any frame of Pipistrelle's native dialect; SPEC.md beside this file says what each one means.",
+        "description": "Any frame of Pipistrelle's native dialect; SPEC.md explains what each one means.",
         "anyOf": [{"$ref": _REF.format(name=name)} for name in FRAMES],
         "$defs": dict(sorted(definitions.items())),
     }
 
 
 def text() -> str:
-    """Return the schema as it stands in ``schema.json``."""
+    """Return the text of ``schema.json``."""
     return json.dumps(build(), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -54,9 +54,9 @@ def _public(name: str) -> str:
 
 
 def _tidied(node: Any) -> Any:
-    """Return a part of the schema without what only some validators know, and with one-line descriptions."""
+    """Return a part of the schema in plain JSON Schema and with one-line descriptions."""
     if isinstance(node, dict):
-        # `discriminator` is OpenAPI's: strict validators refuse words that are not JSON Schema's.
+        # `discriminator` is from OpenAPI; strict validators refuse it.
         tidied = {key: _tidied(value) for key, value in node.items() if key != "discriminator"}
         if isinstance(tidied.get("description"), str):
             tidied["description"] = _one_line(tidied["description"])

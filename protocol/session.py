@@ -1,7 +1,6 @@
-"""The conversation between server and scheduler as a state machine without I/O, used by both sides.
+"""The conversation of server and scheduler as a state machine without I/O.
 
-Everything that changes a session's state is in this file, and the table does not know which side it serves, so that
-both are held to the same rules.
+All changes of a session's state are in this file, and both sides use the same table of transitions.
 """
 
 from dataclasses import dataclass
@@ -41,7 +40,7 @@ from pipistrelle.protocol.messages import (
 State = Literal["IDLE", "GREETED", "SCHEDULER_TURN", "SAVING", "SERVER_TURN", "CLOSED"]
 Kind = Literal["HELLO", "WELCOME", "REFUSED", "REPLY", "LEAVING", "NOTICE", "LAST_NOTICE", "SAVE", "SAVED", "RESTORE"]
 
-#: {state: {kind of message: next state}}; what is not in it is illegal.
+#: {state: {kind of message: next state}}; everything else is illegal
 TRANSITIONS: Final[dict[State, dict[Kind, State]]] = {
     "IDLE": {"HELLO": "GREETED"},
     "GREETED": {"WELCOME": "SCHEDULER_TURN", "REFUSED": "CLOSED"},
@@ -62,9 +61,9 @@ TRANSITIONS: Final[dict[State, dict[Kind, State]]] = {
 def negotiate(
     hello: HelloData, *, run_id: str, server: str, offered: tuple[Feature, ...] = FEATURES, saves: bool = False
 ) -> Welcome | Refused:
-    """Return the answer to a HELLO: the highest common version and the features that both sides know.
+    """Return the answer to a HELLO: highest common version, common features.
 
-    ``saves`` tells whether schedulers that can give their state are asked for it.
+    With ``saves`` the server will ask schedulers for their state if they support that.
     """
     if hello.protocol_min > hello.protocol_max:
         return Refused(RefusedData("malformed", "protocol_min is above protocol_max"))
@@ -83,7 +82,7 @@ def negotiate(
 
 
 def check_times(notice: Notice, before: float) -> None:
-    """Raise RemoteProtocolError if time goes back in a notice, or went back since the last one, of ``before`` (s)."""
+    """Raise RemoteProtocolError if time goes back in a notice or from ``before`` (s)."""
     if notice.now < before:
         raise RemoteProtocolError(
             "time goes back", where="$.now", expected=f"at least {before!r}", found=repr(notice.now)
@@ -92,7 +91,7 @@ def check_times(notice: Notice, before: float) -> None:
     for index, event in enumerate(notice.events):
         if not last <= event.timestamp <= notice.now:
             raise RemoteProtocolError(
-                "an event is not of its time",
+                "an event's time is out of order",
                 where=f"$.events[{index}].timestamp",
                 expected=f"from {last!r} to {notice.now!r}",
                 found=repr(event.timestamp),
@@ -102,7 +101,7 @@ def check_times(notice: Notice, before: float) -> None:
 
 @dataclass(slots=True)
 class _Session:
-    """State that both sides keep: whose turn it is, and the number of the last message of the server.
+    """State of both sides: whose turn it is, the number of the server's last message.
 
     A message that is not allowed changes nothing.
     """
@@ -110,9 +109,9 @@ class _Session:
     state: State = "IDLE"
     #: number of the server's last message; WELCOME is 0
     seq: int = 0
-    #: what was agreed; None before the WELCOME
+    #: the data of the WELCOME; None before it
     welcome: WelcomeData | None = None
-    #: number of the message whose reply must be empty: WELCOME, or RESTORE
+    #: number of the WELCOME or RESTORE, whose reply must be empty
     quiet: int = 0
 
     def _after(self, kind: Kind, error: type[ProtocolError]) -> State:
@@ -134,7 +133,7 @@ class _Session:
         return state
 
     def _after_reply(self, reply: Reply, error: type[ProtocolError], what: str) -> State:
-        if reply.leaves is not None:  # whichever notice was the last that it has read
+        if reply.leaves is not None:  # a scheduler may leave in reply to any notice
             return self._after("LEAVING", error)
         state = self._after("REPLY", error)
         if reply.reply_to != self.seq:
@@ -146,7 +145,7 @@ class _Session:
                 hint="Send back the 'seq' of the last notice (0 after WELCOME).",
             )
         if self.seq == self.quiet and reply.events:
-            # There is no machine yet that they could be about: without this they would vanish without a word.
+            # No simulation has begun: without this error the decisions would be lost silently.
             raise error(
                 "the reply to RESTORE carries decisions, but nothing has happened"
                 if self.seq
@@ -162,7 +161,7 @@ class _Session:
         state = self._after("RESTORE", error)
         if data.seq <= self.seq:
             expected = f"a number above {self.seq}"
-            raise error("a state of the past is given back", where="$.data.seq", expected=expected, found=str(data.seq))
+            raise error("RESTORE goes back in time", where="$.data.seq", expected=expected, found=str(data.seq))
         return state
 
     def _after_save(self, kind: Kind, seq: int, error: type[ProtocolError], where: str) -> State:
@@ -193,13 +192,13 @@ class ServerSession(_Session):
         return frame
 
     def receive_reply(self, frame: bytes) -> Reply:
-        """Read a reply; RemoteProtocolError if it is none, or does not answer the last message."""
+        """Read a reply; RemoteProtocolError if it is invalid or answers another message."""
         reply = codec.decode_reply(frame)
         self.state = self._after_reply(reply, RemoteProtocolError, "the reply answers another message")
         return reply
 
     def send_notice(self, notice: Notice) -> bytes:
-        """Return the frame of a notice, whose ``seq`` must be the next number."""
+        """Return the frame of a notice; its ``seq`` must be the next number."""
         state = self._after_notice(notice, LocalProtocolError, "notices are numbered without gaps")
         frame = codec.encode(notice)
         self.state = state
@@ -212,7 +211,7 @@ class ServerSession(_Session):
         return codec.encode(Save(SaveData(self.seq)))
 
     def receive_saved(self, frame: bytes) -> SavedData | Reply:
-        """Read the answer to it, or the scheduler's last word; RemoteProtocolError if it is neither."""
+        """Read the answer to SAVE or a leaving reply; RemoteProtocolError otherwise."""
         data = codec.decode_saved(frame)
         if isinstance(data, Reply):
             self.state = self._after("LEAVING", RemoteProtocolError)
@@ -221,22 +220,22 @@ class ServerSession(_Session):
         return data
 
     def send_restore(self, data: RestoreData) -> bytes:
-        """Return the frame that gives a scheduler its state back; its reply, an empty one, is `receive_reply`'s."""
+        """Return the frame of a RESTORE; its empty reply goes to `receive_reply`."""
         state = self._after_restore(data, LocalProtocolError)
         frame = codec.encode(Restore(data))
         self.state, self.seq, self.quiet = state, data.seq, data.seq
         return frame
 
     def pass_on(self, seq: int, frame: bytes) -> None:
-        """Take note that the ``seq``-th notice of another session is sent; it is read no more."""
+        """Record that another session's ``seq``-th notice was sent; it is not decoded."""
         self.state, self.seq = self._after("NOTICE", LocalProtocolError), seq
 
     def answered(self) -> None:
-        """Take note that the reply to it is as it was there; that is read no more, either."""
+        """Record that the reply to it was the same as there; it is not decoded."""
         self.state = self._after("REPLY", RemoteProtocolError)
 
     def refuse(self, refused: Refused) -> bytes:
-        """Return the frame that ends the conversation because of the peer's mistake; the state becomes CLOSED."""
+        """Return the frame that refuses a peer because of its mistake; close the session."""
         self.state = "CLOSED"
         return codec.encode(refused)
 
@@ -245,7 +244,7 @@ class ServerSession(_Session):
 class SchedulerSession(_Session):
     """The scheduler's end."""
 
-    #: what was offered; None before the HELLO
+    #: the data of the HELLO; None before it
     hello: HelloData | None = None
     #: simulated time of the last notice, in seconds
     now: float = 0.0
@@ -259,7 +258,7 @@ class SchedulerSession(_Session):
         return frame
 
     def receive_greeting(self, frame: bytes) -> Welcome | Refused:
-        """Read the answer to HELLO; RemoteProtocolError if it is none, or agrees on what was not offered."""
+        """Read the answer to HELLO; RemoteProtocolError if it has what was not offered."""
         message = codec.decode_greeting(frame)
         state = self._after_greeting(message, RemoteProtocolError)
         if isinstance(message, Welcome):
@@ -281,7 +280,9 @@ class SchedulerSession(_Session):
         unwanted = [feature for feature in welcome.features if feature not in hello.features]
         if unwanted:
             raise RemoteProtocolError(
-                "the server welcomes with a feature that was not wanted", where="$.data.features", found=unwanted[0]
+                "the server welcomes with a feature that was not requested",
+                where="$.data.features",
+                found=unwanted[0],
             )
 
     def send_reply(self, reply: Reply) -> bytes:
@@ -299,7 +300,7 @@ class SchedulerSession(_Session):
         return frame
 
     def receive_notice(self, frame: bytes) -> Notice | Refused | Save | Restore:
-        """Read a notice, or what may come in its place; RemoteProtocolError if it is none or a notice is missing."""
+        """Read a notice or what replaces it; RemoteProtocolError if invalid or one is lost."""
         message = codec.decode_notice(frame)
         if not isinstance(message, Notice):
             return self._receive_other(message)
@@ -309,7 +310,7 @@ class SchedulerSession(_Session):
         return message
 
     def _receive_other(self, message: Refused | Save | Restore) -> Refused | Save | Restore:
-        """Take note of what came in the place of a notice."""
+        """Apply what came instead of a notice."""
         if isinstance(message, Refused):
             self.state = self._after("REFUSED", RemoteProtocolError)
         elif isinstance(message, Save):

@@ -1,4 +1,4 @@
-"""What both sides ask of the sockets that they listen at, and the keys of those that are encrypted (CurveZMQ)."""
+"""Interfaces of listening sockets, and the keys of encrypted ones (CurveZMQ)."""
 
 import re
 from typing import Final, NamedTuple, Protocol, TypeVar
@@ -9,85 +9,85 @@ _LOOPBACK: Final = re.compile(r"tcp://(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:
 
 
 def is_loopback(endpoint: str) -> bool:
-    """Tell whether an endpoint is of this machine alone: a Unix socket's, or one of loopback.
+    """Return whether an endpoint is a Unix socket or a loopback address.
 
-    Other names and interfaces count as of others, whatever they stand for today.
+    Other host names and interfaces count as remote, whatever they resolve to.
     """
     return endpoint.startswith("ipc://") or _LOOPBACK.fullmatch(endpoint) is not None
 
 
 class KeyPair(NamedTuple):
-    """Whoever has the secret key is who the public one names; both are Z85, 40 characters each."""
+    """A CurveZMQ key pair, each key in Z85 (40 characters)."""
 
     public: bytes
     secret: bytes
 
 
 class ListenerKeys(NamedTuple):
-    """The keys of who listens, and the public keys of those who may come; None: all who know the listener's."""
+    """A listener's keys, and its peers' allowed public keys; None allows any."""
 
     own: KeyPair
     known: frozenset[bytes] | None = None
 
 
 class CallerKeys(NamedTuple):
-    """The keys of who connects, and the public key of who must be there."""
+    """A connecting side's keys, and the public key that the listener must have."""
 
     own: KeyPair
     listener: bytes
 
 
 class AcceptedConnection(Protocol):
-    """A connection to who may be the peer that is waited for."""
+    """An accepted connection, perhaps from the awaited peer."""
 
     lost: bool
 
     def serve(self, route: list[bytes], longest: int) -> None:
-        """Wait a tick for what comes and goes from now on; messages have the parts of ``route`` before their frame."""
+        """Serve the peer: wait briefly to receive; ``route`` precedes messages' frames."""
 
     def frame(self, flags: int) -> bytes | ZmtpMessage | None:
-        """Return the next frame, or a message that is made otherwise; None if it is not whole yet."""
+        """Return the next frame, or a message of another form; None if it is incomplete."""
 
     def send_frame(self, frame: bytes) -> bool:
-        """Send a frame; False if some of it is left for `flush`."""
+        """Send a frame; return False if some of it is left for `flush`."""
 
     def flush(self) -> bool:
-        """Send some of what is left; False if there is still more."""
+        """Send some of what is left; return False if there is still more."""
 
     def holds_more(self) -> bool:
-        """Tell whether there is something to read."""
+        """Return whether there is something to read."""
 
     def close(self) -> None:
-        """Close it; what was sent still leaves."""
+        """Close the connection after sending what is left."""
 
 
 _C = TypeVar("_C", bound=AcceptedConnection)
 
 
 class ListeningSocket(Protocol[_C]):
-    """Who connects; whatever strangers do, nothing of this waits for them."""
+    """A listening socket and its unidentified connections, which cannot block it."""
 
     endpoint: str
-    #: what was wrong with the stranger that was sent away last; empty if none was
+    #: what was wrong with the last stranger that was disconnected; empty if none was
     fault: str
 
     def look(self, now: float, patience: float) -> bool:
-        """Take who comes and read what they say; wait for it, for so many seconds at most."""
+        """Accept connections and read, waiting up to ``patience`` (s); return if any came."""
 
     def message(self) -> tuple[_C, ZmtpMessage] | None:
-        """Return the next message that was read, and whose it is."""
+        """Return the next message and its connection, or None."""
 
     def answer(self, stranger: _C, route: list[bytes], frame: bytes) -> None:
-        """Send a message, if it is taken at once."""
+        """Send a message, or drop it if it cannot be sent at once."""
 
     def holds_more(self) -> bool:
-        """Tell whether somebody has come, or said something."""
+        """Return whether a connection or data is waiting."""
 
     def release(self, stranger: _C) -> None:
-        """Leave a connection to who serves it."""
+        """Hand a connection over to its new owner."""
 
     def unwatch(self, connection: _C) -> None:
-        """Do not look any more whether something comes from a connection that was released."""
+        """Stop watching a released connection for input."""
 
     def close(self) -> None:
-        """Listen no more, and close the connections of all who were not released."""
+        """Stop listening and close all connections that were not released."""

@@ -1,16 +1,15 @@
-"""ZeroMQ's wire protocol without I/O: ZMTP 3.0 with the mechanism NULL, as both sides of the native dialect speak it.
+"""ZeroMQ's wire protocol without I/O: ZMTP 3.0 with mechanism NULL.
 
-What goes out is made by functions; what comes in goes through a `ZmtpStream`, from its first byte on. What is on the
-wire: https://rfc.zeromq.org/spec/23/; PING and PONG are those of https://rfc.zeromq.org/spec/37/. Why this is our own:
-docs/design.md, "Parts we do not write".
+Functions make outgoing bytes; incoming bytes go through a `ZmtpStream`. The format: https://rfc.zeromq.org/spec/23/,
+with PING and PONG from https://rfc.zeromq.org/spec/37/. docs/design.md, "Parts we do not write", says why this is here.
 """
 
 from typing import Final, NamedTuple
 
-#: signature, version 3.0, mechanism NULL, as no server, filler
+#: signature, version 3.0, mechanism NULL, as-server 0, filler
 GREETING: Final = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
 _MECHANISM: Final = slice(12, 32)
-#: where in the greeting a peer shows that it knows a later version than the first, and which it speaks
+#: offsets in the greeting: the signature's last byte (its lowest bit is set since ZMTP 2), and the version
 _LATER_AT: Final = 9
 _VERSION_AT: Final = 10
 _MORE: Final = 0x01
@@ -21,35 +20,35 @@ _SHORTEST_LONG: Final = 256
 #: bytes before the body of a frame
 _SHORT_HEAD: Final = 2
 _LONG_HEAD: Final = 9
-#: a peer's commands are this long at most, in bytes, and its messages have so many parts
+#: longest command in bytes, and most parts of a message
 _LONGEST_COMMAND: Final = 65536
 _MOST_PARTS: Final = 64
-#: bytes of a PING before the context that comes back in the PONG, and after that
+#: bytes of a PING before its context, and at most with the context, which the PONG repeats
 _PING_HEAD: Final = 7
 _PING_BYTES: Final = _PING_HEAD + 16
 _STRANGE: Final = "does not speak ZeroMQ's protocol (ZMTP 3, mechanism NULL)"
-#: so much is read at once; nearly every message comes in one piece
+#: bytes read at once; nearly every message comes in one piece
 RECEIVED_BYTES: Final = 16384
 _MOST_RECEIVED_BYTES: Final = 1 << 20
 
 
-#: bytes of the longest message of a server: what claims to be longer never comes, or would fill the memory
+#: bytes of the longest message of a server: longer ones are refused because they would fill the memory
 LONGEST_NOTICE: Final = 1 << 30
 
 
 class ZmtpError(Exception):
-    """A peer cannot be talked to; the text goes on after its name, such as ``refuses the connection``."""
+    """A peer's fault; the text completes a sentence, as ``refuses the connection``."""
 
 
 class ZmtpMessage(NamedTuple):
-    """A message: its parts, and how many bytes were left out since they were too many; the part they were is empty."""
+    """A message's parts; parts that are too long are empty and counted in ``left_out``."""
 
     parts: list[bytes]
     left_out: int = 0
 
 
 def framed(body: bytes, flags: int = 0) -> bytes:
-    """Return a frame, by default that of a message's last part."""
+    """Return a frame, by default of a message's last part."""
     size = len(body)
     if size < _SHORTEST_LONG:
         return b"%c%c%b" % (flags, size, body)
@@ -57,14 +56,14 @@ def framed(body: bytes, flags: int = 0) -> bytes:
 
 
 def parts_before(parts: list[bytes]) -> bytes:
-    """Return the frames of the parts of a message that come before its last one."""
+    """Return the frames of a message's parts before the last one."""
     return b"".join(framed(part, _MORE) for part in parts)
 
 
 def sole_frame(data: bytes, before: bytes) -> bytes | None:
-    """Return the last part of a message if ``data`` is that message, and ``before`` what comes before that part.
+    """Return a message's last part if ``data`` is ``before`` and that part, else None.
 
-    None if it is anything else. What comes from a peer nearly always is one whole message: this is the short way.
+    This is the fast path: nearly always a peer's bytes are one whole message.
     """
     if data.startswith(before):
         at = len(before)
@@ -80,21 +79,16 @@ def sole_frame(data: bytes, before: bytes) -> bytes | None:
 
 
 class ZmtpStream:
-    """What a peer says: its greeting and READY, then messages.
+    """Reads a peer's bytes: its greeting and READY, then messages.
 
-    Bytes are fed in as they come, in pieces of any length. What must be answered to them is collected: our READY, and a
-    PONG for each PING. Nothing that a peer says takes more memory than some times its longest message.
+    Bytes may be fed in pieces of any length. `answers` returns our READY, and a PONG for each PING. Memory is at most a
+    few times the peer's longest message.
 
-    Parameters
-    ----------
-    kind
-        our own type of socket: ``b"REQ"``, ``b"ROUTER"``.
-    wanted
-        types of sockets that may talk to ours; a peer that does not tell its own may, too.
-    longest
-        bytes of a message, its parts together, that are kept; what is longer is read over.
-    farthest
-        bytes of a frame that are read over at most.
+    Args:
+        kind: our type of socket: ``b"REQ"``, ``b"ROUTER"``.
+        wanted: types of sockets that may connect to ours; a peer that does not state its type may, too.
+        longest: most bytes of a message, all parts together; longer parts are skipped.
+        farthest: most bytes of a frame that may be skipped.
     """
 
     __slots__ = (
@@ -119,25 +113,25 @@ class ZmtpStream:
         self._buffer = bytearray()
         self._answers = b""
         self._greeted = False
-        #: whether messages may come
+        #: whether the handshake is complete
         self.ready = False
-        #: whether nothing has come of the next message, so that `sole_frame` may be tried
+        #: whether no part of the next message has come, so that `sole_frame` may be tried
         self.at_rest = False
         self._parts: list[bytes] = []
-        #: bytes of these parts, and of what was left out
+        #: bytes of these parts, and of the skipped ones
         self._size = 0
         self._left_out = 0
-        #: bytes still to be read over
+        #: bytes still to be skipped
         self._skip = 0
         self.allow(longest, farthest)
 
     def allow(self, longest: int, farthest: int) -> None:
-        """Set the limits for the messages that come from now on."""
+        """Set the limits for later messages."""
         self._longest = longest
         self._farthest = farthest
 
     def feed(self, data: bytes) -> None:
-        """Take what has come."""
+        """Take bytes that have been received."""
         self.at_rest = False
         if self._skip:
             read_over = min(self._skip, len(data))
@@ -146,18 +140,18 @@ class ZmtpStream:
         self._buffer += data
 
     def answers(self) -> bytes:
-        """Return what is to be sent to the peer for what it has said, each once."""
+        """Return the bytes to send in answer, once."""
         answers, self._answers = self._answers, b""
         return answers
 
     @property
     def held(self) -> int:
-        """How many bytes of what has come are kept."""
+        """The number of received bytes that are kept."""
         return len(self._buffer) + self._size
 
     @property
     def convenient(self) -> int:
-        """How many bytes to read next."""
+        """The number of bytes to read next."""
         missing = self._skip
         head = self._head()
         if head is not None:
@@ -165,12 +159,10 @@ class ZmtpStream:
         return min(max(missing, RECEIVED_BYTES), _MOST_RECEIVED_BYTES)
 
     def message(self) -> ZmtpMessage | None:
-        """Return the next message; None if more must be read first.
+        """Return the next message; None if more bytes are needed.
 
-        Raises
-        ------
-        ZmtpError
-            when what has come is not ZMTP, or too much to be read over.
+        Raises:
+            ZmtpError: if the bytes are not ZMTP, or a frame is too long to skip.
         """
         if not self.ready and not self.shake_hands():
             return None
@@ -192,14 +184,12 @@ class ZmtpStream:
         return None
 
     def shake_hands(self) -> bool:
-        """Go on with greeting and READY, and return whether both have come.
+        """Continue with greeting and READY; return whether both have come.
 
-        Raises
-        ------
-        ZmtpError
-            when the peer is none of ours.
+        Raises:
+            ZmtpError: if the peer is of another kind.
         """
-        # Byte by byte: what is no peer may say less than a greeting, and then wait.
+        # Check every byte: another kind of peer may send less than a greeting and then wait.
         said = self._buffer
         if not self._greeted:
             if (
@@ -232,7 +222,7 @@ class ZmtpStream:
         return True
 
     def _head(self) -> tuple[int, int, int] | None:
-        """Return the next frame's flags, and the lengths of its head and body; None if its head is not there yet."""
+        """Return the next frame's flags, lengths of head and body; None if incomplete."""
         said = self._buffer
         if not self._greeted or len(said) < _SHORT_HEAD:
             return None
@@ -243,7 +233,7 @@ class ZmtpStream:
         return said[0], _LONG_HEAD, int.from_bytes(said[1:_LONG_HEAD], "big")
 
     def _frame(self) -> tuple[int, bytes] | None:
-        """Return the flags and body of the next frame; None if it is not there yet."""
+        """Return the flags and body of the next frame; None if incomplete."""
         if self._skip:
             return None
         if self._buffer and self._buffer[0] & ~_FLAGS:
@@ -255,9 +245,7 @@ class ZmtpStream:
         if (flags & _COMMAND and size > _LONGEST_COMMAND) or not (self.ready or flags & _COMMAND):
             raise ZmtpError(_STRANGE)
         if size > self._farthest:
-            raise ZmtpError(
-                f"asks too much: a message of {size:,} bytes was announced; {self._farthest:,} are the most"
-            )
+            raise ZmtpError(f"announced a message of {size:,} bytes; at most {self._farthest:,} are allowed")
         if not flags & _COMMAND and self._size + size > self._longest:
             return self._read_over(flags, begin, size)
         end = begin + size
@@ -269,7 +257,7 @@ class ZmtpStream:
         return flags, body
 
     def _read_over(self, flags: int, begin: int, size: int) -> tuple[int, bytes] | None:
-        """Leave a body out: its head stays, with the length 0, until the body has gone by."""
+        """Skip a body: keep its head, with length 0, until the body has passed."""
         there = min(len(self._buffer) - begin, size)
         del self._buffer[: begin + there]
         self._buffer[:0] = bytes((flags & ~_LONG, 0))
@@ -287,7 +275,7 @@ def _counted(value: bytes) -> bytes:
 
 
 def _socket_type(properties: bytes) -> bytes:
-    """Return the Socket-Type among the properties of a READY; empty if it tells none."""
+    """Return the Socket-Type in a READY's properties; empty if there is none."""
     while properties:
         name, rest = properties[1 : 1 + properties[0]], properties[1 + properties[0] :]
         size = int.from_bytes(rest[:4], "big")

@@ -1,1 +1,1 @@
-"""What every layer leans on: errors, lengths of time, TOML, plain values, the log, versions."""
+"""What every layer uses: errors, lengths of time, TOML, plain values, the log."""

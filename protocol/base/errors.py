@@ -1,7 +1,6 @@
-"""Every error a user can meet, in one shape: what, where, expected, found, what to do next.
+"""Errors that a user can correct: what, where, expected, found, what to do next.
 
-The base class lives in the lowest layer so that each layer can derive its own; the command line alone turns an error
-into text on the terminal and an exit code.
+Each layer derives its own classes. Only the command line turns an error into terminal text and an exit code.
 """
 
 from collections.abc import Iterator
@@ -12,21 +11,16 @@ _E = TypeVar("_E", bound="PipistrelleError")
 
 
 class PipistrelleError(Exception):
-    """Something a user can put right; any other exception is a bug of ours.
+    """An error that the user can correct; any other exception is a bug in Pipistrelle.
 
-    Parameters
-    ----------
-    what
-        what is wrong, a clause without a final full stop.
-    where
-        the file, line, field, endpoint or JSON path concerned.
-    expected, found
-        what the rule asks for and what stands there instead.
-    hint
-        what to do next, a sentence.
+    Args:
+        what: what is wrong, as a clause without a full stop.
+        where: the file, line, field, endpoint or JSON path.
+        expected, found: what the rule requires and what the input has.
+        hint: what to do next, as a sentence.
     """
 
-    #: exit code of the command line: 2 is "the input is wrong".
+    #: exit code of the command line: 2 means that the input is wrong
     exit_code: ClassVar[int] = 2
 
     def __init__(
@@ -46,7 +40,7 @@ class PipistrelleError(Exception):
         super().__init__(str(self))
 
     def at(self, where: str | None, kind: type[_E]) -> _E:
-        """Return the same as an error of this kind about another place: for those who know where a text stands."""
+        """Return the same error as one of class ``kind`` at another place."""
         return kind(self.what, where=where, expected=self.expected, found=self.found, hint=self.hint)
 
     def __str__(self) -> str:
@@ -71,7 +65,7 @@ class InputError(PipistrelleError):
 
 @contextmanager
 def said_of(option: str) -> Iterator[None]:
-    """Name the option in the errors raised within."""
+    """Name the option in errors raised inside this context."""
     try:
         yield
     except PipistrelleError as error:
@@ -79,62 +73,62 @@ def said_of(option: str) -> Iterator[None]:
 
 
 class ProtocolError(PipistrelleError):
-    """A rule of the protocol was broken; see the two derived classes for by whom."""
+    """A rule of the protocol was broken; the derived classes say by which side."""
 
     exit_code = 4
 
 
 class LocalProtocolError(ProtocolError):
-    """This side tried to send what the protocol does not allow now; the fault is in the calling code."""
+    """This side tried to send what the protocol forbids: a bug in the calling code."""
 
 
 class RemoteProtocolError(ProtocolError):
-    """The peer sent what the protocol does not allow; the session is over, the peer's program must be mended."""
+    """The peer sent what the protocol forbids; the session is over."""
 
 
-#: characters of a value in a message, which stays one line, whatever a file holds
+#: most characters of a value in a message
 _SHOWN = 60
-#: a longer list than this helps nobody
+#: most names listed in a message
 _MOST_NAMED = 40
 
 
 def did_you_mean(name: str, known: list[str]) -> str:
-    """Return a sentence that names the closest known name, or all the known ones; nothing if these are too many."""
-    from difflib import get_close_matches  # for errors alone
+    """Return a sentence that names the closest known name, or else all, if few."""
+    from difflib import get_close_matches  # needed only for errors
 
     close = get_close_matches(name, known, n=1)
     if close:
         return f"Did you mean '{close[0]}'?"
     if len(known) > _MOST_NAMED:
         return ""
-    return f"Known: {', '.join(known)}." if known else "None is known."
+    return f"Known: {', '.join(known)}." if known else "No name is known."
 
 
 def printable(text: str, stand_in: str = "?") -> str:
-    """Return a text of a peer or a file for a message: what could steer a terminal is replaced by ``stand_in``."""
+    """Return the text with ``stand_in`` for characters that could control a terminal."""
     return "".join(c if c.isprintable() else stand_in for c in text)
 
 
 def cut(text: str, length: int) -> str:
-    """Return a text of a peer or a file for a message without its middle if it is longer than ``length``."""
+    """Return the text without its middle if it is longer than ``length``."""
     if len(text) <= length:
         return text
     return f"{text[: length - length // 4]} ... {text[-(length // 4) :]}"
 
 
 def legible(text: str, length: int) -> str:
-    """Return a text of a peer or a file for a message: not much longer than ``length``, and fit for a terminal."""
+    """Return the text cut to about ``length`` characters, all of them printable."""
     return printable(cut(text, length))
 
 
 def quoted(text: object) -> str:
-    """Return text from a file for a message: printable, quoted, and cut if it is long."""
+    """Return the text quoted, printable, and cut if it is long."""
     quoted = repr(str(text))
     return quoted if len(quoted) <= _SHOWN else f"{quoted[:_SHOWN]}...'"
 
 
 def shown(value: object) -> str:
-    """Return a value of a TOML file for a message: as TOML would write it, on one line, cut if it is long."""
+    """Return a TOML value as TOML would write it, on one line, cut if it is long."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
@@ -142,7 +136,7 @@ def shown(value: object) -> str:
     if isinstance(value, list):
         return "an array"
     if isinstance(value, int):
-        # Python refuses to write out integers of thousands of digits.
+        # Python refuses to print integers of thousands of digits.
         return str(value) if value.bit_length() < 128 else f"a number of about {value.bit_length() * 3 // 10} digits"
     if isinstance(value, float):
         return repr(value)

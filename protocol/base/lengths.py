@@ -1,4 +1,4 @@
-"""Lengths of time as users write them: ``24h``, ``90 s``, ``1.5e3``; dates as they read them."""
+"""Lengths of time as users write them (``24h``, ``1.5e3``) and read them; dates."""
 
 import math
 import re
@@ -20,7 +20,7 @@ UNITS: Final = {
     "w": 604800.0,
     "y": 31557600.0,
 }
-#: a number, and what may be a unit
+#: a number and letters that may be a unit
 QUANTITY: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)")
 _UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _THREE_DIGITS: Final = {unit: f"{{:.3g}} {unit}" for unit in ("y", "d", "h", "min", "s")}
@@ -28,17 +28,18 @@ _CLOCK: Final = re.compile(r"([0-9]{1,9}):([0-5][0-9])(?::([0-5][0-9]))?")
 
 
 def date_text(seconds: float, zone: tzinfo = UTC) -> str | None:
-    """Return a Unix time as a date to the minute, as ``1996-09-23 14:00``; None if no calendar has it."""
+    """Return a Unix time as ``1996-09-23 14:00``, or None outside the years 1 to 9999."""
     try:
         return (_UNIX + timedelta(seconds=seconds)).astimezone(zone).strftime("%Y-%m-%d %H:%M")
-    except (OverflowError, ValueError):  # before the year 1, beyond 9999, or no number
+    except (OverflowError, ValueError):  # before year 1, after 9999, or NaN
         return None
 
 
 def length_text(seconds: float, forms: Mapping[str, str] = _THREE_DIGITS) -> str:
-    """Return a length of time in the largest unit that it reaches, to three digits, as ``3.2 d``.
+    """Return a length of time in the largest unit that it reaches, as ``3.2 d``.
 
-    ``forms`` are the units, from the largest, and how a number of each is printed; the last one takes what is shorter.
+    Args:
+        forms: {unit: format of a number of it}, largest unit first; the last also serves shorter times.
     """
     unit = next((unit for unit in forms if seconds >= UNITS[unit]), [*forms][-1])
     return forms[unit].format(seconds / UNITS[unit])
@@ -57,18 +58,14 @@ def two_units_text(seconds: float) -> str:
 
 
 class LengthError(PipistrelleError):
-    """A text is no length of time."""
+    """A text that is not a length of time."""
 
 
 def parse_seconds(text: str, what: str = "length of time", *, or_zero: bool = False) -> float:
-    """Return a length of time in seconds: a number and one of `UNITS`, seconds if there is none.
+    """Return the seconds that a text states: a number and one of `UNITS` (or none).
 
-    ``or_zero`` lets 0 pass, in any unit.
-
-    Raises
-    ------
-    LengthError
-        if it is none, or not above 0; with `zero`, if it is below 0.
+    Raises:
+        LengthError: if the text is not one, is negative, or is 0 without ``or_zero``.
     """
     found = QUANTITY.fullmatch(text.strip())
     if found is None:
@@ -85,14 +82,13 @@ def parse_seconds(text: str, what: str = "length of time", *, or_zero: bool = Fa
 
 
 def seconds_of(span: float | str, what: str | None = None) -> float:
-    """Return a length of time in seconds: a number of them, ``168h``, ``15d``, or hours as PBS has them, ``168:00:00``.
+    """Return the seconds that a number, ``168h`` or ``168:00:00`` (as in PBS) states.
 
-    ``what`` is what the length is called in messages.
+    Args:
+        what: the name of the length in messages.
 
-    Raises
-    ------
-    ValueError
-        when a text is none.
+    Raises:
+        ValueError: if the text is not a length of time.
     """
     if not isinstance(span, str):
         return float(span)
@@ -101,7 +97,7 @@ def seconds_of(span: float | str, what: str | None = None) -> float:
         hours, minutes, seconds = (int(part or 0) for part in clock.groups())
         return float(hours * 3600 + minutes * 60 + seconds)
     try:
-        return parse_seconds(span, or_zero=True)  # a decay-time of 0h stands for none
+        return parse_seconds(span, or_zero=True)  # a decay-time of 0h means none
     except LengthError as error:
         wanted = error.expected if what is None else f"{error.expected}, for '{what}'"
         raise ValueError(f"expected {wanted}, found {error.found}") from None

@@ -1,4 +1,4 @@
-"""The log: loguru's, which costs more to import than all of the protocol, so that it comes with the first message."""
+"""The log: loguru's, imported with the first message because that takes long."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -10,12 +10,12 @@ _prepared: list[Callable[["Logger"], None]] = []
 
 
 def prepare_log(set_up: Callable[["Logger"], None]) -> None:
-    """Have the log set up by ``set_up`` before its first message, in place of what was to set it up until now."""
+    """Call ``set_up`` before the log's first message, instead of an earlier one."""
     _prepared[:] = [set_up]
 
 
 def logger() -> "Logger":
-    """Return the log; whoever lets foreign code in asks for it before, which may log with loguru itself."""
+    """Return the log; call this before running foreign code, which may use loguru."""
     from loguru import logger as log
 
     while _prepared:

@@ -1,4 +1,4 @@
-"""XML texts, read element by element: nothing outside the text is looked at, and no entity is expanded."""
+"""An XML reader, element by element, without external files and entities."""
 
 import re
 from abc import ABC, abstractmethod
@@ -8,24 +8,22 @@ from xml.parsers import expat
 from pipistrelle.protocol.base.errors import PipistrelleError
 
 _BEFORE: Final = re.compile(r"\ufeff?[ \t\r\n]*(<\?xml\s[^<>]*\?>)?")
-#: put in place of the text's own declaration: a reference to an entity is an error although there is a document type
+#: replaces the text's own declaration, so that undefined entities are errors even with a document type
 _STANDALONE: Final = '<?xml version="1.0" standalone="yes"?>'
 
 
 class XmlReader(ABC):
-    """Follows the elements of one text.
+    """Base class: calls `begin` and `end` for each element of one text.
 
-    Parameters
-    ----------
-    where
-        what the text is called in messages, usually the file's name.
+    Args:
+        where: the name of the text in messages, usually the file's.
     """
 
-    #: what is raised
+    #: the class of errors
     error: ClassVar[type[PipistrelleError]]
     #: what the text is, in messages
     subject: ClassVar[str]
-    #: what those who write no XML mostly lack
+    #: advice for texts that are not XML
     hint: ClassVar[str]
 
     def __init__(self, where: str) -> None:
@@ -37,31 +35,29 @@ class XmlReader(ABC):
 
     @abstractmethod
     def begin(self, name: str, attributes: dict[str, str]) -> None:
-        """Take the begin of an element."""
+        """Handle the start of an element."""
 
     @abstractmethod
     def end(self, name: str) -> None:
-        """Take the end of an element."""
+        """Handle the end of an element."""
 
     def line(self) -> int:
-        """Return the number of the line that is being read, from 1."""
+        """Return the number of the line being read, from 1."""
         return self.parser.CurrentLineNumber + self._lines_before
 
     def parse(self, text: str) -> None:
-        """Follow the elements of the whole text; blank lines may be before its declaration.
+        """Parse the whole text; blank lines may precede its declaration.
 
-        Raises
-        ------
-        PipistrelleError
-            of the reader's class, if the text is no XML (with line and column) or declares entities.
+        Raises:
+            PipistrelleError: of class `error`, if the text is not XML (with line and column) or declares entities.
         """
         before, entity, _ = text.partition("<!ENTITY")
-        if entity:  # looked for before parsing: expat would go on expanding them after a handler's refusal
+        if entity:  # checked before parsing: expat would keep expanding entities after a handler refused them
             raise self.error(
                 f"{self.subject} declares no entities",
                 where=f"{self.where}, line {before.count(chr(10)) + 1}",
                 expected="no <!ENTITY ...>",
-                hint="Write out what it stands for.",
+                hint="Write out its text instead.",
             )
         found = _BEFORE.match(text)
         before = found[0] if found else ""

@@ -1,4 +1,4 @@
-"""What is wrong with plain values from a file or a command line that are not of the shape they should be."""
+"""Errors for values of a file or command line that lack the required structure."""
 
 import re
 from collections.abc import Iterator
@@ -26,12 +26,10 @@ _KINDS: Final = {
 
 
 def convert_table(raw: Any, kind: type[_T], where: str, make: type[_E], manual: str = "") -> _T:
-    """Return plain values as a struct; `misfit` names the parameters.
+    """Return plain values as a struct of class ``kind``; parameters: see `misfit`.
 
-    Raises
-    ------
-    PipistrelleError
-        of the given class, if there is an unknown, missing or repeated key or a value that cannot be.
+    Raises:
+        PipistrelleError: of class ``make``, for an unknown or missing key or an invalid value.
     """
     try:
         return msgspec.convert(raw, kind)
@@ -40,23 +38,18 @@ def convert_table(raw: Any, kind: type[_T], where: str, make: type[_E], manual: 
 
 
 def misfit(error: msgspec.ValidationError, raw: Any, kind: Any, where: str, make: type[_E], manual: str = "") -> _E:
-    """Return the error of plain values that msgspec has refused.
+    """Return the error for plain values that msgspec has refused.
 
-    Parameters
-    ----------
-    error
-        its complaint; the message of a ValueError is best ``expected ..., found ...``.
-    raw, kind
-        the values, and what they should have been.
-    where
-        what they are called in messages; ends with a dot if they stand at a path themselves.
-    make
-        the class of the error.
-    manual
-        the sentence that says where keys and values are described.
+    Args:
+        error: msgspec's error; a ValueError raised by a struct should read ``expected ..., found ...``.
+        raw: the values.
+        kind: the type they should have.
+        where: their name in messages; ends with a dot if they are themselves at a path.
+        make: the class of the error.
+        manual: a sentence that says where keys and values are documented.
     """
     found = _AT.fullmatch(str(error))
-    assert found is not None  # it matches any text
+    assert found is not None  # the pattern matches any text
     said, path = found[1], found[2] or ""
     for step in _STEP.findall(path):
         raw, kind, name = _below(raw, kind, step)
@@ -78,20 +71,20 @@ def misfit(error: msgspec.ValidationError, raw: Any, kind: Any, where: str, make
         choices = [choice for one in _alternatives(kind) if get_origin(one) is Literal for choice in get_args(one)]
         hint = f"{did_you_mean(raw, choices) if isinstance(raw, str) else ''} {manual}".strip()
         return make(
-            "there is no such choice",
+            "not one of the choices",
             where=place,
             expected=_any_of([repr(choice) for choice in choices]),
             found=shown(raw),
             hint=hint,
         )
     if (rule := _RULE.fullmatch(said)) is not None:
-        return make("a value that cannot be", where=place, expected=printable(rule[1]), found=printable(rule[2]))
+        return make("an invalid value", where=place, expected=printable(rule[1]), found=printable(rule[2]))
     if (rule := _TYPE.fullmatch(said)) is None:
         return make(printable(said)[:200], where=place, hint=manual)
     kinds = [_KINDS.get(word, word) for word in rule[1].split(" | ") if word != "null"]
     if rule[1] == "array" and any(_structs(item) for one in _alternatives(kind) for item in get_args(one)):
         kinds = [f"tables, each headed [[{place.rpartition(': ')[2]}]]"]
-    what = "a value that cannot be" if rule[2] else "a value of the wrong type"
+    what = "an invalid value" if rule[2] else "a value of the wrong type"
     return make(what, where=place, expected=_any_of(kinds) + rule[2], found=shown(raw))
 
 
@@ -100,8 +93,8 @@ def _any_of(words: list[str]) -> str:
 
 
 def _below(raw: Any, kind: Any, step: str) -> tuple[Any, Any, str]:
-    """Return the value one step of a path further on, what it should be, and its key or number."""
-    if step == "...":  # some value of a table with any keys: the first that will not do
+    """Return the value one step further down a path, its type, and its key or index."""
+    if step == "...":  # msgspec does not name the key: take the first value that does not convert
         (inner,) = (get_args(one)[1] for one in _alternatives(kind) if get_origin(one) is dict)
         return next((value, inner, key) for key, value in raw.items() if not _fits(value, inner))
     if isinstance(raw, dict):
@@ -121,7 +114,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _alternatives(kind: Any) -> Iterator[Any]:
-    """Yield the types of a union, without what is annotated to them."""
+    """Yield the types of a union, without annotations."""
     if get_origin(kind) is Literal or isinstance(kind, type) or get_origin(kind) in (list, tuple, dict):
         yield kind
     else:
@@ -134,7 +127,7 @@ def _structs(kind: Any) -> list[type[msgspec.Struct]]:
 
 
 def _fields(kind: Any, raw: Any) -> tuple[msgspec.structs.FieldInfo, ...]:
-    """Return the fields of a struct; of several, of the one of the tag that the values have."""
+    """Return the fields of a struct; in a union, of the one with the values' tag."""
     for one in _structs(kind):
         config = one.__struct_config__
         if config.tag is None or (isinstance(raw, dict) and raw.get(config.tag_field or "") == config.tag):

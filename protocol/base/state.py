@@ -1,4 +1,4 @@
-"""State as plain values, through JSON without a bit of difference: what snapshots of both sides are made of."""
+"""State as plain values that pass through JSON unchanged, for snapshots."""
 
 import json
 from array import array
@@ -12,40 +12,36 @@ from mypy_extensions import mypyc_attr
 
 
 def to_json(state: Any) -> bytes:
-    """Return plain values as JSON; unlike JSON proper it carries ``NaN`` and ``Infinity``.
+    """Return plain values as JSON, extended by ``NaN`` and ``Infinity``.
 
-    Raises
-    ------
-    TypeError
-        when something in it is no plain value: a bug of the part that returned it.
+    Raises:
+        TypeError: if a value is not plain: a bug in the part that returned it.
     """
     return json.dumps(state, separators=(",", ":")).encode()
 
 
 def from_json(text: bytes) -> Any:
-    """Return the plain values again, every number as it was; tuples have become lists."""
+    """Return the values, each number exactly as it was; tuples have become lists."""
     return json.loads(text)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Kept:
-    """A part of a run whose state is what its attributes hold that its class names in ``_kept``.
+    """Base class of parts of a run: the state is the attributes listed in ``_kept``.
 
-    The state can be put into another part that was made with the same arguments, which then goes on as this one would.
-
-    An attribute that has `state` and `restore` itself goes on from what it was, and so does each of a tuple of such;
-    any other is set to what `plain` has made of it.
+    Another part made with the same arguments can restore that state and then behaves as this one would. An attribute
+    with `state` and `restore` of its own (or each of a tuple of such) restores itself; others are saved by `plain`.
     """
 
     __slots__ = ()
     _kept: ClassVar[tuple[str, ...]] = ()
 
     def state(self) -> Any:
-        """Return what it keeps, as plain values."""
+        """Return the state as plain values."""
         return {name: plain(getattr(self, name)) for name in self._kept}
 
     def restore(self, state: Any, *made: Any, **more: Any) -> None:
-        """Go on from such a state; what else is given is for its parts."""
+        """Continue from such a state; the other arguments are passed to the parts."""
         for name in self._kept:
             mine: Any = getattr(self, name, None)
             if hasattr(mine, "restore"):
@@ -57,15 +53,15 @@ class Kept:
                 setattr(self, name, message_of(state[name]))
 
 
-#: what a list begins with that stands for a struct
+#: first item of a list that represents a struct
 _STRUCT: Final = "struct"
-#: {what a list begins with: (the kind it stands for, how the one is made of the other)}, back and forth
+#: {first item of a list: how to read the rest}; {type: (that item, how to write the rest)}
 _READ: Final[dict[str, Callable[[list[Any]], Any]]] = {}
 _WRITTEN: Final[dict[type, tuple[str, Callable[[Any], list[Any]]]]] = {}
 
 
 def register(kind: type, written: Callable[[Any], list[Any]], read: Callable[[list[Any]], Any]) -> None:
-    """Let `plain` write values of one more kind, as lists of plain values of which `message_of` reads them."""
+    """Have `plain` and `message_of` write and read values of type ``kind`` as lists."""
     _WRITTEN[kind] = (kind.__name__, written)
     _READ[kind.__name__] = read
 
@@ -90,7 +86,7 @@ register(array, lambda numbers: [numbers.typecode, numbers.tolist()], lambda sta
 
 
 def plain(message: Any) -> Any:
-    """Return a message, a part of a run or what it keeps as plain values; `message_of` makes it again, not parts."""
+    """Return a message, value or part's state as plain values; see `message_of`."""
     name, written = _WRITTEN.get(type(message), (None, None))
     if written is not None:
         if name == "dict" and all(isinstance(key, str) for key in message):
@@ -103,7 +99,7 @@ def plain(message: Any) -> Any:
 
 
 def message_of(state: Any) -> Any:
-    """Return what `plain` made these values of; a struct's module must have been imported."""
+    """Return what `plain` was given; the modules of its structs must be imported."""
     if isinstance(state, dict):
         return {key: message_of(value) for key, value in state.items()}
     if not isinstance(state, list):
@@ -117,7 +113,7 @@ def message_of(state: Any) -> Any:
 
 @cache
 def _struct(name: str) -> type[Struct]:
-    """Return the struct of this name among the messages; no two have the same."""
+    """Return the protocol's struct of this name; names are unique."""
     todo: list[type[Struct]] = [Struct]
     for some in todo:
         todo += some.__subclasses__()

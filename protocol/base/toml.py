@@ -1,4 +1,4 @@
-"""TOML texts: read with errors that say what is wrong and where, written so that they are read as the same."""
+"""Read TOML texts with errors that name the place, and write TOML values."""
 
 import json
 import re
@@ -10,23 +10,18 @@ _POSITION: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of doc
 
 
 def read_toml(text: str, where: str, error: type[PipistrelleError], *, manual: str, hint: str) -> dict[str, Any]:
-    """Return what a TOML text says.
+    """Return the contents of a TOML text.
 
-    Parameters
-    ----------
-    where
-        what the text is called in messages.
-    error
-        what is raised.
-    manual, hint
-        sentences for its messages: where the format is described, and what those who write no TOML mostly lack.
+    Args:
+        where: the name of the text in messages.
+        error: the class of errors.
+        manual: a sentence for errors that says where the format is documented.
+        hint: advice for texts that are not TOML.
 
-    Raises
-    ------
-    PipistrelleError
-        of the given class, if the text is no TOML, with line and column where the parser gives them.
+    Raises:
+        PipistrelleError: of class ``error``, with line and column if the parser gives them.
     """
-    import tomllib  # for many runs no file is read
+    import tomllib  # many runs read no file
 
     try:
         text.encode()
@@ -37,7 +32,7 @@ def read_toml(text: str, where: str, error: type[PipistrelleError], *, manual: s
         raise error("arrays or tables are nested too deep", where=where, hint=manual) from None
     except ValueError as fault:
         found = _POSITION.fullmatch(str(fault))
-        if found is None:  # the one complaint of tomllib's that is not its own: int() on thousands of digits
+        if found is None:  # not tomllib's own error: int() refuses thousands of digits
             raise error("a number is too long", where=where, hint=manual) from None
         said, line, column = found.groups()
         place = f"line {line}, column {column}" if line else "end of the text"
@@ -46,12 +41,12 @@ def read_toml(text: str, where: str, error: type[PipistrelleError], *, manual: s
 
 
 def toml_value(value: object) -> str:
-    """Return a truth value, a text, a number or a tuple of these as TOML."""
+    """Return a boolean, a string, a number or a tuple of these as TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
         return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, str):
-        # A JSON string is a TOML basic string, but for DEL, which TOML wants escaped.
+        # A JSON string is also a TOML basic string, except that TOML wants DEL escaped.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return repr(value)

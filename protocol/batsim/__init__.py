@@ -1,1 +1,1 @@
-"""The other dialect: Batsim's messages, their frames, whose turn it is."""
+"""The batsim dialect: messages, frames and turns of Batsim 3 and 4."""

@@ -1,4 +1,4 @@
-"""SIMULATION_BEGINS on Batsim's wire, both ways."""
+"""Read and write SIMULATION_BEGINS in Batsim's form."""
 
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from pipistrelle.protocol.batsim.messages import BatsimBeginsData
 from pipistrelle.protocol.events import SimulationBegins, SimulationBeginsData
 from pipistrelle.protocol.fields import MOST_UNITS, Instant
 
-#: what Batsim's clients look up without asking whether it is there
+#: settings that Batsim's clients read without checking that they exist
 _CONFIG: Final[dict[str, Any]] = {
     "redis-enabled": False,
     "redis-hostname": "127.0.0.1",
@@ -27,7 +27,7 @@ _HINT: Final = "Only Batsim 3 and 4 are spoken here, with the whole description 
 
 
 class BeginsDataFrame(Struct):
-    """What is read of a Batsim's description; the rest of it is left."""
+    """The fields that are read from Batsim's description; all others are ignored."""
 
     nb_compute_resources: int | None = None
     nb_resources: int | None = None
@@ -42,19 +42,17 @@ class BeginsDataFrame(Struct):
 
 
 class BeginsFrame(Struct):
-    """SIMULATION_BEGINS as it stands on the wire."""
+    """SIMULATION_BEGINS in Batsim's form."""
 
     timestamp: Instant
     data: BeginsDataFrame
 
 
 def begins_of(frame: BeginsFrame) -> SimulationBegins:
-    """Return the event, its data being a `BatsimBeginsData`.
+    """Return the event, with a `BatsimBeginsData`.
 
-    Raises
-    ------
-    RemoteProtocolError
-        when jobs are in Redis, when there is no host, or when the compute hosts are not numbered from 0.
+    Raises:
+        RemoteProtocolError: if jobs are in Redis, there are no compute hosts, or these are not numbered from 0.
     """
     data = frame.data
     redis = data.config.get("redis")
@@ -69,32 +67,32 @@ def begins_of(frame: BeginsFrame) -> SimulationBegins:
     hosts = data.nb_resources if data.nb_compute_resources is None else data.nb_compute_resources
     if hosts is None or not 1 <= hosts <= MOST_UNITS:
         raise RemoteProtocolError(
-            "there is no host to compute on",
+            "there are no compute hosts",
             where="$.events[0].data.nb_compute_resources",
             expected=f"a number of hosts, at most {MOST_UNITS:,}",
             found="nothing" if hosts is None else str(hosts),
             hint=_HINT,
         )
     numbers = [host.get("id") for host in data.compute_resources]
-    # A comparison of lists would take 0.0 and False for 0.
+    # Comparing the lists directly would accept 0.0 and False for 0.
     numbered = all(type(number) is int for number in numbers) and len(numbers) == hosts
     if numbers and not (numbered and sorted(numbers) == list(range(hosts))):  # type: ignore[type-var]
         raise RemoteProtocolError(
-            "the hosts to compute on are not numbered from 0 without gaps",
+            "the compute hosts are not numbered from 0 without gaps",
             where="$.events[0].data.compute_resources",
             expected=f"the ids 0 to {hosts - 1}",
             found=f"{len(numbers)} hosts with other ids",
-            hint="Let hosts with other roles than computing come last in the platform file.",
+            hint="In the platform file, put hosts with other roles after the compute hosts.",
         )
     read = asdict(data) | {"nb_resources": hosts, "nb_compute_resources": hosts}
     return SimulationBegins(frame.timestamp, BatsimBeginsData(**read))
 
 
 def begins_on_wire(data: SimulationBeginsData) -> dict[str, Any]:
-    """Return the data of a SIMULATION_BEGINS with every field that Batsim's clients rely on.
+    """Return a SIMULATION_BEGINS' data with every field that Batsim's clients need.
 
-    Where the data is not Batsim's own, the hosts are bare ones, named by their numbers, and there is no profile.
-    Settings missing from ``config`` are Batsim's defaults.
+    Native data gets hosts without properties, named by their numbers, and no profiles. Settings missing from ``config``
+    get Batsim's defaults.
     """
     if not isinstance(data, BatsimBeginsData):
         bare: dict[str, Any] = {"state": "idle", "properties": {}, "zone_properties": {}}

@@ -1,10 +1,8 @@
-"""What only the batsim dialect has: events and decisions of Batsim 3 and 4 without a native counterpart.
+"""Events and decisions of Batsim 3 and 4 without a native counterpart.
 
-They are structs like the native ones and go through the same tables, but no member of the native unions: only
-`pipistrelle.protocol.batsim.codec` reads and writes them. Constructors do not validate.
-
-``msgspec.Raw`` holds one JSON value as the text that it is on the wire: what a workload says of a job or a profile
-reaches a scheduler, and what a scheduler says of them reaches the engine, with every field that nobody here knows.
+They are structs like the native ones but not in the native unions: only `pipistrelle.protocol.batsim.codec` reads and
+writes them. Constructors do not validate. ``msgspec.Raw`` is one undecoded JSON value, so that jobs and profiles pass
+between workload, scheduler and engine with all their fields, known or not.
 """
 
 from typing import Annotated, Any
@@ -21,12 +19,11 @@ PState = Annotated[str, Meta(description="number of a power state of the hosts, 
 
 
 class BatsimBeginsData(SimulationBeginsData, frozen=True, omit_defaults=True, kw_only=True):
-    """The machine, the configuration and the workloads as Batsim tells them.
+    """The machine, the configuration and the workloads in Batsim's form.
 
-    ``nb_resources`` is the number of compute resources: Batsim's field of that name counts storage, too, which is
-    ``nb_compute_resources + nb_storage_resources``. ``compute_resources`` and ``storage_resources`` hold one object a
-    host (``id``, ``name``, ``state``, ``properties``, ``zone_properties``). ``profiles`` is
-    {prefix of job ids: {name of a profile: its JSON object}}.
+    ``nb_resources`` is the number of compute resources; Batsim's field of that name includes storage. The lists of
+    resources have one object per host (``id``, ``name``, ``state``, ``properties``, ``zone_properties``). ``profiles``
+    is {prefix of job ids: {name of a profile: its JSON object}}.
     """
 
     nb_compute_resources: int = 0
@@ -39,25 +36,25 @@ class BatsimBeginsData(SimulationBeginsData, frozen=True, omit_defaults=True, kw
 
 
 class BatsimJob(JobDescription, frozen=True, omit_defaults=True, gc=False, kw_only=True):
-    """A job with its own JSON object.
+    """A job with ``raw``, its object in the workload with the whole id (``"w0!1"``).
 
-    ``raw`` is that object as the workload has it, its ``id`` being the whole id (``"w0!1"``); it alone is written.
+    Only ``raw`` is written.
     """
 
     raw: Raw
 
 
 class BatsimSubmittedData(JobSubmittedData, frozen=True, omit_defaults=True, gc=False):
-    """A job joined the queue; ``profile_raw`` is its profile's JSON object if profiles are forwarded."""
+    """A job joined the queue; ``profile_raw`` is its profile's object, if forwarded."""
 
     profile_raw: Raw | None = None
 
 
 class TaskProgress(Progress, frozen=True, omit_defaults=True, gc=False, kw_only=True):
-    """How far a killed job of a composed profile had come.
+    """The progress of a killed job with a composed profile.
 
-    ``current_task_index`` counts the parts from 0, and is -1 when none had begun; ``current_task`` is how far that
-    part had come. ``progress``, the done share of the whole, is not on Batsim's wire: 0 when it was read from there.
+    ``current_task_index`` counts parts from 0 and is -1 if none had begun; ``current_task`` is that part's progress.
+    ``progress``, the completed share of the whole, is not in Batsim's form: it is 0 if read from there.
     """
 
     current_task_index: int
@@ -65,7 +62,7 @@ class TaskProgress(Progress, frozen=True, omit_defaults=True, gc=False, kw_only=
 
 
 class ResourceStateChangedData(Struct, frozen=True, gc=False):
-    """All of these hosts are in this power state now."""
+    """All of these hosts are now in this power state."""
 
     resources: Allocation
     state: PState
@@ -78,22 +75,22 @@ class ResourceStateChanged(Event, frozen=True, tag="RESOURCE_STATE_CHANGED", gc=
 
 
 class Notify(Event, frozen=True, tag="NOTIFY"):
-    """The server notifies the scheduler; ``data["type"]`` says of what, and only that is always there.
+    """A notification from the server; only ``data["type"]`` is always present.
 
-    ``no_more_static_job_to_submit`` is none of these: it is the native NoMoreJobs.
+    The type ``no_more_static_job_to_submit`` is the native NoMoreJobs instead.
     """
 
     data: dict[str, Any]
 
 
 class Answer(Event, frozen=True, tag="ANSWER"):
-    """The answer to a scheduler's QUERY: {what was asked: answer}; ``consumed_energy`` is in J since time 0."""
+    """The answer to a QUERY: {request: answer}; ``consumed_energy`` in J since time 0."""
 
     data: dict[str, Any]
 
 
 class Query(Event, frozen=True, tag="QUERY"):
-    """The server asks: ``data["requests"]`` is {what is asked: its arguments}."""
+    """A query from the server: ``data["requests"]`` is {request: its arguments}."""
 
     data: dict[str, Any]
 
@@ -102,9 +99,9 @@ class Query(Event, frozen=True, tag="QUERY"):
 
 
 class BatsimExecuteJobData(ExecuteJobData, frozen=True, omit_defaults=True):
-    """Start a waiting job with its ranks placed by hand.
+    """Start a queued job with given places of its ranks.
 
-    ``mapping`` is {rank: place in the allocation}, both counted from 0 and in decimal; the ranks are complete.
+    ``mapping`` is {rank: position in the allocation} for every rank, both from 0 and in decimal.
     """
 
     mapping: dict[str, str] | None = None
@@ -117,7 +114,7 @@ class BatsimExecuteJob(Decision, frozen=True, tag="EXECUTE_JOB"):
 
 
 class SetResourceStateData(Struct, frozen=True, gc=False):
-    """Bring these hosts into this power state."""
+    """Switch these hosts to this power state."""
 
     resources: Allocation
     state: PState
@@ -130,7 +127,7 @@ class SetResourceState(Decision, frozen=True, tag="SET_RESOURCE_STATE", gc=False
 
 
 class RegisterProfileData(Struct, frozen=True, gc=False):
-    """Add a profile to a workload, which is made if there is none of that name."""
+    """Add a profile to a workload, creating the workload if necessary."""
 
     workload_name: Annotated[str, Meta(description="prefix of job ids")]
     profile_name: str
@@ -138,13 +135,13 @@ class RegisterProfileData(Struct, frozen=True, gc=False):
 
 
 class RegisterProfile(Decision, frozen=True, tag="REGISTER_PROFILE", gc=False):
-    """Add a profile for jobs that will be registered."""
+    """Add a profile for jobs to be registered later."""
 
     data: RegisterProfileData
 
 
 class BatsimRegisterJobData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Submit a job of the scheduler's own: its JSON object as a workload would have it."""
+    """Submit a job created by the scheduler, as a JSON object like a workload's."""
 
     job_id: JobId
     job: Raw
@@ -152,13 +149,13 @@ class BatsimRegisterJobData(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class BatsimRegisterJob(Decision, frozen=True, tag="REGISTER_JOB", gc=False):
-    """Submit a job of the scheduler's own."""
+    """Submit a job created by the scheduler."""
 
     data: BatsimRegisterJobData
 
 
 class ChangeJobStateData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Declare a job to be in a state, by its name in Batsim."""
+    """Declare that a job is in this state, one of Batsim's names."""
 
     job_id: JobId
     job_state: str
@@ -172,21 +169,21 @@ class ChangeJobState(Decision, frozen=True, tag="CHANGE_JOB_STATE", gc=False):
 
 
 class NotifyServer(Decision, frozen=True, tag="NOTIFY"):
-    """The scheduler notifies the server; ``data["type"]`` is a text that says of what.
+    """A notification from the scheduler, of the type ``data["type"]``.
 
-    Batsim knows ``registration_finished`` and ``continue_registration``.
+    Batsim supports ``registration_finished`` and ``continue_registration``.
     """
 
     data: dict[str, Any]
 
 
 class QueryServer(Decision, frozen=True, tag="QUERY"):
-    """The scheduler asks: ``data["requests"]`` is {what is asked: its arguments}, such as ``consumed_energy``."""
+    """A query from the scheduler: ``data["requests"]`` is {request: its arguments}."""
 
     data: dict[str, Any]
 
 
 class AnswerServer(Decision, frozen=True, tag="ANSWER"):
-    """The answer to a server's QUERY: {what was asked: answer}."""
+    """The answer to a server's QUERY: {request: answer}."""
 
     data: dict[str, Any]

@@ -1,8 +1,7 @@
-"""A server's messages on Batsim's wire: events, both ways.
+"""Read and write the server's messages in Batsim's form.
 
-Nodes that fail, are repaired and are maintained are machines that become unavailable and available. Batsim tells
-neither why nor that maintenance is planned. MAINTENANCE_ANNOUNCED is therefore not sent; a notice of nothing else is a
-message without events, which Batsim has for "nothing happened".
+Failures, repairs and maintenance are machines that become unavailable and available, without causes. Batsim has no
+announcements, so MAINTENANCE_ANNOUNCED is omitted; a notice of nothing else has no events.
 """
 
 from collections.abc import Callable
@@ -58,7 +57,7 @@ from pipistrelle.protocol.frames import (
 )
 from pipistrelle.protocol.messages import Notice
 
-#: what our first notice names beside its events, so that our own scheduler knows whom it talks to
+#: the sender in our first notice, by which our scheduler recognises our server
 SERVER: Final = "pipistrelle"
 _T = TypeVar("_T")
 _NO_MORE_JOBS: Final = "no_more_static_job_to_submit"
@@ -67,20 +66,20 @@ _NO_MORE_JOBS: Final = "no_more_static_job_to_submit"
 
 
 class _Written(Struct, gc=False):
-    """A notice as it stands on the wire."""
+    """A notice in Batsim's form."""
 
     now: float
     events: list[Any]
 
 
 class _WrittenFirst(_Written, gc=False):
-    """The first notice; who sent it is no field of Batsim's, and clients leave it unread."""
+    """The first notice; clients of Batsim ignore the additional field."""
 
     server: str
 
 
 class _WrittenEvent(Struct, gc=False):
-    """An event as it stands on the wire; a reader that must know the type first finds it first."""
+    """An event in Batsim's form, with the type first for fast readers."""
 
     type: str
     timestamp: float
@@ -88,7 +87,7 @@ class _WrittenEvent(Struct, gc=False):
 
 
 class _CompletedData(Struct, gc=False):
-    """Every field, since clients look for all of them."""
+    """All fields, because clients require them."""
 
     job_id: str
     job_state: str
@@ -110,16 +109,14 @@ class _SubmittedData(Struct, omit_defaults=True, gc=False):
 def encode_notice(notice: Notice) -> bytes:
     """Return the frame of a notice.
 
-    Raises
-    ------
-    LocalProtocolError
-        when an event cannot be told on this wire, a number is NaN or infinite, or JSON has nothing for a value.
+    Raises:
+        LocalProtocolError: if an event or value has no form here, or a number is NaN or infinite.
     """
     now = notice.now
     events: list[Any] = []
     finite = 0 <= now <= LATEST
     for event in notice.events:
-        # Nearly every event is of the first two kinds, and no number of theirs but the time can be wrong.
+        # Nearly every event is of the first two kinds, which have no number but the time that can be invalid.
         if type(event) is JobCompleted:
             data = event.data
             told = _CompletedData(data.job_id, data.job_state, data.return_code, data.alloc)
@@ -134,7 +131,7 @@ def encode_notice(notice: Notice) -> bytes:
         try:
             return encoder.encode(_Written(now, events))
         except UNWRITABLE:
-            pass  # what is wrong is said below
+            pass  # reported below
     first = notice.events and type(notice.events[0]) is SimulationBegins
     written = _WrittenFirst(now, events, SERVER) if first else _Written(now, events)
     return encode_value(written, "a notice of the batsim dialect")
@@ -175,7 +172,7 @@ def _untellable(event: Any) -> Any:
     raise LocalProtocolError(
         f"the batsim dialect has no event {event.__struct_config__.tag}",
         found=event.data.message if isinstance(event, DecisionRejected) else None,
-        hint="There, an illegal decision ends the run." if isinstance(event, DecisionRejected) else None,
+        hint="In the batsim dialect an illegal decision ends the run." if isinstance(event, DecisionRejected) else None,
     )
 
 
@@ -194,7 +191,7 @@ _WRITERS: Final[dict[type[Any], Callable[[Any], Any]]] = {
 
 # -- reading ----------------------------------------------------------------------------------------------------------
 
-#: those that need nothing but the decoder; what else there is comes a few times in a run
+#: events that need only the decoder; all others are rare
 _PlainEvent = JobSubmitted | JobCompleted | JobKilled | RequestedCall | ResourceStateChanged | Query | Answer
 
 
@@ -204,7 +201,7 @@ class _Read(Struct, gc=False):
 
 
 class _Envelope(Struct):
-    """A notice whose events are still undecoded."""
+    """A notice with undecoded events."""
 
     now: Instant
     events: list[Raw]
@@ -215,7 +212,7 @@ class _Sender(Struct):
 
 
 class _Job(Struct):
-    """A job whose walltime may be Batsim's -1, which is none."""
+    """A job; its walltime may be Batsim's -1, which means none."""
 
     id: JobId
     res: Units
@@ -234,7 +231,7 @@ class _ReadSubmittedData(Struct):
 
 
 class _Task(Struct):
-    """How far a job or a part of it had come; only what has no parts has a ``progress``."""
+    """The progress of a job or of a part; only those without parts have ``progress``."""
 
     profile_name: str | None = None
     progress: float | None = None
@@ -271,17 +268,14 @@ _unknown = msgspec.json.Decoder(_ReadUnknown)
 
 
 def decode_notice(frame: bytes, seq: int, *, profiles: bool = False) -> Notice:
-    """Return the notice in a frame, as the server's message number ``seq``.
+    """Return the notice in a frame, as message number ``seq``.
 
-    The data of SIMULATION_BEGINS is a `BatsimBeginsData`; jobs are native JobDescriptions. With ``profiles``, what
-    Batsim forwards beside its jobs is read, too, into a `BatsimSubmittedData`; that takes longer. An event of a type
-    that Batsim 4 does not have becomes a `Notify` of ``{"type": its type, "data": its data}``, so that what an extended
-    Batsim tells is not lost.
+    SIMULATION_BEGINS has a `BatsimBeginsData`; jobs are native JobDescriptions. With ``profiles``, which is slower, the
+    profiles that Batsim forwards with jobs are read into `BatsimSubmittedData`. An event of an unknown type becomes a
+    `Notify` of ``{"type": its type, "data": its data}``, so that an extended Batsim's events are not lost.
 
-    Raises
-    ------
-    RemoteProtocolError
-        when it is no message of Batsim's, or Batsim keeps its jobs in Redis.
+    Raises:
+        RemoteProtocolError: if it is not a message of Batsim, or Batsim keeps its jobs in Redis.
     """
     if profiles:
         return _notice_by_events(frame, seq)
@@ -293,7 +287,7 @@ def decode_notice(frame: bytes, seq: int, *, profiles: bool = False) -> Notice:
 
 
 def is_ours(frame: bytes) -> bool:
-    """Tell whether the first notice comes from this package's server rather than from a Batsim."""
+    """Return whether the first notice comes from our server rather than from Batsim."""
     try:
         return _sender.decode(frame).server == SERVER
     except UNREADABLE:
@@ -302,7 +296,7 @@ def is_ours(frame: bytes) -> bool:
 
 def _notice_by_events(frame: bytes, seq: int) -> Notice:
     try:
-        frame.decode("utf-8")  # a frame in another encoding is no frame, wherever in it that shows
+        frame.decode("utf-8")  # the decoders check only the parts that they decode
         envelope = _envelope.decode(frame)
     except UNREADABLE as error:
         refuse_frame(frame, "a message of Batsim's", error)
@@ -345,7 +339,7 @@ def _read_kill(raw: Raw) -> Event:
 
 
 def _progress(task: _Task) -> Progress:
-    # Six printed decimals may exceed 1 a little, and a part that has not begun has no share at all.
+    # Printed with six decimals, a share may slightly exceed 1; a part that has not begun has none.
     share = min(max(task.progress or 0.0, 0.0), 1.0)
     if task.current_task_index is None:
         return Progress(share, task.profile_name)
@@ -366,5 +360,5 @@ _READERS: Final[dict[str, Callable[[Raw], Event]]] = {
     "JOB_SUBMITTED": _read_submission,
     "JOB_KILLED": _read_kill,
 }
-#: the types that an event may have on this wire; others are read as a NOTIFY
+#: known types of events; others are read as a NOTIFY
 EVENT_TYPES: Final = tuple(_READERS)

@@ -1,4 +1,4 @@
-"""Replies on Batsim's wire, as a server reads them."""
+"""Read replies in Batsim's form, for a server."""
 
 from collections.abc import Callable
 from typing import Any, Final, get_args
@@ -46,9 +46,9 @@ from pipistrelle.protocol.frames import (
 )
 from pipistrelle.protocol.messages import Notice, Reply
 
-#: seconds within which a reply's time is the notice's: clients read and print times with six decimals
+#: a reply's time within this many seconds of the notice's counts as equal: clients use six decimals
 ROUNDING: Final = 1e-6
-#: ranks and places with more digits than this are nonsense, and expensive to convert
+#: most digits of ranks and positions; longer ones are expensive to convert
 _DIGITS: Final = 9
 
 
@@ -116,37 +116,35 @@ class _Read(Struct, gc=False):
 
 
 class _Envelope(Struct):
-    """A reply whose decisions are still undecoded, for finding out which of them is wrong."""
+    """A reply with undecoded decisions, to find the wrong one."""
 
     now: Instant
     events: list[Raw]
 
 
 class _Wrong(Exception):
-    """What is wrong with a decision that has been decoded."""
+    """A fault in a decision that could be decoded."""
 
 
 _read = msgspec.json.Decoder(_Read)
 _envelope = msgspec.json.Decoder(_Envelope)
 _decision: msgspec.json.Decoder[_Readable] = msgspec.json.Decoder(_Readable)
 
-#: the types that a decision may have on this wire
+#: the types of decisions in this dialect
 DECISION_TYPES: Final = tuple(str(struct.__struct_config__.tag) for struct in get_args(_Readable))
-#: {a type's name before Batsim 3: its name since}
+#: {a type's name before Batsim 3: its name now}
 _RENAMED: Final = {"SUBMIT_JOB": "REGISTER_JOB", "SUBMIT_PROFILE": "REGISTER_PROFILE"}
 
 
 def decode_reply(frame: bytes, notice: Notice) -> Reply:
-    """Return the reply to a notice that a frame holds.
+    """Return the reply in a frame to ``notice``.
 
-    Times within `ROUNDING` of the notice's are taken as the notice's. A decision that cannot be read, or that asks for
-    what is not supported, does not spoil the others: a `Malformed` stands in its place.
+    Times within `ROUNDING` of the notice's become the notice's. A `Malformed` replaces each decision that cannot be
+    read or needs an unsupported feature.
 
-    Raises
-    ------
-    RemoteProtocolError
-        when the frame is too long, is not JSON, or is not a reply; when it has too many decisions, or too many of them
-        cannot be read.
+    Raises:
+        RemoteProtocolError: if the frame is too long, is not JSON or is not a reply, has too many decisions, or has
+            too many that cannot be read.
     """
     if len(frame) > MAX_FRAME_BYTES:
         too_long(len(frame), RemoteProtocolError)
@@ -174,7 +172,7 @@ def decode_reply(frame: bytes, notice: Notice) -> Reply:
 
 def _reply_by_decisions(frame: bytes, notice: Notice) -> Reply:
     try:
-        frame.decode("utf-8")  # a frame in another encoding is no frame, wherever in it that shows
+        frame.decode("utf-8")  # the decoders check only the parts that they decode
         envelope = _envelope.decode(frame)
     except UNREADABLE as error:
         refuse_frame(frame, "a reply", error)
@@ -184,7 +182,7 @@ def _reply_by_decisions(frame: bytes, notice: Notice) -> Reply:
 
 
 def _one_decision(raw: Raw, index: int, now: float, ready: float) -> Decision:
-    """Return a decision, or what stands for one that cannot be read; that is dated ``ready`` if it has no date."""
+    """Return a decision, or a `Malformed`, dated ``ready`` if it has no date."""
     try:
         decision = _decision.decode(raw)
     except UNREADABLE as error:
@@ -200,7 +198,7 @@ def _one_decision(raw: Raw, index: int, now: float, ready: float) -> Decision:
 
 
 def _taken(decision: Any, index: int, now: float) -> Decision:
-    """Return what the engine is given for a decision that was decoded."""
+    """Return the engine's form of a decoded decision."""
     at = _rounded(decision.timestamp, now)
     try:
         return _READERS.get(type(decision), _dated)(decision, at, now)
@@ -230,7 +228,7 @@ def _read_execute(decision: _Execute, at: float, _now: float) -> Decision:
         if not (_is_number(rank) and _is_number(where)):
             raise _Wrong("ranks and places are whole numbers from 0 - at `$.data.mapping`")
         mapping[str(int(rank))] = str(int(where))
-    # Twice the same rank, in two spellings, leaves another one without a place.
+    # A rank given twice, in two spellings, leaves another one without a position.
     if not data.mapping or any(str(rank) not in mapping for rank in range(len(data.mapping))):
         raise _Wrong("every rank from 0 must have its place - at `$.data.mapping`")
     return BatsimExecuteJob(at, BatsimExecuteJobData(data.job_id, data.alloc, data.why, mapping))
@@ -262,7 +260,7 @@ def _read_profile(decision: RegisterProfile, at: float, _now: float) -> Decision
 
 
 def _object(raw: Raw, name: str) -> Raw:
-    """Return an undecoded JSON object apart from its frame, which it would else keep in memory."""
+    """Return a copy of an undecoded JSON object, to release its frame's memory."""
     try:
         text = bytes(raw).decode("utf-8")
     except UnicodeDecodeError:
@@ -274,14 +272,14 @@ def _object(raw: Raw, name: str) -> Raw:
 
 def _read_notify(decision: NotifyServer, at: float, now: float) -> Decision:
     if not isinstance(decision.data.get("type"), str):
-        raise _Wrong("a NOTIFY says of what, in a text - at `$.data.type`")
+        raise _Wrong("a NOTIFY needs a type, a text - at `$.data.type`")
     return _dated(decision, at, now)
 
 
 def _read_query(decision: QueryServer, at: float, now: float) -> Decision:
     requests = decision.data.get("requests")
     if not (requests and isinstance(requests, dict)):
-        raise _Wrong("a QUERY names its requests, in an object that is not empty - at `$.data.requests`")
+        raise _Wrong("a QUERY needs requests, an object that is not empty - at `$.data.requests`")
     return _dated(decision, at, now)
 
 

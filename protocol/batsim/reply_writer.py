@@ -1,4 +1,4 @@
-"""Replies on Batsim's wire, as a scheduler writes them."""
+"""Write replies in Batsim's form, for a scheduler."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -35,7 +35,7 @@ from pipistrelle.protocol.messages import Reply
 
 
 class _Written(Struct, gc=False, omit_defaults=True):
-    """A reply as it stands on the wire."""
+    """A reply in Batsim's form."""
 
     now: float
     events: Sequence[Decision]
@@ -46,21 +46,18 @@ class _Written(Struct, gc=False, omit_defaults=True):
 def encode_reply(reply: Reply, *, why: bool = False) -> bytes:
     """Return the frame of a reply.
 
-    Batsim wants decisions by ascending time and none after the reply's own ``now``: they are put in that order, and
-    ``now`` is raised to the last one's time. It takes no field that it does not know, so that names of calls stay
-    behind, and what is said of reasons and of units that are kept, too, unless ``why`` says that the server is one that
-    takes them. A native REGISTER_JOB becomes a job with a delay profile of its own.
+    Batsim requires decisions sorted by time and none after the reply's ``now``: they are sorted, and ``now`` is raised
+    to the last one's time. Unknown fields are refused, so ids of calls are omitted, and so are reasons and ``keeps``,
+    unless ``why`` says that the server accepts them. A native REGISTER_JOB becomes a job with a delay profile.
 
-    Raises
-    ------
-    LocalProtocolError
-        when a decision or a wake filter has no counterpart on this wire, a number is NaN or infinite, JSON has nothing
-        for a value, or the frame would be longer than `MAX_FRAME_BYTES`.
+    Raises:
+        LocalProtocolError: if a decision or a wake filter has no form here, a number is NaN or infinite, a value has no
+            JSON form, or the frame is longer than `MAX_FRAME_BYTES`.
     """
     now, events = reply.now, reply.events
     finite = 0 <= now <= LATEST
     for decision in events:
-        # A decision that is as simple as nearly all are needs no other form, and no second look at its numbers.
+        # Nearly all decisions are like this: they need no conversion, and their numbers are valid.
         if type(decision) is not ExecuteJob or decision.timestamp != now or not (why or decision.data.why is None):
             now, events = _in_batsims_way(reply, why)
             finite = False
@@ -73,7 +70,7 @@ def encode_reply(reply: Reply, *, why: bool = False) -> bytes:
     try:
         frame = encoder.encode(written) if finite else _checked(written)
     except UNWRITABLE:
-        frame = _checked(written)  # it says what is wrong
+        frame = _checked(written)  # raises an error with the reason
     if len(frame) > MAX_FRAME_BYTES:
         too_long(len(frame), LocalProtocolError)
     return frame
@@ -89,7 +86,7 @@ def _in_batsims_way(reply: Reply, why: bool) -> tuple[float, list[Decision]]:
         kind = type(decision)
         events += [decision] if why and kind in _REASONED else _WRITERS.get(kind, _inexpressible)(decision)
     events.sort(key=lambda decision: decision.timestamp)
-    # A NaN is not lost here: the encoder's check refuses it wherever it stands.
+    # `max` may drop a NaN, but the encoder finds it in the events.
     return max(reply.now, max((decision.timestamp for decision in events), default=0.0)), events
 
 
@@ -106,7 +103,7 @@ def _execution(decision: ExecuteJob | BatsimExecuteJob) -> list[Decision]:
 
 
 def _bare(decision: RejectJob | KillJob | CallMeLater) -> list[Decision]:
-    """Return the decision with the first field of its data alone: without a reason, or a call's name."""
+    """Return the decision with only the first field of its data: without reason or id."""
     data: Any = decision.data
     return [type(decision)(decision.timestamp, type(data)(getattr(data, data.__struct_fields__[0])))]
 
@@ -146,5 +143,5 @@ _WRITERS: Final[dict[type[Any], Callable[[Any], list[Decision]]]] = {
     **dict.fromkeys((ChangeJobState, NotifyServer, QueryServer, AnswerServer), _as_it_is),
 }
 
-#: decisions that may say why
+#: decisions that may give a reason
 _REASONED: Final = (ExecuteJob, BatsimExecuteJob, RejectJob, KillJob)

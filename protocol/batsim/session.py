@@ -1,7 +1,7 @@
-"""The batsim dialect's conversation as a state machine without I/O, used by both sides.
+"""The batsim dialect's conversation as a state machine without I/O.
 
-The server speaks first, and from then on in strict turn with the scheduler. There is no greeting: the first notice
-begins with SIMULATION_BEGINS. The last is SIMULATION_ENDS; the scheduler answers it, too, with an empty reply.
+The server sends first, and then both take turns. The first notice begins with SIMULATION_BEGINS, without a greeting.
+The last one has SIMULATION_ENDS, which the scheduler also answers, with an empty reply.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from pipistrelle.protocol.session import check_times
 BatsimState = Literal["IDLE", "SCHEDULER_TURN", "SERVER_TURN", "FAREWELL", "CLOSED"]
 BatsimKind = Literal["FIRST_NOTICE", "NOTICE", "LAST_NOTICE", "REPLY"]
 
-#: {state: {kind of message: next state}}; what is not in it is illegal.
+#: {state: {kind of message: next state}}; everything else is illegal
 BATSIM_TRANSITIONS: Final[dict[BatsimState, dict[BatsimKind, BatsimState]]] = {
     "IDLE": {"FIRST_NOTICE": "SCHEDULER_TURN"},
     "SCHEDULER_TURN": {"REPLY": "SERVER_TURN"},
@@ -28,10 +28,10 @@ BATSIM_TRANSITIONS: Final[dict[BatsimState, dict[BatsimKind, BatsimState]]] = {
 
 @dataclass(slots=True)
 class _Session:
-    """State that both sides keep. A message that is not allowed changes nothing."""
+    """State of both sides. A message that is not allowed changes nothing."""
 
     state: BatsimState = "IDLE"
-    #: number of the last notice; they count from 1, and only on this side of the wire
+    #: number of the last notice, from 1; not sent
     seq: int = 0
 
     def _after(self, kind: BatsimKind, error: type[ProtocolError]) -> BatsimState:
@@ -59,20 +59,20 @@ class BatsimServerSession(_Session):
     """The server's end of a conversation with one scheduler."""
 
     _notice: Notice | None = None
-    #: the last notice's frame, if it was passed on unread
+    #: the last notice's frame, if it was passed on undecoded
     _frame: bytes = b""
 
     def pass_on(self, seq: int, frame: bytes) -> None:
-        """Take note that the ``seq``-th notice of another session is sent; it is read only if its reply must be."""
+        """Record that another session's ``seq``-th notice was sent, undecoded."""
         self.state = self._after("NOTICE" if self.seq else "FIRST_NOTICE", LocalProtocolError)
         self.seq, self._frame, self._notice = seq, frame, None
 
     def answered(self) -> None:
-        """Take note that the reply to it is as it was there; that is read no more."""
+        """Record that the reply to it was the same as there; it is not decoded."""
         self.state = self._after("REPLY", RemoteProtocolError)
 
     def send_notice(self, notice: Notice) -> bytes:
-        """Return the frame of a notice, whose ``seq`` must be the next number."""
+        """Return the frame of a notice; its ``seq`` must be the next number."""
         state = self._after_notice(notice, LocalProtocolError)
         if notice.seq != self.seq + 1:
             raise LocalProtocolError(
@@ -85,9 +85,9 @@ class BatsimServerSession(_Session):
         return frame
 
     def receive_reply(self, frame: bytes) -> Reply:
-        """Read the reply to the last notice; RemoteProtocolError if it is none, or none is due.
+        """Read a reply to the last notice; RemoteProtocolError if invalid or not due.
 
-        What stands in the reply to SIMULATION_ENDS cannot be carried out any more: that reply comes back empty.
+        Decisions in the reply to SIMULATION_ENDS come too late and are dropped.
         """
         state = self._after("REPLY", RemoteProtocolError)
         notice = self._notice  # a reply is legal only after one
@@ -100,14 +100,14 @@ class BatsimServerSession(_Session):
 class BatsimSchedulerSession(_Session):
     """The scheduler's end."""
 
-    #: whether the server is this package's own, which keeps what Batsim does not take: why a scheduler decides
+    #: whether the server is ours, which accepts the reasons of decisions
     ours: bool = False
     #: simulated time of the last notice, in seconds
     now: float = 0.0
     _profiles: bool = False
 
     def receive_notice(self, frame: bytes) -> Notice:
-        """Read a notice; RemoteProtocolError if it is none, or out of turn."""
+        """Read a notice; RemoteProtocolError if it is invalid or out of turn."""
         notice = codec.decode_notice(frame, self.seq + 1, profiles=self._profiles)
         state = self._after_notice(notice, RemoteProtocolError)
         check_times(notice, self.now)
@@ -123,7 +123,7 @@ class BatsimSchedulerSession(_Session):
             self._profiles = first.data.config.get("profiles-forwarded-on-submission") is True
 
     def send_reply(self, reply: Reply) -> bytes:
-        """Return the frame of a reply to the last notice; that to SIMULATION_ENDS must be empty."""
+        """Return the frame of a reply to the last notice; the last reply must be empty."""
         state = self._after("REPLY", LocalProtocolError)
         if reply.reply_to != self.seq:
             raise LocalProtocolError(

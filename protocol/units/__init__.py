@@ -1,1 +1,1 @@
-"""Sets of schedulable units in all their forms: values, text, what is free, indices of arrays, bits."""
+"""Sets of schedulable units: values, text, free units, array indices, bit masks."""

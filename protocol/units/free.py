@@ -1,4 +1,4 @@
-"""The mutable set of units: which units of the machine are free, for schedulers."""
+"""The mutable set of units, which schedulers use for the units that are free."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
@@ -9,29 +9,23 @@ from mypy_extensions import mypyc_attr
 from pipistrelle.protocol.base.state import register
 from pipistrelle.protocol.units.nodesets import NodeSet
 
-#: with more intervals than this, a change of many neighbours rebuilds their stretch in one pass, as moving the lists'
-#: tails for each would cost more.
+#: above this number of intervals, one pass over a stretch is cheaper than moving list tails for each change
 _LONG: Final = 2000
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FreeUnits:
-    """A mutable set of units, as two parallel ascending lists: where the intervals begin and where they end.
+    """A mutable set of units: ascending lists of where intervals begin and end.
 
-    A change costs a bisection and the move of a list's tail, which is fast up to tens of thousands of intervals. A
-    change that is refused changes nothing.
-
-    Parameters
-    ----------
-    units
-        the units in the set at first.
+    A change costs a bisection and moving a list's tail: fast up to tens of thousands of intervals. A refused change
+    leaves the set as it was.
     """
 
     __slots__ = ("_ends", "_starts", "count")
 
-    #: the number of units in the set; read it, never write it.
+    #: the number of units in the set; read only
     count: int
-    #: the lowest and the highest unit of each interval: disjoint, ascending, never adjacent.
+    #: the lowest and the highest unit of each interval: disjoint, ascending, never adjacent
     _starts: list[int]
     _ends: list[int]
 
@@ -41,13 +35,7 @@ class FreeUnits:
         self.count = units.count
 
     def take_lowest(self, k: int) -> NodeSet:
-        """Remove the `k` lowest units and return them.
-
-        Raises
-        ------
-        ValueError
-            if `k` is negative or more than `count`.
-        """
+        """Remove and return the `k` lowest units; ValueError if `k` is out of range."""
         if not 0 < k <= self.count:
             if k == 0:
                 return NodeSet.EMPTY
@@ -74,13 +62,7 @@ class FreeUnits:
         return NodeSet._make(tuple(taken), k)
 
     def take_highest(self, k: int) -> NodeSet:
-        """Remove the `k` highest units and return them.
-
-        Raises
-        ------
-        ValueError
-            if `k` is negative or more than `count`.
-        """
+        """Remove and return the `k` highest units; ValueError if `k` is out of range."""
         if not 0 <= k <= self.count:
             raise ValueError(f"cannot take {k} units from {self.count}")
         starts, ends = self._starts, self._ends
@@ -99,13 +81,7 @@ class FreeUnits:
         return NodeSet._make(tuple(reversed(taken)), k)
 
     def remove(self, units: NodeSet) -> None:
-        """Remove `units`.
-
-        Raises
-        ------
-        ValueError
-            if some of them are not in the set, naming these; nothing is changed then.
-        """
+        """Remove `units`; ValueError with the missing ones if some are not in the set."""
         starts, ends = self._starts, self._ends
         intervals = units.intervals
         found = []
@@ -117,7 +93,7 @@ class FreeUnits:
         self.count -= units.count
         if len(intervals) > 1 and len(starts) > _LONG and self._rebuilt(units, NodeSet.__sub__):
             return
-        # From the last on, so that the places of those before stay.
+        # From the last interval back, so that earlier positions stay valid.
         for lo, hi, at in reversed(found):
             if starts[at] == lo:
                 if ends[at] == hi:
@@ -131,13 +107,7 @@ class FreeUnits:
                 ends.insert(at, lo - 1)
 
     def add(self, units: NodeSet) -> None:
-        """Put `units` in.
-
-        Raises
-        ------
-        ValueError
-            if some of them are in the set already, naming these; nothing is changed then.
-        """
+        """Add `units`; ValueError with the duplicates if some are in the set already."""
         starts, ends = self._starts, self._ends
         intervals = units.intervals
         found = []
@@ -163,7 +133,7 @@ class FreeUnits:
                 ends.insert(at, hi)
 
     def missing(self, units: NodeSet) -> NodeSet:
-        """Return those of `units` that are not in the set."""
+        """Return the units of `units` that are not in the set."""
         starts, ends = self._starts, self._ends
         if len(starts) < len(units.intervals):
             return units - self.snapshot()
@@ -182,17 +152,11 @@ class FreeUnits:
         return NodeSet._make(tuple(gaps), count)
 
     def snapshot(self) -> NodeSet:
-        """Return the set as it is now."""
+        """Return the set as an immutable value."""
         return NodeSet._make(tuple(zip(self._starts, self._ends, strict=True)), self.count)
 
     def check_invariants(self) -> None:
-        """Check that the intervals are canonical and the count is theirs.
-
-        Raises
-        ------
-        AssertionError
-            otherwise, which is a bug of this class.
-        """
+        """Raise AssertionError unless the intervals are canonical and `count` is right."""
         if len(self._starts) != len(self._ends):
             raise AssertionError(f"{len(self._starts)} starts but {len(self._ends)} ends")
         before = -2
@@ -206,7 +170,7 @@ class FreeUnits:
             raise AssertionError(f"count is {self.count} but the intervals hold {count}")
 
     def _rebuilt(self, units: NodeSet, change: Callable[[NodeSet, NodeSet], NodeSet]) -> bool:
-        """Change the intervals from the lowest to the highest of `units`, neighbours too, if these are not too many."""
+        """Rebuild the stretch that `units` spans in one pass, unless it is too long."""
         at, past = bisect_left(self._ends, units.first - 1), bisect_right(self._starts, units.last + 1)
         if past - at > 4 * len(units.intervals):
             return False

@@ -1,4 +1,4 @@
-"""Sets of units as arrays: a few slices or one array of numbers as indices, or one truth value for each unit."""
+"""Sets of units as array indices (slices or one array) and as boolean arrays."""
 
 from itertools import chain
 from typing import Any, Final
@@ -9,23 +9,22 @@ from numpy.typing import NDArray
 from pipistrelle.protocol.base.state import register
 from pipistrelle.protocol.units.nodesets import NodeSet
 
-#: with more intervals than this one array of all units is faster than a slice for each (measured: break-even at 10 to
-#: 20, the more units an interval has the later)
+#: above this number of intervals, one index array is faster than slices (measured break-even: 10 to 20)
 _MANY: Final = 16
-#: numbers one after another, and of how many intervals at most they are cut out and joined: more are reckoned at once
+#: consecutive numbers to cut intervals from, and the largest number of intervals for which that is faster
 _ROW: Final = np.arange(1 << 17, dtype=np.intp)
 _JOINED: Final = 24
 
 
 def pieces(units: NodeSet) -> list[slice] | list[NDArray[np.intp]]:
-    """Return indices that select all units of an array between them, each unit once."""
+    """Return indices that together select each unit's element of an array once."""
     if len(units.intervals) > _MANY:
         return [numbers(units)]
     return [slice(low, high + 1) for low, high in units.intervals]
 
 
 def numbers(units: NodeSet) -> NDArray[np.intp]:
-    """Return the numbers of the units, ascending, shape (units,); not to be written to."""
+    """Return the unit numbers, ascending, shape (units,); do not write to the array."""
     known: NDArray[np.intp] | None = units._units
     if known is not None:
         return known
@@ -36,14 +35,14 @@ def numbers(units: NodeSet) -> NDArray[np.intp]:
         return np.concatenate([_ROW[low : high + 1] for low, high in intervals])
     bounds = np.fromiter(chain.from_iterable(intervals), np.intp, 2 * len(intervals)).reshape(-1, 2)
     sizes = bounds[:, 1] - bounds[:, 0] + 1
-    # Where an interval begins among all units, its numbers run ahead of their positions by so much.
+    # From the start of each interval, unit numbers exceed their positions in the result by this much.
     ahead = bounds[:, 0] - (np.cumsum(sizes) - sizes)
     found: NDArray[np.intp] = np.arange(len(units), dtype=np.intp) + np.repeat(ahead, sizes)
     return found
 
 
 def flags(units: NodeSet, count: int) -> NDArray[np.bool_]:
-    """Return for each of the units 0 to ``count`` - 1 whether it is in the set, shape (count,)."""
+    """Return for units 0 to ``count`` - 1 whether each is in the set, shape (count,)."""
     intervals = units.intervals
     if len(intervals) <= _MANY:
         found = np.zeros(count, dtype=np.bool_)
@@ -60,7 +59,7 @@ def flags(units: NodeSet, count: int) -> NDArray[np.bool_]:
 
 
 def flagged(found: NDArray[np.bool_]) -> NodeSet:
-    """Return the set of the units whose flags are true; ``found`` has shape (units,)."""
+    """Return the set of units with true flags; ``found`` has shape (units,)."""
     edges = np.zeros(len(found) + 2, dtype=np.bool_)
     edges[1:-1] = found
     bounds = (edges[1:] != edges[:-1]).nonzero()[0]
@@ -69,12 +68,12 @@ def flagged(found: NDArray[np.bool_]) -> NodeSet:
 
 
 def set_of(numbers: NDArray[np.intp]) -> NodeSet:
-    """Return the set of some units, each given once, in any order; shape (units,)."""
+    """Return the set of distinct units in any order, shape (units,)."""
     return set_of_ordered(np.sort(numbers))
 
 
 def set_of_ordered(units: NDArray[np.integer[Any]]) -> NodeSet:
-    """Return the set of some units, each given once, ascending; shape (units,). The set has its numbers at hand."""
+    """Return the set of distinct ascending units, shape (units,); it keeps the array."""
     count = len(units)
     if not count:
         return NodeSet.EMPTY
@@ -89,7 +88,7 @@ def set_of_ordered(units: NDArray[np.integer[Any]]) -> NodeSet:
 
 
 def kept_numbers(units: NodeSet) -> NDArray[np.intp]:
-    """Return the numbers of the units, as `numbers` does; from now on the set has them at hand."""
+    """Return the unit numbers as `numbers` does, and keep the array with the set."""
     known: NDArray[np.intp] | None = units._units
     if known is None:
         known = units._units = numbers(units)
@@ -97,17 +96,17 @@ def kept_numbers(units: NodeSet) -> NDArray[np.intp]:
 
 
 def drop_numbers(units: NodeSet) -> None:
-    """Let no numbers be kept."""
+    """Drop the array of numbers kept with the set."""
     units._units = None
 
 
 def packed(units: NodeSet) -> bytes:
-    """Return a bit for each unit, the lowest bit of the first byte for unit 0: set for those in the set, not empty."""
+    """Return one bit per unit of a non-empty set, unit 0 lowest in the first byte."""
     return np.packbits(flags(units, units.last + 1), bitorder="little").tobytes()
 
 
 def unpacked(data: bytes) -> NodeSet:
-    """Return the set that has been `packed`."""
+    """Return the set that `packed` was given."""
     return flagged(np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little").view(np.bool_))
 
 

@@ -1,19 +1,19 @@
-"""Sets of units as whole numbers, bit by bit: what is free over many intervals is then one `&` each."""
+"""Sets of units as integers, one bit per unit: one `&` intersects two sets."""
 
 from typing import Final
 
 from pipistrelle.protocol.units.indices import packed, unpacked
 from pipistrelle.protocol.units.nodesets import NodeSet
 
-#: intervals that are looked for one by one; where there are more it is faster to look at all units at once
+#: intervals found one by one; beyond that, examining all units at once is faster
 _FEW: Final = 8
-#: with more intervals than this, in a longer mask than this, one by one is slower the other way, too
+#: above this number of intervals in masks of more than _LONG bits, packing all units at once is faster
 _MANY: Final = 64
 _LONG: Final = 16384
 
 
 def mask_of(units: NodeSet) -> int:
-    """Return the number whose bit u is set for each unit u."""
+    """Return the integer whose bit u is set for each unit u."""
     intervals = units.intervals
     if len(intervals) > _MANY and units.last > _LONG:
         return int.from_bytes(packed(units), "little")
@@ -24,7 +24,7 @@ def mask_of(units: NodeSet) -> int:
 
 
 def units_of(mask: int) -> NodeSet:
-    """Return the units whose bits are set."""
+    """Return the set of units that the set bits represent."""
     intervals: list[tuple[int, int]] = []
     at, count = 0, mask.bit_count()
     while mask and len(intervals) < _FEW:
@@ -41,11 +41,11 @@ def units_of(mask: int) -> NodeSet:
 
 
 def lowest(mask: int, count: int) -> int:
-    """Return the ``count`` lowest set bits of ``mask``, which has at least as many."""
+    """Return the ``count`` lowest set bits of ``mask``, which has at least that many."""
     low, high = count, mask.bit_length()
     if mask.bit_count() == count:
         return mask
-    while low < high:  # the least number of low bits of `mask` among which `count` are set
+    while low < high:  # find the smallest number of low bits that contains `count` set ones
         middle = (low + high) // 2
         if (mask & ((1 << middle) - 1)).bit_count() < count:
             low = middle + 1

@@ -1,8 +1,7 @@
-"""Sets of schedulable units, for machines of 100,000 units: intervals, never one object a unit.
+"""The immutable set of units, stored as intervals: cheap with 100,000 units.
 
-The text form is the one on the wire: intervals ``lo`` or ``lo-hi``, both ends included, separated by single spaces, as
-in ``"0-3 8-19"``; the empty text is the empty set. `NodeSet` is the immutable value that messages carry;
-`pipistrelle.protocol.units.free.FreeUnits` is its mutable counterpart.
+Its text form is used on the wire: intervals ``lo`` or ``lo-hi``, both ends included, separated by single spaces, as in
+``"0-3 8-19"``; the empty text is the empty set. `pipistrelle.protocol.units.free.FreeUnits` is the mutable set.
 """
 
 from bisect import bisect_left
@@ -24,7 +23,7 @@ from pipistrelle.protocol.units.text import (
 _new: Final = object.__new__
 
 
-#: {text: the set} of sets written lately: within one process a text goes back to the very set that it came from
+#: {text: set} of recently written sets: within one process a text is read as the set that wrote it
 _written: Final[dict[str, "NodeSet"]] = {}
 _MOST_WRITTEN: Final = 4096
 
@@ -32,32 +31,28 @@ _MOST_WRITTEN: Final = 4096
 class NodeSet:
     """An immutable set of units, held as disjoint, ascending, non-adjacent intervals.
 
-    Equal sets are equal and hash alike whatever text or order they were built from. Every operation costs time in the
-    number of intervals, never in the number of units, save iteration.
+    Sets with the same units are equal and have the same hash. Operations cost time in the number of intervals, not of
+    units, except iteration.
 
-    Parameters
-    ----------
-    intervals
-        pairs (lo, hi) of unit numbers, both ends included, in any order; neighbours are merged.
+    Args:
+        intervals: pairs (lo, hi) of unit numbers, both included, in any order; neighbours are merged.
 
-    Raises
-    ------
-    NodeSetError
-        if a pair runs backwards, is negative, is beyond `LARGEST_UNIT` or overlaps another.
+    Raises:
+        NodeSetError: if lo > hi, a number is negative or beyond `LARGEST_UNIT`, or two intervals overlap.
     """
 
     __slots__ = ("_bounds", "_count", "_intervals", "_text", "_units")
 
     _intervals: tuple[tuple[int, int], ...]
     _count: int
-    #: the canonical text once it was asked for
+    #: the canonical text, once it has been asked for
     _text: str | None
-    #: where the intervals begin and where they end; only of sets whose intervals are made when they are asked for
+    #: where intervals begin and end, of a set that has not yet made its tuple of intervals
     _bounds: tuple[list[int], list[int]]
-    #: the numbers of the units as an array, where these are kept: `pipistrelle.protocol.units.indices` has them
+    #: the array of unit numbers, if `pipistrelle.protocol.units.indices` keeps it
     _units: Any
 
-    #: the set without units.
+    #: the set without units
     EMPTY: ClassVar["NodeSet"]
 
     def __init__(self, intervals: Iterable[tuple[int, int]] = ()) -> None:
@@ -74,7 +69,7 @@ class NodeSet:
 
     @classmethod
     def _make(cls, intervals: tuple[tuple[int, int], ...], count: int) -> Self:
-        """Return the set of intervals that are known to be canonical and to hold `count` units."""
+        """Return the set of canonical intervals with `count` units in total, unchecked."""
         made = _new(cls)
         made._intervals = intervals
         made._count = count
@@ -83,9 +78,9 @@ class NodeSet:
 
     @classmethod
     def _of_bounds(cls, lows: list[int], highs: list[int], count: int) -> Self:
-        """Return the set of intervals with these ends, known to be canonical and to hold `count` units.
+        """Return the set of canonical intervals given by their ends, unchecked.
 
-        Tuples and text are not made before somebody asks: many sets in many pieces only pass through.
+        Tuples and text are made only when asked for, because many fragmented sets are never read.
         """
         made = _new(cls)
         made._bounds = lows, highs
@@ -94,7 +89,7 @@ class NodeSet:
         return made
 
     def __getattr__(self, name: str) -> Any:
-        # Nothing stands in a slot as yet: only then this is called.
+        # Python calls this only for a slot without a value.
         if name == "_intervals":
             self._intervals = tuple(zip(*self._bounds, strict=True))
             return self._intervals
@@ -105,20 +100,17 @@ class NodeSet:
 
     @classmethod
     def parse(cls, text: str) -> "NodeSet":
-        """Return the set that `text` writes, as ``"0-3 8-19"``; intervals may come in any order.
+        """Return the set of a text such as ``"0-3 8-19"``; intervals may be in any order.
 
-        Raises
-        ------
-        NodeSetError
-            naming the interval by its number and character position, both from 1: an empty piece (two spaces, or one
-            at an end), a sign, a comma, a leading zero, anything else that is no decimal number, lo > hi, a number
-            beyond `LARGEST_UNIT`, a unit named twice.
+        Raises:
+            NodeSetError: with the number and character position (both from 1) of the interval that is empty, not in
+                decimal digits, has a leading zero, runs backwards, exceeds `LARGEST_UNIT` or repeats a unit.
         """
         known = _written.get(text)
         if known is not None:
             return known
         found = match_interval(text)
-        if found is not None:  # one interval: most allocations
+        if found is not None:  # one interval, as in most allocations
             first, second = found.groups()
             lo = int(first)
             hi = lo if second is None else int(second)
@@ -128,7 +120,7 @@ class NodeSet:
                 return made
         if not text:
             return cls.EMPTY
-        # Nearly every other text is canonical too: well-formed, in ascending order, neighbours merged.
+        # Nearly every other text is also canonical: well-formed, ascending, neighbours merged.
         if match_set(text) is not None:
             intervals = []
             high = -2
@@ -168,12 +160,10 @@ class NodeSet:
 
     @classmethod
     def of(cls, units: Iterable[int]) -> "NodeSet":
-        """Return the set of `units`, given in any order; one given twice counts once.
+        """Return the set of `units`, given in any order, repeats allowed.
 
-        Raises
-        ------
-        NodeSetError
-            if a unit is negative or beyond `LARGEST_UNIT`.
+        Raises:
+            NodeSetError: if a unit is negative or beyond `LARGEST_UNIT`.
         """
         intervals = []
         ordered = sorted(set(units))
@@ -197,13 +187,7 @@ class NodeSet:
 
     @classmethod
     def interval(cls, lo: int, hi: int) -> "NodeSet":
-        """Return the set of the units `lo` to `hi`, both included.
-
-        Raises
-        ------
-        NodeSetError
-            unless 0 <= lo <= hi <= `LARGEST_UNIT`.
-        """
+        """Return the set of units `lo` to `hi`; NodeSetError unless lo <= hi and in range."""
         if 0 <= lo <= hi <= LARGEST_UNIT:
             return cls._make(((lo, hi),), hi - lo + 1)
         return cls(((lo, hi),))
@@ -216,46 +200,34 @@ class NodeSet:
 
         @property
         def count(self) -> int:
-            """The number of units, as `len` tells it."""
+            """The number of units."""
 
         @property
         def numbered(self) -> Any:
-            """The numbers of the units as an array, where these are at hand; else None."""
+            """The array of unit numbers if the set keeps one, else None."""
 
         @property
         def written(self) -> str | None:
-            """The text, where it was asked for before; else None."""
+            """The canonical text if it has been made, else None."""
 
-    else:  # they are read at every step of a job: without a Python call
+    else:  # read at every step of a job, so without a Python call
         intervals = property(
             attrgetter("_intervals"), doc="The intervals (lo, hi): disjoint, ascending, never adjacent."
         )
-        count = property(attrgetter("_count"), doc="The number of units, as `len` tells it.")
-        written = property(attrgetter("_text"), doc="The text, where it was asked for before; else None.")
-        numbered = property(attrgetter("_units"), doc="The numbers of the units, where these are at hand; else None.")
+        count = property(attrgetter("_count"), doc="The number of units.")
+        written = property(attrgetter("_text"), doc="The canonical text if it has been made, else None.")
+        numbered = property(attrgetter("_units"), doc="The array of unit numbers if the set keeps one, else None.")
 
     @property
     def first(self) -> int:
-        """The lowest unit.
-
-        Raises
-        ------
-        ValueError
-            if the set is empty.
-        """
+        """The lowest unit; ValueError if the set is empty."""
         if not self._intervals:
             raise ValueError("the empty set has no first unit")
         return self._intervals[0][0]
 
     @property
     def last(self) -> int:
-        """The highest unit.
-
-        Raises
-        ------
-        ValueError
-            if the set is empty.
-        """
+        """The highest unit; ValueError if the set is empty."""
         if not self._intervals:
             raise ValueError("the empty set has no last unit")
         return self._intervals[-1][1]
@@ -281,7 +253,7 @@ class NodeSet:
         return hash(self._intervals)
 
     def __le__(self, other: "NodeSet") -> bool:
-        """Tell whether every unit of this set is in `other`."""
+        """Return whether every unit of this set is in `other`."""
         if not isinstance(other, NodeSet):
             return NotImplemented
         theirs = other._intervals
@@ -293,7 +265,7 @@ class NodeSet:
         return True
 
     def isdisjoint(self, other: "NodeSet") -> bool:
-        """Tell whether the two sets have no unit in common."""
+        """Return whether the two sets have no unit in common."""
         few, many = _by_length(self._intervals, other._intervals)
         at = 0
         for lo, hi in few:
@@ -308,7 +280,7 @@ class NodeSet:
         few, many = (self, other) if len(self._intervals) <= len(other._intervals) else (other, self)
         if not few._intervals:
             return self if few is other else other
-        # Only the stretch of `many` that `few` reaches, neighbours included, is gone through.
+        # Visit only the stretch of `many` that `few` spans, with neighbours.
         at = max(_after(many._intervals, few._intervals[0][0]) - 1, 0)
         past = _after(many._intervals, few._intervals[-1][1] + 1)
         stretch = many._intervals[at:past]
@@ -354,7 +326,7 @@ class NodeSet:
             return self._without(theirs)
         rest: list[tuple[int, int]] = []
         count = self._count
-        done = 0  # ours[:done] is dealt with, save low..high, what is left of the last of them
+        done = 0  # ours[:done] is handled, except low..high, which is left of the last of them
         low, high = 0, -1
         for lo, hi in theirs[max(_after(theirs, ours[0][0]) - 1, 0) : _after(theirs, ours[-1][1])]:
             if lo > high:
@@ -382,7 +354,7 @@ class NodeSet:
         return self if count == self._count else self._make(tuple(rest), count)
 
     def _without(self, theirs: tuple[tuple[int, int], ...]) -> "NodeSet":
-        """Return what is left without many intervals: each of ours looks for those that it meets."""
+        """Return this set without many intervals: bisect for those that overlap ours."""
         rest: list[tuple[int, int]] = []
         count = 0
         for lo, high in self._intervals:
@@ -403,7 +375,7 @@ class NodeSet:
         return self._written_as(self._intervals) if text is None else text
 
     def _written_as(self, intervals: Iterable[tuple[int, int]]) -> str:
-        """Write and keep the canonical text."""
+        """Build and keep the canonical text."""
         text = self._text = " ".join([f"{lo}-{hi}" if lo != hi else str(lo) for lo, hi in intervals])
         if len(_written) >= _MOST_WRITTEN:
             _written.clear()
@@ -415,15 +387,15 @@ class NodeSet:
 
 
 def _after(intervals: tuple[tuple[int, int], ...], unit: int, start: int = 0) -> int:
-    """Return the position of the first interval that begins after `unit`, looking from `start` on."""
-    # (unit + 1, 0) sorts before every interval that begins at unit + 1 and after all that begin sooner.
+    """Return the position of the first interval after `unit`, searching from `start`."""
+    # (unit + 1, 0) sorts before every interval that begins at unit + 1 and after all earlier ones.
     return bisect_left(intervals, (unit + 1, 0), start)
 
 
 def _by_length(
     one: tuple[tuple[int, int], ...], two: tuple[tuple[int, int], ...]
 ) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
-    """Return the two, the shorter first, so that the loop is over few and the bisection in many."""
+    """Return the two with the shorter first: loop over that one, bisect in the other."""
     return (one, two) if len(one) <= len(two) else (two, one)
 
 

@@ -1,30 +1,30 @@
-"""The grammar of a set of units as text, and what can be wrong with one."""
+"""The grammar of sets of units as text, and its errors."""
 
 import re
 from typing import Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 
-#: a set of units as text, canonical or not; overlaps and lo > hi are beyond what a pattern can tell.
+#: a set of units as text, canonical or not; overlaps and lo > hi are not detected
 PATTERN: Final = r"^((0|[1-9][0-9]{0,14})(-(0|[1-9][0-9]{0,14}))?( (0|[1-9][0-9]{0,14})(-(0|[1-9][0-9]{0,14}))?)*)?$"
 
-#: the largest unit number: 15 decimal digits, which every language's double holds exactly.
+#: the largest unit number: 15 decimal digits, exact in a double
 LARGEST_UNIT: Final = 10**15 - 1
 
-#: matches one interval, ``lo`` or ``lo-hi``, as groups 1 and 2
+#: match one interval, ``lo`` or ``lo-hi``, as groups 1 and 2
 match_interval: Final = re.compile(r"(0|[1-9][0-9]{0,14})(?:-(0|[1-9][0-9]{0,14}))?").fullmatch
-#: matches a whole set of units
+#: match a whole set of units
 match_set: Final = re.compile(PATTERN.replace("(", "(?:")).fullmatch
 _match_digits: Final = re.compile(r"[0-9]+(?:-[0-9]+)?").fullmatch
 _SHOWN: Final = 40
 
 
 class NodeSetError(PipistrelleError):
-    """A text or a list of intervals that is no set of units."""
+    """A text or a list of intervals that is not a set of units."""
 
 
 def piece_error(piece: str, number: int, position: int) -> NodeSetError:
-    """Return the error of a piece of a text, by its number and the position of its first character, both from 1."""
+    """Return the error for a piece of a text, by its number and position, from 1."""
     where = f"interval {number}, character {position}"
     shown = repr(piece if len(piece) <= _SHOWN else piece[:_SHOWN] + "...")
     what, expected = "a piece is no interval of units", "'lo' or 'lo-hi' in decimal digits"
@@ -41,7 +41,7 @@ def piece_error(piece: str, number: int, position: int) -> NodeSetError:
 
 
 def overlap_error(text: str, pairs: list[tuple[int, int]]) -> NodeSetError:
-    """Return the error of the second interval in the text's order that names a unit again."""
+    """Return the error for the first interval in the text that repeats a unit."""
     pieces = text.split(" ")
     order = sorted(range(len(pairs)), key=lambda index: pairs[index])
     reaching = order[0]

@@ -97,7 +97,7 @@ def test_a_run_that_is_not_kept_asks_nobody(shell):
 @pytest.mark.parametrize(
     ("way", "says"),
     [
-        ("babbles", "broke the protocol after SAVE after notice 1: this is another message than the one awaited"),
+        ("babbles", "broke the protocol after SAVE after notice 1: this is not the expected message"),
         ("dies", "ended with exit code 3 before the simulation was over"),
     ],
 )

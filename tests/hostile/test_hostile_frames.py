@@ -160,12 +160,12 @@ def test_any_bytes(frame: bytes, kind: str) -> None:
         ('{"seq": 1, "now": 4.0, "events": []}', "time goes back: expected at least 5.0, found 4.0"),
         (
             '{"seq": 1, "now": 6.0, "events": [{"type": "NO_MORE_JOBS", "timestamp": 7.0, "data": {}}]}',
-            "not of its time: expected from 0.0 to 6.0, found 7.0",
+            "time is out of order: expected from 0.0 to 6.0, found 7.0",
         ),
         (
             '{"seq": 1, "now": 6.0, "events": [{"type": "NO_MORE_JOBS", "timestamp": 6.0, "data": {}}, '
             '{"type": "NO_MORE_JOBS", "timestamp": 2.0, "data": {}}]}',
-            r"events\[1\].timestamp: an event is not of its time: expected from 6.0 to 6.0, found 2.0",
+            r"events\[1\].timestamp: an event's time is out of order: expected from 6.0 to 6.0, found 2.0",
         ),
     ],
 )
@@ -200,7 +200,7 @@ def test_a_machine_of_more_units_than_can_be_numbered_is_none() -> None:
     of_batsim = frame.replace("%s", '%s, "compute_resources": [{"id": 0}]')
     with pytest.raises(RemoteProtocolError, match="not numbered from 0 without gaps"):
         batsim_codec.decode_notice((of_batsim % MOST_UNITS).encode(), 1)
-    with pytest.raises(RemoteProtocolError, match="no host to compute on"):
+    with pytest.raises(RemoteProtocolError, match="there are no compute hosts"):
         batsim_codec.decode_notice((of_batsim % (MOST_UNITS + 1)).encode(), 1)
 
 

@@ -119,7 +119,7 @@ def test_a_gpu_a_node_is_a_unit_of_its_own_kind():
         (f"{POOL}properties.gb.hbm = 1", "pools[0].properties.gb: a value of the wrong type: "),
         (
             f'{POOL}unit = "nod"',
-            "pools[0].unit: there is no such choice: expected 'node', 'core' or 'gpu', found 'nod'. "
+            "pools[0].unit: not one of the choices: expected 'node', 'core' or 'gpu', found 'nod'. "
             "Did you mean 'node'?",
         ),
         (f"{POOL}unit = 1", "pools[0].unit: a value of the wrong type: expected text in quotes, found 1."),

@@ -307,7 +307,7 @@ def test_a_state_is_asked_for_and_given_back(wire: Wire) -> None:
     assert wire.scheduler.receive_notice(wire.server.send_save()) == Save(SaveData(8))
     assert wire.server.receive_saved(wire.scheduler.send_saved(SavedData(8, STATE))) == SavedData(8, STATE)
     wire.exchange(Notice(9, 5.0, []), Reply(9, 5.0))
-    with pytest.raises(RemoteProtocolError, match="a state of the past is given back"):
+    with pytest.raises(RemoteProtocolError, match="RESTORE goes back in time"):
         wire.scheduler.receive_notice(codec.encode(Restore(RestoreData(9, 5.0, STATE))))
 
 
@@ -440,7 +440,7 @@ def test_common_features_are_agreed_on(wanted: Any, offered: Any, agreed: Any) -
     [
         (WelcomeData(2, (), "run"), r"version that was not offered: expected 1 to 1, found 2"),
         (WelcomeData(0, (), "run"), r"version that was not offered: expected 1 to 1, found 0"),
-        (WelcomeData(1, ("wake_filter", "dynamic_jobs"), "run"), r"feature that was not wanted: found dynamic_jobs"),
+        (WelcomeData(1, ("wake_filter", "dynamic_jobs"), "run"), r"feature that was not requested: found dynamic_jobs"),
     ],
 )
 def test_a_scheduler_checks_its_welcome(welcome: WelcomeData, text: str) -> None:

@@ -86,7 +86,7 @@ def test_anything_at_all(pieces, ready):
         (GREETING + b"\x06" + (70_000).to_bytes(8, "big"), "does not speak ZeroMQ"),
         (GREETING + b"\x04\x08\x05ERROR\x01x", "refuses the connection"),
         (GREETING + READY.replace(b"\x19", b"\x1a").replace(b"\x03REQ", b"\x04PUSH"), "type 'PUSH', not REQ or DEALER"),
-        (GREETING + READY + b"\x02" + (1 << 62).to_bytes(8, "big"), "4,611,686,018,427,387,904 bytes was announced"),
+        (GREETING + READY + b"\x02" + (1 << 62).to_bytes(8, "big"), "message of 4,611,686,018,427,387,904 bytes"),
         (GREETING + READY + b"\x01\x00" * 64, "more than 64 parts"),
     ],
     ids=["http", "zmtp 1", "zmtp 2", "curve", "plain", "message", "flags", "long", "error", "push", "far", "parts"],

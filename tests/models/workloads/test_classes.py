@@ -132,7 +132,7 @@ def test_a_load_and_a_duration():
     [
         (ONE.replace("8", "65"), "class 65: a class is larger than the machine: expected at most 64 units, found 65"),
         (ONE.replace("8", '"8:4"'), "a size cannot be read"),
-        (ONE.replace("8", "0"), "x.toml: classes[0].size: a value that cannot be"),
+        (ONE.replace("8", "0"), "x.toml: classes[0].size: an invalid value"),
         (ONE.replace("rate = 2", ""), "class 8: it is not said how many jobs there are"),
         (ONE + "jobs = 3\n", "class 8: it is not said how many jobs there are: expected 'rate' or 'jobs', found both"),
         (ONE.replace("rate = 2", "rate = 0"), "x.toml: classes[0].rate"),

@@ -143,7 +143,7 @@ def test_a_platform_file_with_a_topology() -> None:
     assert platform.info.topology is not None
     assert platform.info.topology.bandwidth == (9.36e9, (9.36e9, 4.68e9))
     for old, new, says in (
-        ('"torus"', '"ring"', "topology.kind: there is no such choice"),
+        ('"torus"', '"ring"', "topology.kind: not one of the choices"),
         ("[2, 3]", "[2, 0]", r"topology.shape\[1\]"),
         ("shape", "shapes", "unknown key 'shapes'"),
         ("[9.36e9,", "[0,", r"topology.bandwidth\[0\]"),

@@ -330,8 +330,8 @@ def test_redis_is_refused(config: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        ({}, "no host to compute on"),
-        ({"nb_resources": 0}, "no host to compute on"),
+        ({}, "there are no compute hosts"),
+        ({"nb_resources": 0}, "there are no compute hosts"),
         ({"nb_resources": 2, "compute_resources": [{"id": 0}]}, "not numbered from 0"),
         ({"nb_resources": 1, "compute_resources": [{"id": 1}]}, "not numbered from 0"),
         ({"nb_resources": 1, "compute_resources": [{"id": "0"}]}, "not numbered from 0"),

@@ -85,20 +85,20 @@ def test_an_empty_file_has_the_defaults(tmp_path: Path) -> None:
             f"{PBS}formula = 'ncpu'",
             "order-options.formula, column 1: an unknown name: found 'ncpu'. Did you mean 'ncpus'?",
         ),
-        (f"{PBS}decay-time = '3 fortnights'", "order-options: a value that cannot be: expected one of ms, s, min"),
+        (f"{PBS}decay-time = '3 fortnights'", "order-options: an invalid value: expected one of ms, s, min"),
         (f"{PBS}decay-time = -1", "expected a decay-time not below 0, found -1."),
         (f"{PBS}decay-factor = nan", "expected a decay-factor from 0 to 1, found nan."),
         (f"{PBS}decay-factor = 1{'0' * 400}", "mine.toml: order-options"),
         (
             f"{PBS}fairshare-entity = 'team'",
-            "order-options.fairshare-entity: there is no such choice: expected 'user', 'group', 'account', 'queue' or",
+            "order-options.fairshare-entity: not one of the choices: expected 'user', 'group', 'account', 'queue' or",
         ),
         (f"{PBS}queue-priorities = {{a = 'x'}}", "order-options.queue-priorities.a: a value of the wrong type"),
         (f"{PBS}queue-priorities = {{a = inf}}", "expected a finite queue priority, found inf for 'a'."),
         (f"{PBS}fairshare-shares = {{a = -1}}", "expected shares not below 0, found -1.0 for 'a'."),
         (
             "backfill = 'depth'\n[backfill-options]\ndepth = -1",
-            "backfill-options.depth: a value that cannot be: expected a whole number >= 0, found -1.",
+            "backfill-options.depth: an invalid value: expected a whole number >= 0, found -1.",
         ),
         (
             f"{BINS}smallest = 1",
@@ -106,7 +106,7 @@ def test_an_empty_file_has_the_defaults(tmp_path: Path) -> None:
         ),
         (
             f"{BINS}name = 'a'\nsmallest = 0",
-            "order-options.bins[0].smallest: a value that cannot be: expected a whole number >= 1, found 0.",
+            "order-options.bins[0].smallest: an invalid value: expected a whole number >= 1, found 0.",
         ),
         (
             f"{BINS}name = 'a'\nsmallest = 1\nbost = 1",
@@ -119,7 +119,7 @@ def test_an_empty_file_has_the_defaults(tmp_path: Path) -> None:
         ("order = 'bins'\n[order-options]\nbins = 3", "expected tables, each headed [[order-options.bins]], found 3."),
         (
             f"{BINS}name = 'a'\nsmallest = 1\nboost = 'x'",
-            "bins[0]: a value that cannot be: expected a number and a unit, as 24h, for 'boost', found 'x'.",
+            "bins[0]: an invalid value: expected a number and a unit, as 24h, for 'boost', found 'x'.",
         ),
         (f"{BINS}name = 'a'\nsmallest = 1\nlongest-walltime = 0", "expected a longest-walltime above 0, found 0"),
         (

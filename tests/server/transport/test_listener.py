@@ -85,7 +85,7 @@ def is_greeted(client: socket.socket) -> bool:
         (b"\xff\x00\x00\x00\x00\x00\x00\x00\x01\x7f\x01\x05\x00\x00", "does not speak ZeroMQ's protocol"),
         (GREETING[:12] + b"PLAIN" + GREETING[17:], "does not speak ZeroMQ's protocol"),
         (GREETING + READY.replace(b"\x19", b"\x1a").replace(b"\x03REQ", b"\x04PUSH"), "is a socket of type 'PUSH'"),
-        (GREETING + READY + b"\x02" + b"\xff" * 8, "asks too much: a message of 18,446,744,073,709,551,615 bytes"),
+        (GREETING + READY + b"\x02" + b"\xff" * 8, "announced a message of 18,446,744,073,709,551,615 bytes"),
         (GREETING + READY + b"\x01\x00" * 1000, "sent a message of more than 64 parts"),
     ],
     ids=["http", "zmtp 1", "zmtp 2", "plain", "push", "endless", "parts"],

@@ -303,7 +303,7 @@ def test_an_interrupt_strikes_while_a_reply_is_awaited(served):
 @pytest.mark.parametrize(
     ("said", "fragment"),
     [
-        (EMPTY + b"\x02" + (1 << 40).to_bytes(8, "big"), "asks too much: a message of 1,099,511,627,776 bytes"),
+        (EMPTY + b"\x02" + (1 << 40).to_bytes(8, "big"), "announced a message of 1,099,511,627,776 bytes"),
         (b"\x01\x00" * 100, "more than 64 parts"),
         (b"\xff\xff", "does not speak ZeroMQ's protocol"),
     ],
