@@ -1,7 +1,7 @@
 """Compiles the modules that each job of a run passes through, where ``PIPISTRELLE_COMPILE=1`` asks for it.
 
 Everything else about the package stands in pyproject.toml. The compiled modules are the same files: mypyc turns them
-into extensions that lie beside them in the wheel, and Python takes these first; docs/compiled.md says what is gained.
+into extensions that lie beside them in the wheel, and Python takes these first; docs/how-to/compiled.md has the gain.
 """
 
 import os

@@ -6,7 +6,7 @@ writes byte for byte the out_jobs.csv of the run, which is checked.  Prints, for
     processor time of the run (all outputs) / processor time of the loop (out_jobs.csv alone)
 
 in turn, and the median of the ratios; reading the workload counts for neither. Says whether the package is compiled
-(docs/compiled.md); the loop never is.
+(docs/how-to/compiled.md); the loop never is.
 
     python benchmarks/in_process.py LOG.swf.gz [--platform kth-sp2] [--repeat 5]
     python benchmarks/in_process.py [--jobs 130000] [--units 1490] [--load 0.85] [--repeat 5]

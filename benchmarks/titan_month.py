@@ -1,4 +1,4 @@
-"""A month of Titan under the policies of a paper on GPUs' age, beside the paper's figures (docs/placing.md).
+"""A month of Titan under the policies of a paper on GPUs' age, beside the paper's figures (docs/reference/placing.md).
 
 Zimmer et al., GPU Age-Aware Scheduling to Improve the Reliability of Leadership Jobs on Titan, 2018. Jobs are those of
 ``titan-month``, the scheduler is ``titan-bins`` (table I's bins, two reservations), nodes are those of ``titan``; which

@@ -19,7 +19,7 @@ round trips, and what one costs is to be compared.
     python benchmarks/wire.py --sockets [--trips 20000] [--repeat 7]
 
 compares our own ZMTP at both ends with pyzmq at both ends, over ipc and tcp: round trips of a notice of 250 bytes and
-a reply of 120 bytes, nothing else. docs/design.md ("Parts we do not write") says what follows from it.
+a reply of 120 bytes, nothing else. docs/explanation/design.md ("Parts we do not write") says what follows from it.
 """
 
 import argparse

@@ -125,7 +125,7 @@ def cli(verbose: int) -> None:
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit: see docs/cli.md for the exit codes."""
+    """Run the command line and exit: see docs/reference/cli.md for the exit codes."""
     atexit.register(_ignore_interrupts)  # all is done then: a late one must not change the exit code
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from pipistrelle.cli.options.names import completed, pages
+from pipistrelle.cli.options.names import PAGE_PARTS, completed, pages
 from pipistrelle.cli.options.sections import Command, sections
 from pipistrelle.cli.terminal.console import print_facts
 from pipistrelle.protocol.base.errors import did_you_mean
@@ -31,9 +31,15 @@ def command(ctx: click.Context, topic: tuple[str, ...], man: bool) -> None:
         return
     if not topic:
         click.echo("Pages, for 'pipistrelle help NAME'; of a command, 'pipistrelle help COMMAND' prints the options.\n")
-        print_facts(
-            [(name, path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")) for name, path in pages().items()]
-        )
+        by_part: dict[str, list[tuple[str, str]]] = {part: [] for part in ("", *PAGE_PARTS.values())}
+        for name, path in pages().items():
+            title = path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
+            by_part[PAGE_PARTS.get(path.parent.name, "")].append((name, title))
+        width = max(map(len, pages()))
+        for part, facts in by_part.items():
+            if part:
+                click.echo(f"\n{part}:")
+            print_facts([(f"{name:<{width}}", title) for name, title in facts], indent="  " if part else "")
         return
     found = pages().get(" ".join(topic))
     if found is not None:

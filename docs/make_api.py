@@ -1,4 +1,4 @@
-"""Writes docs/api.md from the docstrings: python docs/make_api.py > docs/api.md"""
+"""Writes docs/reference/api.md from the docstrings: python docs/make_api.py > docs/reference/api.md"""
 
 import inspect
 import sys
@@ -27,7 +27,7 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
         },
     ),
     "Studies": (
-        "Many runs, their table, and the tables of their jobs; [Studies](studies.md).",
+        "Many runs, their table, and the tables of their jobs; [Studies](../how-to/studies.md).",
         {
             "pipistrelle.studies": ["run", "estimate", "Study", "Results"],
             "pipistrelle.runs.execution.job_table": ["JobTable", "JobTableBook"],
@@ -42,7 +42,7 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
         },
     ),
     "Schedulers": (
-        "What a policy sees and is made of; [Write your scheduler](write-your-scheduler.md) shows each at work.",
+        "What a policy sees and is made of; see [Write your scheduler](../tutorials/write-your-scheduler.md).",
         {
             "pipistrelle.schedulers.catalogue.registry": ["make_policy"],
             "pipistrelle.schedulers.catalogue.parts": ["compose"],
@@ -81,7 +81,7 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
         },
     ),
     "Failures": (
-        "Outages as data, their models, planned maintenance; [Outages](outages.md), [Failures](failures.md).",
+        "Outages as data, models, maintenance; [Outages](../how-to/outages.md), [Failures](../how-to/failures.md).",
         {
             "pipistrelle.platforms.failures.outage": ["Outage", "Outages", "merge", "csv_chunks"],
             "pipistrelle.platforms.failures.text": ["parse_failures", "parse_durations"],
@@ -95,7 +95,7 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
         },
     ),
     "Reliability": (
-        "Classes of jobs, loss models, plans and partitions; [Reliability](reliability.md).",
+        "Classes of jobs, loss models, plans and partitions; [Reliability](../how-to/reliability.md).",
         {
             "pipistrelle.models.workloads.classes": ["parse_classes", "load_classes", "WorkloadClasses"],
             "pipistrelle.models.workloads.class_jobs": ["generate_jobs"],
@@ -108,7 +108,7 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
         },
     ),
     "Workloads": (
-        "Logs read, made, changed and written; [Workloads](workloads.md), [Workload tools](workload-tools.md).",
+        "Logs read, made and changed; [Workloads](workloads.md), [Workload tools](../how-to/workload-tools.md).",
         {
             "pipistrelle.traces.load": ["load", "save"],
             "pipistrelle.traces.workload": ["Workload"],

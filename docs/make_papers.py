@@ -1,4 +1,4 @@
-"""Writes docs/papers.md anew below its head, from what the papers' entries are computed to.
+"""Writes docs/explanation/papers.md anew below its head, from what the papers' entries are computed to.
 
 python docs/make_papers.py $PIPISTRELLE_TRACES
 """
@@ -11,7 +11,7 @@ from pipistrelle.papers.bench import SIZES, Bench
 from pipistrelle.papers.collection import chosen_entries, get_paper, make_entries, paper_ids
 from pipistrelle.papers.telling import logged, markdown
 
-PAGE = Path(__file__).resolve().parent / "papers.md"
+PAGE = Path(__file__).resolve().parent / "explanation" / "papers.md"
 LOGS = """
 ## With real logs
 

@@ -1,4 +1,4 @@
-"""Makes the pictures of docs/pictures.md anew: python docs/make_pictures.py
+"""Makes the pictures of docs/how-to/pictures.md anew: python docs/make_pictures.py
 
 The page's commands are run, in order, in one folder, and what the comment before each picture names is drawn: a part
 of a page, or a file as it is. Chromium and its driver draw (.ci/browser installs both), with selenium.
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 DOCS = Path(__file__).resolve().parent
-PAGE = DOCS / "pictures.md"
+PAGE = DOCS / "how-to" / "pictures.md"
 #: commands, or what of their outputs is drawn, and the picture
 _PART = re.compile(
     r"^```console\n(?P<console>.*?)^```$|"
-    r"^<!-- picture: (?P<file>\S+)(?: (?P<part>\S+))? -->\n!\[[^\]]+\]\((?P<path>pictures/\S+)\)$",
+    r"^<!-- picture: (?P<file>\S+)(?: (?P<part>\S+))? -->\n!\[[^\]]+\]\(\.\./(?P<path>pictures/\S+)\)$",
     flags=re.MULTILINE | re.DOTALL,
 )
 _SHOW = """
@@ -45,7 +45,7 @@ class Picture(NamedTuple):
 
 
 def pictures() -> list[Picture]:
-    """Return what docs/pictures.md shows, in its order."""
+    """Return what docs/how-to/pictures.md shows, in its order."""
     found = []
     commands: tuple[str, ...] = ()
     for one in _PART.finditer(PAGE.read_text(encoding="utf-8")):
@@ -57,7 +57,7 @@ def pictures() -> list[Picture]:
 
 
 def make(driver: Any, into: Path) -> None:
-    """Run the commands of docs/pictures.md, and leave its pictures in a folder."""
+    """Run the commands of docs/how-to/pictures.md, and leave its pictures in a folder."""
     into.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -97,7 +97,7 @@ def main() -> None:
     options.add_argument("--window-size=1280,1000")
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
     try:
-        make(driver, PAGE.with_suffix(""))
+        make(driver, DOCS / "pictures")
     finally:
         driver.quit()
 

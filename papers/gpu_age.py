@@ -1,4 +1,4 @@
-"""Paper 004: stable GPUs for leadership jobs on Titan (docs/placement.md, docs/placing.md)."""
+"""Paper 004: stable GPUs for leadership jobs on Titan (docs/how-to/placement.md, docs/reference/placing.md)."""
 
 from collections.abc import Mapping
 from math import fsum

@@ -1,4 +1,4 @@
-"""Paper 001: partitions of nodes by their reliability, on Intrepid (docs/reliability.md)."""
+"""Paper 001: partitions of nodes by their reliability, on Intrepid (docs/how-to/reliability.md)."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Paper 002: Maui as a simulator for PBS, on IT4Innovations' Salomon (docs/maui.md, docs/reality.md)."""
+"""Paper 002: Maui as a simulator for PBS on Salomon (docs/reference/maui.md, docs/explanation/reality.md)."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Paper 003: spares, moldable and grid-shaped applications that wait for a new allocation (docs/resilience.md)."""
+"""Paper 003: spares, moldable and grid-shaped applications (docs/how-to/resilience.md)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Paper 000: repair time against reliability on LANL's Grizzly (docs/repair-time.md)."""
+"""Paper 000: repair time against reliability on LANL's Grizzly (docs/tutorials/repair-time.md)."""
 
 from collections.abc import Mapping
 from typing import Any, Final

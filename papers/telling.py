@@ -69,7 +69,8 @@ def markdown(results: Sequence[EntryResult]) -> str:
         mine = [one for one in results if one.paper.id == paper.id]
         counts = Counter(one.verdict for one in mine)
         told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
-        parts.append(f"\n## {paper.id}: {paper.name}\n\n{paper.citation}. More of it: [{paper.page}]({paper.page}).\n")
+        name = paper.page.rpartition("/")[2]
+        parts.append(f"\n## {paper.id}: {paper.name}\n\n{paper.citation}. More of it: [{name}](../{paper.page}).\n")
         parts.append(f"\n{len(mine)} entries: {told}.\n\n")
         parts.append("| entry | what it shows | outcome | agree | why |\n|---|---|---|---|---|\n")
         for one in mine:

@@ -105,7 +105,7 @@ class NodeGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Failing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How nodes of the machine fail, as text; docs/outages.md has its grammar.
+    """How nodes of the machine fail, as text; docs/how-to/outages.md has its grammar.
 
     Parameters
     ----------

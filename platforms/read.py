@@ -24,7 +24,7 @@ def parse_platform(text: str, where: str, read_table: ReadTable | None = None) -
     Parameters
     ----------
     text
-        the whole file; docs/platforms.md has the format.
+        the whole file; docs/reference/platforms.md has the format.
     where
         what the text is called in messages, usually the file's name.
     read_table

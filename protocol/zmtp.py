@@ -1,7 +1,8 @@
 """ZeroMQ's wire protocol without I/O: ZMTP 3.0 with mechanism NULL.
 
 Functions make outgoing bytes; incoming bytes go through a `ZmtpStream`. The format: https://rfc.zeromq.org/spec/23/,
-with PING and PONG from https://rfc.zeromq.org/spec/37/. docs/design.md, "Parts we do not write", says why this is here.
+with PING and PONG from https://rfc.zeromq.org/spec/37/.
+docs/explanation/design.md, "Parts we do not write", says why this is here.
 """
 
 from typing import Final, NamedTuple

@@ -67,7 +67,10 @@ def test_the_wheel_holds_all_modules_and_data(wheel: zipfile.ZipFile, pyproject:
     """Modules, markers, bundled platforms, workloads and schedulers, the protocol and its schema are in the wheel."""
     folders = set(pyproject["tool"]["setuptools"]["package-dir"].values()) - {*ODD.values()}
     wanted = {path for folder in folders for path in (ROOT / folder).rglob("*.py")}
-    wanted = {path for path in wanted if path.parent.name != "top"} | set((ROOT / "docs").glob("*.md"))
+    wanted = {path for path in wanted if path.parent.name != "top"} | {
+        ROOT / "docs" / "index.md",
+        *(ROOT / "docs").glob("*/*.md"),
+    }
     wanted |= {_marker(folder) for folder in folders}
     wanted |= {*(ROOT / "platforms").rglob("library/*.toml"), *(ROOT / "traces" / "library").glob("*.swf.gz")}
     wanted |= {*(ROOT / "schedulers" / "library").glob("*.toml"), *(ROOT / "runs").rglob("library/*.toml")}

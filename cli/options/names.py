@@ -21,6 +21,13 @@ _LIBRARIES: Final = {
     "model": ("pipistrelle.models.likeness", ".toml"),
 }
 KINDS: Final = tuple(_LIBRARIES)
+#: {folder of pages: what its pages are}
+PAGE_PARTS: Final = {
+    "tutorials": "Tutorials",
+    "how-to": "How-to guides",
+    "reference": "Reference",
+    "explanation": "Explanation",
+}
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
@@ -32,9 +39,10 @@ def library(kind: str) -> dict[str, Traversable]:
 
 
 def pages() -> dict[str, Path]:
-    """Return {name: file} of the documentation's pages, sorted: they come with the package."""
+    """Return {name: file} of the documentation's pages, part by part: they come with the package."""
     folder = Path(__file__).resolve().parents[2] / "docs"
-    return {path.stem: path for path in sorted(folder.glob("*.md"))}
+    found = [folder / "index.md", *(path for part in PAGE_PARTS for path in sorted((folder / part).glob("*.md")))]
+    return {path.stem: path for path in found}
 
 
 def names(kind: str) -> list[str]:

@@ -3,7 +3,7 @@
 //     g++ -std=c++17 -O2 -o scheduler scheduler.cpp
 //     pipistrelle run --strict --scheduler ./scheduler {endpoint}
 //
-// docs/write-your-scheduler.md says more, protocol/SPEC.md all.
+// docs/tutorials/write-your-scheduler.md says more, protocol/SPEC.md all.
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -3,7 +3,7 @@
 //	go build -o scheduler scheduler.go
 //	pipistrelle run --strict --scheduler ./scheduler {endpoint}
 //
-// docs/write-your-scheduler.md says more, protocol/SPEC.md all.
+// docs/tutorials/write-your-scheduler.md says more, protocol/SPEC.md all.
 package main
 
 import (

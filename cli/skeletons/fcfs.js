@@ -2,7 +2,7 @@
 //
 //     pipistrelle run --strict --scheduler node scheduler.js {endpoint}
 //
-// docs/write-your-scheduler.md says more, protocol/SPEC.md all.
+// docs/tutorials/write-your-scheduler.md says more, protocol/SPEC.md all.
 "use strict";
 const net = require("node:net");
 

@@ -3,7 +3,7 @@
 //     rustc -O -o scheduler scheduler.rs
 //     pipistrelle run --strict --scheduler ./scheduler {endpoint}
 //
-// docs/write-your-scheduler.md says more, protocol/SPEC.md all.
+// docs/tutorials/write-your-scheduler.md says more, protocol/SPEC.md all.
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::TcpStream;

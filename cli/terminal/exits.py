@@ -1,4 +1,4 @@
-"""Exit codes of the command line beside those of `PipistrelleError`; docs/cli.md lists all of them."""
+"""Exit codes of the command line beside those of `PipistrelleError`; docs/reference/cli.md lists all of them."""
 
 import errno
 import signal

@@ -56,7 +56,7 @@ def main() -> None:
         driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
         try:
             driver.get(page.as_uri())
-            for path in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "protocol" / "SPEC.md"]:
+            for path in [*sorted((ROOT / "docs").glob("*/*.md")), ROOT / "protocol" / "SPEC.md"]:
                 sources = [text for kind, text in fences(path.read_text(encoding="utf-8")) if kind == "mermaid"]
                 for number, source in enumerate(sources, 1):
                     name = f"{path.stem}-{number}"

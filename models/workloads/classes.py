@@ -58,7 +58,7 @@ class Project(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Jobs that are alike; docs/reliability.md has the grammar of the texts.
+    """Jobs that are alike; docs/how-to/reliability.md has the grammar of the texts.
 
     Parameters
     ----------

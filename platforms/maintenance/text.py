@@ -1,6 +1,6 @@
 """Planned maintenance as lines of text.
 
-A rule is one line of words between blanks (docs/failures.md has the same with examples)::
+A rule is one line of words between blanks (docs/how-to/failures.md has the same with examples)::
 
     rule       = begin length nodes {clause}
     begin      = time

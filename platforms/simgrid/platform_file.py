@@ -120,7 +120,7 @@ def parse_simgrid(
     Parameters
     ----------
     text
-        the whole file; docs/platforms.md tells what is read.
+        the whole file; docs/reference/platforms.md tells what is read.
     where
         what the text is called in messages, usually the file's name; the platform is named after its last part.
     master

@@ -31,7 +31,7 @@ class Passing(Struct):
     """A job that was submitted later and started earlier; times in seconds.
 
     ``reservation`` is the one that the explained job had when this one started, ``may_delay`` whether this one may
-    have delayed it (docs/explain.md has the rule).
+    have delayed it (docs/how-to/explain.md has the rule).
     """
 
     job: str

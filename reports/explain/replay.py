@@ -41,9 +41,10 @@ class Witness:
     """A policy that decides as another does, and looks after each decision what becomes of the jobs that wait.
 
     It asks the policy, where it has them, for ``reservation(job)``, ``held_back_by(job)``, ``ahead(job)`` and
-    ``breakdown(job)`` (docs/explain.md), and the policy's order for ``terms(job, now)``. Where nothing was free it asks
-    for no terms and no place: the policy has not looked at the queue either, and what looks brings a fairshare's
-    account to the present, which must not happen at other instants than in the run itself.
+    ``breakdown(job)`` (docs/how-to/explain.md), and the policy's order for ``terms(job, now)``.
+    Where nothing was free it asks for no terms and no place: the policy has not looked at the queue either, and
+    what looks brings a fairshare's account to the present, which must not happen at other instants than in the
+    run itself.
 
     Parameters
     ----------

@@ -4,7 +4,8 @@ The run hands over immutable bytes, and waits for nobody. A viewer that is slow 
 taken the one before; one that takes nothing is sent away. All that anybody can make the thread keep is one state and a
 few kilobytes for each of 64 connections; and however much is asked of it, it rests 20 times as long as it has worked.
 
-http.server of the standard library cannot keep these promises; asyncio can (docs/design.md, "Parts we do not write").
+The standard library's http.server cannot keep these promises; asyncio can
+(docs/explanation/design.md, "Parts we do not write").
 """
 
 import asyncio

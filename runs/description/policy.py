@@ -59,7 +59,7 @@ OPPOSITES: Final = {"strict_config": "--lenient-config"}
 
 
 class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """Who decides; each field is what the option of that name says on the command line (docs/cli.md).
+    """Who decides; each field is what the option of that name says on the command line (docs/reference/cli.md).
 
     Parameters
     ----------
@@ -75,12 +75,12 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     backfill_depth, strict_ordering
         of the rule ``depth``.
     node_order, age_aware, dual_ended, base_order, reliability_target
-        of every placement (docs/placing.md); ``dual_ended`` and ``base_order`` are conditions on jobs.
+        of every placement (docs/reference/placing.md); ``dual_ended`` and ``base_order`` are conditions on jobs.
     reliability, blocking, admission
         partitions by reliability: of which classes (bundled, a file, or ``auto``), for which chance of blocking, and
         what becomes of a job that cannot start at once.
     preempt_type, preempt_mode, preempt, priority_tier, preempt_grace, preempt_exempt_time, preempt_youngest_first
-        who may preempt whom, how, after which grace, and who not yet (docs/preemption.md).
+        who may preempt whom, how, after which grace, and who not yet (docs/reference/preemption.md).
     config
         a maui.cfg; with ``strict_config`` it is refused if anything in it is unknown or would, if it were supported,
         change decisions; else that is a warning, too.

@@ -51,7 +51,7 @@ Check = Annotated[_T, Decides.CHECK]
 
 
 class BatsimSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """What a run in Batsim's way has beyond others; each field is what the option of that name says (docs/batsim.md).
+    """What a run in Batsim's way adds; each field is the option of that name (docs/how-to/batsim.md).
 
     Of ``sched_cfg`` and ``sched_cfg_file`` one may be given; ``no_sched`` starts every job at time 0, without a
     scheduler.
@@ -97,7 +97,7 @@ class ResumedFrom(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
 
 class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """What a run is; each field is what the option of that name says on the command line of `run` (docs/cli.md).
+    """What a run is; each field is the option of that name of `run` (docs/reference/cli.md).
 
     How server and scheduler are connected, and where the outputs go, is no part of it. Names of files are as the user
     gave them, relative to the working directory.

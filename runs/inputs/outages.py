@@ -29,7 +29,9 @@ _MERGED = ("LANL", "Titan", "Slurm")
 #: tables of one machine, whose names stand for its nodes in their order
 _OWN_NAMES = ("LANL", "Titan")
 _LARGER = "Take a larger machine, or one class of the log's nodes."
-_NAMELESS = 'Its nodes have no names: give its pools some, as names = "n[001-096]"; docs/platforms.md has the form.'
+_NAMELESS = (
+    'Its nodes have no names: give its pools some, as names = "n[001-096]"; docs/reference/platforms.md has the form.'
+)
 
 
 def failure_plan(

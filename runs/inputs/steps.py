@@ -32,7 +32,7 @@ class Step(
     tag=str.lower,
     omit_defaults=True,
 ):
-    """A step; each field is what the option of that name of ``pipistrelle workload`` says (docs/workload-tools.md)."""
+    """A step; each field is the option of that name of ``pipistrelle workload`` (docs/how-to/workload-tools.md)."""
 
     #: fields that say what is read, not what is done
     _places: ClassVar[tuple[str, ...]] = ()

@@ -36,7 +36,8 @@ class Conservative:
 
     A job that arrives is placed behind all reservations there are. When a job has ended, each waiting job, in the order
     of the queue, leaves its place and is placed anew, while all others keep theirs: it finds its own place free, so
-    that its reservation only ever moves forward (Mu'alem and Feitelson, 2001). docs/scheduling.md has the rule in full.
+    that its reservation only ever moves forward (Mu'alem and Feitelson, 2001).
+    docs/reference/scheduling.md has the rule in full.
 
     Without windows, on the lowest units, only those are placed anew whom a change can move: as soon as there was much
     to do, with numba, in compiled loops. Each of these ways makes the same decisions.

@@ -63,7 +63,7 @@ def make_policy(
 ) -> Policy:
     """Return the policy of this name, with other parts or options if they are given.
 
-    ``name`` is a registered scheduler, ``path/to/file.toml`` with a preset (docs/scheduling.md), or
+    ``name`` is a registered scheduler, ``path/to/file.toml`` with a preset (docs/reference/scheduling.md), or
     ``package.module:OBJECT`` or ``path/to/file.py:OBJECT``, where the object is a class or function that returns a
     policy when called without arguments. Only presets have parts that can be replaced, and options; those that are
     given are added to the preset's own, and those of a part that is replaced do not count; ``maui`` and ``recorded``

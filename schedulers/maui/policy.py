@@ -20,7 +20,7 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class MauiPolicy:
-    """Priorities, fairshare, limits, reservations and backfilling as a maui.cfg says; docs/maui.md has the rules.
+    """Priorities, fairshare, limits, reservations, backfilling of a maui.cfg; see docs/reference/maui.md.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ UNKNOWN: Final = dict.fromkeys(("cput", "job_priority", "mem", "mpiprocs", "node
 
 
 class PbsOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What there is to set of the order ``pbs``; docs/pbs.md has PBS's names for it.
+    """What there is to set of the order ``pbs``; docs/reference/pbs.md has PBS's names for it.
 
     ``decay-time`` is a length of time (`seconds_of`); with 0 usage never fades.
     """

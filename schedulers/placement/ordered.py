@@ -26,7 +26,7 @@ _Lines = dict[tuple[bool, bool], Line]
 
 
 class LineOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What there is to set of every placement; docs/placing.md has the rules.
+    """What there is to set of every placement; docs/reference/placing.md has the rules.
 
     Parameters
     ----------

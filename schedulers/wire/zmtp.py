@@ -2,8 +2,8 @@
 
 libzmq hands every message from one thread to another at each end. A scheduler has one connection and waits whenever it
 does not think, so it needs none of that. Without it a round trip takes less than three quarters of the time
-(docs/design.md, "Parts we do not write"), and the end of the server's process shows at once. What is on the wire is the
-same (protocol/zmtp.py).
+(docs/explanation/design.md, "Parts we do not write"), and the end of the server's process shows at once.
+What is on the wire is the same (protocol/zmtp.py).
 """
 
 import re

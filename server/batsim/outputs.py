@@ -1,4 +1,4 @@
-"""Batsim's output files, with Batsim's columns and conventions; docs/batsim.md tells what differs.
+"""Batsim's output files, with Batsim's columns and conventions; docs/how-to/batsim.md tells what differs.
 
 Facts about the formats come from the files of a real Batsim 4.2 and from the behaviour of its export code.
 """

@@ -1,4 +1,4 @@
-"""A job inside the server, and its life as a table; docs/design.md draws it."""
+"""A job inside the server, and its life as a table; docs/explanation/design.md draws it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf, nan

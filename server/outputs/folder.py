@@ -119,7 +119,7 @@ class Outputs(Protocol):
 
 
 class FolderOutputs(Kept):
-    """The outputs of `pipistrelle run`, in an existing folder; docs/outputs.md describes them.
+    """The outputs of `pipistrelle run`, in an existing folder; docs/reference/outputs.md describes them.
 
     Parameters
     ----------

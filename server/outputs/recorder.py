@@ -1,4 +1,4 @@
-"""A run's output files, in the formats that Batsim's tools read; docs/outputs.md describes every column."""
+"""A run's output files, in the formats that Batsim's tools read; docs/reference/outputs.md describes every column."""
 
 from itertools import chain
 from math import inf, isnan

@@ -1,7 +1,7 @@
 """The server's end of the native dialect: it listens, serves exactly one scheduler and turns every other one away.
 
 On the wire it is a ROUTER of ZeroMQ (protocol/zmtp.py), on plain sockets: libzmq would hand every message from one
-thread to another, which is most of what a round trip costs (docs/design.md, "Parts we do not write").
+thread to another, which is most of what a round trip costs (docs/explanation/design.md, "Parts we do not write").
 """
 
 import contextlib

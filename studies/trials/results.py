@@ -46,7 +46,7 @@ class Results:
     Parameters
     ----------
     table
-        of pyarrow; `docs/studies.md` describes its columns.
+        of pyarrow; `docs/how-to/studies.md` describes its columns.
     path
         its file; None if it was not kept.
     """

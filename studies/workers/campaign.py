@@ -68,7 +68,7 @@ def run(
     dask
         address of a Dask scheduler, whose workers are taken instead.
     slurm, slurm_options
-        so many jobs of Slurm, whose workers are taken instead, and what they ask for (docs/studies.md).
+        so many jobs of Slurm, whose workers are taken instead, and what they ask for (docs/how-to/studies.md).
     watch
         told now and then how far it is.
 

@@ -1,4 +1,4 @@
-"""docs/api.md: what stands there can be imported, is told as its docstring tells it, and is all that the pages use."""
+"""docs/reference/api.md: its names can be imported, have their docstrings' text, and are all that pages use."""
 
 import ast
 import re
@@ -16,8 +16,8 @@ def maker():
 
 
 def test_the_page_is_what_the_docstrings_say():
-    """It is written anew with `python docs/make_api.py > docs/api.md`."""
-    assert (ROOT / "docs" / "api.md").read_text(encoding="utf-8") == maker().page()
+    """It is written anew with `python docs/make_api.py > docs/reference/api.md`."""
+    assert (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8") == maker().page()
 
 
 def test_everything_on_the_page_has_something_said_of_it():
@@ -37,7 +37,7 @@ def test_all_that_the_pages_import_is_on_it():
     listed = {module: names for _, some in maker().SECTIONS.values() for module, names in some.items()}
     known = {f"{module}.{name}" for module, names in listed.items() for name in names} | set(listed)
     used = set()
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for block in re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
             for node in ast.walk(ast.parse(block)):
                 if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pipistrelle"):

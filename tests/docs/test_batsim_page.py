@@ -1,4 +1,4 @@
-"""docs/batsim.md: Batsim's options, messages and profiles, as the code has them."""
+"""docs/how-to/batsim.md: Batsim's options, messages and profiles, as the code has them."""
 
 import re
 
@@ -10,7 +10,7 @@ from pipistrelle.protocol.batsim.codec import DECISION_TYPES
 from pipistrelle.server.batsim.outputs import OUTPUT_NAMES
 from pipistrelle.traces.batsim.profile_reader import PROFILE_TYPES
 
-PAGE = "docs/batsim.md"
+PAGE = "docs/how-to/batsim.md"
 #: Batsim 4.2's own options, by its usage text
 BATSIM = set(
     re.findall(

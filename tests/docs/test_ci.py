@@ -41,7 +41,7 @@ def test_contributors_are_told_the_same(script: str) -> None:
 
 def test_the_compiled_build_is_made_as_its_page_says(script: str) -> None:
     """Its tests run on what the page's command installs, and the compiler is installed where that can be."""
-    (command,) = set_up_commands("docs/compiled.md")
+    (command,) = set_up_commands("docs/how-to/compiled.md")
 
     assert f"\ncompile='{command}'\n" in script
     assert "\nif .ci/compiler; then\n" in script
@@ -86,7 +86,7 @@ def test_the_schedulers_in_other_languages_are_built(script: str) -> None:
     assert "\n.ci/foreign || " in script
     for package in ("libzmq3-dev", "libjansson-dev", "librust-zmq-dev", "librust-serde-json-dev"):
         assert package in text
-        assert package in (ROOT / "docs" / "foreign-schedulers.md").read_text(encoding="utf-8")
+        assert package in (ROOT / "docs" / "how-to" / "foreign-schedulers.md").read_text(encoding="utf-8")
 
 
 def test_the_browser_is_installed_where_that_can_be(script: str) -> None:

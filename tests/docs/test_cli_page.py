@@ -1,4 +1,4 @@
-"""docs/cli.md: every command, option, default and exit code, as the code has them."""
+"""docs/reference/cli.md: every command, option, default and exit code, as the code has them."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.schedulers.policy import errors as scheduler_errors
 from pipistrelle.server import errors as server_errors
 
-PAGE = "docs/cli.md"
+PAGE = "docs/reference/cli.md"
 SHARED = "Options of run and serve"
 
 

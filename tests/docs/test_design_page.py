@@ -1,4 +1,4 @@
-"""docs/design.md: its layers, files and diagram are those of the code."""
+"""docs/explanation/design.md: its layers, files and diagram are those of the code."""
 
 import ast
 import re
@@ -10,7 +10,7 @@ import pytest
 from pipistrelle.server.engine.jobs import LIFE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGE = "docs/design.md"
+PAGE = "docs/explanation/design.md"
 
 
 def life_diagram() -> str:
@@ -44,7 +44,7 @@ def test_the_files_answer_questions(section, table):
     rows = table(section(PAGE, "Where to find what"))
     assert len(rows) <= 15
     for question, link in rows:
-        match = re.fullmatch(r"\[(.+)\]\(\.\./(.+)\)", link)
+        match = re.fullmatch(r"\[(.+)\]\(\.\./\.\./(.+)\)", link)
         assert question.endswith("?")
         assert match is not None
         assert match[1] == match[2]

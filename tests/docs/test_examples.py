@@ -31,7 +31,7 @@ from pipistrelle.traces.generator import generate
 from pipistrelle.traces.load import save
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), ROOT / "docs" / "index.md", *(ROOT / "docs").glob("*/*.md")])
 KINDS = {
     "console",  # commands and what they print
     "python",  # executed, or a file shown
@@ -234,8 +234,14 @@ def check_json(value: Any, block: Block) -> None:
 
 #: pages whose examples take more than five seconds together
 LENGTHY = {
-    f"docs/{name}.md"
-    for name in ("cli", "dispersion", "maui", "pbs", "scheduling", "studies", "study-results", "workload-models")
+    "docs/how-to/studies.md",
+    "docs/how-to/study-results.md",
+    "docs/reference/cli.md",
+    "docs/reference/dispersion.md",
+    "docs/reference/maui.md",
+    "docs/reference/pbs.md",
+    "docs/reference/scheduling.md",
+    "docs/reference/workload-models.md",
 }
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 every_page = pytest.mark.parametrize("page", PAGES, ids=NAMES)

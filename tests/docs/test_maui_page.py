@@ -1,4 +1,4 @@
-"""docs/maui.md: the parameters and attributes, as the code has them."""
+"""docs/reference/maui.md: the parameters and attributes, as the code has them."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from pipistrelle.schedulers.maui.config.attributes import CREDENTIAL_ATTRIBUTES,
 from pipistrelle.schedulers.maui.config.parameters import ALIASES, PARAMETERS, Kind, Support, Value
 from pipistrelle.schedulers.maui.config.settings import KINDS
 
-PAGE = "docs/maui.md"
+PAGE = "docs/reference/maui.md"
 
 
 def names(text: str) -> list[str]:
@@ -88,7 +88,7 @@ def test_the_example_runs(section, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """It prints the warning of its last line, and all jobs complete."""
     monkeypatch.chdir(tmp_path)
     code = section(PAGE, "Use").partition("```python\n")[2].partition("```")[0]
-    exec(compile(code, "docs/maui.md", "exec"), {})  # noqa: S102 - the page's own example
+    exec(compile(code, "docs/reference/maui.md", "exec"), {})  # noqa: S102 - the page's own example
     printed = capsys.readouterr().out
 
     assert printed.startswith("maui.cfg:6: parameter RMPOLLINTERVAL is not supported")

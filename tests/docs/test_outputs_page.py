@@ -1,4 +1,4 @@
-"""docs/outputs.md: every file, column and key, as the code writes them."""
+"""docs/reference/outputs.md: every file, column and key, as the code writes them."""
 
 import re
 from typing import get_args
@@ -19,7 +19,7 @@ from pipistrelle.server.outputs import attempt_recorder, node_book, recorder
 from pipistrelle.server.outputs import once as outputs
 from pipistrelle.server.outputs.metrics import Summary
 
-PAGE = "docs/outputs.md"
+PAGE = "docs/reference/outputs.md"
 
 
 @pytest.fixture(scope="module")

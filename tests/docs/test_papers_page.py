@@ -1,11 +1,11 @@
-"""docs/papers.md: which entries there are and how they end, as the papers' files say; slow tests compute it."""
+"""docs/explanation/papers.md: entries and outcomes are those of the papers' files; slow tests compute them."""
 
 import re
 from pathlib import Path
 
 from pipistrelle.papers.collection import get_paper, paper_ids
 
-PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "papers.md"
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "explanation" / "papers.md"
 
 
 def test_each_entry_of_each_paper_has_its_line():
@@ -28,5 +28,5 @@ def test_each_entry_of_each_paper_has_its_line():
             for entry in paper.entries
         ]
         assert paper.citation in section
-        assert f"[{paper.page}]({paper.page})" in section
-        assert (PAGE.parent / paper.page).is_file()
+        assert f"](../{paper.page})" in section
+        assert (PAGE.parent.parent / paper.page).is_file()

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import load_program
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGE = ROOT / "docs" / "pictures.md"
+PAGE = ROOT / "docs" / "how-to" / "pictures.md"
 #: bytes of one picture
 LARGEST = 200_000
 
@@ -34,9 +34,9 @@ def test_each_picture_has_its_commands(maker: ModuleType) -> None:
     shown = re.findall(r"!\[[^\]]+\]\((\S+)\)", PAGE.read_text(encoding="utf-8"))
     pictures = maker.pictures()
 
-    assert [picture.path for picture in pictures] == [PAGE.parent / path for path in shown]
+    assert [picture.path for picture in pictures] == [ROOT / "docs" / path.removeprefix("../") for path in shown]
     assert all(picture.commands for picture in pictures)
-    assert {picture.path for picture in pictures} == set(PAGE.with_suffix("").iterdir())
+    assert {picture.path for picture in pictures} == set((ROOT / "docs" / "pictures").iterdir())
     assert all(picture.path.stat().st_size < LARGEST for picture in pictures)
 
 

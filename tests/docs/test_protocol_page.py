@@ -1,4 +1,4 @@
-"""docs/protocol.md: the conversation shown is one that the server really has."""
+"""docs/reference/protocol.md: the conversation shown is one that the server really has."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from pipistrelle.protocol.session import negotiate
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.simulation.assembly import native_engine
 
-PAGE = "docs/protocol.md"
+PAGE = "docs/reference/protocol.md"
 
 
 def test_the_conversation_is_a_real_one(section, json_values):

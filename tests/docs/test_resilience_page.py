@@ -1,4 +1,4 @@
-"""docs/resilience.md: the options and members as the code understands them, the figures as its formulas have them."""
+"""docs/how-to/resilience.md: options and members are the code's, figures come from its formulas."""
 
 import re
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from pipistrelle.platforms.failures.checkpointing import daly_interval, daly_tim
 from pipistrelle.platforms.failures.yield_model import SHAPES, SLIDES, YieldModel
 from pipistrelle.traces.resilience import MEMBERS, Kind, parse_resilience, resilience_of
 
-PAGE = "docs/resilience.md"
+PAGE = "docs/how-to/resilience.md"
 ROOT = Path(__file__).resolve().parent.parent.parent
 #: what the page has the options' values stand for
 EXAMPLES = {"daly|young|TIME": "daly", "TIME": "2min", "N|SHARE%": "1%"}

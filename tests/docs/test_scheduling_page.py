@@ -1,4 +1,4 @@
-"""docs/scheduling.md and docs/determinism.md: every part, preset and class of events, as the code has them."""
+"""docs/reference/scheduling.md and docs/explanation/determinism.md: parts, presets and event classes are the code's."""
 
 from msgspec.structs import fields
 
@@ -8,7 +8,7 @@ from pipistrelle.schedulers.catalogue.presets import Preset, library
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.engine import agenda
 
-PAGE = "docs/scheduling.md"
+PAGE = "docs/reference/scheduling.md"
 
 
 def test_every_part_is_documented(section, table):
@@ -45,7 +45,7 @@ def test_every_backfilling_rule_tells_when_it_is_woken(section, table):
 
 def test_every_means_of_the_view_is_documented(section, table):
     """The tutorial's table has every attribute and method of a view, and no other."""
-    rows = table(section("docs/write-your-scheduler.md", "As a Python class"))
+    rows = table(section("docs/tutorials/write-your-scheduler.md", "As a Python class"))
     documented = {row[0].strip("`").partition("(")[0] for row in rows}
     methods = {name for name in vars(View) if not name.startswith("_")}
     attributes = {name for name in View.__init__.__code__.co_names if not name.startswith("_")}
@@ -56,7 +56,7 @@ def test_every_means_of_the_view_is_documented(section, table):
 
 def test_the_order_within_an_instant_is_documented(section, table):
     """The classes on the page are the agenda's, in its order."""
-    classes = [int(row[0]) for row in table(section("docs/determinism.md", "Order within an instant"))]
+    classes = [int(row[0]) for row in table(section("docs/explanation/determinism.md", "Order within an instant"))]
 
     assert classes == [
         agenda.PHASE,

@@ -49,15 +49,34 @@ def site(_mkdocs: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_page_is_in_the_navigation() -> None:
     """mkdocs.yml names each page of docs/ once."""
-    named = re.findall(r"^ +- ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    named = re.findall(
+        r"^ +- ((?!repository/)[\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
 
-    assert sorted(named) == sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+    pages = [ROOT / "docs" / "index.md", *(ROOT / "docs").glob("*/*.md")]
+    assert sorted(named) == sorted(path.relative_to(ROOT / "docs").as_posix() for path in pages)
+
+
+def test_pages_that_files_name_exist() -> None:
+    """Code, comments, tests and data name pages by their present path."""
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    if not names:
+        pytest.skip("this copy of the project is no checkout")
+    wrong = set()
+    for name in names.split("\0"):
+        path = ROOT / name
+        if path.is_file() and path.suffix not in {".png", ".gz", ".svg"} and name != "CHANGELOG.md":
+            text = path.read_bytes().decode(errors="replace")
+            for page in re.findall(r"\bdocs/[\w/-]+\.md\b", text):
+                if not (ROOT / page).is_file():
+                    wrong.add(f"{name}: {page}")
+    assert wrong == set()
 
 
 def test_every_diagram_is_drawn_as_its_page_has_it() -> None:
     """Each block of Mermaid has its picture, and no other picture is there; else run docs/theme/make_diagrams.py."""
     wanted = {}
-    for page in [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"), ROOT / "protocol" / "SPEC.md"]:
+    for page in [*(ROOT / "docs").glob("*/*.md"), *ROOT.glob("*.md"), ROOT / "protocol" / "SPEC.md"]:
         text = page.read_text(encoding="utf-8")
         for number, source in enumerate(re.findall(r"^```mermaid\n(.*?)^```$", text, re.MULTILINE | re.DOTALL), 1):
             wanted[f"{page.stem}-{number}.svg"] = hashlib.sha256(source.encode()).hexdigest()
@@ -88,13 +107,13 @@ def test_links_anchors_and_files_that_are_not_there_end_a_strict_build(tmp_path:
         shutil.copy(ROOT / name, tmp_path / name)
     for name in ("server", "schedulers", "traces", "benchmarks", "platforms", "studies", "cli", "README.md"):
         (tmp_path / name).symlink_to(ROOT / name)
-    page = tmp_path / "docs" / "kernel.md"
+    page = tmp_path / "docs" / "explanation" / "kernel.md"
     text = page.read_text(encoding="utf-8")
     for wrong, told in {
         "[x](nowhere.md)": "nowhere.md",
         "[x](#nowhere)": "#nowhere",
-        "[x](cli.md#nowhere)": "#nowhere",
-        "[x](../server/nowhere.py)": "server/nowhere.py",
+        "[x](../reference/cli.md#nowhere)": "#nowhere",
+        "[x](../../server/nowhere.py)": "server/nowhere.py",
         "```mermaid\nflowchart TD\n    A --> B\n```": "kernel-1.svg",
     }.items():
         page.write_text(f"{text}\n{wrong}\n", encoding="utf-8")
@@ -159,7 +178,7 @@ def test_the_site_is_searched_from_the_file_system(site: Path, browser: Any) -> 
 def test_diagrams_are_drawn_without_a_network(site: Path, browser: Any) -> None:
     """Each is there with its words, no source is left for a program to draw, and no request leaves."""
     requests_of(browser)
-    browser.get((site / "design.html").as_uri())
+    browser.get((site / "explanation" / "design.html").as_uri())
     texts = browser.execute_script("return [...document.querySelectorAll('.diagram svg')].map((it) => it.textContent)")
 
     assert len(texts) == len(list((THEME / "diagrams").glob("design-*.svg")))

@@ -1,4 +1,4 @@
-"""The minimal scheduler of docs/write-your-scheduler.md keeps what the page promises."""
+"""The minimal scheduler of docs/tutorials/write-your-scheduler.md keeps what the page promises."""
 
 import ast
 import subprocess

@@ -1,4 +1,4 @@
-"""docs/workload-tools.md: steps, classes and options of LANL's, as the code has them."""
+"""docs/how-to/workload-tools.md: steps, classes and options of LANL's, as the code has them."""
 
 import re
 
@@ -11,7 +11,7 @@ from pipistrelle.models.workloads.summary import RUNTIMES
 from pipistrelle.traces.catalogue import load_bundled
 from pipistrelle.traces.transforms.join import copy_ids
 
-PAGE = "docs/workload-tools.md"
+PAGE = "docs/how-to/workload-tools.md"
 
 
 def test_every_step_is_on_the_page(section, table):

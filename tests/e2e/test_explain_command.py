@@ -302,8 +302,8 @@ def test_a_call_that_was_edited(ran):
 
 
 def test_the_keys_of_how_a_run_was_called_are_documented(ran):
-    """docs/outputs.md names those that are written."""
-    page = Path(__file__).resolve().parents[2] / "docs" / "outputs.md"
+    """docs/reference/outputs.md names those that are written."""
+    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "outputs.md"
     section = page.read_text(encoding="utf-8").partition("## out_command.json\n")[2].partition("\n## ")[0]
     rows = [row.split("|")[1] for row in section.splitlines() if row.startswith("| `")]
 

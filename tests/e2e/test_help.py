@@ -127,7 +127,7 @@ def test_pages_come_with_the_package(shell):
     """By their names; of a command, its help; of neither, what is near."""
     listed = shell.run("help").ok().out
     for name, path in pages().items():
-        assert f"\n{name} " in listed
+        assert re.search(rf"^ *{name} ", listed, re.MULTILINE)
         assert shell.run("help", name).ok().out.startswith(path.read_text(encoding="utf-8")[:200])
     assert shell.run("help", "workload", "scale").ok().out == shell.run("workload", "scale", "--help").ok().out
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "guarantees.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "guarantees.md"
 LIMIT = ("--decision-timeout", "1")
 BEGINS = {"now": 0.0, "events": [{"timestamp": 0.0, "type": "SIMULATION_BEGINS", "data": {"nb_compute_resources": 4}}]}
 JOB = {"id": "w0!1", "res": 2, "walltime": 60, "subtime": 5, "profile": "p"}

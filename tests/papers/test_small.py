@@ -1,4 +1,4 @@
-"""All papers at the small size: how each entry ends, and that docs/papers.md says what comes out."""
+"""All papers at the small size: how each entry ends, and that docs/explanation/papers.md says what comes out."""
 
 from pathlib import Path
 from types import ModuleType
@@ -49,7 +49,9 @@ def test_the_page_says_what_comes_out(
     """It is written anew with `python docs/make_papers.py $PIPISTRELLE_TRACES`."""
     told = maker.head() + markdown([one for number in paper_ids() for one in results[number]])
 
-    assert (project_root / "docs" / "papers.md").read_text(encoding="utf-8").partition(maker.LOGS)[0] == told
+    assert (project_root / "docs" / "explanation" / "papers.md").read_text(encoding="utf-8").partition(maker.LOGS)[
+        0
+    ] == told
 
 
 def test_entries_of_real_logs_end_as_they_should(traces_dir: Path, maker: ModuleType, project_root: Path) -> None:
@@ -62,5 +64,5 @@ def test_entries_of_real_logs_end_as_they_should(traces_dir: Path, maker: Module
 
     assert len(results) >= 6
     assert [one.entry.id for one in results if one.verdict != one.entry.expects] == []
-    page = (project_root / "docs" / "papers.md").read_text(encoding="utf-8")
+    page = (project_root / "docs" / "explanation" / "papers.md").read_text(encoding="utf-8")
     assert page.partition(maker.LOGS)[2] == logged(results)

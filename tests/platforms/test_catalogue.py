@@ -106,7 +106,7 @@ def test_sizes_are_those_of_the_logs(traces_dir, file, name):
 @pytest.fixture(scope="module")
 def manual(project_root):
     """Return the text of the manual's page."""
-    return (project_root / "docs" / "platforms.md").read_text(encoding="utf-8")
+    return (project_root / "docs" / "reference" / "platforms.md").read_text(encoding="utf-8")
 
 
 def rows_after(manual, heading):

@@ -1,4 +1,4 @@
-"""The page docs/workloads.md: its examples run, and it has every message."""
+"""The page docs/reference/workloads.md: its examples run, and it has every message."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ import pytest
 @pytest.fixture
 def page(project_root) -> str:
     """Return the page's text."""
-    return (project_root / "docs" / "workloads.md").read_text(encoding="utf-8")
+    return (project_root / "docs" / "reference" / "workloads.md").read_text(encoding="utf-8")
 
 
 def test_examples_run(page, tmp_path):
@@ -50,7 +50,7 @@ def message_parts(source: str) -> set[str]:
 
 def test_every_message_is_on_a_page(project_root):
     """No module of the layer has a message that no page lists: this one or that of another kind of input."""
-    page = "".join(file.read_text("utf-8") for file in sorted((project_root / "docs").glob("*.md")))
+    page = "".join(file.read_text("utf-8") for file in sorted((project_root / "docs").glob("**/*.md")))
     parts = set().union(*(message_parts(file.read_text("utf-8")) for file in (project_root / "traces").rglob("*.py")))
     assert len(parts) > 30
     assert {part for part in parts if part not in page} == set()

@@ -6,7 +6,7 @@
  * enough units will be free for it (the shadow), and what is left over then (the extra units). A job behind it may
  * start if it ends by the shadow, or needs no more than the extra units. Everybody gets the lowest free units.
  *
- * docs/foreign-schedulers.md says more, protocol/SPEC.md all. */
+ * docs/how-to/foreign-schedulers.md says more, protocol/SPEC.md all. */
 #include <jansson.h>
 #include <math.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 """Priorities as Maui computes them: component weight x subcomponent weight x factor, and what each term contributes.
 
-Source: admin manual of Maui, 5.1.2, and MJobGetStartPriority of Maui 3.2; differences are in docs/maui.md.
+Source: admin manual of Maui, 5.1.2, and MJobGetStartPriority of Maui 3.2; differences are in docs/reference/maui.md.
 """
 
 from collections.abc import Mapping

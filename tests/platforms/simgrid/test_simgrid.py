@@ -323,7 +323,7 @@ def test_content_or_suffix_tells_what_a_file_is(tmp_path, name, known):
 
 def test_the_manuals_platform_is_read(project_root):
     """The page's example is valid and is what the text says of it."""
-    page = (project_root / "docs" / "platforms.md").read_text(encoding="utf-8")
+    page = (project_root / "docs" / "reference" / "platforms.md").read_text(encoding="utf-8")
     machine = parse_simgrid(re.search(r"```text\n(<\?xml.*?)```", page, re.DOTALL)[1], "site.xml")
     first = machine.hosts[0]
     sleep = first.sleep_pstates[0]

@@ -1,4 +1,4 @@
-"""A month of Titan under the policies of the paper on GPUs' age: what must come out of it (docs/placing.md)."""
+"""A month of Titan under the policies of the paper on GPUs' age: what must come out (docs/reference/placing.md)."""
 
 from pathlib import Path
 

@@ -62,7 +62,7 @@ failures = st.dictionaries(st.integers(0, NODES - 1), st.integers(0, 40).map(flo
 
 
 class ToTheLetter(Stateless):
-    """The rule of docs/scheduling.md, on slices of time, with all jobs at every release."""
+    """The rule of docs/reference/scheduling.md, on slices of time, with all jobs at every release."""
 
     def __init__(self) -> None:
         self._plan: Plan | None = None

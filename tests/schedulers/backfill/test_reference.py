@@ -87,7 +87,7 @@ def first_that_fits(now: float, waiting: list[NaiveJob], running: list[NaiveJob]
 
 
 def easy(*, shortest_first: bool) -> Choose:
-    """Return EASY's choice, from the definition: docs/scheduling.md."""
+    """Return EASY's choice, from the definition: docs/reference/scheduling.md."""
 
     def choose(now: float, waiting: list[NaiveJob], running: list[NaiveJob], free: int) -> NaiveJob | None:
         if not waiting:

@@ -82,7 +82,7 @@ def test_paper_002_equation_1() -> None:
 
 
 def test_every_variable() -> None:
-    """Each has the value that docs/pbs.md says."""
+    """Each has the value that docs/reference/pbs.md says."""
     for name in VARIABLES:
         order = PbsOrder(
             PbsOptions(name, queue_priorities={"q": 7.0}, fairshare_shares={"ada": 30.0}, unknown_shares=10.0)
