@@ -39,8 +39,8 @@ _PLANS: Final = 32
 _Column = TypeVar("_Column", Floats, Ints, Rows)
 _STALLS: Final = {
     loop.NOTHING_TO_COME: (
-        "the run stalled: jobs wait, nothing runs, and nothing is to come",
-        "The nodes that they need never come back.",
+        "the run stalled: jobs wait, nothing runs, and no event is left",
+        "The nodes that they need are never repaired.",
     ),
     loop.ONLY_OUTAGES: (
         f"{MAX_FRUITLESS:,} outages passed, and no job made a step",

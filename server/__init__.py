@@ -1,4 +1,4 @@
-"""Pipistrelle's server: the simulated cluster and everything that happens to it.
+"""The server: the simulated cluster, its jobs and its failures.
 
-`simulate` runs a `Setup` against a scheduler at the other end of a `Transport`.
+`simulate` runs a `Setup` against the scheduler at the other end of a `Transport`.
 """

@@ -1,4 +1,4 @@
-"""What can end a run before its time, each with its exit code; and decisions that must not be carried out."""
+"""Errors that end a run early, with their exit codes, and illegal decisions."""
 
 from typing import Final
 
@@ -7,29 +7,29 @@ from pipistrelle.protocol.decisions import Decision, Malformed
 from pipistrelle.protocol.events import DecisionRejected, DecisionRejectedData
 from pipistrelle.protocol.fields import EndReason, RejectionCode
 
-#: characters of what is said of an illegal decision: it quotes the scheduler, whose texts may be of any length
+#: longest text of an illegal decision, in characters: it quotes the scheduler, whose texts have no limit
 _SAID: Final = 500
 
 
 class SetupError(PipistrelleError):
-    """Platform, workload and what may happen to them that do not go together."""
+    """Inputs that do not fit together: platform, workload, failures or options."""
 
 
 class RunError(PipistrelleError):
-    """Base of all that ends a run early; outputs so far are kept."""
+    """Base of the errors that end a run early; the outputs so far are kept."""
 
     reason: EndReason = "error"
 
 
 class DecisionRefused(RunError):
-    """An illegal decision, with ``strict``."""
+    """An illegal decision in a strict run."""
 
     exit_code = 3
     reason = "strict"
 
 
 class SchedulerFailed(RunError):
-    """The scheduler never came, or it left, died, fell silent, failed or broke the protocol, as ``reason`` says."""
+    """The scheduler did not connect, left, timed out or broke the protocol."""
 
     exit_code = 4
 
@@ -39,7 +39,7 @@ class SchedulerFailed(RunError):
 
 
 class Stalled(RunError):
-    """Nothing can happen any more although jobs wait."""
+    """Jobs wait, but nothing can happen any more."""
 
     exit_code = 5
     reason = "stalled"
@@ -59,18 +59,18 @@ class Interrupted(RunError):
 
 
 class EndpointError(PipistrelleError):
-    """The server cannot listen where it was told to."""
+    """The server cannot listen at the given endpoint."""
 
 
 class Illegal(Exception):
-    """A decision that must not be carried out: a code of the protocol, and a text that can be shown."""
+    """An illegal decision: the protocol's rejection code, and a text."""
 
     def __init__(self, code: RejectionCode, message: str) -> None:
         self.code: RejectionCode = code
         super().__init__(legible(message, _SAID))
 
     def event(self, now: float, decision: Decision, reply_to: int, index: int) -> DecisionRejected:
-        """Return the event that tells the scheduler."""
+        """Return the event that reports the rejection to the scheduler."""
         if isinstance(decision, Malformed):
             name, job_id = decision.decision, ""
         else:

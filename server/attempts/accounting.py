@@ -48,7 +48,7 @@ def next_walltime(asked: float, saved: float, rest: bool) -> float:
 
 
 def may_try_again(number: int, most: int) -> bool:
-    """Tell whether attempt ``number``, counted from 0, may be followed by another; ``most`` attempts are allowed."""
+    """Return whether attempt ``number``, counted from 0, may be followed by another; ``most`` attempts are allowed."""
     return number + 1 < most
 
 

@@ -174,7 +174,7 @@ def spending_of(job: Job) -> Spending:
 
 
 def has_worked(job: Job, attempt: Attempt) -> bool:
-    """Tell whether a job that has ended had done all its work: even if it returned a failure, or in its epilogue."""
+    """Return whether a job that has ended had done all its work: even if it returned a failure, or in its epilogue."""
     if job.state == "COMPLETED_SUCCESSFULLY":
         return True
     if job.state == "COMPLETED_FAILED":

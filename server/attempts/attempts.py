@@ -285,7 +285,7 @@ class Attempts(Kept):
         assert self._held_units == int(np.count_nonzero(holder != _NOBODY)), "the units that are held are miscounted"
 
     def is_awaited(self, job: Job) -> bool:
-        """Tell whether something else than its end on the agenda will end a running job."""
+        """Return whether something else than its end on the agenda will end a running job."""
         attempt = attempt_of(job)
         return attempt.serial in self._held or attempt.work_ends == inf
 

@@ -100,7 +100,7 @@ class Registry(Part, Observer):
         return self._known(prefix)[0][name]
 
     def has_job(self, prefix: str, name: str) -> bool:
-        """Tell whether a workload has a job of this name, submitted or still to come."""
+        """Return whether a workload has a job of this name, submitted or still to come."""
         workload = self._workloads.get(prefix)
         if workload is None:
             return False

@@ -1,1 +1,1 @@
-"""The clockwork: time, jobs, units, decisions, without any I/O."""
+"""The engine: time, jobs, units and decisions, without any I/O."""

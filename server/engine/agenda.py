@@ -1,4 +1,4 @@
-"""What will happen when: the event queue, with its total order."""
+"""The agenda: the event queue, with its total order."""
 
 from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
@@ -9,13 +9,12 @@ from mypy_extensions import mypyc_attr
 
 from pipistrelle.protocol.base.state import Kept
 
-# The class of an event decides among those of one instant. Work comes first, so that what is done at the very
-# walltime counts as done; then ends, because a job that is done when its node fails is done, and because a scheduler
-# must see every unit that is free; failures strike before repairs, so that what fails and is repaired at once has
-# failed; who loses its nodes at the end of its grace has lost them, so that preemptions come after; jobs come back to
-# the queue before new ones join it, and leave it after that if they are cancelled; decisions that were dated ahead
-# come after all that happens by itself, so that they meet the instant's final state; READY, the end of the
-# scheduler's thinking time, is last.
+# The class orders the entries of one instant. Work comes first, so that work done exactly at the walltime counts. Ends
+# come before failures, because a job that is done when its node fails is done, and before decisions, because the
+# scheduler must see every free unit. Failures come before repairs, so that a node repaired at once has failed.
+# Preemptions come after failures: if nodes fail at the end of a job's grace period, it has lost them. Requeued jobs
+# queue before new ones, and cancellations follow both. Decisions dated ahead see the instant's final state. READY, the
+# end of the scheduler's thinking time, is last.
 PHASE: Final = -1
 END: Final = 0
 FAILURE: Final = 1
@@ -31,9 +30,9 @@ CALL: Final = 10
 DECISION: Final = 11
 READY: Final = 12
 
-#: [time, class, sequence, subject]: no two are equal before the subject is reached; None marks a cancelled entry.
+#: [time, class, sequence, subject]; the sequence is unique, so subjects are never compared. None: a cancelled entry
 Entry = list[Any]
-#: {class: what is done with its subjects}
+#: {class: handler of its subjects}
 Handlers = Mapping[int, Callable[[Any], None]]
 
 
@@ -43,12 +42,12 @@ class Agenda:
     __slots__ = ("_number", "heap")
 
     def __init__(self) -> None:
-        #: its first is the next that comes up, unless it was cancelled; read that, and change nothing
+        #: the first entry is the next, unless it was cancelled; read only
         self.heap: list[Entry] = []
         self._number = 0
 
     def put(self, time: float, kind: int, subject: object) -> Entry:
-        """Add a subject, which must not be None; the returned entry serves to cancel it."""
+        """Add a subject, which must not be None; return the entry, which `cancel` takes."""
         entry = [time, kind, self._number, subject]
         self._number += 1
         heappush(self.heap, entry)
@@ -56,11 +55,11 @@ class Agenda:
 
     @staticmethod
     def cancel(entry: Entry) -> None:
-        """Make an entry void; it will not come up, nor will its time."""
+        """Cancel an entry: neither it nor its time will come up."""
         entry[3] = None
 
     def next_time(self) -> float:
-        """Return the time of the first entry in seconds, inf when there is none."""
+        """Return the time (s) of the first entry; inf if the agenda is empty."""
         heap = self.heap
         while heap:
             first = heap[0]
@@ -71,7 +70,7 @@ class Agenda:
         return inf
 
     def pop(self) -> Entry | None:
-        """Remove and return the first entry, None when there is none."""
+        """Remove and return the first entry; None if the agenda is empty."""
         heap = self.heap
         while heap:
             entry = heappop(heap)
@@ -80,7 +79,7 @@ class Agenda:
         return None
 
     def happen(self, time: float, handlers: Handlers) -> None:
-        """Let all entries of exactly this time happen, in order, also those that are added meanwhile."""
+        """Handle all entries of exactly this time, including those added meanwhile."""
         heap = self.heap
         while heap and heap[0][0] == time:
             _, kind, _, subject = heappop(heap)
@@ -88,30 +87,30 @@ class Agenda:
                 handlers[kind](subject)
 
     def entries(self) -> dict[int, Entry]:
-        """Return what is to come by its number, in order: {number: entry}."""
+        """Return all entries by number, in order."""
         return {entry[2]: entry for entry in sorted(self.heap) if entry[3] is not None}
 
     def of(self, kind: int) -> dict[Any, Entry]:
-        """Return what is to come of a class by its subject; others find their entries so after `restore`."""
+        """Return the entries of a class by subject; used to find them after `restore`."""
         return {entry[3]: entry for entry in self.heap if entry[1] == kind and entry[3] is not None}
 
     def state(self) -> dict[str, Any]:
-        """Return the number of the next entry and those that are to come."""
+        """Return the next number and the entries."""
         return {"number": self._number, "entries": list(map(list, self.entries().values()))}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Let these entries be all that is to come."""
+        """Replace all entries."""
         self._number = state["number"]
-        self.heap = list(map(list, state["entries"]))  # in order: a heap
+        self.heap = list(map(list, state["entries"]))  # sorted, so it is a heap
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Part(Kept):
-    """Something that not every run has, and that happens by itself; it is restored before jobs and agenda are."""
+    """An optional part of a run; it is restored before jobs and agenda."""
 
     def handlers(self) -> Handlers:
-        """Return what is done with which class of what stands on the agenda; nothing, if it has no part in it."""
+        """Return the handler of each agenda class that this part uses."""
         return {}
 
     def tell_present(self) -> None:
-        """Tell a scheduler that takes the run over how things stand."""
+        """Report the present situation to a scheduler that takes the run over."""

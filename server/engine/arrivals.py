@@ -1,4 +1,4 @@
-"""Jobs on their way to the queue: a workload's, one at a time, those that are kept back, and those that come back."""
+"""Jobs on their way to the queue: submitted, held and requeued jobs."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -16,18 +16,10 @@ from pipistrelle.server.engine.lives import JobLives
 
 
 class Arrivals(Kept):
-    """Lets jobs queue, each at its time.
+    """Submits each job at its time.
 
-    Parameters
-    ----------
-    clockwork
-        the run's.
-    lives
-        which jobs begin by joining the queue.
-    jobs
-        the workload's jobs, by ascending submit time; taken one at a time.
-    dependencies
-        keep some of them back.
+    Args:
+        jobs: the workload's jobs by ascending submit time; taken one at a time.
     """
 
     _kept: ClassVar[tuple[str, ...]] = ("_taken", "drained", "exhausted", "_dependencies")
@@ -38,7 +30,7 @@ class Arrivals(Kept):
         self._source = jobs
         self._jobs = iter(jobs)
         self._dependencies = dependencies
-        #: the job whose submission is on the agenda, and how many were taken before and with it
+        #: next job: its submission is on the agenda; and the number of jobs taken so far, with it
         self._next: Job | None = None
         self._taken = 0
         #: whether all jobs of the workload were taken
@@ -48,11 +40,11 @@ class Arrivals(Kept):
 
     @property
     def held(self) -> int:
-        """How many jobs are kept back for others that they depend on."""
+        """Number of jobs held because of their dependencies."""
         return self._dependencies.held
 
     def handlers(self) -> Handlers:
-        """Return what is done with which class of what stands on the agenda."""
+        """Return the handler of each agenda class."""
         return {SUBMISSION: self._submit, REQUEUE: self._queue, CANCELLATION: self._cancel}
 
     def put_next(self) -> None:
@@ -66,13 +58,13 @@ class Arrivals(Kept):
             self.tell_the_last()
 
     def tell_the_last(self) -> None:
-        """Say, once, that the workload has no more jobs, unless some are kept back."""
+        """Report once that the workload has no more jobs, unless some are held."""
         if self.drained and not self.exhausted and not self._dependencies.held:
             self.exhausted = True
             self._clockwork.tell_apart(NoMoreJobs(self._clockwork.now))
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from such a state: the jobs that were taken are passed over."""
+        """Restore such a state and skip the jobs already taken."""
         super().restore(state)
         if self.drained:
             self._jobs = iter(())
@@ -85,11 +77,11 @@ class Arrivals(Kept):
             self._next = next(self._jobs)
 
     def labels(self) -> dict[str, Labels]:
-        """Return {job id: whose it is} of the workload's jobs; empty if they do not tell."""
+        """Return {job id: labels} of the workload's jobs; empty if they have none."""
         return self._source.labels() if isinstance(self._source, JobSource) else {}
 
     def label(self, *jobs: Mapping[str, Job]) -> None:
-        """Let these jobs, by id, and those that are kept back tell whose they are, if the jobs to come do; else not."""
+        """Set the workload's labels on these jobs, by id, and on the held ones."""
         labels = self.labels()
         for job in [*(job for some in jobs for job in some.values()), *self._dependencies.each()]:
             job.labels = labels.get(job.id if job.attempt is None else job.attempt.root)
@@ -104,7 +96,7 @@ class Arrivals(Kept):
         self.put_next()
 
     def _queue(self, job_id: str) -> None:
-        """Let a job queue now that was kept back, or that comes back after it lost its nodes."""
+        """Queue a job that was held, or that lost its nodes."""
         self._dependencies.let_go(job_id)
         job = self._clockwork.cluster.coming.pop(job_id)
         job.joined = self._clockwork.now
@@ -114,13 +106,13 @@ class Arrivals(Kept):
         self.tell_the_last()
 
     def _cancel(self, job_id: str) -> None:
-        """Let a job leave the queue that its submitter takes back now, or end it if it runs."""
+        """Cancel a queued job as its submitter asked, or kill it if it runs."""
         clockwork, cluster = self._clockwork, self._clockwork.cluster
         job = cluster.waiting.get(job_id) or cluster.running.get(job_id)
-        if job is None and self._lives.retries:  # it may have come back, under another id
+        if job is None and self._lives.retries:  # it may have been requeued under another id
             tries = (*cluster.waiting.values(), *cluster.running.values())
             job = next((one for one in tries if one.attempt is not None and one.attempt.root == job_id), None)
-        if job is None:  # it has ended, or is kept back: then it leaves when it would join
+        if job is None:  # it has ended, or it is held: then it is cancelled when it joins the queue
             return
         if job.id in cluster.running:
             self._lives.end(job, "kill")

@@ -1,4 +1,4 @@
-"""What all parts of a run share: time, agenda, machine, what is to be told, and the rules of the dialect."""
+"""What all parts of a run share: time, agenda, cluster, events and dialect."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,20 +28,15 @@ from pipistrelle.server.engine.jobs import Job
 
 @dataclass(frozen=True, slots=True)
 class DialectRules:
-    """What a run goes by that is not the same in both dialects; the native one's rules are the defaults.
+    """Differences between the dialects; the defaults are the native dialect.
 
-    Parameters
-    ----------
-    news_apart
-        whether the news that a source is exhausted comes with a notice of its own, after that of its last event.
-    waits_for_calls
-        whether the run does not end before the last call that was asked for, nor before its scheduler can hear it.
-    waits_for_word
-        whether a scheduler that may register jobs must say that it registers no more.
-    tells_profiles
-        whether the progress of a job tells its profile, and the parts of that.
-    strict_hint
-        what is said of an illegal decision that ends a run.
+    Attributes:
+        news_apart: whether the event that a source is exhausted gets its own notice, after its last event's.
+        waits_for_calls: whether the run continues until the last requested call, and until the scheduler can receive
+            it.
+        waits_for_word: whether a scheduler that may register jobs must declare that it has finished.
+        tells_profiles: whether a job's progress includes its profile and the parts of that.
+        strict_hint: hint shown when an illegal decision ends the run.
     """
 
     news_apart: bool = False
@@ -53,7 +48,7 @@ class DialectRules:
 
 NATIVE: Final = DialectRules()
 
-#: these wake the scheduler whatever its wake filter says: it asked for them, or must know of what it could not foresee
+#: events that always wake the scheduler: it asked for them, or cannot foresee them
 _ALWAYS: Final[frozenset[type[Event]]] = frozenset(
     (
         RequestedCall,
@@ -75,16 +70,10 @@ _WAKE: Final[dict[str, type[Event]]] = {
 
 
 class Clockwork(Kept):
-    """What the parts of an engine work on together.
+    """State that the parts of an engine share.
 
-    Parameters
-    ----------
-    cluster
-        the machine with its jobs.
-    rules
-        what the dialect does otherwise.
-    features
-        the optional parts of the protocol that were agreed on.
+    Args:
+        features: optional protocol features that were agreed on.
     """
 
     _kept: ClassVar[tuple[str, ...]] = (
@@ -101,39 +90,39 @@ class Clockwork(Kept):
         self.now = 0.0
         #: number of the last notice
         self.seq = 0
-        #: how many things other than jobs are under way that the end of the run waits for
+        #: number of events other than jobs that the end of the run waits for
         self.pending = 0
         #: whether the scheduler may still register jobs
         self.registering = "dynamic_jobs" in self.features
-        #: set by a STOP decision: its reason
+        #: reason of a STOP decision
         self.stopped: str | None = None
-        #: what the next notice tells, and whether one of that must wake the scheduler
+        #: events of the next notice, and whether one of them must wake the scheduler
         self.outbox: list[Event] = []
         self.must_wake = False
-        #: what the notice after the next tells
+        #: events of the notice after the next
         self.news: list[Event] = []
-        #: what wakes the scheduler; None: everything does
+        #: event types that wake the scheduler; None: all
         self._wake: frozenset[type[Event]] | None = None
-        #: what the last reply asked to be woken by
+        #: wake types that the last reply asked for
         self.wanted: tuple[WakeType, ...] | None = None
-        #: the filters that replies have had: few, so that each is made once
+        #: {wake types: filter}, so that each filter is built once
         self._filters: dict[tuple[WakeType, ...], frozenset[type[Event]]] = {}
 
     def tell(self, event: Event) -> None:
-        """Put an event into the next notice."""
+        """Add an event to the next notice."""
         self.outbox.append(event)
         if self._wake is None or type(event) in self._wake:
             self.must_wake = True
 
     def tell_apart(self, event: Event) -> None:
-        """Tell that a source is exhausted: after the notice that its last event comes with, if that is the way."""
+        """Report that a source is exhausted, in its own notice if the dialect wants that."""
         if self.rules.news_apart and self.must_wake:
             self.news.append(event)
         else:
             self.tell(event)
 
     def wake_on(self, wanted: tuple[WakeType, ...] | None) -> None:
-        """Let the scheduler be woken by these types of events from now on; None, or without the feature: by all."""
+        """Wake the scheduler for these events; for all if None or without the feature."""
         self.wanted = wanted
         if wanted is None or "wake_filter" not in self.features:
             self._wake = None
@@ -144,11 +133,11 @@ class Clockwork(Kept):
         self._wake = made
 
     def queue_at(self, time: float, job: Job) -> None:
-        """Let a job come into the queue at ``time`` (s): it was kept back, or it has lost its nodes."""
+        """Queue a job at ``time`` (s): it was held, or it has lost its nodes."""
         self.cluster.coming[job.id] = job
         self.agenda.put(time, REQUEUE, job.id)
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from such a state."""
+        """Restore such a state."""
         super().restore(state)
         self.wake_on(self.wanted)

@@ -1,4 +1,4 @@
-"""The machine with its jobs: who waits, who runs where, and every step of a job's life."""
+"""The machine with its jobs: which wait, which run where, and each step."""
 
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -13,24 +13,17 @@ from pipistrelle.server.errors import Illegal
 
 
 def _no_work(job_id: str, profile: str) -> NoReturn:
-    raise AssertionError(f"{job_id} has work, but there is nothing that does it")
+    raise AssertionError(f"{job_id} has work, but no part of the run does work")
 
 
 class Cluster:
-    """Jobs and units together; every change of either goes through the methods here.
+    """Jobs and units together; every change of either goes through its methods.
 
-    Parameters
-    ----------
-    units
-        number of schedulable units of the machine.
-    observers
-        told of every step, in the order given.
-    job_type
-        what its jobs are.
-    requests
-        what jobs can ask of its nodes; needed where some ask.
-    ledger
-        who keeps account of the units; None for the usual one, which gives a unit to one job at a time.
+    Args:
+        units: number of schedulable units.
+        observers: called at every step, in this order.
+        requests: what jobs can ask of nodes; needed if some do.
+        ledger: keeps account of the units; None: one job per unit.
     """
 
     def __init__(
@@ -42,29 +35,29 @@ class Cluster:
         requests: RequestBook | None = None,
     ) -> None:
         self.job_type = job_type
-        #: what is done for a job that has work; the jobs' lives set it if there is any
+        #: returns the work of a job; set by the jobs' lives if jobs have work
         self.work_of: WorkOf = _no_work
         self.ledger = Ledger(units) if ledger is None else ledger
         self.requests = requests
         self._observers = tuple(observers)
         self.hooks = Hooks(self._observers)
-        #: {job id: job}. They will queue at a time that is on the agenda, as they were kept back or lost their nodes.
+        #: {job id: job}. Held, or requeued after a loss of nodes; the time is on the agenda.
         self.coming: dict[str, Job] = {}
         #: {job id: job}. Submitted, neither started nor rejected, in order of submission.
         self.waiting: dict[str, Job] = {}
         #: {job id: job}. Started, not ended, in order of start.
         self.running: dict[str, Job] = {}
-        #: ids of the jobs that reached a final state; the jobs themselves are forgotten.
+        #: ids of jobs in a final state; the jobs themselves are forgotten
         self.finished = JobIds()
-        #: {job id: job}. Cancelled while they waited, without a word to the scheduler, which may start them.
+        #: {job id: job}. Cancelled while queued without the scheduler's knowledge, so it may still start them.
         self.ghosts: dict[str, Job] = {}
-        #: number of steps taken by any job so far; it tells whether anything happened in between.
+        #: number of steps that jobs took so far; shows whether anything happened in between
         self.steps = 0
-        #: what the scheduler, by its last reply, keeps units for while jobs wait, in words
+        #: what the scheduler's last reply keeps units for while jobs wait, in words
         self.keeps: tuple[str, ...] = ()
 
     def watch(self, observers: Sequence[Observer]) -> None:
-        """Tell these, too, after those that there are, of every step from now on."""
+        """Add observers, after the present ones."""
         self._observers += tuple(observers)
         self.hooks = Hooks(self._observers)
 
@@ -76,7 +69,7 @@ class Cluster:
             hook(now, job)
 
     def execute(self, now: float, job: Job, alloc_text: str) -> None:
-        """Start a waiting job on the units written in ``alloc_text``; Illegal if that cannot be."""
+        """Start a waiting job on the units of ``alloc_text``, or raise Illegal."""
         if job.request is not None:
             self._check_request(job, job.request, alloc_text)
         alloc = self.ledger.take(job, alloc_text)
@@ -90,8 +83,8 @@ class Cluster:
             hook(now, job)
 
     def _check_request(self, job: Job, request: NodeRequest, text: str) -> None:
-        """Raise Illegal if units are not as a job asks; whatever else is wrong with them the ledger will say."""
-        assert self.requests is not None, f"{job.id} asks for {request}, and nobody knows what that means"
+        """Raise Illegal if units do not satisfy a request; the ledger checks the rest."""
+        assert self.requests is not None, f"{job.id} asks for {request}, but this machine has no request book"
         try:
             alloc = NodeSet.parse(text)
         except NodeSetError:
@@ -103,7 +96,7 @@ class Cluster:
             raise Illegal("wrong_units", f"'alloc' of {job.id} has {fault}")
 
     def run_elsewhere(self, now: float, job: Job) -> None:
-        """Note that a waiting job runs, on none of the machine's units: its scheduler says so."""
+        """Mark a waiting job as running, on no units, as its scheduler declared."""
         job.state = LIFE[job.state]["execute"]
         job.start = now
         del self.waiting[job.id]
@@ -122,7 +115,7 @@ class Cluster:
             hook(now, job)
 
     def reject(self, now: float, job: Job) -> None:
-        """Refuse a waiting job for good."""
+        """Reject a waiting job for good."""
         job.state = LIFE[job.state]["reject"]
         del self.waiting[job.id]
         self.finished.add(job.id)
@@ -131,7 +124,7 @@ class Cluster:
             hook(now, job)
 
     def cancel(self, now: float, job: Job, *, told: bool) -> None:
-        """Let a waiting job leave for good; ``told`` is whether its scheduler hears of it."""
+        """Cancel a waiting job; ``told``: whether the scheduler is notified."""
         job.state = LIFE[job.state]["cancel"]
         job.end = now
         del self.waiting[job.id]
@@ -143,9 +136,9 @@ class Cluster:
             hook(now, job)
 
     def lay(self, job: Job, alloc_text: str) -> NodeSet:
-        """Start and end a job at once that was cancelled, which its scheduler was not told; return its units.
+        """Start and end a silently cancelled job at once; return its units.
 
-        Illegal if it could not start on the units that ``alloc_text`` names.
+        Raises Illegal if it could not start on the units of ``alloc_text``.
         """
         if job.request is not None:
             self._check_request(job, job.request, alloc_text)
@@ -155,11 +148,11 @@ class Cluster:
         return job.alloc
 
     def knows(self, job_id: str) -> bool:
-        """Tell whether a job with this id was ever submitted."""
+        """Return whether a job with this id was ever submitted."""
         return job_id in self.waiting or job_id in self.running or job_id in self.finished
 
     def state(self) -> dict[str, Any]:
-        """Return the jobs, in order, and who has which units."""
+        """Return all jobs in order, and the ledger's state."""
         queues = {"coming": self.coming, "waiting": self.waiting, "running": self.running, "ghosts": self.ghosts}
         return {
             **{name: [job.as_plain() for job in jobs.values()] for name, jobs in queues.items()},
@@ -170,7 +163,7 @@ class Cluster:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from such a state."""
+        """Restore such a state."""
         queues = {"coming": self.coming, "waiting": self.waiting, "running": self.running, "ghosts": self.ghosts}
         for name, jobs in queues.items():
             made = (self.job_type.of_plain(one, self.work_of) for one in state[name])

@@ -1,4 +1,4 @@
-"""What jobs wait for: the server keeps them back, so that every scheduler obeys."""
+"""Job dependencies: the server holds jobs back, so they bind every scheduler."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 
-#: written to the jobs file as the metadata of a job that can never start
+#: metadata in the jobs file of a job that can never start
 NEVER: Final = "dependency never satisfied"
-#: {kind: what of the other job fulfils it}
+#: {kind: what fulfils it}
 KINDS: Final = {
     "after": "its start",
     "afterok": "its success",
@@ -22,7 +22,7 @@ KINDS: Final = {
 
 
 class Condition(NamedTuple):
-    """What a job waits for: ``delay`` seconds after another's start or end, as ``kind`` says (`KINDS`)."""
+    """A dependency: ``delay`` s after another job's event of kind ``kind`` (`KINDS`)."""
 
     kind: str
     job_id: str
@@ -30,17 +30,14 @@ class Condition(NamedTuple):
 
 
 class Dependencies(Kept, Observer):
-    """Keeps jobs back until their conditions are fulfilled.
+    """Holds jobs until their conditions are fulfilled.
 
-    A job whose conditions can no longer be fulfilled is rejected at once, by the server: its scheduler never hears of
-    it. A job that lost its nodes and comes back has neither ended nor failed yet.
+    The server rejects a job at once when its conditions can no longer be fulfilled; the scheduler never sees it. A job
+    that lost its nodes and is requeued has neither ended nor failed.
 
-    Parameters
-    ----------
-    clockwork
-        the run's; this must be among its cluster's observers.
-    conditions
-        {job id: what it waits for}, all of it jobs of the run, without circles; empty: no job depends on another.
+    Args:
+        clockwork: the run's; this object must be among its cluster's observers.
+        conditions: {job id: its conditions}, on jobs of this run and without cycles.
     """
 
     _kept = ("_started", "_ended", "_held")
@@ -48,31 +45,31 @@ class Dependencies(Kept, Observer):
     def __init__(self, clockwork: Clockwork, conditions: Mapping[str, tuple[Condition, ...]]) -> None:
         self._clockwork = clockwork
         self._conditions = conditions
-        #: whether any job waits for others
+        #: whether any job has conditions
         self.exist = bool(conditions)
-        #: of the jobs that others wait for: when each started, and (when it ended, whether it succeeded), in seconds
+        #: for jobs that others wait for: start (s), and (end (s), whether it succeeded)
         self._started: dict[str, float] = {}
         self._ended: dict[str, tuple[float, bool]] = {}
-        #: {id of a job that others wait for: those that are submitted and do, by id}
+        #: {id of a job that others wait for: the submitted ones that wait for it, by id}
         self._waiting: dict[str, dict[str, Job]] = {
             condition.job_id: {} for some in conditions.values() for condition in some
         }
-        #: ids of the jobs that are kept back
+        #: ids of held jobs
         self._held: set[str] = set()
         self._changed: deque[str] = deque()
         self._busy = False
 
     @property
     def held(self) -> int:
-        """How many jobs are kept back."""
+        """Number of held jobs."""
         return len(self._held)
 
     def listens(self, hook: str) -> bool:
-        """Tell whether the hook is of interest: none is where no job depends on another."""
+        """Return whether the hook is needed; none is without dependencies."""
         return bool(self._conditions) and super().listens(hook)
 
     def state(self) -> dict[str, Any]:
-        """Return who is kept back for whom, and what became of those."""
+        """Return the state as plain values, including the held jobs."""
         waiting = {job.id: job for jobs in self._waiting.values() for job in jobs.values()}
         return {
             **super().state(),
@@ -81,7 +78,7 @@ class Dependencies(Kept, Observer):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from such a state."""
+        """Restore such a state."""
         super().restore(state)
         cluster = self._clockwork.cluster
         made = [cluster.job_type.of_plain(one, cluster.work_of) for one in state["jobs"]]
@@ -90,11 +87,11 @@ class Dependencies(Kept, Observer):
             self._waiting[job_id].update((name, jobs[name]) for name in names)
 
     def each(self) -> list[Job]:
-        """Return the jobs that wait for others to start or end."""
+        """Return the submitted jobs that wait for others."""
         return [job for jobs in self._waiting.values() for job in jobs.values()]
 
     def hold(self, job: Job) -> bool:
-        """Tell whether a job that is submitted now is kept back, or rejected."""
+        """Hold or reject a submitted job if its conditions demand it; return whether."""
         if job.id not in self._conditions:
             return False
         time = self._fulfilled(job.id)
@@ -110,13 +107,13 @@ class Dependencies(Kept, Observer):
         return True
 
     def started(self, now: float, job: Job) -> None:
-        """Look who waited for this job's start."""
+        """Release jobs that waited for this start."""
         if job.id in self._waiting:
             self._started[job.id] = now
             self._look(job.id)
 
     def ended(self, now: float, job: Job) -> None:
-        """Look who waited for this job's end."""
+        """Release or reject jobs that waited for this end."""
         attempt = job.attempt
         if attempt is not None and attempt.retried:
             return
@@ -126,7 +123,7 @@ class Dependencies(Kept, Observer):
             self._look(root)
 
     def _look(self, job_id: str) -> None:
-        """Let go, or reject, who has waited for this job; a rejection can be what others have waited for."""
+        """Release or reject jobs that waited for this one; a rejection can free others."""
         self._changed.append(job_id)
         if self._busy:
             return
@@ -141,7 +138,7 @@ class Dependencies(Kept, Observer):
         self._busy = False
 
     def _fulfilled(self, job_id: str) -> float | None:
-        """Return when the conditions are fulfilled (s), inf if never, None if no one can tell yet."""
+        """Return when the conditions are fulfilled (s); inf: never; None: not known yet."""
         times = [self._time_of(condition) for condition in self._conditions[job_id]]
         if inf in times:
             return inf
@@ -162,7 +159,7 @@ class Dependencies(Kept, Observer):
         return time + condition.delay
 
     def _settle(self, job: Job, time: float) -> None:
-        """Let a job that is kept back queue at ``time`` (s), or reject it if that is never."""
+        """Queue a held job at ``time`` (s); reject it if that is inf."""
         now, cluster = self._clockwork.now, self._clockwork.cluster
         if time < inf:
             self._clockwork.queue_at(max(time, now), job)
@@ -173,7 +170,7 @@ class Dependencies(Kept, Observer):
         cluster.reject(now, job)
 
     def let_go(self, job_id: str) -> None:
-        """Take note that a job is not kept back any more, if it was."""
+        """Count a job as held no longer, if it was held."""
         if job_id in self._held:
             self._held.discard(job_id)
             self._clockwork.pending -= 1

@@ -1,8 +1,7 @@
-"""The simulation's clockwork, without I/O: ``advance() -> notice``, ``apply(reply)``.
+"""The simulation loop, without I/O: ``advance() -> notice``, ``apply(reply)``.
 
-Each instant has three phases: all that happens by itself is absorbed, in the agenda's order; the scheduler is asked;
-its decisions are carried out. Only then does time go on. A decision dated later waits in the agenda, and no notice is
-sent before the scheduler is ready again.
+Each instant has three phases: handle all agenda entries in order, ask the scheduler, carry out its decisions. A
+decision dated later waits on the agenda; until the scheduler is ready again, no notice is sent.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,18 +29,12 @@ from pipistrelle.server.engine.stalls import StallDetector, describe_waiting
 from pipistrelle.server.engine.verdicts import Verdicts
 from pipistrelle.server.errors import DecisionRefused, Illegal, SchedulerFailed
 
-#: so many things may happen before it is looked whether the user wants the run to end
+#: number of agenda entries handled between two checks for the user's wish to stop
 _LOOK: Final = 2048
 
 
 def table_of(*handlers: Handlers) -> dict[int, Callable[[Any], None]]:
-    """Return these tables as one.
-
-    Raises
-    ------
-    RuntimeError
-        when two of them have a handler for one class: a bug of ours.
-    """
+    """Merge these handler tables; two handlers for one class are a bug (RuntimeError)."""
     table: dict[int, Callable[[Any], None]] = {}
     for some in handlers:
         for kind, handler in some.items():
@@ -52,29 +45,15 @@ def table_of(*handlers: Handlers) -> dict[int, Callable[[Any], None]]:
 
 
 class Engine(Kept):
-    """A simulated cluster that a scheduler decides for.
+    """A simulated cluster, driven by a scheduler's decisions.
 
-    Its state holds between two calls of `advance` and `apply`; what observers know is not part of it, nor is the notice
-    that was returned last.
+    The state is complete between calls of `advance` and `apply`. It does not include observers or the last notice.
 
-    Parameters
-    ----------
-    begins
-        what the scheduler is told first.
-    clockwork
-        what all parts share: time, agenda, machine.
-    lives
-        how jobs begin and end.
-    arrivals
-        which jobs queue when.
-    verdicts
-        what decisions do.
-    parts
-        what else happens by itself in this run.
-    strict
-        whether an illegal decision ends the run (`DecisionRefused`) instead of being rejected.
-    until
-        the horizon in seconds, above 0: the run is over before anything that happens then or later.
+    Args:
+        begins: content of the first notice.
+        parts: optional parts of this run, such as failures.
+        strict: whether an illegal decision ends the run (`DecisionRefused`) instead of being rejected.
+        until: horizon (s), above 0: the run ends before anything that happens at or after it.
     """
 
     _kept: ClassVar[tuple[str, ...]] = (
@@ -113,14 +92,14 @@ class Engine(Kept):
             verdicts.handlers(),
             *(part.handlers() for part in parts),
         )
-        #: {number: (decision, number of the notice answered, place in the reply)} of those that are dated ahead
+        #: {number: (decision, number of the notice answered, index in the reply)} of decisions dated ahead
         self._dated: dict[int, tuple[Decision, int, int]] = {}
         self._dated_so_far = 0
         self._told_at = -1.0
-        #: how many units were free when an instant was closed last
+        #: number of free units when the last instant was closed
         self._settled = -1
         self._busy_until = 0.0
-        #: how many decisions were illegal since the last notice
+        #: illegal decisions since the last notice
         self._rejected = 0
         self._ended: tuple[EndReason, str] = ("error", "")
         self._stalls = StallDetector(retries=lives.retries)
@@ -133,14 +112,11 @@ class Engine(Kept):
     # -- phase 1: absorb --------------------------------------------------------------------------------------------
 
     def advance(self) -> Notice | None:
-        """Let time pass until the scheduler must be told something; None when the run is over.
+        """Advance time to the next notice and return it; None when the run is over.
 
-        Raises
-        ------
-        Stalled
-            when jobs wait and nothing will ever happen again.
-        KeyboardInterrupt
-            when `regularly` says so, between two things that happen.
+        Raises:
+            Stalled: jobs wait and nothing can happen any more.
+            KeyboardInterrupt: `regularly` returned True.
         """
         if self._begins is not None:
             return self._first_notice(self._begins)
@@ -150,14 +126,14 @@ class Engine(Kept):
         left = _LOOK
         while clockwork.stopped is None:
             if arrivals.drained and not arrivals.exhausted:
-                arrivals.tell_the_last()  # the last job that was kept back may have been rejected
+                arrivals.tell_the_last()  # the last held job may have been rejected
             if clockwork.must_wake and clockwork.now >= self._busy_until:
                 return self._notice()
             if arrivals.exhausted and self._all_done():
                 return None
             entry = agenda.pop()
             if entry is None:
-                if clockwork.outbox:  # the wake filter held these back, but nothing else is to come
+                if clockwork.outbox:  # the wake filter held these events back, but nothing else will happen
                     return self._notice()
                 owed = clockwork.registering and clockwork.rules.waits_for_word
                 self._stalls.nothing_to_come(clockwork.now, self.cluster, registering=owed)
@@ -209,19 +185,16 @@ class Engine(Kept):
     # -- phase 3: decisions -----------------------------------------------------------------------------------------
 
     def apply(self, reply: Reply) -> None:
-        """Carry out the decisions of the reply to the last notice; those dated later are kept for their time.
+        """Carry out the decisions of a reply; those dated later wait on the agenda.
 
-        Raises
-        ------
-        SchedulerFailed
-            when the reply's ``now`` lies before the notice's, or too many decisions are illegal.
-        DecisionRefused
-            when a decision is illegal and the engine is strict.
+        Raises:
+            SchedulerFailed: the reply's ``now`` is before the notice's, or too many decisions are illegal.
+            DecisionRefused: a decision is illegal and the engine is strict.
         """
         clockwork = self.clockwork
         if not clockwork.now <= reply.now < inf:
             raise SchedulerFailed(
-                "the reply is dated before the notice that it answers",
+                "the reply is dated before its notice",
                 where="$.now",
                 expected=f"at least {clockwork.now!r}",
                 found=repr(reply.now),
@@ -235,7 +208,7 @@ class Engine(Kept):
             if decision.timestamp <= now:
                 self._carry_out(decision, reply.reply_to, index)
             else:
-                # A socket's codec refuses numbers that are not finite; nothing else refuses those of this process.
+                # A socket's codec refuses non-finite numbers; nothing checks in-process schedulers.
                 if not decision.timestamp < inf:
                     raise LocalProtocolError("a decision's time is not a finite number", found=str(decision.timestamp))
                 busy_until = max(busy_until, decision.timestamp)
@@ -248,10 +221,9 @@ class Engine(Kept):
         if events:
             heap = self._agenda.heap
             if heap and heap[0][0] == now and clockwork.stopped is None:
-                self._agenda.happen(now, self._handlers)  # what decisions have put on this very instant
+                self._agenda.happen(now, self._handlers)  # entries that the decisions added for this instant
 
     def _decide(self, number: int) -> None:
-        """Carry out a decision that was dated ahead."""
         self._carry_out(*self._dated.pop(number))
 
     def _carry_out(self, decision: Decision, reply_to: int, index: int) -> None:
@@ -283,7 +255,7 @@ class Engine(Kept):
             self.clockwork.tell(rejected)
 
     def _settle(self) -> None:
-        """Close an instant that leaves others of the units free than the one before."""
+        """Close an instant that changed which units are free."""
         self._settled = self.cluster.ledger.idle
         idle, down = self.lives.idle_and_down()
         for hook in self.cluster.hooks.settled:
@@ -292,19 +264,19 @@ class Engine(Kept):
     # -- another scheduler ------------------------------------------------------------------------------------------
 
     def introduction(self) -> Notice:
-        """Return what a scheduler is told first that takes a run over; this one has not begun."""
+        """Return the first notice for a scheduler that will take this run over."""
         assert self._begins is not None
         return Notice(1, 0.0, [SimulationBegins(0.0, self._begins)])
 
     def hand_over(self, past: Callable[[], list[Event]]) -> None:
-        """Let another scheduler decide from now on, which knows the first notice; between a reply and the next notice.
+        """Let another scheduler decide from now on.
 
-        What the one before has asked for is forgotten: calls, decisions that were dated ahead, and who wakes it.
+        Call this between a reply and the next notice; it already has the first notice. Calls, dated decisions and wake
+        conditions of the previous scheduler are dropped.
 
-        Parameters
-        ----------
-        past
-            returns what its second notice tells first: jobs that were submitted, started and ended, at their times.
+        Args:
+            past: returns the events that open its second notice: jobs submitted, started and ended so far, at their
+                times.
         """
         clockwork = self.clockwork
         for entry in self._agenda.entries().values():
@@ -332,15 +304,15 @@ class Engine(Kept):
             return False
         if clockwork.rules.waits_for_calls and clockwork.now < self._busy_until:
             return False
-        # What a scheduler that may register jobs has asked for can still lead to something.
+        # A scheduler that may register jobs can still add work.
         return not clockwork.registering
 
     def end(self, reason: EndReason, message: str = "") -> Notice:
-        """Return the last notice, which tells the scheduler that the run is over, and why."""
+        """Return the last notice, with the reason why the run is over."""
         clockwork = self.clockwork
         if reason == "completed" and (clockwork.stopped is not None or clockwork.now == self._until):
             reason, message = "stopped", clockwork.stopped or ""
-            if clockwork.now == self._until:  # a decision to stop comes earlier
+            if clockwork.now == self._until:  # a STOP decision ends the run before the horizon
                 reason, message = "horizon", f"simulated time {clockwork.now!r} is the run's horizon"
             if self.cluster.waiting or self.cluster.running:
                 message = f"{message} ({describe_waiting(self.cluster)})"
@@ -350,15 +322,15 @@ class Engine(Kept):
         return Notice(clockwork.seq, clockwork.now, [*clockwork.outbox, ends])  # type: ignore[list-item]
 
     def close(self) -> None:
-        """Tell the observers that the run is over, as `end` said it."""
+        """Report the end to the observers, with the reason given to `end`."""
         failed: Exception | None = None
-        # Before the first reply the observers were not even told of a beginning.
+        # Before the first reply the observers have not seen the beginning.
         if self.clockwork.seq > 1 and (self.cluster.ledger.idle != self._settled or self.lives.unsettled):
             try:
                 self._settle()
             except Exception as error:
                 failed = error
-        for hook in self.cluster.hooks.ends:  # every observer is told, even if another fails
+        for hook in self.cluster.hooks.ends:  # every observer is called, even if another fails
             try:
                 hook(self.clockwork.now, *self._ended)
             except Exception as error:
@@ -367,8 +339,8 @@ class Engine(Kept):
             raise failed
 
     def check_invariants(self) -> None:
-        """Assert that units, jobs, their holders and the agenda agree; tests call this at every step."""
+        """Assert that units, jobs and agenda agree; tests call this at every step."""
         self.cluster.check_invariants()
         self.lives.check_invariants()
         coming = {entry[3] for entry in self._agenda.entries().values() if entry[1] == REQUEUE}
-        assert coming == self.cluster.coming.keys(), f"jobs come back that are not to come, or the reverse: {coming}"
+        assert coming == self.cluster.coming.keys(), f"jobs to requeue and agenda differ: {coming}"

@@ -1,4 +1,4 @@
-"""A job inside the server, and its life as a table; docs/explanation/design.md draws it."""
+"""A job inside the server, and its life as a table (drawn in docs/explanation/design.md)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf, nan
@@ -18,17 +18,17 @@ from pipistrelle.server.engine.agenda import Entry
 from pipistrelle.traces.profiles import Profile
 from pipistrelle.traces.resilience import Resilience
 
-#: bits that one id may take, and digits of a number that may have a bit
+#: bits that one id may take; longest number (digits) that may have a bit
 _BITS_PER_ID: Final = 64
 _DIGITS: Final = 12
-#: so many ids take their places at once, and fewer than this one by one
+#: ids entered at once; fewer than _FEW are entered one by one
 _NEWEST: Final = 1024
 _FEW: Final = 64
 
 State = Literal["SUBMITTED", "RUNNING", "REJECTED", "CANCELLED"] | JobState
 Step = Literal["execute", "reject", "cancel", "finish", "fail", "reach_walltime", "kill", "lose_nodes"]
 
-#: {state: {step: next state}}; a state without steps is final. A step that is not there is never asked for: KeyError
+#: {state: {step: next state}}; a final state has no steps. An impossible step is a bug: KeyError
 LIFE: Final[dict[State, dict[Step, State]]] = {
     "SUBMITTED": {"execute": "RUNNING", "reject": "REJECTED", "cancel": "CANCELLED"},
     "RUNNING": {
@@ -47,25 +47,25 @@ LIFE: Final[dict[State, dict[Step, State]]] = {
 }
 
 
-#: states of jobs that are over and never ran
+#: final states of jobs that never ran
 NEVER_RAN: Final = frozenset(("REJECTED", "CANCELLED"))
 
 _QUEUE: Final = 3
 _UNNAMED: Final = (None, None, None, None, None)
 
-#: what a workload can tell of whose a job is
+#: fields of a workload that tell whose job it is
 LABEL_NAMES: Final = ("user", "group", "account", "queue", "qos")
-#: their names; None where the workload does not tell
+#: values of `LABEL_NAMES`; None where the workload has none
 Labels = tuple[str | None, str | None, str | None, str | None, str | None]
-#: returns what is done for a job, given its id and the name of its profile
+#: returns the work of a job, given its id and profile name
 WorkOf = Callable[[str, str], Profile]
 
 
 class LogRecord(NamedTuple):
-    """When (s) and on which nodes a job started in reality, None each if that is not known.
+    """Recorded start (s) and nodes of a job, None each if unknown.
 
-    ``room`` is the first time from which the machine has room for it that no other job of the log needs, where it had
-    none then or no start is known; else None.
+    ``room``: the first time (s) with room for it and the log's other jobs, if it had none at its start or no start
+    is known.
     """
 
     start: float | None = None
@@ -77,35 +77,35 @@ _NO_RECORD: Final = LogRecord()
 
 
 class Try(Protocol):
-    """A job's nth try, where jobs can lose their units; `pipistrelle.server.attempts.attempt.Attempt` is one."""
+    """A job's nth try; `pipistrelle.server.attempts.attempt.Attempt` is one."""
 
     #: counted from 0
     number: int
-    #: the id of the first attempt
+    #: id of the first attempt
     root: str
-    #: the walltime of the first (s)
+    #: walltime of the first attempt (s)
     asked: float
-    #: as of when it queues (s); None: of now
+    #: submit time for its queue position (s); None: now
     queued: float | None
-    #: what made it lose its units; empty if nothing did
+    #: why it lost its units; empty if it did not
     cause: str
     #: whether a new attempt follows
     retried: bool
 
     @property
     def has_begun(self) -> bool:
-        """Whether it has begun to work."""
+        """Whether its work has begun."""
 
     def remaining(self, work: float) -> float:
-        """Return the share of a job's work (s) that earlier attempts have left, 0 to 1."""
+        """Return the share of a job's work (s) that earlier attempts left, 0 to 1."""
 
 
 class Job(Struct, eq=False):
-    """A job from its submission to its end; times in seconds of simulated time.
+    """A job from its submission to its end; times in simulated seconds.
 
-    ``runtime`` is how long the job takes if nothing ends it earlier, ``walltime`` what its user asked for (inf: no
-    limit). ``start`` and ``end`` are NaN until they are known, ``alloc`` is empty until the start. ``work`` is what the
-    job does where its hosts decide how long that takes; ``runtime`` is NaN then.
+    ``runtime`` is how long it takes if nothing ends it earlier, ``walltime`` the requested limit (inf: none). ``start``
+    and ``end`` are NaN until known, ``alloc`` is empty until the start. ``work`` is set if hosts decide how long the
+    job takes; ``runtime`` is NaN then.
     """
 
     id: str
@@ -119,42 +119,42 @@ class Job(Struct, eq=False):
     end: float = nan
     alloc: NodeSet = NodeSet.EMPTY
     metadata: str = ""
-    #: entry on the agenda of the end to come, while the job runs
+    #: agenda entry of its end, while it runs
     ending: Entry | None = None
     work: Profile | None = None
-    #: what a job that comes to its end returns; it has failed unless that is 0
+    #: exit status at its end; not 0: it has failed
     return_code: int = 0
-    #: for each executor of ``work``, the place in ``alloc`` where it runs; None: one on each unit, in order
+    #: place in ``alloc`` of each executor of ``work``; None: one per unit, in order
     mapping: tuple[int, ...] | None = None
-    #: whether the end on the agenda is that of its work, not of its walltime
+    #: whether its work, not its walltime, ends it
     in_time: bool = True
-    #: how long its units are taken before it begins to work, and after it has ended (s); known at its start
+    #: time on its units before and after its work (s); known at its start
     prologue: float = 0.0
     epilogue: float = 0.0
-    #: names of user, group, account, queue and QOS; None where nobody needs them
+    #: user, group, account, queue and QOS; None if not needed
     labels: Labels | None = None
-    #: how it meets failures; None: as all jobs do
+    #: resilience of this job; None: the run's default
     resilience: Resilience | None = None
-    #: where nodes can fail, what is known of this try
+    #: this try, if nodes can fail
     attempt: Try | None = None
-    #: what it asks of its nodes; None: nothing
+    #: requirements on nodes; None: none
     request: NodeRequest | None = None
-    #: joules that its units consumed while it ran; NaN where they are not metered
+    #: energy of its units while it ran (J); NaN if not metered
     energy: float = nan
-    #: when it is cancelled (s), whether it waits or runs then; NaN: never
+    #: when its submitter cancels it (s), queued or running; NaN: never
     cancelled_at: float = nan
-    #: when and where it ran in reality; None where nobody asks
+    #: its recorded start and nodes; None if not needed
     recorded: LogRecord | None = None
-    #: when it joined the queue (s) if that was not at its submission, as it was kept back, or comes back; else NaN
+    #: when it joined the queue (s), if later than its submission; else NaN
     joined: float = nan
 
     @property
     def queue(self) -> str | None:
-        """The name of the queue that it was submitted to, None if that is not known."""
+        """Name of its queue; None if unknown."""
         return None if self.labels is None else self.labels[_QUEUE]
 
     def announcement(self) -> JobSubmittedData:
-        """Return what a scheduler is told."""
+        """Return the job's data for JOB_SUBMITTED."""
         walltime = None if self.walltime == inf else self.walltime
         recorded = self.recorded or _NO_RECORD
         if self.labels is None and self.attempt is None and self.request is None and recorded is _NO_RECORD:
@@ -165,7 +165,7 @@ class Job(Struct, eq=False):
             number = self.attempt.number
             remaining = self.attempt.remaining(self.runtime)
             queued = self.attempt.queued
-            recorded = _NO_RECORD  # that was another try's
+            recorded = _NO_RECORD  # that was another attempt's
         asked = self.request or ANYTHING
         job = JobDescription(
             self.id,
@@ -190,7 +190,7 @@ class Job(Struct, eq=False):
         return JobSubmittedData(self.id, job)
 
     def again(self, attempt: Try, now: float, walltime: float) -> Self:
-        """Return the job as it comes back to the queue now, for another attempt with this walltime (s)."""
+        """Return the job as requeued now, for another attempt with this walltime (s)."""
         return replace(
             self,
             id=f"{attempt.root}#{attempt.number}",
@@ -208,10 +208,7 @@ class Job(Struct, eq=False):
         )
 
     def as_plain(self) -> dict[str, Any]:
-        """Return all that is known of it as plain values, without the agenda's entry.
-
-        Of its work they say only whether it has some, which has a name.
-        """
+        """Return its state without the agenda entry; ``work`` becomes a flag."""
         known = {name: getattr(self, name) for name in self.__struct_fields__ if name != "ending"}
         known["work"] = self.work is not None
         known["recorded"] = None if self.recorded is None else tuple(self.recorded)
@@ -219,7 +216,7 @@ class Job(Struct, eq=False):
 
     @classmethod
     def of_plain(cls, state: dict[str, Any], work_of: WorkOf) -> Self:
-        """Return the job that `as_plain` tells of; ``work_of`` returns what is done for a job that has work."""
+        """Return the job of an `as_plain` state; ``work_of`` supplies its work."""
         job = cls(**{name: message_of(value) for name, value in state.items()})
         job.recorded = None if job.recorded is None else LogRecord(*job.recorded)
         job.work = work_of(job.id, job.profile) if state["work"] else None
@@ -231,23 +228,23 @@ class JobSource(Protocol):
     """A workload's jobs, which can be made from any row on."""
 
     def from_row(self, row: int) -> Iterator[Job]:
-        """Iterate over the jobs from that of a row on, counted from 0."""
+        """Iterate over the jobs from a row on, counted from 0."""
 
     def labels(self) -> dict[str, Labels]:
-        """Return {job id: whose it is}, empty if the jobs do not tell."""
+        """Return {job id: labels}; empty if the jobs have none."""
 
 
 class JobIds:
-    """A set of ids of jobs that only grows; a million of the usual form, ``PREFIX!NUMBER``, take less than a megabyte.
+    """A growing set of job ids.
 
-    What would need much room for a few, such as very large numbers, is kept as it is. The newest ids are noted first,
-    and take their places many at once, before anybody asks.
+    A million ids ``PREFIX!NUMBER`` take less than a megabyte. Ids that would waste space as bits, such as very large
+    numbers, are kept as text. New ids are entered in batches, at the latest when the set is read.
     """
 
     __slots__ = ("_bits", "_count", "_newest", "_others")
 
     def __init__(self, ids: Iterable[str] = ()) -> None:
-        #: {prefix: a bit for each number}
+        #: {prefix: one bit per number}
         self._bits: dict[str, bytearray] = {}
         self._others: set[str] = set()
         self._count = 0
@@ -263,14 +260,14 @@ class JobIds:
             self._take_in()
 
     def _take_in(self) -> None:
-        """Let the newest ids take their places."""
+        """Enter the newest ids."""
         ids, self._newest = self._newest, []
         if len(ids) < _FEW or not self._take_in_alike([job_id.partition("!") for job_id in ids]):
             for job_id in ids:
                 self._take_in_one(job_id)
 
     def _take_in_alike(self, parts: Sequence[tuple[str, str, str]]) -> bool:
-        """Do so for ids of one prefix and of the usual form, as nearly all are; else return False."""
+        """Enter ids of one prefix and the usual form; return False for others."""
         prefix = parts[0][0]
         names = [name for other, _, name in parts if other == prefix]
         digits, lengths = "".join(names), set(map(len, names))
@@ -296,7 +293,7 @@ class JobIds:
         self._count += 1
 
     def _room_for(self, prefix: str, number: int) -> bytearray:
-        """Return the bits of a prefix, with one for this number."""
+        """Return the bits of a prefix, long enough for this number."""
         bits = self._bits.setdefault(prefix, bytearray())
         place = number >> 3
         if place >= len(bits):
@@ -322,7 +319,7 @@ class JobIds:
     __hash__ = None  # type: ignore[assignment]  # it changes
 
     def isdisjoint(self, other: Iterable[str]) -> bool:
-        """Tell whether none of these ids is in it."""
+        """Return whether none of these ids is in the set."""
         return not any(job_id in self for job_id in other)
 
     def _numbers(self) -> dict[str, NodeSet]:
@@ -338,7 +335,7 @@ class JobIds:
         return {"numbers": numbers, "others": sorted(self._others), "count": self._count}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Have these ids alone."""
+        """Replace all ids."""
         self._bits = {
             prefix: bytearray(np.packbits(flags(units, units.last + 1), bitorder="little").tobytes())
             for prefix, text in state["numbers"].items()
@@ -350,7 +347,7 @@ class JobIds:
 
 
 def _numbered(job_id: str) -> tuple[str, int]:
-    """Return prefix and number of an id of the usual form; -1 for the number of any other."""
+    """Return prefix and number of an id; the number is -1 if its form is unusual."""
     prefix, _, name = job_id.partition("!")
     if len(name) > _DIGITS or not (name.isascii() and name.isdecimal()) or (name[0] == "0" and name != "0"):
         return prefix, -1

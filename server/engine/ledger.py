@@ -1,4 +1,4 @@
-"""Which units are free, which are taken: the only place where that changes."""
+"""The units: which are free, held or blocked, and the only code that changes this."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -15,21 +15,20 @@ from pipistrelle.server.errors import Illegal
 from pipistrelle.traces.profiles import Composed, ParallelHomogeneousTotal, Profile
 
 _NONE: Final = NodeSet.EMPTY
-#: with more intervals than this, one look at an array is faster than one at each interval's bytes
+#: with more intervals than this, one array operation is faster than one per interval
 _FEW: Final = 6
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Ledger:
-    """The machine's units, numbered 0 to ``units`` - 1, each free, held by one job or blocked.
+    """Units 0 to ``units`` - 1, each free, held by one job or blocked.
 
-    One byte a unit, 1 if no job can have it: looking at an interval and changing it are one call each, whatever its
-    length.
+    One byte per unit, 1 if no job can have it: testing or setting an interval is one call, whatever its length.
     """
 
     __slots__ = ("_at", "_held", "_held_blocked", "blocked", "idle", "units")
 
-    #: each unit's byte
+    #: one byte per unit
     _held: bytearray
     #: the same bytes as an array, shape (units,)
     _at: NDArray[np.uint8]
@@ -38,7 +37,7 @@ class Ledger:
         self.units = units
         #: number of free units
         self.idle = units
-        #: the units that no job can be started on; jobs that ran there before go on
+        #: units on which no job can start; jobs that already run there continue
         self.blocked = _NONE
         self._hold_nothing()
         self._held_blocked = _NONE
@@ -50,11 +49,9 @@ class Ledger:
     def take(self, job: Job, text: str) -> NodeSet:
         """Give the units written in ``text`` to a job and return them.
 
-        Raises
-        ------
-        Illegal
-            when the text is not a set of units, has another size than the job (which few jobs may have), or names
-            units that do not exist, are taken or blocked; nothing is changed then.
+        Raises:
+            Illegal: the text is not a set of units, its size differs from the job's (see `may_differ`), or it names
+                units that do not exist, are taken or blocked. Nothing has changed then.
         """
         try:
             alloc = NodeSet.parse(text)
@@ -63,7 +60,7 @@ class Ledger:
         size = alloc.count
         if size != job.size and (not size or not may_differ(job)):
             raise Illegal("wrong_size", f"{job.id} needs {job.size} units, 'alloc' has {size}: '{text}'")
-        places = alloc.numbered  # who has these may not have made the intervals yet
+        places = alloc.numbered  # a numbered set may not have its intervals yet
         last = alloc.intervals[-1][1] if places is None else places[-1]
         if last >= self.units:
             raise Illegal("unknown_unit", f"'alloc' of {job.id} names unit {last}; the machine has 0-{self.units - 1}")
@@ -83,7 +80,7 @@ class Ledger:
         return alloc
 
     def give_back(self, job: Job) -> None:
-        """Free the units of a job that has ended, but for those that are blocked."""
+        """Free the units of a job that has ended, except blocked ones."""
         alloc = job.alloc
         if self.blocked is not _NONE:
             self._held_blocked -= alloc
@@ -101,13 +98,13 @@ class Ledger:
         self.idle += alloc.count
 
     def is_used(self, units: NodeSet) -> bool:
-        """Tell whether a job runs on one of these units."""
+        """Return whether a job runs on one of these units."""
         if not self._held_blocked.isdisjoint(units):
             return True
         return any(self._held.find(1, low, high + 1) >= 0 for low, high in (units - self.blocked).intervals)
 
     def block(self, units: NodeSet) -> None:
-        """Let no job start on these units until they are unblocked; those that are blocked already stay so."""
+        """Let no job start on these units until they are unblocked."""
         new = units - self.blocked
         held = self._held
         busy: list[int] = []
@@ -119,7 +116,7 @@ class Ledger:
         self.idle -= len(new) - len(busy)
 
     def unblock(self, units: NodeSet) -> None:
-        """Let jobs start on these units again, as soon as they are free."""
+        """Let jobs start on these units again, once they are free."""
         old = units & self.blocked
         free = old - self._held_blocked
         for low, high in free.intervals:
@@ -129,13 +126,13 @@ class Ledger:
         self.idle += len(free)
 
     def state(self) -> dict[str, Any]:
-        """Return which units no job can have, and why."""
+        """Return the state as plain values."""
         marked = NodeSet.of(np.flatnonzero(self._at).tolist())
         blocked, held_blocked = str(self.blocked), str(self._held_blocked)
         return {"idle": self.idle, "marked": str(marked), "blocked": blocked, "held_blocked": held_blocked}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Let units be held and blocked as in such a state."""
+        """Restore such a state."""
         self.idle = state["idle"]
         self._hold_nothing()
         for low, high in NodeSet.parse(state["marked"]).intervals:
@@ -144,7 +141,7 @@ class Ledger:
         self._held_blocked = NodeSet.parse(state["held_blocked"])
 
     def _busy(self, job: Job, alloc: NodeSet) -> Illegal:
-        """Return what tells that some units of an allocation cannot be had."""
+        """Return the rejection of an allocation with units that are blocked or taken."""
         blocked = alloc & self.blocked
         if blocked:
             text = f"'alloc' of {job.id} names units that are down, switched off, switching or unavailable: {blocked}"
@@ -156,7 +153,7 @@ class Ledger:
         return NodeSet.of(np.flatnonzero(self._at == 0).tolist())
 
     def check_invariants(self, running: Iterable[Job]) -> None:
-        """Assert that free, blocked and the running jobs' units together are the machine, each unit once."""
+        """Assert that each unit is either free, blocked or held."""
         total = self._free()
         assert len(total) == self.idle, f"{len(total)} units are free, {self.idle} are counted"
         assert total.isdisjoint(self.blocked), f"units are free and blocked: {total & self.blocked}"
@@ -173,10 +170,9 @@ class Ledger:
 
 
 def may_differ(job: Job) -> bool:
-    """Tell whether a job may be given another number of units than it asked for, as in Batsim.
+    """Return whether a job may get more or fewer units than requested (Batsim).
 
-    That is one with a mapping of its own, and one whose work is a total that is spread over whatever it gets, or a
-    plain sequence of such.
+    True with a mapping of its own, or if its work is a total spread over all its units, or a sequence of such.
     """
     work = job.work
     parts: tuple[Profile | None, ...] = work.seq if isinstance(work, Composed) else (work,)

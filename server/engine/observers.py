@@ -1,4 +1,4 @@
-"""Hooks on the engine: recorders, metrics and progress hang here, and the loop stays readable."""
+"""Hooks on the engine for recorders, metrics and progress."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -10,77 +10,76 @@ from pipistrelle.protocol.fields import EndReason
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.jobs import Job
 
-#: what stands for a power state while units are on their way to it, as in Batsim's files
+#: pseudo power states of units that are switching, as in Batsim's files
 SWITCHING_ON: Final = -1
 SWITCHING_OFF: Final = -2
-#: with more than so many things noted, what comes without a word to the scheduler is not put off any more
+#: longest journal: more deferred calls than this are delivered at once
 _MANY: Final = 65536
 
 
-#: {node: (why it is down, when it is to be up again (s))}; something else may keep it down for longer
+#: {node: (why it is down, when it should be up again (s))}; another cause may keep it down for longer
 Reasons = Mapping[int, tuple[str, float]]
 
 
 class Observer:
-    """Every hook does nothing; derive and override. Times are seconds of simulated time.
+    """Base of observers: every hook does nothing. Times are simulated seconds.
 
-    The engine calls only the hooks that an observer listens to, in the order in which things happen.
+    The engine calls only overridden hooks, in the order of events.
     """
 
     def listens(self, hook: str) -> bool:
-        """Tell whether the observer wants to be told of this hook; it does if its class overrides it."""
+        """Return whether the engine must call this hook: yes if the class overrides it."""
         return getattr(type(self), hook) is not getattr(Observer, hook)
 
     def begins(self, now: float, units: int) -> None:
-        """Take note that the run begins on a machine of ``units`` free units."""
+        """The run begins with ``units`` free units."""
 
     def submitted(self, now: float, job: Job) -> None:
-        """Take note of a job that joined the queue."""
+        """A job joined the queue."""
 
     def started(self, now: float, job: Job) -> None:
-        """Take note of a job that was given its units."""
+        """A job got its units."""
 
     def ended(self, now: float, job: Job) -> None:
-        """Take note of a job that reached a final state: completed, killed or rejected."""
+        """A job reached a final state: completed, killed or rejected."""
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
-        """Take note of a decision that was carried out, or of why it was not."""
+        """A decision was carried out, or rejected for the given reason."""
 
     def settled(self, now: float, idle: int, down: int) -> None:
-        """Take note that ``idle`` units are free after all that happens at ``now``, before time goes on.
+        """``idle`` units are free after all events at ``now``.
 
-        Of the others ``down`` are out of service without a job that holds them. An instant that leaves as many free as
-        the one before may be left out.
+        ``down`` others are out of service and held by no job. May be skipped when the number of free units did not
+        change.
         """
 
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:
-        """Take note that units, all that were asked together, are in a power state now.
+        """Units that were asked together are in power state ``pstate`` now.
 
-        When they are asked, before anything has changed, this tells of `SWITCHING_ON` (to a state that computes) or
-        `SWITCHING_OFF` (to one that sleeps) in place of a power state.
+        When they are asked, ``pstate`` is `SWITCHING_ON` (to a computing state) or `SWITCHING_OFF` (to a sleeping one).
         """
 
     def departed(self, now: float, units: NodeSet, on: bool) -> None:
-        """Take note that units begin to be switched on, or off; `switched` tells next of all that were asked."""
+        """Units begin to switch on or off; `switched` follows for the whole request."""
 
     def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
-        """Take note that units have been switched on or off; ``complete`` if all are there that were asked together."""
+        """Units have been switched; ``complete`` if all that were asked together have."""
 
     def availability(self, now: float, units: NodeSet, available: bool) -> None:
-        """Take note that no more jobs can start on units, or that they can again; jobs that run there are not hurt."""
+        """Jobs can start on these units again, or no longer; running jobs continue."""
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Take note that nodes, with all their units, went down together: by failure, or as planned."""
+        """Nodes with all their units went down together: failed, or as planned."""
 
     def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
-        """Take note that nodes, with all their units, are up again."""
+        """Nodes with all their units are up again."""
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Take note that the run is over; called once, whatever ended it."""
+        """The run is over; called once, whatever ended it."""
 
 
 class Hooks:
-    """One tuple of bound methods for each hook of `Observer`, for the observers that listen to it."""
+    """For each hook, the bound methods of the observers that listen to it."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self.begins = tuple(o.begins for o in observers if o.listens("begins"))
@@ -99,10 +98,9 @@ class Hooks:
 
 
 class Deferred(Observer):
-    """Notes what happens and tells other observers when `flush` is called, in the same order.
+    """Records calls and passes them on, in order, when `flush` is called.
 
-    A job may have gone on by then: its ``state`` can be a later one than the step that a hook speaks of, while what
-    that step set (``start`` and ``alloc`` in `started`) stands.
+    By then a job may be in a later ``state`` than at the hook's step; ``start`` and ``alloc`` are still valid.
     """
 
     def __init__(self, observers: Sequence[Observer]) -> None:
@@ -114,11 +112,11 @@ class Deferred(Observer):
                 setattr(self, name, self._noting(hooks))
 
     def listens(self, hook: str) -> bool:
-        """Tell whether one of the observers behind wants to be told."""
+        """Return whether one of the observers behind listens."""
         return bool(getattr(self._hooks, hook))
 
     def flush(self) -> None:
-        """Tell the observers all that was noted; what one of them raises comes out of here."""
+        """Pass all recorded calls on; an observer's error is raised here."""
         journal = self._journal
         while journal:
             hooks, now, subjects = journal.popleft()
@@ -126,7 +124,7 @@ class Deferred(Observer):
                 hook(now, *subjects)
 
     def _noting(self, hooks: tuple[Callable[..., None], ...]) -> Callable[..., None]:
-        """Return a hook that notes what it is told, for these."""
+        """Return a hook that records its calls for these hooks."""
         note = self._journal.append
 
         def noted(now: float, *subjects: Any) -> None:
@@ -135,19 +133,18 @@ class Deferred(Observer):
         return noted
 
     def begins(self, now: float, units: int) -> None:
-        """Pass on at once: an output that cannot be opened must end the run before it has begun."""
+        """Pass on at once, so that an output that cannot be opened ends the run."""
         for hook in self._hooks.begins:
             hook(now, units)
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Note it."""
+        """Record it; pass on if years of failures pass without a notice."""
         self._journal.append((self._hooks.went_down, now, (nodes, units, planned, why)))
-        # A scheduler that is not told of nodes may not be asked for years of them.
         if len(self._journal) > _MANY:
             self.flush()
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Tell all that is left and pass on, to every observer even if one of them fails."""
+        """Pass on all that is left, to every observer even if one fails."""
         failed: Exception | None = None
         while self._journal:
             try:

@@ -1,4 +1,4 @@
-"""Finding out that a run will never end, and saying why."""
+"""Detection of runs that will never end, with the reason."""
 
 from itertools import islice
 from typing import Final
@@ -8,15 +8,15 @@ from pipistrelle.protocol.base.state import Kept
 from pipistrelle.server.engine.cluster import Cluster
 from pipistrelle.server.errors import Stalled
 
-#: so many notices at one instant, or without any job moving on an idle machine, are a loop that will not end
+#: this many notices at one instant, or without any step of a job on an idle machine, are an endless loop
 MAX_FRUITLESS: Final = 10_000
 _NAMED: Final = 3
-#: characters of what a scheduler says that it keeps units for
+#: longest shown list of what the scheduler keeps units for, in characters
 _SHOWN: Final = 1000
 
 
 class StallDetector(Kept):
-    """Counts notices that led to nothing; ``retries`` tells whether jobs can lose their units."""
+    """Counts notices without effect; ``retries``: whether jobs can lose their units."""
 
     _kept = ("_instant", "_notices", "_steps", "_fruitless")
     __slots__ = ("_fruitless", "_instant", "_notices", "_retries", "_steps")
@@ -29,20 +29,20 @@ class StallDetector(Kept):
         self._fruitless = 0
 
     def same_instant(self, now: float, cluster: Cluster) -> None:
-        """Count a further notice at one instant; Stalled if there were too many."""
+        """Count another notice at one instant; raise Stalled after too many."""
         if now != self._instant:
             self._instant = now
             self._notices = 0
         self._notices += 1
         if self._notices > MAX_FRUITLESS:
             raise Stalled(
-                f"{MAX_FRUITLESS:,} notices were sent at simulated time {now!r} and time does not go on",
+                f"{MAX_FRUITLESS:,} notices were sent at simulated time {now!r} without time advancing",
                 found=describe_waiting(cluster),
-                hint="The scheduler repeats a decision that is rejected, or asks to be called at once, endlessly.",
+                hint="The scheduler keeps repeating a rejected decision, or keeps asking to be called at once.",
             )
 
     def idle(self, now: float, cluster: Cluster) -> None:
-        """Count a notice while nothing runs and no workload has jobs left; Stalled if too many had no effect."""
+        """Count a notice on an idle machine; raise Stalled if too many had no effect."""
         if cluster.steps != self._steps:
             self._steps = cluster.steps
             self._fruitless = 0
@@ -55,41 +55,41 @@ class StallDetector(Kept):
                 hint="The jobs need more units than are ever up together, or more time than there is between "
                 "maintenances, or the scheduler starts nothing."
                 if self._retries
-                else "The scheduler asks to be called again and again, but starts and rejects nothing.",
+                else "The scheduler keeps asking to be called, but starts and rejects nothing.",
             )
 
     def nothing_to_come(self, now: float, cluster: Cluster, *, registering: bool = False) -> None:
-        """Raise Stalled if jobs wait or run although nothing is left on the agenda, or a promised word never came.
+        """Raise Stalled if the agenda is empty but the run is not over.
 
-        ``registering`` tells that the scheduler owes the word that it will register no more jobs.
+        ``registering``: the scheduler has not yet declared that it will register no more jobs.
         """
         if cluster.waiting:
             raise Stalled(
-                "the run stalled: jobs wait, nothing runs, and nothing is to come",
+                "the run stalled: jobs wait, nothing runs, and no event is left",
                 where=f"simulated time {now!r}",
                 expected="the scheduler to start or reject every job",
                 found=describe_waiting(cluster),
                 hint="The scheduler answered the last notice without a decision for them"
-                + (", or the nodes that they need never come back." if self._retries else "."),
+                + (", or the nodes that they need are never repaired." if self._retries else "."),
             )
         if cluster.running:
             raise Stalled(
-                "the run stalled: jobs run that will never end by themselves, and nothing is to come",
+                "the run stalled: the running jobs never end by themselves, and no event is left",
                 where=f"simulated time {now!r}",
                 found=", ".join(islice(cluster.running, _NAMED)),
-                hint="The scheduler declared them to be running, and must declare their end, too.",
+                hint="The scheduler declared that they run. It must also declare their end.",
             )
         if registering:
             raise Stalled(
-                "the run stalled: every job is done, nothing is to come, but the scheduler may still register jobs",
+                "the run stalled: every job is done, but the scheduler may still register jobs",
                 where=f"simulated time {now!r}",
-                expected="NOTIFY registration_finished, once it registers no more",
-                hint="Let the scheduler say so, or do not let it register jobs.",
+                expected="NOTIFY registration_finished after the last registration",
+                hint="Let the scheduler send it, or do not let it register jobs.",
             )
 
 
 def describe_waiting(cluster: Cluster) -> str:
-    """Return how many jobs wait and run, the first of those that wait with their sizes, and what units are kept for."""
+    """Return how many jobs wait and run, the first ones, and why units are kept."""
     names = [f"{job.id} ({job.size} units)" for job in islice(cluster.waiting.values(), _NAMED)]
     more = len(cluster.waiting) - len(names)
     text = f"{len(cluster.waiting)} waiting, {len(cluster.running)} running, {cluster.ledger.idle} units free"

@@ -1,4 +1,4 @@
-"""What each decision does, and when it is illegal."""
+"""The effect of each decision, and when it is illegal."""
 
 from collections.abc import Callable, Iterable
 from math import inf
@@ -42,16 +42,10 @@ from pipistrelle.traces.workload import decimal_text
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Verdicts(Kept):
-    """Carries decisions out, at the present time of the run.
+    """Carries out decisions at the present time.
 
-    Parameters
-    ----------
-    clockwork
-        the run's.
-    lives
-        takes the steps of jobs.
-    prefixes
-        of the ids of jobs that belong to a workload.
+    Args:
+        prefixes: prefixes of the workloads' job ids.
     """
 
     _kept: ClassVar[tuple[str, ...]] = ("_open_calls", "_registered")
@@ -63,9 +57,9 @@ class Verdicts(Kept):
         self._prefixes = frozenset(prefixes)
         #: {call id: agenda entry} of the pending calls that can be cancelled
         self.calls: dict[str, Entry] = {}
-        #: how many calls are pending, also such without an id, and how many jobs were registered so far
+        #: pending calls, also without an id; jobs registered so far
         self._open_calls = self._registered = 0
-        #: {type of decision: what it does, or raises `Illegal` and does nothing}
+        #: {type of decision: what carries it out, or raises `Illegal` without effect}
         self.table: dict[type[Decision], Callable[[Any], None]] = {
             ExecuteJob: self._execute,
             RejectJob: self._reject,
@@ -80,16 +74,16 @@ class Verdicts(Kept):
         }
 
     def handlers(self) -> Handlers:
-        """Return what is done with which class of what stands on the agenda."""
+        """Return the handler of each agenda class."""
         return {CALL: self._called}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from such a state; the agenda is restored."""
+        """Restore such a state, after the agenda."""
         super().restore(state)
         self.calls = {call_id: entry for call_id, entry in self._clockwork.agenda.of(CALL).items() if call_id}
 
     def forget_calls(self) -> None:
-        """Let no call be pending; they are taken off the agenda elsewhere."""
+        """Forget all pending calls; the caller takes them off the agenda."""
         self.calls.clear()
         self._open_calls = 0
 
@@ -116,7 +110,7 @@ class Verdicts(Kept):
         job = self._cluster.waiting.get(decision.data.job_id)
         if job is None:
             if self._cluster.ghosts.pop(decision.data.job_id, None) is not None:
-                return  # it is gone as its scheduler wants it
+                return  # it has gone, as its scheduler wants
             self._not_waiting(decision.data.job_id)
         self._cluster.reject(self._clockwork.now, job)
 
@@ -127,7 +121,7 @@ class Verdicts(Kept):
         self._lives.preempt(decision.data)
 
     def _end_early(self, job_ids: tuple[str, ...]) -> None:
-        """Kill these jobs, or raise `Illegal` and do nothing."""
+        """Kill these jobs, or raise `Illegal` without effect."""
         clockwork, cluster = self._clockwork, self._cluster
         for job_id in job_ids:
             if job_id in cluster.waiting:
@@ -139,7 +133,7 @@ class Verdicts(Kept):
         progress: dict[str, Progress] = {}
         for job_id in job_ids:
             job = cluster.running.get(job_id)
-            if job is not None:  # else it ended by itself before the kill could reach it: not an error
+            if job is not None:  # else it ended by itself before the kill arrived: not an error
                 progress[job_id] = self._lives.progress(job)
                 self._lives.end(job, "kill")
         clockwork.tell(JobKilled(clockwork.now, JobKilledData(job_ids, progress)))
@@ -190,13 +184,13 @@ class Verdicts(Kept):
         )
 
     def _count_registered(self) -> None:
-        """Count a registered job; Illegal if it is one too many."""
+        """Count a registered job; raise Illegal if there are too many."""
         if self._registered >= MAX_REGISTERED:
             raise Illegal("too_many", f"{MAX_REGISTERED:,} jobs were registered, and there may be no more")
         self._registered += 1
 
     def _requested(self, job: JobDescription) -> NodeRequest | None:
-        """Return what a registered job asks of its nodes; Illegal if the machine has no such."""
+        """Return a registered job's request of nodes; raise Illegal if impossible."""
         if job.whole_nodes and (job.units_per_node is None or job.res % job.units_per_node):
             raise Illegal("malformed", f"{job.id} asks for whole nodes: 'res' must be a multiple of 'units_per_node'")
         request, book = NodeRequest.of(job), self._cluster.requests

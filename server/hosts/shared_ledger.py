@@ -45,7 +45,7 @@ class SharedLedger(Ledger):
         self.idle += len(available) - self._used(available)
 
     def is_used(self, units: NodeSet) -> bool:
-        """Tell whether a job runs on one of these units."""
+        """Return whether a job runs on one of these units."""
         return self._used(units) > 0
 
     def block(self, units: NodeSet) -> None:

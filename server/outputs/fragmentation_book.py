@@ -89,7 +89,7 @@ class FragmentationBook(Kept, Observer):
 
     @staticmethod
     def suits(platform: Platform) -> bool:
-        """Tell whether a machine has GPUs that are handed out one by one."""
+        """Return whether a machine has GPUs that are handed out one by one."""
         return any(pool.unit == _GPU for pool in platform.pools)
 
     def submitted(self, now: float, job: Job) -> None:

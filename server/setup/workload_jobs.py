@@ -114,7 +114,7 @@ class WorkloadJobs:
 
 
 def is_work(profile: Profile, runtime: float, *, has_hosts: bool) -> bool:
-    """Tell whether hosts decide how long a job of this profile takes, whose runtime (s) is NaN if only they can."""
+    """Return whether hosts decide how long a job of this profile takes, whose runtime (s) is NaN if only they can."""
     return isnan(runtime) or (has_hosts and isinstance(profile, Composed))
 
 

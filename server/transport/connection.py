@@ -166,7 +166,7 @@ class RouterConnection:
         return not self._unsent
 
     def holds_more(self) -> bool:
-        """Tell whether there is something to read."""
+        """Return whether there is something to read."""
         if self.lost:
             return False
         try:

@@ -113,7 +113,7 @@ class CurveStranger:
         return True
 
     def holds_more(self) -> bool:
-        """Tell whether there is something to read."""
+        """Return whether there is something to read."""
         return bool(self.inbox) or self._listener.readable()
 
     def close(self) -> None:
@@ -200,7 +200,7 @@ class CurveListener:
         self.send([stranger.identity, *route, frame])
 
     def holds_more(self) -> bool:
-        """Tell whether somebody has said something."""
+        """Return whether somebody has said something."""
         return bool(self._strangers) or self.readable()
 
     def release(self, stranger: CurveStranger) -> None:
@@ -285,7 +285,7 @@ class CurveListener:
         return True
 
     def readable(self) -> bool:
-        """Tell whether a message has come."""
+        """Return whether a message has come."""
         return bool(self._socket.poll(0))
 
     def forget(self, stranger: CurveStranger) -> None:

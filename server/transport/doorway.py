@@ -90,7 +90,7 @@ class _Passage:
 
 
 def _is_welcome(answers: bytearray) -> bool:
-    """Tell whether the last command of a handshake has begun, which is said to those alone whose key is known."""
+    """Return whether the last command of a handshake has begun, which is said to those alone whose key is known."""
     at = _GREETING
     while len(answers) > at + 9:
         long = answers[at] & 2
@@ -176,7 +176,7 @@ class Doorway:
         return [passage for passage in self._passages if not passage.known]
 
     def _has_room(self) -> bool:
-        """Tell whether one more can come; who came first makes room for him, unless he has only just come."""
+        """Return whether one more can come; who came first makes room for him, unless he has only just come."""
         unknown = self._unknown()
         if len(unknown) < self._most:
             return True

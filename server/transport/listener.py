@@ -177,7 +177,7 @@ class Listener:
             self._send_away(stranger, "does not read what it is told")
 
     def holds_more(self) -> bool:
-        """Tell whether somebody has come, or said something."""
+        """Return whether somebody has come, or said something."""
         return bool(self._heard or self._selector.select(0))
 
     def _send_away(self, stranger: RouterConnection, why: str) -> None:

@@ -127,7 +127,7 @@ class Peer(ABC, Generic[_S]):
 
     @abstractmethod
     def _holds_more(self) -> bool:
-        """Tell whether something has come that was not taken."""
+        """Return whether something has come that was not taken."""
 
     @abstractmethod
     def _lost(self) -> str | None:

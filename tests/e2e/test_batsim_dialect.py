@@ -144,7 +144,7 @@ def test_a_scheduler_that_hangs_meets_a_time_limit(shell, fault, fragments):
         ("null", "expected a reply"),
         ("truncated", "expected a reply"),
         ("nan", "expected a reply"),
-        ("past", "dated before the notice"),
+        ("past", "dated before its notice"),
         ("no-events", "missing required field `events`"),
         ("control", "one pipistrelle: two"),
         ("parts", "its reply has several parts"),

@@ -104,7 +104,7 @@ def test_a_frame_that_is_no_reply_ends_the_run(shell, kind, fragments):
 def test_a_reply_dated_before_its_notice_ends_the_run(shell):
     """The scheduler is told with SIMULATION_ENDS."""
     outcome = shell.simulate("garbage", "past")
-    outcome.failed(4, "$.now", "dated before the notice", "expected at least 100.0, found 99.0")
+    outcome.failed(4, "$.now", "dated before its notice", "expected at least 100.0, found 99.0")
 
     assert "peer ended protocol_error" in outcome.out
     assert [job[0] for job in shell.ended_jobs()] == ["2", "1"]

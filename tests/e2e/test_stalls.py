@@ -13,8 +13,8 @@ FIRST_THREE = "first w0!1 (2 units), w0!2 (2 units), w0!3 (4 units) and 1 more"
         ("late", ["simulated time 9000.0", "the run stalled", FIRST_THREE]),
         ("asleep", ["the run stalled", FIRST_THREE]),
         ("one-left", ["simulated time 500.0", "the run stalled", "1 waiting", "first w0!4 (1 units)"]),
-        ("rejected", ["10,000 notices were sent at simulated time 0.0", "repeats a decision that is rejected"]),
-        ("call-now", ["10,000 notices were sent at simulated time 0.0", "asks to be called at once"]),
+        ("rejected", ["10,000 notices were sent at simulated time 0.0", "keeps repeating a rejected decision"]),
+        ("call-now", ["10,000 notices were sent at simulated time 0.0", "keeps asking to be called at once"]),
         ("poll", ["10,000 notices had no effect", "idle", FIRST_THREE]),
     ],
 )

@@ -32,7 +32,7 @@ def test_jobs_that_nobody_starts_are_a_stall(play: Any) -> None:
 
     assert caught.value.exit_code == 5
     assert str(caught.value) == (
-        "simulated time 0.0: the run stalled: jobs wait, nothing runs, and nothing is to come: expected the scheduler "
+        "simulated time 0.0: the run stalled: jobs wait, nothing runs, and no event is left: expected the scheduler "
         "to start or reject every job, found 5 waiting, 0 running, 8 units free; first w0!1 (1 units), w0!2 (2 units), "
         "w0!3 (3 units) and 2 more. The scheduler answered the last notice without a decision for them."
     )
@@ -54,7 +54,7 @@ def test_an_illegal_start_repeated_at_one_instant_is_a_stall(play: Any, impatien
     """A scheduler that insists on a rejected decision does not hang the run."""
     game = play(1, [("1", 3, 1, 5, 5), ("2", 90, 1, 5, 5)])
     game.begin()
-    with pytest.raises(Stalled, match=r"20 notices were sent at simulated time 3\.0 and time does not go on"):
+    with pytest.raises(Stalled, match=r"20 notices were sent at simulated time 3\.0 without time advancing"):
         repeat(impatient + 2, lambda: game.say(game.execute("1", "7")))
 
 
