@@ -13,8 +13,17 @@ PAGE = "docs/reference/maui.md"
 
 
 def names(text: str) -> list[str]:
-    """Return what stands between backticks."""
-    return re.findall(r"`([^`]+)`", text)
+    """Return the texts between backticks, with braces expanded as in a shell: `A{B,C}` is AB and AC."""
+    return [name for found in re.findall(r"`([^`]+)`", text) for name in expand(found)]
+
+
+def expand(text: str) -> list[str]:
+    """Return a text once for each choice of the words in its braces."""
+    before, brace, rest = text.partition("{")
+    if not brace:
+        return [text]
+    words, _, after = rest.partition("}")
+    return [name for word in words.split(",") for name in expand(before + word + after)]
 
 
 def shown(value: Value) -> str:
@@ -34,13 +43,16 @@ def supported(support: Support) -> list[str]:
 def test_every_supported_parameter_is_on_the_page(section, table) -> None:
     """With its default, unit, meaning and choices."""
     text = section(PAGE, "Parameters")
-    rows = {names(row[0])[0]: row for row in table(text)}
+    rows = {name: row for row in table(text) for name in names(row[0])}
 
     assert list(rows) == supported(Support.YES)
-    for name, (_, default, unit, meaning) in rows.items():
+    for name, (together, default, unit, meaning) in rows.items():
         parameter = PARAMETERS[name]
+        means = parameter.meaning
+        if len(names(together)) > 1:  # their meanings differ only in the name of what they cap
+            means = means.replace(f" {name.removesuffix('CAP')} ", " ")
         assert (default, unit) == (shown(parameter.default), parameter.unit), name
-        assert meaning.replace("`", "").startswith(parameter.meaning), name
+        assert meaning.replace("`", "").startswith(means), name
         assert parameter.kind is not Kind.CHOICE or tuple(names(meaning)) == parameter.choices, name
     aliases = re.findall(r"`(\w+)` for\s+`(\w+)`", text)
     assert dict(aliases) == ALIASES
@@ -49,10 +61,10 @@ def test_every_supported_parameter_is_on_the_page(section, table) -> None:
 def test_what_is_not_supported_is_on_the_page(section, table) -> None:
     """Each with its reason, or in the list of what Maui itself has superseded."""
     text = section(PAGE, "Not supported")
-    rows = {names(row[0])[0]: row[1] for row in table(text)}
+    rows = {name: row[1] for row in table(text) for name in names(row[0])}
     superseded = names(text.partition("Superseded")[2])
 
-    idle = {names(row[0])[0]: row[1] for row in table(section(PAGE, "Without effect"))}
+    idle = {name: row[1] for row in table(section(PAGE, "Without effect")) for name in names(row[0])}
 
     assert sorted([*rows, *superseded]) == sorted(supported(Support.NO))
     assert sorted(idle) == sorted(supported(Support.IDLE))
@@ -69,7 +81,8 @@ def test_every_attribute_is_on_the_page(section, table) -> None:
     """Those that are supported in their tables, the others with a reason."""
     credentials = {name for row in table(section(PAGE, "Attributes of credentials")) for name in names(row[0])}
     standing = {name for row in table(section(PAGE, "Standing reservations")) for name in names(row[0])}
-    without = {(names(row[0])[0], row[1]) for row in table(section(PAGE, "Attributes that are not supported"))}
+    rows = table(section(PAGE, "Attributes that are not supported"))
+    without = {(name, row[1]) for row in rows for name in names(row[0])}
     per_credential = {name for name in CREDENTIAL_ATTRIBUTES if name.partition("PER")[2] in KINDS}
 
     assert credentials | {name for name, of in without if of == "credentials"} | per_credential == CREDENTIAL_ATTRIBUTES
