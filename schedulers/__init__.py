@@ -1,1 +1,1 @@
-"""Pipistrelle's schedulers: a policy is order x backfill x placement, or anything with name, order and decide."""
+"""The schedulers: a policy is order x backfill x placement, or any similar object."""

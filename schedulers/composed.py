@@ -1,4 +1,4 @@
-"""A policy is order x backfill x placement; anything with the same two methods is one too."""
+"""A policy composed of an order, a backfilling rule and a placement."""
 
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -16,7 +16,7 @@ from pipistrelle.schedulers.policy.view import View
 class ComposedPolicy:
     """An order, a backfilling rule and a placement put together.
 
-    ``anew`` makes another such backfilling rule, for those whose placement changes (`begin_anew`).
+    ``anew`` creates a fresh backfilling rule, for policies whose placement changes (`begin_anew`).
     """
 
     def __init__(
@@ -29,28 +29,27 @@ class ComposedPolicy:
     ) -> None:
         self.name = name
         self.order = order
-        #: what its parts want of the protocol, such as whose a job is
+        #: protocol features that its parts ask for
         self.features = tuple(
             dict.fromkeys(name for part in (order, backfill, placement) for name in getattr(part, "features", ()))
         )
         self._backfill = backfill
-        #: picks the units of a job
         self.placement = placement
         self._anew = anew
         self._choosy = order if isinstance(order, ChoosyOrder) else None
         self._usage = order if isinstance(order, UsageOrder) else None
         self._moves = is_dynamic(order)
         self._view: View | None = None
-        #: jobs of which the order knows that they run, in the order of start, as in the view
+        #: running jobs that the order was informed of, in the order of start, as in the view
         self._running: dict[str, SchedulerJob] = {}
 
     @property
     def backfill(self) -> Backfill:
-        """Who may pass whom."""
+        """The backfilling rule."""
         return self._backfill
 
     def decide(self, view: View) -> None:
-        """Refuse whom the order does not take, rank the others; let the backfilling rule start what may start."""
+        """Reject what order or placement refuses, rank the rest, start what may start."""
         if self._choosy is not None:
             self._refuse(view, self._choosy.refusal)
         counts = self.placement.fits_by_count
@@ -65,21 +64,19 @@ class ComposedPolicy:
             self._tell_starts(view, self._usage)
 
     def begin_anew(self) -> None:
-        """Forget all reservations: the placement may pick others, or refuse, from now on.
+        """Forget all reservations, because the placement picks other units from now on.
 
-        Raises
-        ------
-        PolicyError
-            if nobody said how another backfilling rule is made.
+        Raises:
+            PolicyError: the policy has no way to create its backfilling rule again.
         """
         if self._anew is None:
             raise PolicyError(
-                "the backfilling rule cannot be made anew", where=self.name, expected="a rule by its name"
+                "cannot create the backfilling rule again", where=self.name, expected="a rule given by name"
             )
         self._backfill = self._anew()
 
     def state(self) -> dict[str, Any]:
-        """Return the states of order and backfilling rule, and the jobs of which the order knows that they run."""
+        """Return the states of the parts, and the running jobs that the order knows."""
         runs = () if self._view is None else self._view.running
         return {
             "order": state_of(self.order, "order"),
@@ -88,7 +85,7 @@ class ComposedPolicy:
         }
 
     def restore(self, state: dict[str, Any], view: View) -> None:
-        """Go on from a state, in a view that is as it was then."""
+        """Restore a state, into a view restored to the same instant."""
         order, backfill = cast(Any, self.order), cast(Any, self._backfill)
         order.restore(state["order"])
         backfill.restore(state["backfill"], view, self.placement)
@@ -97,14 +94,14 @@ class ComposedPolicy:
         self._view, self._running = view, {job.id: job for job in jobs}
 
     def learn_past(self, view: View, steps: Sequence[PastStep]) -> None:
-        """Tell an order that keeps account of it what ran under the scheduler before, and what runs now."""
+        """Pass the previous scheduler's starts and ends to an order that accounts usage."""
         if self._usage is not None:
             for time, job, starts in steps:
                 (self._usage.started if starts else self._usage.ended)(job, time)
             self._view, self._running = view, {job.id: job for job in view.running}
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return by when (s) a waiting job will start, as the backfilling rule tells; None if it does not tell."""
+        """Return the latest expected start (s) of a waiting job; None if unreserved."""
         tell = getattr(self._backfill, "reservation", None)
         when: float | None = None if tell is None else tell(job)
         return when
@@ -112,7 +109,7 @@ class ComposedPolicy:
     @staticmethod
     def _refuse(view: View, refusal: Callable[[SchedulerJob], str | None]) -> None:
         asked: set[int] = set()
-        while fresh := [job for job in view.arrivals if job.number not in asked]:  # a refusal may let others in
+        while fresh := [job for job in view.arrivals if job.number not in asked]:  # a rejection may admit others
             for job in fresh:
                 asked.add(job.number)
                 why = refusal(job)
@@ -120,13 +117,13 @@ class ComposedPolicy:
                     view.reject(job, why)
 
     def _never_placed(self, view: View, job: SchedulerJob) -> str | None:
-        """Return why a job would wait for ever, as the placement refuses it on an empty machine; None if not."""
+        """Return why the placement refuses a job on an empty machine; None if it fits."""
         if picked(self.placement, job, view.machine.all_units - view.closed_pools(job), view.machine) is not None:
             return None
         return f"the placement finds no {job.size} units for it even if all are free"
 
     def learn(self, machine: Machine) -> None:
-        """Take note of the machine before a run begins; PipistrelleError if it has not what the placement asks for."""
+        """Pass the machine to the placement; PipistrelleError if it is unsuitable."""
         learn(self.placement, machine)
 
     def _tell_ends(self, view: View, usage: UsageOrder) -> None:

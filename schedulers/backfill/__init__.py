@@ -1,1 +1,1 @@
-"""Backfilling rules: who may start now."""
+"""Backfilling rules: which jobs may start now."""

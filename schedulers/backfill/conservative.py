@@ -1,4 +1,4 @@
-"""Conservative backfilling: every waiting job has a reservation, on units of its own."""
+"""Conservative backfilling: every waiting job has a reservation on fixed units."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -17,13 +17,13 @@ from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 
-#: reservations are looked at so often before it is worth some seconds to compile what looks at them
+#: compiling takes some seconds; it pays off after this many placements of jobs
 MANY_LOOKS: Final = 10_000
 
 
 @cache
 def _compiled() -> ModuleType:
-    """Return the loops that reservations are made by, compiled if numba is installed."""
+    """Return the loops that make reservations, compiled if numba is installed."""
     try:
         from pipistrelle.schedulers.plan import compiled
     except ImportError:
@@ -32,39 +32,37 @@ def _compiled() -> ModuleType:
 
 
 class Conservative:
-    """Every waiting job has a reservation, and none ever passes it.
+    """Every waiting job has a reservation, and no job ever delays it.
 
-    A job that arrives is placed behind all reservations there are. When a job has ended, each waiting job, in the order
-    of the queue, leaves its place and is placed anew, while all others keep theirs: it finds its own place free, so
-    that its reservation only ever moves forward (Mu'alem and Feitelson, 2001).
-    docs/reference/scheduling.md has the rule in full.
-
-    Without windows, on the lowest units, only those are placed anew whom a change can move: as soon as there was much
-    to do, with numba, in compiled loops. Each of these ways makes the same decisions.
+    A new job is placed behind all reservations. When a job ends, each waiting job, in the order of the queue, is placed
+    again while all others keep their places. Its own place is free then, so its reservation only moves forward (Mu'alem
+    and Feitelson, 2001). docs/reference/scheduling.md has the full rule.
+    Without windows and on the lowest units, only the jobs that a change can move are placed again. If there is much to
+    do and numba is installed, the loops are compiled. All forms make the same decisions.
     """
 
     def __init__(self) -> None:
         self._plan: _InSlices | Reservations | None = None
-        #: how often reservations were looked at
+        #: number of placements of jobs so far
         self._looks = 0
 
     def reservation(self, job: SchedulerJob) -> float:
-        """Return by when (s) a waiting job will start, inf if no one can tell."""
+        """Return the latest expected start (s) of a waiting job; inf if unknown."""
         return inf if self._plan is None else self._plan.begin(job.number)
 
     def state(self) -> Any:
-        """Return the plan, and the places of those that wait; nothing if nobody waits for certain."""
+        """Return the plan and the places of waiting jobs; None if none waits for certain."""
         plan = self._plan
         return None if plan is None else {"swift": type(plan) is not _InSlices, **plan.state()}
 
     def restore(self, state: Any, view: View, placement: Placement) -> None:
-        """Go on from a state, in a view that is as it was then."""
+        """Restore a state, into a view restored to the same instant."""
         if state is None:
             return
         if state["swift"]:
             places, new = message_of(state["places"]), {job.number for job in view.arrivals}
             jobs = [job for job in view.waiting.each() if job.number in places or job.number not in new]
-            jobs += [job for job in view.cancelled if job.number in places]  # it has not been told of these yet
+            jobs += [job for job in view.cancelled if job.number in places]  # the plan does not know of these yet
             plan: _InSlices | Reservations = Reservations(view, places, jobs)
         else:
             plan = _InSlices(view, placement, {})
@@ -77,7 +75,7 @@ class Conservative:
         if plan is not None and not plan.holds_for(view):
             plan = None
         swift = takes_lowest(placement) and not view.windows and not (type(plan) is _InSlices and plan.cuts_short)
-        if plan is None and swift:  # what is free now stays so
+        if plan is None and swift:  # units that are free now stay free
             start_in_order(view, placement)
             if not view.waiting:
                 self._plan = None
@@ -97,13 +95,13 @@ class Conservative:
 
 
 class _InSlices(Plan):
-    """The places of all waiting jobs, by any placement, around windows."""
+    """The places of all waiting jobs, for any placement, with windows."""
 
     needed = True
 
     def __init__(self, view: View, placement: Placement, places: Mapping[int, Place]) -> None:
         super().__init__(view, placement)
-        #: by the job's number
+        #: {job's number: place}
         self._places: dict[int, Place] = {}
         self._claim(places)
 
@@ -113,7 +111,7 @@ class _InSlices(Plan):
             self.slices.take(place.units, place.begin, place.end)
 
     def begin(self, number: int) -> float:
-        """Return when (s) a waiting job's place begins, inf if it has none."""
+        """Return when (s) a waiting job's place begins; inf if it has none."""
         place = self._places.get(number)
         return inf if place is None else place.begin
 
@@ -122,20 +120,20 @@ class _InSlices(Plan):
         return self._places
 
     def state(self) -> dict[str, Any]:
-        """Return the plan, and the places of those that wait."""
+        """Return the plan and the places of waiting jobs."""
         return {**super().state(), "places": plain(self._places)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Restore a state."""
         super().restore(state)
         self._claim(message_of(state["places"]))
 
     def holds_for(self, view: View) -> bool:
-        """Tell whether the plan can be followed up, and no place has begun without its job, as nobody asked then."""
+        """Return whether the plan is still valid and no place has begun without its job."""
         return super().holds_for(view) and not any(place.begin < view.now for place in self._places.values())
 
     def schedule(self, *, anew: bool) -> None:
-        """Give those who have just come a place, in the order of the queue; all anew if units were freed."""
+        """Place new jobs in the queue's order, and after a release all jobs."""
         view = self._view
         self.follow()
         if view.cancelled:
@@ -148,7 +146,7 @@ class _InSlices(Plan):
 
     def _place(self, job: SchedulerJob) -> None:
         old = self._places.get(job.number)
-        if old is not None and old.is_closed(self.closures(job)):  # a window has come
+        if old is not None and old.is_closed(self.closures(job)):  # by a new window
             self.clear(self._places.pop(job.number))
             old = None
         fit = self.fit(job, old)

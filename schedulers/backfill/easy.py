@@ -1,4 +1,4 @@
-"""Backfilling: who may start now, and who may pass the first in the queue."""
+"""EASY backfilling, and the two rules without reservations."""
 
 from math import inf
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ from pipistrelle.schedulers.policy.view import View
 
 
 def start_by_count(view: View, placement: Placement, job: SchedulerJob, why: str | None = None) -> None:
-    """Start a job that fits by count on the free units that the placement picks; it never refuses."""
+    """Start a job on free units picked by a placement that never refuses."""
     alloc = None  # the lowest
     if not takes_lowest(placement):
         alloc, view.free = take(placement, job, view.free, view.machine)
@@ -24,18 +24,18 @@ def start_by_count(view: View, placement: Placement, job: SchedulerJob, why: str
 
 
 def start_in_order(view: View, placement: Placement) -> tuple[bool, SchedulerJob | None]:
-    """Start the first job again and again as long as it fits; return whether any was started, and who does not fit.
+    """Start jobs from the front while they fit; return if any did, and the one left.
 
-    That is None if nothing waits any more, or nothing is free.
+    That is None if nothing is left in the queue, or nothing is free.
     """
     free, waiting, started = view.free, view.waiting, False
-    while free.count:  # a look at the first has a dynamic order rank all jobs: nobody need look if nothing is free
+    while free.count:  # reading the first makes a dynamic order rank all jobs; useless if nothing is free
         first = waiting.first
         if first is None or first.size > free.count:
             return started, first
         start_by_count(view, placement, first)
         started = True
-        free = view.free  # a placement may have put another set in its place
+        free = view.free  # the placement may have replaced the set
     return started, None
 
 
@@ -48,22 +48,22 @@ class NoBackfill(Stateless):
             OpenUnits(view, placement).start_in_order()
         else:
             start_in_order(view, placement)
-        if not view.free.count or (view.waiting and view.waiting.arrivals_last):  # nobody can pass the first
+        if not view.free.count or (view.waiting and view.waiting.arrivals_last):  # no job can pass the first
             view.wake = ("JOB_COMPLETED",)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FirstFit(Kept):
-    """Every job that fits starts, in the order of the queue: no reservation, so large jobs may starve."""
+    """Every job that fits starts, in the order of the queue; large jobs may starve."""
 
     _kept: ClassVar[tuple[str, ...]] = ("_kept_back",)
 
     def __init__(self) -> None:
-        #: whether a window or the placement may have kept back a job that fits by count
+        #: whether a window or the placement may have held back a job that fits by count
         self._kept_back = False
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start all that fits."""
+        """Start all jobs that fit."""
         if view.windows or not placement.fits_by_count:
             self._kept_back = True
             OpenUnits(view, placement).start_all()
@@ -75,7 +75,7 @@ class FirstFit(Kept):
 
     def _start_all(self, view: View, placement: Placement) -> None:
         start_in_order(view, placement)
-        if not (view.released or self._kept_back):  # what waited before still does not fit
+        if not (view.released or self._kept_back):  # earlier jobs still do not fit
             for job in view.waiting.in_order(view.arrivals):
                 if job.waits and job.size <= view.free.count:
                     start_by_count(view, placement, job)
@@ -90,15 +90,13 @@ class FirstFit(Kept):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Easy:
-    """EASY backfilling: one reservation, for the first in the queue; by numbers of units alone where that will do.
+    """EASY backfilling: one reservation, for the first job in the queue.
 
-    A job may pass if it ends, by its walltime, not later than the shadow time, or if it needs no more units than the
-    reservation leaves over (Lifka, "The ANL/IBM SP scheduling system", 1995; Mu'alem and Feitelson, 2001).
-    Candidates are taken in the order of the queue, or shortest walltime first (`ShortestFirst`; EASY-SJBF of
-    Tsafrir, Etsion and Feitelson, 2007).
-
-    Between two releases of units the reservation cannot change and time only takes candidates away, so that only the
-    jobs that have arrived since need a look.
+    A job may pass if it ends, by its walltime, by the shadow time, or if it needs no more units than the reservation
+    leaves over (Lifka, "The ANL/IBM SP scheduling system", 1995; Mu'alem and Feitelson, 2001). Candidates are tried in
+    the order of the queue, or by shortest walltime (`ShortestFirst`; EASY-SJBF of Tsafrir, Etsion and Feitelson, 2007).
+    Between two releases of units the reservation is constant and time only removes candidates. So only new arrivals are
+    checked then.
     """
 
     _shortest_first: ClassVar[bool] = False
@@ -107,23 +105,23 @@ class Easy:
         self._reserved_for: SchedulerJob | None = None
         self._shadow = inf
         self._extra = 0
-        #: where the first job's reservation is by single units
+        #: set if the first job's reservation is by single units
         self._by_units: OpenUnits | None = None
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return by when (s) the first job will start, inf if no one can tell; None for any other job."""
+        """Return the first job's latest expected start (s), inf if unknown; else None."""
         if self._by_units is not None:
             return self._by_units.reserve(job).shadow if self._by_units.is_first(job) else None
         return self._shadow if job is self._reserved_for else None
 
     def state(self) -> dict[str, Any]:
-        """Return the first job's id, None if it has no reservation by numbers, and that reservation."""
+        """Return the reservation by counts; its job is None if no count is reserved."""
         first = None if self._reserved_for is None else self._reserved_for.id
         by_units = self._by_units is not None
         return {"first": first, "shadow": self._shadow, "extra": self._extra, "by_units": by_units}
 
     def restore(self, state: dict[str, Any], view: View, placement: Placement) -> None:
-        """Go on from a state, in a view that is as it was then."""
+        """Restore a state, into a view restored to the same instant."""
         self._shadow, self._extra = state["shadow"], state["extra"]
         known = (*view.waiting.each(), *view.cancelled)
         self._reserved_for = next((job for job in known if job.id == state["first"]), None)
@@ -138,7 +136,7 @@ class Easy:
         self._by_units = None
         started, first = start_in_order(view, placement)
         if not view.free.count:
-            # An arrival cannot start; if it becomes the first, the next release will find it there.
+            # An arrival cannot start; if it becomes the first, the next release handles it.
             self._reserved_for = None
             view.wake = ("JOB_COMPLETED",)
             return
@@ -153,7 +151,7 @@ class Easy:
             self._pass_over(view, placement, first, view.waiting.in_order(view.arrivals))
 
     def _schedule_by_units(self, view: View, units: OpenUnits) -> None:
-        """Do the same by single units: which of them will do differs from job to job, or from those that come back."""
+        """Schedule by single units, because jobs may use different ones or some are lost."""
         self._reserved_for = None
         first = units.start_in_order()
         if first is None:
@@ -201,6 +199,6 @@ class Easy:
 
 
 class ShortestFirst(Easy):
-    """EASY backfilling where the candidate of the least walltime goes first."""
+    """EASY backfilling that tries candidates by shortest walltime."""
 
     _shortest_first: ClassVar[bool] = True

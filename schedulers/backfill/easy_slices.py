@@ -1,4 +1,4 @@
-"""The older EASY of Batsim's schedulers: the first job's units are chosen beforehand."""
+"""The older EASY of Batsim: it chooses the first job's units in advance."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ from pipistrelle.schedulers.policy.view import View
 class EasySlices(Kept):
     """EASY backfilling with one reservation on single units, in time slices.
 
-    The first in the queue is promised, beside a time, units: a job that would hold some of them beyond that time does
-    not pass, even if as many others will be free (Horace et al., "Exploring the Trade-off Between Repair Time and
+    The first job is promised a time and units. A job that would hold some of these units beyond that time does not
+    pass, even if enough others will be free (Horace et al., "Exploring the Trade-off Between Repair Time and
     Reliability in Large Scale Cluster Computers", algorithm 1 and figure 1).
     """
 
@@ -22,12 +22,11 @@ class EasySlices(Kept):
 
     def __init__(self) -> None:
         self._plan: Plan | None = None
-        #: the number of the first job
         self._reserved_for: int | None = None
         self._place: Place | None = None
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return by when (s) the first job will start, None for any other job."""
+        """Return the first job's latest expected start (s); None for any other job."""
         return self._place.begin if self._place is not None and job.number == self._reserved_for else None
 
     def state(self) -> Any:
@@ -35,7 +34,7 @@ class EasySlices(Kept):
         return None if self._plan is None else {**super().state(), "plan": self._plan.state()}
 
     def restore(self, state: Any, view: View, placement: Placement) -> None:
-        """Go on from a state, in a view that is as it was then."""
+        """Restore a state, into a view restored to the same instant."""
         if state is not None:
             super().restore(state)
             plan = self._plan = Plan(view, placement)
@@ -68,7 +67,7 @@ class EasySlices(Kept):
                 plan.start_if_fits(job)
 
     def _front(self, view: View, plan: Plan) -> SchedulerJob | None:
-        """Start the first job again and again as long as it fits; give the one that does not its place, return it."""
+        """Start jobs from the front while they fit; give the next a place and return it."""
         if self._place is not None:
             plan.clear(self._place)
         self._place = None

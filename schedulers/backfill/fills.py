@@ -1,4 +1,4 @@
-"""Backfilling as Maui does it: which of the jobs that fit a window of free units are started in it.
+"""Maui's backfilling: which jobs that fit a window of free units start in it.
 
 Source: admin manual of Maui, 8.2, and MBFFirstFit, MBFBestFit and MBFGreedy of Maui 3.2.
 """
@@ -23,48 +23,38 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-#: how often GREEDY asks whether a job fits beside others
+#: most checks by GREEDY of whether a job fits beside others
 _MOST_QUESTIONS: Final = 10000
 
 
 def only(rows: Rows, mask: Bools) -> Rows:
-    """Return the rows for which the mask is true, several times faster than `rows[mask]`."""
+    """Return ``rows[mask]``, several times faster."""
     found: Rows = rows[np.flatnonzero(mask)]
     return found
 
 
 class JobColumns(Protocol):
-    """Waiting jobs as columns, one row a job."""
+    """Waiting jobs as columns, one row per job."""
 
-    #: units; of an empty row more than any machine has
+    #: units; in an empty row more than any machine has
     size: Ints
-    #: how long the jobs hold their units at most, seconds
+    #: longest times that the jobs hold their units, s
     walltime: Floats
-    #: numbers of their accesses
     access: Ints
 
 
 class Candidates:
-    """The jobs that backfilling may look at, and those of them that fit the window at hand.
+    """The jobs that may be backfilled, and those that fit the current window.
 
-    Parameters
-    ----------
-    queue, plan
-        the waiting jobs, and which units are free when.
-    accesses
-        how many accesses there are.
-    start
-        starts the job of a row if there is room, and tells whether there was.
-    eligible
-        the rows that may be looked at; those that are started are taken out.
-    ranks
-        the order of the rows, highest first.
-    now
-        the time (s).
-    allowed
-        tells which of some rows no limit keeps back; None: none is kept back.
-    changed
-        whether jobs were started since the eligible rows were chosen, which may have put others beyond a limit.
+    Args:
+        queue: the waiting jobs.
+        accesses: number of accesses.
+        start: starts the job of a row if there is room; returns whether it did.
+        eligible: the rows to consider; started ones are removed.
+        ranks: priorities of the rows, highest first.
+        now: the time, s.
+        allowed: returns which rows no limit holds back; None: all.
+        changed: whether jobs started since ``eligible`` was computed, so that limits may exclude others now.
     """
 
     def __init__(
@@ -90,14 +80,14 @@ class Candidates:
         self._now = now
         self._widths: NDArray[np.int64] = np.zeros(accesses, dtype=np.int64)
         self._changed = changed
-        #: rows that fit some window that is left, in the order of submission; None before the second window
+        #: rows that fit a remaining window, in the order of submission; None before the second window
         self._fitting: Rows | None = None
         self._windows = 0
-        #: rows that fit the window, in the order of submission
+        #: rows that fit the current window, in the order of submission
         self.rows: Rows = np.zeros(0, dtype=np.intp)
 
     def next_window(self, after: float) -> float:
-        """Return until when (s) the next longer window of free units lasts, -inf if there is none for any job."""
+        """Return the end (s) of the next longer window, -inf if no job fits another."""
         if self._windows == 1:
             widest = self._widest()
             self._fitting = np.flatnonzero((self._queue.size <= widest) & self._eligible) if widest else self.rows[:0]
@@ -111,11 +101,11 @@ class Candidates:
         return min(ends, default=-inf)
 
     def _widest(self) -> int:
-        """Return how many units the largest job may have that starts now."""
+        """Return the most units of a job that starts now."""
         return max((step.width for access in self._accesses for step in self._plan.steps(access)), default=0)
 
     def select(self, until: float, depth: int) -> None:
-        """Take the jobs that fit a window that lasts until then (s); of these the ``depth`` first by rank, 0: all."""
+        """Select the ``depth`` first jobs (0: all) that fit a window until ``until`` (s)."""
         queue, rows = self._queue, self._fitting
         for access in self._accesses:
             lasting = (step.width for step in self._plan.steps(access) if step.end >= until)
@@ -126,7 +116,7 @@ class Candidates:
             if until != inf:
                 fit &= queue.walltime <= until - self._now
             rows = np.flatnonzero(fit)
-            if self._changed and len(rows):  # limits as they are by now
+            if self._changed and len(rows):
                 rows = only(rows, self._allowed(rows))
         else:
             rows = only(rows, (queue.size[rows] <= widest) & (queue.walltime[rows] <= until - self._now))
@@ -137,7 +127,7 @@ class Candidates:
             self.rows = self._first(depth)
 
     def _first(self, depth: int) -> Rows:
-        """Return the first rows by rank, ties in the order of submission; in the order of submission."""
+        """Return the first rows by rank, ties by submission, in the order of submission."""
         keys = self._ranks[self.rows]
         least = np.partition(keys, len(keys) - depth)[len(keys) - depth]
         above = np.flatnonzero(keys > least)
@@ -146,22 +136,22 @@ class Candidates:
         return first
 
     def in_order(self, most: int) -> Rows:
-        """Return the ``most`` first rows by rank, ties in the order of submission, in that order."""
+        """Return the ``most`` first rows by rank, ties by submission, in that order."""
         rows = self._first(most) if len(self.rows) > most else self.rows
         return rows[np.argsort(-self._ranks[rows], kind="stable")]
 
     def _allowed(self, rows: Rows) -> Bools:
-        """Return which of the rows may still be started, by the limits."""
+        """Return for each row whether the limits still let it start."""
         allowed = self._allows(rows)
         eligible: Bools = self._eligible[rows]
         return eligible if allowed is None else eligible & allowed
 
     def _has_room(self, rows: Rows) -> Bools:
-        """Return which of the rows have room in some window; none of them is larger than the widest."""
+        """Return for each row whether it fits some window; none is larger than the widest."""
         queue = self._queue
         if not len(rows):
             return np.ones(0, dtype=np.bool_)
-        # For each access and size the end of the longest step that is wide enough: by then the job must have ended.
+        # For each access and size, the latest end of a step that is wide enough: the job must end by then.
         most = self._widest() + 1
         last: Floats = np.full(most * len(self._accesses), -inf)
         for access in self._accesses:
@@ -174,7 +164,7 @@ class Candidates:
         return fits
 
     def _narrow(self) -> None:
-        """Drop the jobs that have no room, or are beyond a limit, by now."""
+        """Drop the jobs that no longer fit or are now beyond a limit."""
         widest = self._widest()
         self.rows = self._left(self.rows, widest)
         if self._fitting is not None:
@@ -188,7 +178,7 @@ class Candidates:
         return only(rows, self._has_room(rows))
 
     def start(self, row: int) -> None:
-        """Start the job of one of the rows, if there is room, and drop what has none any more."""
+        """Start a row's job if there is room, and drop the rows that no longer fit."""
         self._eligible[row] = False
         if self._start(row):
             self._changed = True
@@ -199,7 +189,7 @@ class Candidates:
                 self._fitting = only(self._fitting, self._fitting != row)
 
     def best_by_rank(self, places: Rows | None = None) -> int:
-        """Return the first row by rank, of all or of those at these places."""
+        """Return the first row by rank, of all or of those at these positions."""
         rows = self.rows if places is None else self.rows[places]
         return int(rows[np.argmax(self._ranks[rows])])
 
@@ -214,37 +204,37 @@ class Candidates:
         return sizes
 
     def slack(self, rows: Rows) -> NDArray[np.int64]:
-        """Return how many units others in the window may take at most if these jobs are to fit beside them."""
+        """Return the most units that other jobs may take if these jobs are to fit too."""
         queue = self._queue
         slack: NDArray[np.int64] = self._widths[queue.access[rows]] - queue.size[rows]
         return slack
 
 
 def first_fit(candidates: Candidates, metric: str) -> None:
-    """Start every job that fits, in the order of rank; the metric does not matter."""
+    """Start every job that fits, in the order of rank; the metric is unused."""
     while len(candidates.rows):
         candidates.start(candidates.best_by_rank())
 
 
 def best_fit(candidates: Candidates, metric: str) -> None:
-    """Start the job of the highest metric, ties by rank, as long as one fits."""
+    """Start the job with the highest metric, ties by rank, while one fits."""
     while len(candidates.rows):
         values = candidates.values(candidates.rows, metric)
         candidates.start(candidates.best_by_rank(np.flatnonzero(values == values.max())))
 
 
 def greedy(candidates: Candidates, metric: str) -> None:
-    """Start the set of jobs whose metrics have the largest sum, of the sets that are looked at.
+    """Start the set of jobs with the largest sum of metrics among the sets tried.
 
-    Sets are gone through depth first in the order of rank: each is filled as far as it goes, then its last job is
-    given up for a later one, until the questions are used up.
+    Sets are searched depth first in the order of rank: each is filled, then its last job is replaced by a later one,
+    until the checks are used up.
     """
-    order = candidates.in_order(_MOST_QUESTIONS)  # the first set takes a question for each
+    order = candidates.in_order(_MOST_QUESTIONS)  # the first set takes a check per job
     if not len(order):
         return
     sizes, slacks = candidates.values(order, "PROCS").astype(np.int64).tolist(), candidates.slack(order)
     values = candidates.values(order, metric).tolist()
-    #: the largest slack from a position on: where more is taken, nothing more fits
+    #: the largest slack from a position on: if more is taken, nothing more fits
     ahead = np.maximum.accumulate(slacks[::-1])[::-1].tolist()
     slack = slacks.tolist()
     rows = order.tolist()
@@ -256,7 +246,7 @@ def greedy(candidates: Candidates, metric: str) -> None:
     while questions < _MOST_QUESTIONS:
         position = at
         while position < count:
-            if ahead[position] < taken:  # all the other answers are no
+            if ahead[position] < taken:  # all remaining checks would fail
                 questions += count - position
                 break
             questions += 1
@@ -278,7 +268,7 @@ def greedy(candidates: Candidates, metric: str) -> None:
             candidates.start(rows[position])
 
 
-#: {BACKFILLPOLICY: how it fills a window}
+#: {BACKFILLPOLICY: the function that fills a window}
 FILLS: Final[dict[str, Callable[[Candidates, str], None]]] = {
     "FIRSTFIT": first_fit,
     "BESTFIT": best_fit,
@@ -287,7 +277,7 @@ FILLS: Final[dict[str, Callable[[Candidates, str], None]]] = {
 
 
 def fill_windows(candidates: Candidates, now: float, policy: str, metric: str, depth: int) -> None:
-    """Fill the windows of free units, the widest and shortest first, each with the ``depth`` first jobs (0: all)."""
+    """Fill windows of free units, shortest first, with ``depth`` jobs each (0: all)."""
     until = now
     while (until := candidates.next_window(until)) > now:
         candidates.select(until, depth)
@@ -295,10 +285,13 @@ def fill_windows(candidates: Candidates, now: float, policy: str, metric: str, d
 
 
 class FillOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What there is to set of the rule ``fill``.
+    """Options of the rule ``fill``.
 
-    ``policy`` and ``metric`` are Maui's BACKFILLPOLICY and BACKFILLMETRIC, ``depth`` is how many of the jobs that fit a
-    window are looked at (0: all), ``reservations`` how many of the first jobs have one.
+    Attributes:
+        policy: Maui's BACKFILLPOLICY.
+        metric: Maui's BACKFILLMETRIC.
+        depth: how many of the jobs that fit a window are considered (0: all).
+        reservations: number of first jobs with a reservation.
     """
 
     policy: Literal["firstfit", "bestfit", "greedy"] = "firstfit"
@@ -314,10 +307,10 @@ class _Rows(Struct):
 
 
 class Fill(KeepsBegins):
-    """The first jobs that do not fit have reservations; then windows of free units are filled, as Maui does it.
+    """The first jobs that do not fit get reservations; then Maui's windows are filled.
 
-    A window lasts until fewer units are free than now; the widest and shortest comes first. Everything is planned anew
-    at each decision.
+    A window lasts until fewer units are free than now; the widest and shortest comes first. Each decision plans
+    everything again.
     """
 
     def __init__(self, options: FillOptions | None = None) -> None:
@@ -325,7 +318,7 @@ class Fill(KeepsBegins):
         self._options = options or FillOptions()
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start from the front, reserve for the first that do not fit, then fill."""
+        """Start from the front, reserve for the first jobs that do not fit, then fill."""
         self._begins = {}
         if not view.free.count:
             view.wake = ("JOB_COMPLETED",)

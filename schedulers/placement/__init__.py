@@ -1,1 +1,1 @@
-"""Placements: which of the free units a job gets."""
+"""Placements: which free units a job gets."""

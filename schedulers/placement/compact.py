@@ -1,4 +1,4 @@
-"""The placement that keeps a job's nodes near each other."""
+"""The placement that keeps a job's nodes close together."""
 
 from typing import Annotated, Final
 
@@ -12,24 +12,23 @@ from pipistrelle.schedulers.placement.lines import Line
 from pipistrelle.schedulers.placement.ordered import LineOptions, Positions
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
-#: hops; more than any two nodes are apart
+#: hops, more than between any two nodes
 _FAR: Final = 1 << 40
 
 
 class CompactOptions(LineOptions, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What there is to set of the placement ``compact``: from how many nodes it looks around."""
+    """Options of the placement ``compact``: number of centres to try."""
 
     centres: Annotated[int, Meta(ge=1)] = 16
 
 
 class Compact(BestFit):
-    """Of some sets of open units the one whose nodes are the fewest hops from each other, in the mean over all pairs.
+    """The candidate set of open units with the fewest hops, as a mean over all pairs.
 
-    A set has the units whose nodes are the nearest to a centre, of equally near ones the first in the line; the centres
-    are open positions, evenly spaced along the line. Another has what ``best-fit`` would give. Whatever the machine,
-    that is ``centres`` looks at each open unit and one more than that at each unit of a set: no search over pairs.
-    With an open node for each centre the best set has, in the mean, less than twice the hops of the best there is
-    (Krumke et al., "Compact location problems", 1997).
+    A candidate has the units nearest to a centre, ties by position in the line; the centres are open positions, evenly
+    spaced along the line. Another candidate is the choice of ``best-fit``. The cost is ``centres`` distances per open
+    unit and one more per unit of a set, on any machine, without a search over pairs. If every open node is a centre,
+    the mean hops are less than twice the optimum (Krumke et al., "Compact location problems", 1997).
     """
 
     def __init__(self, options: CompactOptions | None = None) -> None:
@@ -46,14 +45,14 @@ class Compact(BestFit):
         first = int(np.searchsorted(at, line.first_kind))
         nodes = line.nodes[at]
         hops = np.inf
-        if job.size <= first or first in (0, len(at)):  # else best-fit takes some of the other kind
+        if job.size <= first or first in (0, len(at)):  # else best-fit may use more of the other kind than needed
             hops = topology.mean_hops(line.nodes[best])
         among = first or len(at)
         if job.size <= first:
             at, nodes = at[:first], nodes[:first]
         for place in np.unique(np.linspace(0, among - 1, self._centres).astype(np.intp)):
             distances = topology.distance(nodes[place], nodes)
-            if first < job.size:  # all of the first kind, and the nearest of the other
+            if first < job.size:  # all of the first kind, and the nearest of the other kind
                 distances = np.where(np.arange(len(at)) < first, distances - _FAR, distances)
             near = _nearest(distances, job.size)
             found = topology.mean_hops(nodes[near])
@@ -63,7 +62,7 @@ class Compact(BestFit):
 
 
 def _nearest(distances: NDArray[np.intp], count: int) -> NDArray[np.intp]:
-    """Return where the ``count`` smallest distances are, of equal ones the first."""
+    """Return the indices of the ``count`` smallest distances, ties by position."""
     farthest = np.partition(distances, count - 1)[count - 1]
     nearer = np.flatnonzero(distances < farthest)
     return np.concatenate((nearer, np.flatnonzero(distances == farthest)[: count - len(nearer)]))

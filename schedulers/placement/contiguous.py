@@ -1,4 +1,4 @@
-"""Placements that look at runs of open units which stand together in a line: one run for a job, or few."""
+"""Placements by runs of adjacent open units in a line."""
 
 from typing import Literal
 
@@ -13,16 +13,16 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class ContiguousOptions(LineOptions, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What there is to set of the placement ``contiguous``: which of the runs of open units that are long enough.
+    """Options of the placement ``contiguous``: which of the sufficient runs it takes.
 
-    ``first`` is the one with the lowest numbers, ``best`` the shortest, of equals the one with the lowest numbers.
+    ``first`` is the first in the line; ``best`` the shortest, ties by position.
     """
 
     fit: Literal["first", "best"] = "first"
 
 
 class Contiguous(InLine):
-    """The first units of a run of open ones that stand together in the line; a job waits until a run is long enough."""
+    """The first units of a run of open ones; a job waits until a run is long enough."""
 
     _by_count = False
 
@@ -47,7 +47,7 @@ class Contiguous(InLine):
         if not len(begins) or lengths.max() < size:
             return None
         rates = chances.rates(line)
-        # A node counts at its first position, and at the beginning of what a job gets.
+        # A node counts at its first position, and at the first position of a window.
         again = np.concatenate(([False], line.nodes[1:] == line.nodes[:-1]))
         sums = np.concatenate(([0.0], np.cumsum(np.where(again, 0.0, rates))))
         windows = sums[size:] - sums[:-size] + np.where(again, rates, 0.0)[: len(rates) - size + 1]
@@ -62,7 +62,10 @@ class Contiguous(InLine):
 
 
 class BestFit(InLine):
-    """The shortest run of open units that is long enough; without one the longest ones whole, then the shortest."""
+    """The shortest sufficient run of open units; else whole runs, longest first.
+
+    The last part is then the shortest run that holds the rest.
+    """
 
     def _choose(self, job: SchedulerJob, open_at: NDArray[np.bool_], line: Line, machine: Machine) -> Positions | None:
         begins, lengths = _runs(open_at)
@@ -74,7 +77,7 @@ class BestFit(InLine):
             found.append(longest[whole])
             missing -= int(sizes[whole])
             whole += 1
-        # The last of those that are long enough is the shortest; of equal ones the first stands first in the line.
+        # The last sufficient run is the shortest; equal ones are in the order of the line.
         shortest = sizes[np.searchsorted(-sizes, -missing, side="right") - 1]
         last = longest[max(whole, int(np.searchsorted(-sizes, -shortest)))]
         parts = [np.arange(begins[run], begins[run] + lengths[run]) for run in found]
@@ -82,7 +85,7 @@ class BestFit(InLine):
 
 
 def _runs(open_at: NDArray[np.bool_]) -> tuple[Positions, Positions]:
-    """Return where runs of open positions begin, in their order, and how long they are, shapes (runs,)."""
+    """Return begins and lengths of runs of open positions, shapes (runs,)."""
     edges = np.zeros(len(open_at) + 2, dtype=np.bool_)
     edges[1:-1] = open_at
     bounds = np.flatnonzero(edges[1:] != edges[:-1])

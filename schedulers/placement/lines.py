@@ -1,4 +1,4 @@
-"""Units in a line, the first taken first: in an order of the nodes, the stable ones first, or from the other end."""
+"""All units in a line, used from its beginning, by an order of the nodes."""
 
 from typing import NamedTuple
 
@@ -11,18 +11,13 @@ from pipistrelle.schedulers.policy.errors import PolicyError
 
 
 class Line(NamedTuple):
-    """All units of a machine in the order in which they are given to jobs.
+    """All units of a machine in the order in which jobs get them.
 
-    Parameters
-    ----------
-    units
-        the unit at each position, shape (units,).
-    nodes
-        the node at each position, shape (units,).
-    position
-        the position of each unit, shape (units,).
-    first_kind
-        so many positions, from the beginning, are of nodes that are to be given away before all others.
+    Attributes:
+        units: the unit at each position, shape (units,).
+        nodes: the node at each position, shape (units,).
+        position: the position of each unit, shape (units,).
+        first_kind: number of positions, from the beginning, whose nodes are used before all others.
     """
 
     units: NDArray[np.intp]
@@ -32,11 +27,11 @@ class Line(NamedTuple):
 
     @classmethod
     def of(cls, machine: Machine, order: str) -> "Line":
-        """Return the units by their nodes in an order of `node_order`; the units of a node stay together."""
+        """Return the units in the `node_order` of their nodes; a node's are adjacent."""
         nodes: list[NDArray[np.intp]] = []
         for first, count, _, each in machine.numbering.pools:
             nodes.append(np.repeat(np.arange(first, first + count, dtype=np.intp), each))
-        node_of = np.concatenate(nodes)  # pools are told by ascending unit numbers
+        node_of = np.concatenate(nodes)  # pools have ascending unit numbers
         rank = np.empty(len(machine.nodes), dtype=np.intp)
         rank[node_order(order, machine)] = np.arange(len(rank))
         units = np.argsort(rank[node_of], kind="stable")
@@ -49,26 +44,29 @@ class Line(NamedTuple):
         return cls(units, nodes, position, first_kind)
 
     def by_age(self, stable: NDArray[np.bool_]) -> "Line":
-        """Return the stable nodes first, ``stable`` has shape (nodes,); the order is kept within each kind."""
+        """Return the stable nodes (shape (nodes,)) first, else in the same order."""
         first = stable[self.nodes]
         at = np.concatenate((np.flatnonzero(first), np.flatnonzero(~first)))
         return self._of(self.units[at], self.nodes[at], int(first.sum()))
 
     def turned(self) -> "Line":
-        """Return the same from the other end."""
+        """Return the reversed line."""
         count = len(self.units)
         rest = count - self.first_kind
         return self._of(self.units[::-1].copy(), self.nodes[::-1].copy(), rest or count)
 
 
 def stable_nodes(machine: Machine) -> NDArray[np.bool_]:
-    """Return which nodes are the stable ones, shape (nodes,): `NodeTable.stable`; PolicyError if nothing tells it."""
+    """Return the stable nodes (`NodeTable.stable`), shape (nodes,).
+
+    PolicyError if the machine's description does not determine them.
+    """
     found = machine.nodes.stable
     if found is None:
         raise PolicyError(
-            "nothing tells which nodes of the machine are stable",
+            "it is unknown which nodes of the machine are stable",
             where="--age-aware",
             expected="a class 'new' or 'stable', or the MTTF or the age of nodes",
-            hint="The platform's file says it, or --node-table: 'pipistrelle help placement'.",
+            hint="Set it in the platform's file or by --node-table; see 'pipistrelle help placement'.",
         )
     return found

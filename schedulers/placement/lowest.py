@@ -16,10 +16,13 @@ class LowestIds:
     fits_by_count = True
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Return the lowest units, None if there are too few."""
+        """Return the lowest units; None if too few are open."""
         return FreeUnits(open_units).take_lowest(job.size) if job.size <= len(open_units) else None
 
 
 def takes_lowest(placement: Placement) -> bool:
-    """Tell whether a placement always takes the lowest units; one derived from `LowestIds` may pick others."""
+    """Return whether a placement always takes the lowest units.
+
+    A class derived from `LowestIds` may pick others.
+    """
     return type(placement) is LowestIds

@@ -1,4 +1,4 @@
-"""Placements along a line of the machine's units: what all of them have in common, and the first in the line."""
+"""The base of placements along a line of units, and the one that takes the first."""
 
 from typing import Annotated, Literal
 
@@ -21,24 +21,19 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 #: positions in a line
 Positions = NDArray[np.intp]
 _Conditions = str | tuple[str, ...]
-#: {whether it is a line of the base order, and whether it is turned: the line}
+#: {(is in the base order, is reversed): line}
 _Lines = dict[tuple[bool, bool], Line]
 
 
 class LineOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What there is to set of every placement; docs/reference/placing.md has the rules.
+    """Options of every placement; docs/reference/placing.md has the rules.
 
-    Parameters
-    ----------
-    node_order
-        how the nodes stand in a line: its beginning is given away first.
-    age_aware
-        whether stable nodes stand before all others.
-    dual_ended, base_order
-        conditions on jobs (`Selection`): those that get nodes from the line's other end, and those for which stable
-        nodes do not go first.
-    reliability_target
-        the least chance with which a job must finish on its nodes.
+    Attributes:
+        node_order: order of the nodes in the line; its beginning is used first.
+        age_aware: whether stable nodes come before all others.
+        dual_ended: conditions (`Selection`) on jobs that get nodes from the line's other end.
+        base_order: conditions on jobs for which stable nodes do not come first.
+        reliability_target: least probability that a job finishes on its nodes.
     """
 
     node_order: Literal["id", "snake", "hilbert", "alps"] = "id"
@@ -49,30 +44,26 @@ class LineOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
 
 
 class InLine:
-    """A placement that sees the open units as positions in a line; derived ones say which positions a job gets.
+    """A placement that sees the open units as positions in a line.
 
-    Parameters
-    ----------
-    options
-        which line it is, for which job.
+    Derived classes choose the positions of a job.
     """
 
-    #: whether positions are found whenever enough are open
+    #: whether positions are always found if enough are open
     _by_count = True
 
     def __init__(self, options: LineOptions) -> None:
-        #: which line it is, for which job
         self.options = options
         self._from_end = Selection(_texts(options.dual_ended), "dual-ended")
         self._in_base = Selection(_texts(options.base_order), "base-order")
         self.fits_by_count = self._by_count and options.reliability_target is None
-        #: what it wants of the protocol: whose a job is
+        #: protocol features that it needs: the labels of jobs
         self.features = ("labels",) if self._from_end.asks_labels or self._in_base.asks_labels else ()
-        #: what was learnt of each machine: whoever picks nodes has one whose nodes are units
+        #: by machine, because requests by nodes use a second one whose units are nodes
         self._known: dict[Machine, tuple[_Lines, Chances | None]] = {}
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Return units of the open ones, None if they are too few, or none of them will do."""
+        """Return open units; None if too few or unsuitable."""
         if job.size > len(open_units):
             return None
         self.learn(machine)
@@ -87,12 +78,10 @@ class InLine:
         return None if at is None else set_of(line.units[at])
 
     def learn(self, machine: Machine) -> None:
-        """Take note of the machine.
+        """Prepare the lines of a machine.
 
-        Raises
-        ------
-        PlatformError, PolicyError
-            if it has not what the options ask for.
+        Raises:
+            PlatformError, PolicyError: the machine lacks data that the options need.
         """
         if machine in self._known:
             return
@@ -106,20 +95,20 @@ class InLine:
         self._known[machine] = (lines, None if target is None else Chances(machine, target))
 
     def _choose_open(self, job: SchedulerJob, open_units: NodeSet, line: Line, machine: Machine) -> Positions | None:
-        """Return positions of open units, as many as the job needs."""
+        """Return positions of open units for the job."""
         return self._choose(job, flags(open_units, machine.units)[line.units], line, machine)
 
     def _choose(self, job: SchedulerJob, open_at: NDArray[np.bool_], line: Line, machine: Machine) -> Positions | None:
-        """Return positions that are open, as many as the job needs; ``open_at`` has shape (units,)."""
+        """Return open positions for the job; ``open_at`` has shape (units,)."""
         raise NotImplementedError
 
     def _choose_reliable(
         self, job: SchedulerJob, open_at: NDArray[np.bool_], line: Line, machine: Machine, chances: Chances
     ) -> Positions | None:
-        """Return positions on which the job's chance is high enough, None if even the best have not that.
+        """Return positions that reach the target; None if even the best do not.
 
-        Of those that the placement would choose without the nodes that fail the most, at first none of these, the first
-        whose chance suffices are taken; at last the most reliable ones.
+        The least reliable nodes are excluded as far as necessary, found by bisection over the rates; the last resort
+        are the most reliable nodes.
         """
         at = self._choose(job, open_at, line, machine)
         most = chances.most(job)
@@ -128,7 +117,7 @@ class InLine:
         rates = chances.rates(line)
         levels = np.unique(rates[open_at])
         best = None
-        low, high = 0, len(levels) - 1  # with all up to the last the chance is too low
+        low, high = 0, len(levels) - 1  # with all levels the chance is too low
         while low < high:
             middle = (low + high) // 2
             among = open_at & (rates <= levels[middle])
@@ -147,17 +136,17 @@ class InLine:
 
 
 class FirstInLine(InLine):
-    """The open units that stand first in the line."""
+    """The first open units in the line."""
 
     def __init__(self, options: LineOptions) -> None:
         super().__init__(options)
-        #: whether all jobs have the same line, and get what comes first in it
+        #: whether all jobs use the same line, from one of its ends
         self.one_line = options.reliability_target is None and not (options.age_aware and options.base_order)
 
     def take(self, job: SchedulerJob, free: FreeUnits, machine: Machine) -> tuple[NodeSet, FreeUnits]:
-        """Take from all free units, which are enough, those that `pick` picks; all jobs must have the same line.
+        """Take the units that `pick` would pick from all free units, which suffice.
 
-        Return them, and the set to go on with: one that knows the line.
+        All jobs must have the same line. Returns the units, and the set to use from now on: one that knows the line.
         """
         if machine not in self._known:
             self.learn(machine)
@@ -176,7 +165,7 @@ class FirstInLine(InLine):
 
 
 def only_line(placement: Placement, machine: Machine) -> Line | None:
-    """Return the line from whose beginning a placement gives units to every job; None if it has other rules."""
+    """Return the line that a placement uses from its beginning for all jobs, or None."""
     if takes_lowest(placement):
         return Line.of(machine, "id")
     if type(placement) is not FirstInLine:
@@ -189,7 +178,7 @@ def only_line(placement: Placement, machine: Machine) -> Line | None:
 
 
 def lowest(options: LineOptions) -> Placement:
-    """Return the placement ``lowest``: by number, unless there is another order to keep to."""
+    """Return the placement ``lowest``: by number, unless options change the order."""
     return LowestIds() if options == LineOptions() else FirstInLine(options)
 
 

@@ -1,4 +1,4 @@
-"""How a placement is asked for units: with what a job wants on each node, of sets of units or of masks."""
+"""Calls of placements, by sets or masks, also for jobs with units per node."""
 
 from typing import Literal, Protocol, runtime_checkable
 
@@ -18,27 +18,27 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 @runtime_checkable
 class NodePlacement(Protocol):
-    """A placement that picks nodes by what is free on them."""
+    """A placement that picks nodes by their free units."""
 
     def pick_nodes(self, job: SchedulerJob, able: NodeSet, free: Ints, machine: Machine) -> NodeSet | None:
-        """Return as many of the nodes ``able`` as the job has units, None if it refuses.
+        """Return as many of the nodes ``able`` as the job has units; None to refuse.
 
-        ``free`` is how many open units each node has; ``machine`` has nodes for units.
+        ``free`` is the number of open units per node; ``machine`` has nodes as its units.
         """
 
 
 @runtime_checkable
 class RequestPlacement(Protocol):
-    """A placement that looks itself at how many units a job asks for on each node."""
+    """A placement that handles requests of units per node itself."""
 
     takes_requests: Literal[True]
 
 
 def picked(placement: Placement, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-    """Return the units that a placement picks for a job among some that the job may have, None if it refuses.
+    """Return the units that a placement picks among some; None if it refuses.
 
-    Where the job asks for a number of units on each node, the placement picks nodes that have so many, as it would
-    pick units on a machine of such, and then the node of the rest; of each the job gets the lowest units.
+    For a job with units per node, the placement picks nodes with that many open units, as it would pick units on a
+    machine of such nodes, and then the node of the rest. The job gets the lowest units of each.
     """
     request = job.request
     if request is None or request.units_per_node is None or isinstance(placement, RequestPlacement):
@@ -57,20 +57,18 @@ def picked(placement: Placement, job: SchedulerJob, open_units: NodeSet, machine
 
 
 def pick(placement: Placement, units: int, job: SchedulerJob, machine: Machine) -> int:
-    """Return the units that a placement picks for a job among ``units``, 0 if it refuses; both are masks."""
-    if takes_lowest(placement) and not job.by_nodes:  # the same without the detour
+    """Return the units that a placement picks among ``units``, 0: refused; as masks."""
+    if takes_lowest(placement) and not job.by_nodes:  # the same result, faster
         return lowest(units, job.size)
     found = picked(placement, job, units_of(units), machine)
     return 0 if found is None else mask_of(found)
 
 
 def take(placement: Placement, job: SchedulerJob, free: FreeUnits, machine: Machine) -> tuple[NodeSet, FreeUnits]:
-    """Take the units of a job that fits by count from the free ones; return them, and the set to go on with.
+    """Take units for a job that fits by count; return them and the set to use next.
 
-    Raises
-    ------
-    ValueError
-        if the placement refuses although it says that it never does.
+    Raises:
+        ValueError: the placement refuses although its `fits_by_count` is true.
     """
     if type(placement) is FirstInLine and placement.one_line:
         return placement.take(job, free, machine)

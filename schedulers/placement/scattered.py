@@ -1,4 +1,4 @@
-"""The placement that draws a job's units."""
+"""The placement that draws a job's units at random."""
 
 from typing import Annotated, Final
 
@@ -12,21 +12,21 @@ from pipistrelle.schedulers.placement.ordered import InLine, LineOptions, Positi
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 _BITS: Final = 2**64 - 1
-#: SplitMix64's constants: the step between states, and what states are multiplied by
+#: SplitMix64's constants: the step between states, and the two multipliers
 _STEPS: Final = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 class RandomOptions(LineOptions, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What there is to set of the placement ``random``: where its draws begin."""
+    """Options of the placement ``random``."""
 
     seed: Annotated[int, Meta(ge=0, le=2**53)] = 1
 
 
 class Random(InLine):
-    """Any open units, each as likely as any other, in the first kind of the line before those of the other.
+    """Any open units with equal probability, those of the line's first kind first.
 
-    A job has a lottery of its own, by the seed and its number: each unit draws a ticket, and the lowest open ones win.
-    So the answer is the same whenever it is asked, and more open units change no more of it than they must.
+    Each job has its own lottery, by seed and number: each unit draws a ticket, and the lowest open ones win. So the
+    result does not depend on when it is computed, and more open units change it as little as possible.
     """
 
     def __init__(self, options: RandomOptions | None = None) -> None:
@@ -41,9 +41,9 @@ class Random(InLine):
         return at[np.argpartition(tickets, job.size - 1)[: job.size]]
 
     def _tickets(self, number: int, units: NDArray[np.intp]) -> NDArray[np.uint64]:
-        """Return the tickets that some units draw for a job, shape (units,): by SplitMix64 (Steele et al., 2014).
+        """Return the tickets of units for a job, shape (units,).
 
-        The same on any machine and with any numpy: whole numbers, of which the last 64 bits count.
+        SplitMix64 (Steele et al., 2014) in 64-bit integers, equal on any machine and with any numpy.
         """
         begin = (self._seed * _STEPS[1] + number * _STEPS[2]) & _BITS
         drawn = _mixed(np.array([begin], dtype=np.uint64)) + units.astype(np.uint64) * np.uint64(_STEPS[0])
@@ -51,7 +51,7 @@ class Random(InLine):
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return numbers whose bits all depend on all bits of those given."""
+    """Return numbers in which every bit depends on all bits of the input."""
     for shift, step in ((30, _STEPS[1]), (27, _STEPS[2])):
         numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(step)
     return numbers ^ (numbers >> np.uint64(31))

@@ -1,4 +1,4 @@
-"""Which jobs a text means: ``nodes<=16``, ``walltime<2h``, ``accounts=a,b``, several of these joined by ``or``."""
+"""Conditions on jobs, such as ``nodes<=16``, ``walltime<2h`` or ``accounts=a,b``."""
 
 import operator
 import re
@@ -11,7 +11,7 @@ from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
-#: tells whether a job on a machine is meant
+#: whether a job on a machine satisfies a condition
 Test = Callable[[SchedulerJob, Machine], bool]
 
 _COMPARED: Final = {
@@ -22,35 +22,30 @@ _COMPARED: Final = {
     "=": operator.eq,
 }
 _NUMBERS: Final = ("nodes", "units", "walltime")
-#: {word: the label of a job that it asks for}
+#: {word: the job's label}
 _LABELS: Final = {"users": "user", "groups": "group", "accounts": "account", "queues": "queue", "qos": "qos"}
 _CONDITION: Final = re.compile(r"([a-z_]+)\s*(<=|>=|<|>|=)\s*(\S.*)")
 _OR: Final = re.compile(r"\s+or\s+")
-_EXPECTED: Final = "nodes<=16, walltime<2h or accounts=a,b; several are joined by 'or'"
+_EXPECTED: Final = "nodes<=16, walltime<2h or accounts=a,b; join several by 'or'"
 
 
 class Selection:
-    """The jobs that at least one of some conditions holds for; none without conditions.
+    """The jobs that satisfy at least one of some conditions; none without conditions.
 
-    Parameters
-    ----------
-    texts
-        conditions, each text one or several joined by ``or``. A condition compares ``nodes`` (that the job's units need
-        at least), ``units`` or ``walltime`` with a number or a length of time, by ``<``, ``<=``, ``>``, ``>=`` or
-        ``=``; or it names, by ``=``, jobs by their ``jobs`` ids, ``users``, ``groups``, ``accounts``, ``queues`` or
-        ``qos``, separated by commas.
-    where
-        what the texts are called in messages.
+    Args:
+        texts: each one or more conditions joined by ``or``. A condition compares ``nodes`` (least number for the job's
+            units), ``units`` or ``walltime`` with a number or a duration, by ``<``, ``<=``, ``>``, ``>=`` or ``=``; or
+            it lists, after ``=`` and separated by commas, ``jobs`` (ids), ``users``, ``groups``, ``accounts``,
+            ``queues`` or ``qos``.
+        where: name of the texts in messages.
 
-    Raises
-    ------
-    PolicyError
-        if a condition cannot be read.
+    Raises:
+        PolicyError: a condition is invalid.
     """
 
     def __init__(self, texts: Iterable[str], where: str) -> None:
         self._tests: list[Test] = []
-        #: whether it must be known whose a job is
+        #: whether jobs' labels are needed
         self.asks_labels = False
         for text in texts:
             for condition in _OR.split(text.strip()):
@@ -60,22 +55,20 @@ class Selection:
         return bool(self._tests)
 
     def has(self, job: SchedulerJob, machine: Machine) -> bool:
-        """Tell whether a job is meant."""
+        """Return whether a job is selected."""
         return any(test(job, machine) for test in self._tests)
 
     def _read(self, condition: str, where: str) -> Test:
         found = _CONDITION.fullmatch(condition)
         if found is None:
-            raise PolicyError(
-                "a condition on jobs cannot be read", where=where, expected=_EXPECTED, found=shown(condition)
-            )
+            raise PolicyError("invalid condition on jobs", where=where, expected=_EXPECTED, found=shown(condition))
         word, sign, value = found.groups()
         if word in _NUMBERS:
             return _comparison(word, sign, value.strip(), where)
         if word != "jobs" and word not in _LABELS:
             words = [*_NUMBERS, "jobs", *_LABELS]
             raise PolicyError(
-                f"jobs have no {shown(word)} to ask for",
+                f"unknown property of jobs {shown(word)}",
                 where=where,
                 expected=_EXPECTED,
                 found=shown(condition),
@@ -84,9 +77,9 @@ class Selection:
         names = [name.strip() for name in value.split(",")]
         if sign != "=" or not all(names):
             raise PolicyError(
-                f"the {word} of a condition on jobs cannot be read",
+                f"invalid {word} in a condition on jobs",
                 where=where,
-                expected=f"{word}=NAME,... with each name in full",
+                expected=f"{word}=NAME,... with full names",
                 found=shown(condition),
             )
         known = frozenset(names)
@@ -98,7 +91,10 @@ class Selection:
 
 
 def nodes_needed(job: SchedulerJob, machine: Machine) -> int:
-    """Return how many nodes a job's units need at least; whoever picks nodes asks for parts of a job."""
+    """Return the least number of nodes for a job's units.
+
+    While a placement picks nodes, ``job`` can be a part of the submitted job.
+    """
     told = job.description
     if told is not None and told.units_per_node is not None:
         return -(-told.res // told.units_per_node)
@@ -115,7 +111,7 @@ def _comparison(word: str, sign: str, value: str, where: str) -> Test:
         return lambda job, machine: compare(job.walltime, bound)
     if not (value.isascii() and value.isdigit() and len(value) <= 15):
         raise PolicyError(
-            f"a number of {word} cannot be read", where=where, expected="a whole number, as 16", found=shown(value)
+            f"invalid number of {word}", where=where, expected="a whole number, such as 16", found=shown(value)
         )
     number = int(value)
     if word == "units":

@@ -1,4 +1,4 @@
-"""Placements that look at what is free on each node: on as few nodes as can be, or on as many."""
+"""Placements by nodes' free units: on as few or as many nodes as possible."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +12,17 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class WithinNodes(InLine):
-    """Takes units by how many are open on their nodes; derived ones say which nodes come first."""
+    """Takes units by the number of open ones on their nodes, in a derived order."""
 
     def __init__(self, options: LineOptions | None = None) -> None:
         super().__init__(options or LineOptions())
-        #: while nodes are picked, how many open units each has
+        #: open units of each node, during `pick_nodes`
         self._free_on: Ints | None = None
 
     def pick_nodes(self, job: SchedulerJob, able: NodeSet, free: Ints, machine: Machine) -> NodeSet | None:
-        """Return as many of the nodes ``able`` as the job has units, by how many are ``free`` on each; None: refused.
+        """Return as many of the nodes ``able`` as the job has units; None to refuse.
 
-        ``machine`` has nodes for units.
+        ``free`` is the number of open units per node; ``machine`` has nodes as its units.
         """
         self._free_on = free
         try:
@@ -35,29 +35,29 @@ class WithinNodes(InLine):
         node = line.nodes[at]
         if self._free_on is not None:
             return at[self._first(self._free_on[node], at >= line.first_kind)[: job.size]]
-        # The units of a node stand together in the line.
+        # The units of a node are adjacent in the line.
         begins = np.flatnonzero(np.concatenate(([True], node[1:] != node[:-1])))
         free = np.diff(np.append(begins, len(at)))
         wanted = self._wanted(job.size, free, at[begins] >= line.first_kind)
         return at[np.arange(len(at)) - np.repeat(begins, free) < np.repeat(wanted, free)]
 
     def _first(self, free: Ints, later: NDArray[np.bool_]) -> Ints:
-        """Return nodes, by their places in the line, in the order in which they are taken for jobs by nodes.
+        """Return nodes in the order in which jobs with units per node take them.
 
-        ``free`` units are open on each, more than none; those that are ``later`` are taken after all others; of equals
-        the first in the line.
+        Nodes are positions in the line. ``free`` is the open units on each (at least 1); ``later`` nodes come after all
+        others; ties by position.
         """
         raise NotImplementedError
 
     def _wanted(self, size: int, free: Ints, later: NDArray[np.bool_]) -> Ints:
-        """Return how many units of each node make ``size``, for a job that does not say how many it wants on each."""
+        """Return the units to take of each node for a job without units per node."""
         raise NotImplementedError
 
 
 class Pack(WithinNodes):
-    """As few nodes as can be, and of those that will do the ones with the fewest open units.
+    """As few nodes as possible; among sufficient ones, the fewest open units.
 
-    The nodes with the most open units are taken whole as long as no node has enough for the rest.
+    The nodes with the most open units are taken whole until a node has enough for the rest.
     """
 
     def _first(self, free: Ints, later: NDArray[np.bool_]) -> Ints:
@@ -75,7 +75,7 @@ class Pack(WithinNodes):
 
 
 class Spread(WithinNodes):
-    """As many nodes as can be: a unit of each in turn, those with the most open units first."""
+    """As many nodes as possible: a unit of each in turn, most open units first."""
 
     def _first(self, free: Ints, later: NDArray[np.bool_]) -> Ints:
         return np.lexsort((-free, later))
@@ -90,8 +90,8 @@ class Spread(WithinNodes):
         return wanted
 
     def _rounds(self, size: int, free: Ints) -> Ints:
-        """Return how many units of each node make ``size``, of at least as many."""
-        low, high = 0, int(free.max(initial=0))  # how many rounds leave no unit too many
+        """Return the units to take of each node, which have at least ``size`` together."""
+        low, high = 0, int(free.max(initial=0))  # number of complete rounds
         while low < high:
             middle = (low + high + 1) // 2
             if int(np.minimum(free, middle).sum()) <= size:

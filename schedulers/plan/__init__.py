@@ -1,1 +1,1 @@
-"""What is known of the future: running jobs, slices of time, windows."""
+"""The expected future: free units over time, given running jobs and windows."""

@@ -1,4 +1,4 @@
-"""The plan as those see it who are let in by different reservations: free units over time, for each access."""
+"""Free units over time, separately for jobs that different reservations admit."""
 
 from collections.abc import Sequence
 from math import inf
@@ -18,9 +18,9 @@ from pipistrelle.schedulers.policy.windows import Closure, Window
 
 
 class Restriction(NamedTuple):
-    """A closure, and the accesses (numbers) for which it is none.
+    """A closure, and the numbers of the accesses that it does not apply to.
 
-    ``counts`` tells whether it is a reservation of its units: a class's pools are none.
+    ``counts`` is whether it counts as a reservation of its units; a class's pools do not.
     """
 
     closure: Closure
@@ -29,19 +29,16 @@ class Restriction(NamedTuple):
 
 
 class Accesses(Kept):
-    """Numbers for the sets of reservations and windows that let a job in; jobs with the same number are treated alike.
+    """Numbers the sets of reservations and windows that admit a job.
 
-    Parameters
-    ----------
-    view
-        the machine, with its windows.
+    Jobs with the same number (access) are treated alike.
     """
 
     _kept = ("_changes", "_numbers")
 
     def __init__(self, view: View) -> None:
         self._view = view
-        #: {which reservations and windows let a job in: number}
+        #: {whether each reservation and window admits a job: number}
         self._numbers: dict[tuple[bool, ...], int] = {}
         self._admitting: list[Window] = []
         self._changes = 0
@@ -50,12 +47,12 @@ class Accesses(Kept):
         return len(self._numbers)
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state; the view's windows are as they were, or have changed since they were looked at."""
+        """Restore a state; the view's windows may have changed since the last call."""
         self.renew()
         super().restore(state)
 
     def renew(self) -> bool:
-        """Take note of new windows; return whether there are any: then no number holds any more."""
+        """Read new windows; return whether there were any, which invalidates all numbers."""
         windows = self._view.windows
         if self._changes == windows.changes:
             return False
@@ -65,16 +62,18 @@ class Accesses(Kept):
         return True
 
     def number(self, job: SchedulerJob, let_in: tuple[bool, ...] = ()) -> int:
-        """Return the number of a job; ``let_in``: which reservations besides the windows let it in."""
+        """Return a job's access; ``let_in`` tells which reservations admit it."""
         let_in += tuple(not window.closed_to(job) for window in self._admitting)
         return self._numbers.setdefault(let_in, len(self._numbers))
 
     def restrictions(
         self, now: float, reservations: Sequence[tuple[int, Closure]] = (), count: int = 0
     ) -> list[Restriction]:
-        """Return what is closed to whom, at ``now`` (s) and ahead.
+        """Return the current (``now``, s) and future closures.
 
-        ``reservations`` are those besides the windows, each with its place among ``count`` of them in ``let_in``.
+        Args:
+            reservations: reservations besides the windows, each with its position in ``let_in``.
+            count: length of ``let_in``.
         """
         found = [Restriction(closure, self._let_in_by(at)) for at, closure in reservations]
         admitting = count
@@ -88,25 +87,20 @@ class Accesses(Kept):
         return found
 
     def _let_in_by(self, at: int) -> frozenset[int]:
-        """Return the numbers that a reservation or window lets in, by its place among them."""
+        """Return the accesses that the reservation or window at this position admits."""
         return frozenset(number for let_in, number in self._numbers.items() if let_in[at])
 
 
 class AccessPlan(Kept):
-    """Free units over time, separately for each access, that is, for jobs that the same reservations let in.
+    """Free units over time, separately for each access.
 
-    The running jobs are followed from instant to instant; closures and reservations are laid over them anew at each.
+    Running jobs are kept from one decision to the next; closures and reservations are added again at each.
 
-    Parameters
-    ----------
-    units
-        number of units of the machine.
-    now
-        the time (s).
-    picker
-        picks the units of a job among those that are free.
-    depth
-        how many reservations a unit may have.
+    Args:
+        units: number of units of the machine.
+        now: the time, s.
+        picker: picks the units of a job among the free ones.
+        depth: most reservations per unit.
     """
 
     _kept = ("_now", "_out", "_running")
@@ -124,13 +118,13 @@ class AccessPlan(Kept):
         self._restrictions: Sequence[Restriction] = ()
         self._tables: dict[int, TimeSlices] = {}
         self._steps: dict[int, list[FreeStep]] = {}
-        #: taken since the instant began, for tables made later
+        #: places taken since `begin`, for tables made later
         self._taken: list[Place] = []
-        #: masks of the units with at least 1, 2, ... reservations; empty if no unit can have too many
+        #: masks of the units with at least 1, 2, ... reservations; empty if no unit can exceed the depth
         self._loads: list[int] = []
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Restore a state."""
         super().restore(state)
         self._ends = SortedList((place.end, number) for number, place in self._running.items())
         self._rebuild()
@@ -142,11 +136,11 @@ class AccessPlan(Kept):
             self._base.take(place.units, self._now, place.end)
 
     def end(self, number: int) -> float:
-        """Return when (s) a running job ends at the latest."""
+        """Return the latest end (s) of a running job."""
         return self._running[number].end
 
     def started(self, number: int, units: int, end: float) -> None:
-        """Take note of a job that starts now on units that are free; ``end`` (s) is when it ends at the latest."""
+        """Add a job that starts now on free units; ``end`` (s) is its latest end."""
         place = Place(self._now, end, units)
         self._running[number] = place
         self._ends.add((end, number))
@@ -154,18 +148,18 @@ class AccessPlan(Kept):
         self.keep(place)
 
     def ended(self, number: int) -> None:
-        """Take note of a job that has ended."""
+        """Remove a job that has ended."""
         place = self._running.pop(number)
         self._ends.remove((place.end, number))
         self._base.give_back(place.units & self._in_service, self._now, place.end)
 
     def is_end(self, time: float) -> bool:
-        """Tell whether a running job ends then (s) at the latest."""
+        """Return whether a running job's latest end is at ``time`` (s)."""
         following = next(self._ends.irange((time, -1)), None)
         return following is not None and following[0] == time
 
     def follow(self, now: float, unavailable: NodeSet) -> None:
-        """Go on to a later time; ``unavailable`` units are out of service."""
+        """Advance to ``now`` (s); ``unavailable`` units are out of service."""
         self._now = now
         if unavailable != self._out:
             self._out = unavailable
@@ -174,7 +168,7 @@ class AccessPlan(Kept):
             self._base.advance(now)
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
-        """Begin an instant: lay closures over the running jobs; at most so many reservations will be made."""
+        """Begin a decision: apply closures; at most ``reservations`` reservations follow."""
         self._restrictions = restrictions
         self._tables, self._steps, self._taken = {}, {}, []
         self._loads = []
@@ -206,7 +200,7 @@ class AccessPlan(Kept):
         return table
 
     def _laid(self, access: int, table: TimeSlices) -> TimeSlices:
-        """Lay over a table what is closed to an access, and what was taken since the instant began."""
+        """Apply to a table an access's closures and the places taken since `begin`."""
         for (begin, end, units), open_to, _ in self._restrictions:
             if access not in open_to:
                 table.take(units, begin, end)
@@ -215,9 +209,10 @@ class AccessPlan(Kept):
         return table
 
     def units_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> int:
-        """Return the units that a job of such a walltime (s) takes if it starts now, 0 if it cannot.
+        """Return the units that a job takes if it starts now; 0 if it cannot.
 
-        ``gone`` are numbers of running jobs that are taken to have ended; they were not started at this instant.
+        ``gone`` are numbers of running jobs, not started at this instant, that are treated as ended. The walltime is in
+        seconds.
         """
         table = self._base.copy()
         for number in gone:
@@ -226,7 +221,7 @@ class AccessPlan(Kept):
         return self._pick(job, self._laid(access, table).steps(self._now), end_of(self._now, walltime), 0)
 
     def steps(self, access: int) -> list[FreeStep]:
-        """Return how long which units are free from now on, for an access."""
+        """Return which units are free from now on, and until when, for an access."""
         steps = self._steps.get(access)
         if steps is None:
             steps = self._table(access).steps(self._now)
@@ -238,7 +233,7 @@ class AccessPlan(Kept):
         return steps
 
     def units_now(self, access: int, job: SchedulerJob, walltime: float) -> int:
-        """Return the units that a job of such a walltime (s) takes if it starts now, 0 if it cannot."""
+        """Return the units that a job of this walltime (s) takes now; 0 if it cannot."""
         return self._pick(job, self.steps(access), end_of(self._now, walltime), 0)
 
     def _pick(self, job: SchedulerJob, steps: list[FreeStep], end: float, first: int) -> int:
@@ -246,18 +241,18 @@ class AccessPlan(Kept):
         return self._picker(job, lasting, first) if lasting and lasting[0].width >= job.size else 0
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> Place | None:
-        """Return the earliest place for a job, and keep it free of others; None if there is none."""
+        """Return the earliest place for a job, and take it; None if it fits nowhere."""
         place = self.find(access, job, walltime)
         if place is not None:
             self.keep(place)
         return place
 
     def find(self, access: int, job: SchedulerJob, walltime: float) -> Place | None:
-        """Return the earliest place for a job of such a walltime (s), None if there is none."""
+        """Return the earliest place for a job of this walltime (s); None if unplaceable."""
         table, usable = self._table(access), self._usable()
 
         def choose(begin: float, units: int) -> int:
-            # What is busy now goes first, so that backfilling has the rest.
+            # Prefer units that are busy now, to leave the free ones to backfilling.
             return self._pick(job, table.steps(begin, units), end_of(begin, walltime), ~table.free_now)
 
         closures = () if usable == self._machine else (Closure(self._now, inf, ~usable),)
@@ -265,7 +260,7 @@ class AccessPlan(Kept):
         return None if fit is None else Place(fit.begin, end_of(fit.begin, walltime), fit.units)
 
     def keep(self, place: Place) -> None:
-        """Keep a place free of others, from now until the next `begin`."""
+        """Close a place to other jobs until the next `begin`."""
         self._taken.append(place)
         self._steps = {}
         for table in self._tables.values():
@@ -273,6 +268,6 @@ class AccessPlan(Kept):
         self._load(place.units)
 
     def is_free(self, access: int, place: Place) -> bool:
-        """Tell whether a place is free."""
+        """Return whether a place is free."""
         lasting = next((step for step in self._table(access).steps(place.begin) if step.end >= place.end), None)
         return place.begin >= self._now and lasting is not None and not place.units & ~lasting.units

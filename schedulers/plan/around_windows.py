@@ -1,4 +1,4 @@
-"""Ramp-down: which free units are open to a job, and the reservation of the first, while there are windows."""
+"""Starts and reservations by single units, when windows are closed to some jobs."""
 
 from math import inf
 from typing import NamedTuple
@@ -15,24 +15,24 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class UnitReservation(NamedTuple):
-    """When a job can start at the latest: ``shadow`` (s; inf if no one can tell), and ``units`` it can have then."""
+    """The latest start of a job (``shadow``, s; inf if unknown) and units open to it."""
 
     shadow: float
     units: NodeSet
 
 
 class OpenUnits:
-    """The free units by the jobs that may start on them now, while the view is asked about one instant."""
+    """The free units by the jobs that may start on them, during one decision."""
 
     def __init__(self, view: View, placement: Placement) -> None:
         self._view = view
         self._placement = placement
         self._free: NodeSet | None = None
-        #: {units closed to some jobs: free units without them}
+        #: {units closed to a job: the other free units}
         self._open: dict[NodeSet, NodeSet] = {}
 
     def to(self, job: SchedulerJob) -> NodeSet:
-        """Return the free units on which a job would run into no window; too few if it does not fit."""
+        """Return the free units that no window closes to a job; too few if it cannot fit."""
         free = self._free
         if free is None:
             free = self._free = self._view.free.snapshot()
@@ -47,7 +47,7 @@ class OpenUnits:
         return found
 
     def pick(self, job: SchedulerJob, units: NodeSet) -> NodeSet | None:
-        """Return the units that the placement picks for a job among ``units``, None if there are none for it."""
+        """Return the units that the placement picks among ``units``; None if it refuses."""
         return picked(self._placement, job, units, self._view.machine) if job.size <= len(units) else None
 
     def start(self, job: SchedulerJob, alloc: NodeSet, why: str | None = None) -> None:
@@ -58,7 +58,7 @@ class OpenUnits:
         self._open.clear()
 
     def start_in_order(self) -> SchedulerJob | None:
-        """Start the first job again and again as long as it fits; return the one that does not."""
+        """Start jobs from the front while they fit; return the first that does not."""
         waiting = self._view.waiting
         while (first := waiting.first) is not None:
             alloc = self.pick(first, self.to(first))
@@ -75,25 +75,25 @@ class OpenUnits:
                 self.start(job, alloc)
 
     def is_first(self, job: SchedulerJob) -> bool:
-        """Tell whether a job is the first in the queue."""
+        """Return whether a job is the first in the queue."""
         return job is self._view.waiting.first
 
     def reserve(self, job: SchedulerJob) -> UnitReservation:
-        """Return the reservation of a job that does not fit now, among the units that will be open."""
+        """Return the reservation of a job that does not fit now."""
         return reserve(self._view, job, self._placement)
 
     def pass_over(self, first: SchedulerJob, jobs: list[SchedulerJob]) -> None:
-        """Start those of ``jobs``, in their order, that do not delay ``first``, which does not fit now."""
+        """Start those of ``jobs`` that do not delay ``first``, which does not fit now."""
         view = self._view
         shadow: float | None = None
         reserved = NodeSet.EMPTY
-        #: {identity of a set of open units, which lives until the next start: how many of them are not reserved}
+        #: {id() of a set of open units, which lives until the next start: number of unreserved ones}
         beside_count: dict[int, int] = {}
         for job in jobs:
             units = self.to(job)
             if job is first or len(units) < job.size:
                 continue
-            if shadow is None:  # not before somebody asks
+            if shadow is None:  # computed when first needed
                 shadow, reserved = self.reserve(first)
             late = is_late(view.now, job.occupies, shadow)
             if not late:
@@ -101,7 +101,7 @@ class OpenUnits:
             elif not self._placement.fits_by_count or job.by_nodes or first.by_nodes:
                 alloc = self._beside(job, units, first, reserved)
             else:
-                # Most do not pass: find out without looking at single units again and again.
+                # Most jobs cannot pass; counts show that faster than sets of units.
                 found = beside_count.get(id(units))
                 if found is None:
                     found = beside_count[id(units)] = len(units - reserved)
@@ -116,7 +116,7 @@ class OpenUnits:
             beside_count.clear()
 
     def _by_count(self, job: SchedulerJob, units: NodeSet, first: SchedulerJob, reserved: NodeSet) -> NodeSet | None:
-        """Return units for a job that stays beyond the shadow time, of which enough of the reserved are left."""
+        """Return units for a late job that leave enough reserved units to ``first``."""
         alloc = self.pick(job, units)
         if alloc is None or len(alloc & reserved) <= len(reserved) - first.size:
             return alloc
@@ -127,21 +127,21 @@ class OpenUnits:
         return beside | FreeUnits(units & reserved).take_lowest(missing)
 
     def _beside(self, job: SchedulerJob, units: NodeSet, first: SchedulerJob, reserved: NodeSet) -> NodeSet | None:
-        """Return units for a job that stays beyond the shadow time, so that the placement still finds the first's."""
+        """Return units for a late job that leave the placement units for ``first``."""
         alloc = self.pick(job, units)
         if alloc is None or self.pick(first, reserved - alloc) is not None:
             return alloc
         kept = self.pick(first, reserved)
         alloc = None if kept is None else self.pick(job, units - kept)
-        # A placement of the user's own need not find again what it found among more units.
+        # A user's placement may fail to find units that it found among more units.
         return None if alloc is None or self.pick(first, reserved - alloc) is None else alloc
 
 
 def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservation:
-    """Return when the placement will find units for ``job``, open to it for its whole walltime, and all that are then.
+    """Return when a job can start, and all units open to it then for its walltime.
 
-    Every running job uses its whole walltime, or is ended by maintenance before; units under maintenance come back at
-    its announced end, other units out of service never do.
+    Running jobs are expected to use their full walltime, unless maintenance kills them earlier. Units under maintenance
+    return at its announced end; other units out of service never return.
     """
 
     all_end_later = view.running.next_end > view.now and not view.lost
@@ -159,7 +159,7 @@ def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservat
 
 
 def _before_windows(view: View, job: SchedulerJob) -> UnitReservation | None:
-    """Return the reservation by numbers of units if the job would be over when the first window begins, else None."""
+    """Return the reservation by counts if the job ends before the first window."""
     shadow = view.running.reserve(job.size, view.free.count).shadow
     if end_of(shadow, job.occupies) > next((window.begin for window in view.windows.against(job, view.now)), inf):
         return None

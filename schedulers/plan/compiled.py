@@ -1,4 +1,7 @@
-"""The functions of `pipistrelle.schedulers.plan.gaps`, compiled by numba: scans as loops, everything else unchanged."""
+"""The functions of `pipistrelle.schedulers.plan.gaps`, compiled by numba.
+
+Scans are compiled from their loops, all other functions unchanged.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +13,7 @@ from pipistrelle.schedulers.plan import gaps
 from pipistrelle.schedulers.plan.machine_code import as_python, compiled_by_numba, source_of
 from pipistrelle.schedulers.policy import ends_and_shadow
 
-#: {function: what is compiled where a compiled function calls it}
+#: {function: the form to compile when a compiled function calls it}
 _FORMS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {
     ends_and_shadow.end_of: as_python(ends_and_shadow).end_of,
     gaps.covering: gaps.covering_loop,
@@ -38,7 +41,7 @@ _FORMS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {
 }
 
 
-#: whose code goes into what is compiled
+#: source files of the compiled code
 _FILES: Final = (Path(__file__), Path(gaps.__file__), source_of(ends_and_shadow))
 
 

@@ -1,8 +1,9 @@
-"""Free units over time as arrays, and which waiting jobs a change can move: the plan that `Reservations` keeps.
+"""Free units over time as arrays, and the waiting jobs that a change can move.
 
-All of it is plain Python on numpy arrays, which numba compiles unchanged (`pipistrelle.schedulers.plan.compiled`). Only
-the scans over all gaps or jobs have two forms with the same result: one by operations on whole arrays, and one as a
-loop (``..._loop``), which is several times faster when compiled. Times are indices into `Book.times`.
+`Reservations` keeps this plan. numba compiles the plain Python on numpy arrays unchanged
+(`pipistrelle.schedulers.plan.compiled`). Only scans over all gaps or jobs have two forms with equal results: one by
+operations on whole arrays, and a loop (``..._loop``), several times faster when compiled. Times are indices into
+`Book.times`.
 """
 
 from collections.abc import Sequence
@@ -35,7 +36,7 @@ MARKED: Final = 7
 EARLY: Final = 8
 JOB_LINES: Final = 9
 SCRATCH_LINES: Final = 9
-# What stands in counts
+# Entries of counts
 TIMES: Final = 0
 GAPS: Final = 1
 EMPTY: Final = 2
@@ -46,12 +47,12 @@ MANY_GAPS: Final = 6
 MANY_TIMES: Final = 7
 LOOKS: Final = 8
 COUNTS: Final = 9
-#: when a column without a gap begins, or later
+#: earliest begin of a column without a gap
 NEVER: Final = 2**40
-#: what `place_all` returns when all jobs have been placed, and when the book needs tidying or more room
+#: results of `place_all`: all jobs are placed; the book needs tidying or more room
 DONE: Final = -1
 UNTIDY: Final = -2
-#: this many jobs are looked at rather than told apart
+#: at most this many doubtful jobs are marked without further filtering
 _FEW: Final = 1
 # A sort key is a gap's lowest unit and, in its last bits, the gap's column.
 _BITS: Final = 32
@@ -59,30 +60,22 @@ _COLUMN: Final = 2**32 - 1
 
 
 class Book(NamedTuple):
-    """The arrays that all functions share; they have columns to spare.
+    """The arrays that all functions share; they have spare columns.
 
-    Parameters
-    ----------
-    times
-        s, ascending, from now to inf; what began earlier begins now.
-    gaps
-        one column per gap, a run of units that are all taken before, free in between and taken again after: `BEGIN`,
-        `END`, `LOW`, `HIGH`, and `FRESH`, 1 if units in it have become free. A column without a gap begins at `NEVER`
-        or later and ends at 0; the first `EMPTY` entries of line `HOLES` are the numbers of these columns.
-    jobs
-        one column per waiting job. Of its place: `BEGIN` (-1: none), `END`, `LOW`, `HIGH`, `RUNS`, the first column of
-        its runs of units, and `COUNT`, how many runs. `SIZE` (0: no job), `MARKED`, 1 if a change may move the job, and
-        `EARLY`, at most how many of its units are free just before its begin.
-    lengths
-        how long each of these jobs lasts, s.
-    runs
-        one column per run of units: the lowest and the highest.
-    scratch
-        has no meaning between two calls; as many columns as there are times, gaps and jobs.
-    counts
-        how many `TIMES`, columns of `GAPS`, `EMPTY` ones of these, columns of `JOBS`, and columns of runs (`USED`) are
-        in use; whose `TURN` it is in `place_all`; with how many gaps (`MANY_GAPS`) or times (`MANY_TIMES`) the book is
-        untidy; and how often a job was looked at (`LOOKS`).
+    Attributes:
+        times: s, ascending, from now to inf; earlier begins are set to now.
+        gaps: one column per gap, a run of units that are all taken before, free in between and taken after: `BEGIN`,
+            `END`, `LOW`, `HIGH`, and `FRESH`, 1 if units in it were freed. A column without a gap begins at `NEVER` or
+            later and ends at 0; the first `EMPTY` entries of line `HOLES` are the numbers of these columns.
+        jobs: one column per waiting job. Its place: `BEGIN` (-1: none), `END`, `LOW`, `HIGH`, `RUNS` (first column of
+            its runs of units) and `COUNT` (number of runs). `SIZE` (0: no job), `MARKED` (1 if a change may move the
+            job) and `EARLY` (at most this many of its units are free just before its begin).
+        lengths: durations of these jobs, s.
+        runs: one column per run of units: lowest and highest.
+        scratch: meaningless between two calls; at least as many columns as times, gaps and jobs.
+        counts: number of `TIMES`, of columns of `GAPS`, of `EMPTY` ones among these, of columns of `JOBS`, and of runs
+            (`USED`); the next `TURN` in `place_all`; numbers of gaps (`MANY_GAPS`) and times (`MANY_TIMES`) from which
+            the book is untidy; how often a job was placed (`LOOKS`).
     """
 
     times: NDArray[np.float64]
@@ -94,11 +87,11 @@ class Book(NamedTuple):
     counts: Ints
 
 
-# The scans, first as operations on whole arrays, then as loops
+# The scans: each first as operations on whole arrays, then as a loop
 
 
 def covering(book: Book, begin: int, end: int) -> Ints:
-    """Return the gaps that last from begin to end, the lowest units first."""
+    """Return the gaps that last from begin to end, lowest units first."""
     gaps = book.gaps[:, : book.counts[GAPS]]
     found = ((gaps[BEGIN] <= begin) & (gaps[END] >= end)).nonzero()[0]
     result: Ints = found[gaps[LOW][found].argsort()]
@@ -106,7 +99,7 @@ def covering(book: Book, begin: int, end: int) -> Ints:
 
 
 def covering_loop(book: Book, begin: int, end: int) -> Ints:
-    """Return the gaps that last from begin to end, the lowest units first."""
+    """Return the gaps that last from begin to end, lowest units first."""
     gaps, keys = book.gaps, book.scratch[0]
     found = 0
     for gap in range(book.counts[GAPS]):
@@ -119,13 +112,13 @@ def covering_loop(book: Book, begin: int, end: int) -> Ints:
 
 
 def lowest_free(book: Book, begin: int, end: int) -> int:
-    """Return the lowest unit that is free from begin to end, `NEVER` if none is."""
+    """Return the lowest unit free from begin to end, or `NEVER`."""
     gaps = book.gaps[:, : book.counts[GAPS]]
     return int(np.where((gaps[BEGIN] <= begin) & (gaps[END] >= end), gaps[LOW], NEVER).min())
 
 
 def lowest_free_loop(book: Book, begin: int, end: int) -> int:
-    """Return the lowest unit that is free from begin to end, `NEVER` if none is."""
+    """Return the lowest unit free from begin to end, or `NEVER`."""
     begins, ends, low = book.gaps[BEGIN], book.gaps[END], book.gaps[LOW]
     lowest = NEVER
     for gap in range(book.counts[GAPS]):
@@ -135,9 +128,9 @@ def lowest_free_loop(book: Book, begin: int, end: int) -> int:
 
 
 def bordering(book: Book, line: int, time: int, first: int, last: int) -> Ints:
-    """Return the gaps that begin or end (``line``) at a time, near the runs from ``first`` to before ``last``.
+    """Return the gaps that begin or end (``line``) at a time, lowest units first.
 
-    The lowest units come first.
+    Only gaps near the runs from ``first`` to before ``last`` count.
     """
     gaps, runs = book.gaps[:, : book.counts[GAPS]], book.runs
     found = (gaps[line] == time).nonzero()[0]
@@ -147,7 +140,7 @@ def bordering(book: Book, line: int, time: int, first: int, last: int) -> Ints:
 
 
 def bordering_loop(book: Book, line: int, time: int, first: int, last: int) -> Ints:
-    """Return the gaps that begin or end (``line``) at a time, near the runs from ``first`` to before ``last``."""
+    """Return the gaps near some runs that begin or end (``line``) at a time."""
     gaps, runs, keys = book.gaps, book.runs, book.scratch[0]
     lowest, highest = runs[0, first], runs[1, last - 1]
     found = 0
@@ -161,12 +154,12 @@ def bordering_loop(book: Book, line: int, time: int, first: int, last: int) -> I
 
 
 def most_free(book: Book, length: float, first: int, before: int) -> Ints:
-    """Return how many units are free for ``length`` s from some time on: the most of all times before each time.
+    """Return the most units free for ``length`` s from a time on.
 
-    Shape (before + 1,): entry k is for the times from ``first`` to before k, 0 if there are none.
+    Shape (before + 1,): entry k is the maximum over times from ``first`` to before k, 0 for an empty range.
     """
     gaps = book.gaps[:, : book.counts[GAPS]]
-    # A gap that ends then is of use to those that begin before the time that is noted.
+    # A gap that ends at a time can hold jobs that begin before the index noted here.
     closed = ends_of(book.times[:before], length).searchsorted(book.times[: book.counts[TIMES]], "right")
     until = closed[gaps[END]]
     used = (gaps[BEGIN] < until).nonzero()[0]
@@ -178,11 +171,11 @@ def most_free(book: Book, length: float, first: int, before: int) -> Ints:
 
 
 def changes_loop(book: Book, length: float, before: int) -> Ints:
-    """Return, for times up to ``before``, by how many more or fewer units are free for ``length`` s from then on."""
+    """Return the changes of the number of units free for ``length`` s."""
     times, counts = book.times, book.counts
     closed: Ints = book.scratch[0]
     changes: Ints = book.scratch[1]
-    # A gap that ends then is of use to those that begin before the time that is noted.
+    # A gap that ends at a time can hold jobs that begin before the index noted here.
     at = 0
     needed = end_of(times[0], length)
     closed[0] = 0
@@ -203,7 +196,7 @@ def changes_loop(book: Book, length: float, before: int) -> Ints:
 
 
 def most_free_loop(book: Book, length: float, first: int, before: int) -> Ints:
-    """Return how many units are free for ``length`` s from some time on: the most of all times before each time."""
+    """Return the most units free for ``length`` s from a time on."""
     most = changes_loop(book, length, before)
     units, highest = 0, 0
     for at in range(before):
@@ -216,12 +209,12 @@ def most_free_loop(book: Book, length: float, first: int, before: int) -> Ints:
 
 
 def earliest(book: Book, size: int, length: float, before: int) -> int:
-    """Return from when on so many units are free so long (s); ``before`` if they are not before that time."""
+    """Return from when ``size`` units are free for ``length`` s; at most ``before``."""
     return max(int(most_free(book, length, 0, before).searchsorted(size)) - 1, 0)
 
 
 def earliest_loop(book: Book, size: int, length: float, before: int) -> int:
-    """Return from when on so many units are free so long (s); ``before`` if they are not before that time."""
+    """Return from when ``size`` units are free for ``length`` s; at most ``before``."""
     changes = changes_loop(book, length, before)
     units = 0
     for begin in range(before):
@@ -232,14 +225,14 @@ def earliest_loop(book: Book, size: int, length: float, before: int) -> int:
 
 
 def free_before(book: Book, begin: int, first: int, last: int) -> int:
-    """Return how many units of the runs from ``first`` to before ``last`` are free just before a time."""
+    """Return how many units of these runs are free just before a time."""
     near, (low, high) = bordering(book, END, begin, first, last), book.runs[:, first:last]
     lows, highs = book.gaps[LOW][near, None], book.gaps[HIGH][near, None]
     return int((np.minimum(highs, high) - np.maximum(lows, low) + 1).clip(0).sum())
 
 
 def free_before_loop(book: Book, begin: int, first: int, last: int) -> int:
-    """Return how many units of the runs from ``first`` to before ``last`` are free just before a time."""
+    """Return how many units of these runs are free just before a time."""
     gaps, runs = book.gaps, book.runs
     lowest, highest = runs[0, first], runs[1, last - 1]
     found = 0
@@ -254,10 +247,10 @@ def free_before_loop(book: Book, begin: int, first: int, last: int) -> int:
 
 
 def doubtful(book: Book, count: int) -> Ints:
-    """Mark the jobs that can move to lower units; return those that could perhaps begin sooner.
+    """Mark the jobs that can move to lower units; return those that may begin sooner.
 
-    Units have become free: in the first ``count`` gaps of lines 2 (since), 3 (until) and 4 (lowest) of the scratch; and
-    of all gaps until a time, lines 5, 6 and 7 have the lowest unit, the highest, and how many they are.
+    Units were freed in the first ``count`` gaps of lines 2 (since), 3 (until) and 4 (lowest) of the scratch. Lines 5, 6
+    and 7 have the lowest unit, the highest, and the number of units of all gaps until a time.
     """
     scratch = book.scratch
     least, most, units = scratch[5], scratch[6], scratch[7]
@@ -277,7 +270,7 @@ def doubtful(book: Book, count: int) -> Ints:
 
 
 def doubtful_loop(book: Book, count: int) -> Ints:
-    """Mark the jobs that can move to lower units; return those that could perhaps begin sooner."""
+    """Mark the jobs that can move to lower units; return those that may begin sooner."""
     times, jobs, scratch = book.times, book.jobs, book.scratch
     least, most, units, unsure = scratch[5], scratch[6], scratch[7], scratch[8]
     doubts = 0
@@ -309,9 +302,9 @@ def doubtful_loop(book: Book, count: int) -> Ints:
 
 
 def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Mark the shortest of these jobs, if they could begin sooner; return the others, without those that cannot.
+    """Mark the shortest jobs if they could begin sooner; return the other candidates.
 
-    If too few units are free for as long as the shortest lasts, no job can that lasts longer and needs as many.
+    If too few units are free for the shortest length, then also for longer jobs of the same size: these are dropped.
     """
     jobs, none = book.jobs, book.counts[TIMES] - 1
     lengths, begins = book.lengths[unsure], jobs[BEGIN, unsure]
@@ -326,7 +319,7 @@ def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
 
 
 def longer_ones_loop(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Mark the shortest of these jobs, if they could begin sooner; return the others, without those that cannot."""
+    """Mark the shortest jobs if they could begin sooner; return the other candidates."""
     jobs, lengths = book.jobs, book.lengths
     none = book.counts[TIMES] - 1
     shortest, before = inf, 0
@@ -348,13 +341,13 @@ def longer_ones_loop(book: Book, unsure: Ints, first: int, last: int) -> Ints:
 
 
 def next_marked(book: Book, order: Ints, turn: int) -> int:
-    """Return the place of the next marked job in an order, from ``turn`` on; its length if there is none."""
+    """Return the position of the next marked job, from ``turn`` on, or the length."""
     marked = book.jobs[MARKED][order[turn:]].nonzero()[0]
     return turn + int(marked[0]) if len(marked) else len(order)
 
 
 def next_marked_loop(book: Book, order: Ints, turn: int) -> int:
-    """Return the place of the next marked job in an order, from ``turn`` on; its length if there is none."""
+    """Return the position of the next marked job, from ``turn`` on, or the length."""
     marked = book.jobs[MARKED]
     while turn < len(order) and not marked[order[turn]]:
         turn += 1
@@ -362,21 +355,21 @@ def next_marked_loop(book: Book, order: Ints, turn: int) -> int:
 
 
 def count_up(times: Ints, columns: int, at: int) -> None:
-    """Count up the first times, as a new one comes in at an index."""
+    """Shift the indices from ``at`` on by one, because a time was inserted there."""
     times[:columns] += times[:columns] >= at
 
 
 def count_up_loop(times: Ints, columns: int, at: int) -> None:
-    """Count up the first times, as a new one comes in at an index."""
+    """Shift the indices from ``at`` on by one, because a time was inserted there."""
     for column in range(columns):
         times[column] += times[column] >= at
 
 
-# What follows has one form
+# All that follows has one form
 
 
 def slot(book: Book, time: float) -> int:
-    """Return the index of a time (s) that is not past; if it is new, all later ones move on."""
+    """Return the index of a time (s) that is not past, inserted if it is new."""
     times, counts = book.times, book.counts
     count = counts[TIMES]
     at = int(np.searchsorted(times[:count], time))
@@ -391,7 +384,7 @@ def slot(book: Book, time: float) -> int:
 
 
 def advance(book: Book, now: float) -> None:
-    """Forget what is past."""
+    """Forget the past."""
     times, gaps, jobs, counts = book.times, book.gaps, book.jobs, book.counts
     count = counts[TIMES]
     past = np.searchsorted(times[:count], now, "right") - 1
@@ -411,7 +404,7 @@ def advance(book: Book, now: float) -> None:
 
 
 def first_begin(book: Book) -> float:
-    """Return when (s) the first place of a waiting job begins, inf if there is none."""
+    """Return the first begin (s) of a waiting job's place; inf without places."""
     begins = book.jobs[BEGIN, : book.counts[JOBS]]
     begins = begins[begins >= 0]
     return float(book.times[begins.min()]) if len(begins) else inf
@@ -428,7 +421,7 @@ def drop(book: Book, gap: int) -> None:
 
 
 def put(book: Book, begin: int, end: int, low: int, high: int, fresh: int, beside: int) -> int:
-    """Add a gap, to the one beside it if that has the same times; return its column, -1 if it takes no time."""
+    """Add a gap, or extend ``beside`` if its times are equal; return its column or -1."""
     gaps, counts = book.gaps, book.counts
     if begin >= end:
         return -1
@@ -451,15 +444,16 @@ def put(book: Book, begin: int, end: int, low: int, high: int, fresh: int, besid
 
 
 def take(book: Book, begin: int, end: int, size: int) -> tuple[int, int]:
-    """Take the lowest ``size`` units that are free from begin to end, which are there.
+    """Take the lowest ``size`` units that are free from begin to end, which exist.
 
-    Return how many runs they are, which stand behind the runs in use, and how many units are free before begin, too.
+    Returns:
+        the number of their runs, stored behind the runs in use, and how many of the units are also free before begin.
     """
     gaps, runs = book.gaps, book.runs
     first = book.counts[USED]
     last = first - 1
     early = 0
-    sooner, later = -1, -1  # the gap before and after that was made last
+    sooner, later = -1, -1  # the latest gap made before and after
     for gap in covering(book, begin, end):
         opens, closes, fresh = gaps[BEGIN, gap], gaps[END, gap], gaps[FRESH, gap]
         low, high = gaps[LOW, gap], gaps[HIGH, gap]
@@ -483,7 +477,7 @@ def take(book: Book, begin: int, end: int, size: int) -> tuple[int, int]:
 
 
 def claim(book: Book, begin: int, end: int, lowest: int, highest: int) -> None:
-    """Take a run of units from begin to end, all of which are free then."""
+    """Take a run of units, all of them free, from begin to end."""
     gaps = book.gaps
     for gap in covering(book, begin, end):
         opens, closes, low, high = gaps[BEGIN, gap], gaps[END, gap], gaps[LOW, gap], gaps[HIGH, gap]
@@ -500,9 +494,10 @@ def claim(book: Book, begin: int, end: int, lowest: int, highest: int) -> None:
 
 
 def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) -> int:
-    """Take out the parts on these runs of the gaps that begin or end (``line``) at a time; return how many.
+    """Cut out the parts on these runs of gaps that begin or end (``line``) at a time.
 
-    They stand in three lines of the scratch, from ``into`` on: when they end or begin, their lowest and highest unit.
+    Returns:
+        how many; three lines of the scratch, from ``into`` on, have their other time, lowest and highest unit.
     """
     gaps, runs, scratch = book.gaps, book.runs, book.scratch
     parts = 0
@@ -532,7 +527,7 @@ def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) 
 
 
 def give_back(book: Book, begin: int, end: int, first: int, last: int) -> None:
-    """Let the units of the runs from ``first`` to before ``last``, taken from begin to end, be free then."""
+    """Free the units of runs ``first`` to before ``last``, taken from begin to end."""
     runs, scratch = book.runs, book.scratch
     leading = cut_out(book, END, begin, first, last, 1) if begin > 0 else 0
     following = cut_out(book, BEGIN, end, first, last, 4)
@@ -561,13 +556,13 @@ def give_back(book: Book, begin: int, end: int, first: int, last: int) -> None:
 
 
 def mark(book: Book, begin: int, end: int) -> None:
-    """Mark the jobs that freed units may let move, as far as the gaps of these meet the time from begin to end.
+    """Mark the jobs that freed units in the time from begin to end may move.
 
-    See `Reservations` for which these are.
+    `Reservations` explains which.
     """
     gaps, counts = book.gaps, book.counts
     since, until, lowest = book.scratch[2], book.scratch[3], book.scratch[4]
-    # of the units that are free until a time: the lowest, the highest, and how many they are
+    # of the units that are free until a time: the lowest, the highest, and their number
     least, most, units = book.scratch[5], book.scratch[6], book.scratch[7]
     least[: counts[TIMES]] = NEVER
     most[: counts[TIMES]] = -1
@@ -582,7 +577,7 @@ def mark(book: Book, begin: int, end: int) -> None:
         first, last = min(first, opens), max(last, closes)
         least[closes], most[closes] = min(least[closes], low), max(most[closes], high)
         units[closes] += high - low + 1
-        # A gap marks no other job if another lasts as long and is as low.
+        # A gap marks no further job if another gap lasts as long and is as low.
         needed = True
         for at in range(count):
             needed = needed and not (since[at] <= opens and until[at] >= closes and lowest[at] <= low)
@@ -599,7 +594,7 @@ def mark(book: Book, begin: int, end: int) -> None:
 
 
 def mark_movable(book: Book, unsure: Ints, first: int, last: int) -> None:
-    """Mark those of these jobs that could begin sooner, not before ``first``, and before ``last``."""
+    """Mark the jobs that could begin sooner, from ``first`` to before ``last``."""
     while len(unsure) > _FEW:
         unsure = longer_ones(book, unsure, first, last)
     for job in unsure:
@@ -607,7 +602,7 @@ def mark_movable(book: Book, unsure: Ints, first: int, last: int) -> None:
 
 
 def place(book: Book, job: int) -> bool:
-    """Give a job the earliest place there is; return whether it begins now."""
+    """Give a job its earliest place; return whether it begins now."""
     gaps, jobs, runs, counts = book.gaps, book.jobs, book.runs, book.counts
     size, length, begin = jobs[SIZE, job], book.lengths[job], jobs[BEGIN, job]
     first = jobs[RUNS, job]
@@ -618,7 +613,7 @@ def place(book: Book, job: int) -> bool:
         if found == none:
             return False
     else:
-        # With its own units that are free just before its begin it needs so many others to move forward.
+        # To move forward it needs ``size - own`` units besides its own ones that are free just before its begin.
         own = free_before(book, begin, first, last) if begin > 0 else 0
         jobs[EARLY, job] = own
         found = earliest(book, size - own, length, begin)
@@ -630,7 +625,7 @@ def place(book: Book, job: int) -> bool:
     end = slot(book, end_of(book.times[found], length))
     fresh = counts[USED]
     count, early = take(book, found, end, size)
-    begin, until = jobs[BEGIN, job], jobs[END, job]  # of the old place, as times are numbered now
+    begin, until = jobs[BEGIN, job], jobs[END, job]  # of the old place, in the current numbering
     if found == begin and count == last - first and np.all(runs[:, first:last] == runs[:, fresh : fresh + count]):
         gaps[FRESH, : counts[GAPS]] = 0
         return found == 0
@@ -644,20 +639,20 @@ def place(book: Book, job: int) -> bool:
     jobs[EARLY, job] = early
     if begin >= 0:
         mark(book, begin, until)
-        jobs[MARKED, job] = 0  # it has had the choice
+        jobs[MARKED, job] = 0  # it was placed with these units free
     return found == 0
 
 
 def is_untidy(book: Book) -> bool:
-    """Tell whether there are perhaps far more gaps or times than needed."""
+    """Return whether there may be far more gaps or times than needed."""
     counts = book.counts
     return bool(counts[GAPS] - counts[EMPTY] >= counts[MANY_GAPS] or counts[TIMES] >= counts[MANY_TIMES])
 
 
 def has_room(book: Book, runs: int) -> bool:
-    """Tell whether there is certainly room for a change by so many runs of units."""
+    """Return whether there is certainly room for a change of this many runs of units."""
     held = book.counts[GAPS] - book.counts[EMPTY]
-    # Giving back makes at most three gaps of each run and of each gap that borders on it; taking, two of each of these.
+    # Freeing makes at most three gaps of each run and of each gap that borders on it; taking makes two of each.
     most = 6 * (held + runs) + 16
     return bool(
         most < book.gaps.shape[1] <= book.scratch.shape[1]
@@ -670,8 +665,9 @@ def has_room(book: Book, runs: int) -> bool:
 def place_all(book: Book, order: Ints) -> int:
     """Place the marked jobs of an order, from the turn on.
 
-    Return the first one whose place begins now, the turn being the next one's; `DONE` when all have been placed;
-    `UNTIDY` to be called again when the book is tidy and has room.
+    Returns:
+        the first job whose place begins now (the turn is then the next one's); `DONE` when all are placed; `UNTIDY` if
+            the book must be tidied or enlarged before the next call.
     """
     jobs, counts = book.jobs, book.counts
     turn = next_marked(book, order, counts[TURN])

@@ -1,4 +1,7 @@
-"""Compile functions by numba, and keep the machine code until one of the files that it comes from changes."""
+"""Compile functions by numba and cache the machine code.
+
+The cache is valid until one of the source files changes.
+"""
 
 import hashlib
 import os
@@ -12,18 +15,18 @@ from typing import Any
 
 @cache
 def has_compiler() -> bool:
-    """Tell whether numba is installed."""
+    """Return whether numba is installed."""
     return find_spec("numba") is not None
 
 
 def source_of(module: ModuleType) -> Path:
-    """Return a module's source file; mypyc may have put an extension beside it."""
+    """Return a module's source file, also if mypyc has compiled the module."""
     return Path(str(module.__file__)).with_name(f"{module.__name__.rpartition('.')[2]}.py")
 
 
 @cache
 def as_python(module: ModuleType) -> ModuleType:
-    """Return a module of Python functions, which numba can compile, even if mypyc has compiled this one."""
+    """Return a module as Python functions for numba, even if mypyc compiled it."""
     source = source_of(module)
     if module.__file__ == str(source):
         return module
@@ -35,10 +38,10 @@ def as_python(module: ModuleType) -> ModuleType:
 
 
 def compiled_by_numba(function: Callable[..., Any], files: Iterable[Path], **options: bool) -> Any:
-    """Return the function compiled when it is first called, or as an earlier process has compiled it.
+    """Return the function, compiled at its first call or read from the cache.
 
-    The code of one file goes into that of others, but numba looks for changes in a function's own file alone. So the
-    folder's name has a digest of all ``files``. If nothing can be written, each process compiles anew.
+    Code of one file is compiled into others, but numba checks only a function's own file. So the folder's name has a
+    digest of all ``files``. If no folder is writable, each process compiles again.
     """
     import numba
 
@@ -48,7 +51,7 @@ def compiled_by_numba(function: Callable[..., Any], files: Iterable[Path], **opt
     config.CACHE_DIR = str(_place(wanted, tuple(files)))
     try:
         return njit(cache=True, **options)(function)
-    except RuntimeError:  # there is no place for a cache
+    except RuntimeError:  # no place for a cache
         return njit(**options)(function)
     finally:
         config.CACHE_DIR = wanted
@@ -56,7 +59,7 @@ def compiled_by_numba(function: Callable[..., Any], files: Iterable[Path], **opt
 
 @cache
 def _place(wanted: str, files: tuple[Path, ...]) -> Path:
-    """Return the folder for machine code, another one for each version of the files."""
+    """Return the folder for machine code, which differs for each version of the files."""
     folder = files[0].parent / "__pycache__"
     if wanted:
         folder = Path(wanted)

@@ -1,4 +1,4 @@
-"""How plans pick units that last long enough: with a placement, or by rules of their own; sets of units are masks."""
+"""How plans pick units that stay free long enough; sets of units are masks."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,8 +10,8 @@ from pipistrelle.schedulers.plan.slices import FreeStep
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
-#: picks units (a mask) for a job: among those of the first step, all of which last long enough; the others have fewer
-#: of them that are free longer; those in the last mask were best given away first; 0: refused
+#: picks units (a mask; 0: refused) for a job among the first step's, which are all free long enough. The later steps
+#: are subsets that are free longer; the last argument is a mask of preferred units.
 Picker = Callable[[SchedulerJob, Sequence[FreeStep], int], int]
 
 
@@ -21,12 +21,12 @@ def by_number(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
 
 
 def placed_by(placement: Placement, machine: Machine) -> Picker:
-    """Return what picks the units that a placement picks among those that last."""
+    """Return a picker that asks a placement."""
     return lambda job, steps, first: pick(placement, steps[0].units, job, machine)
 
 
 def with_nodes(picker: Picker, machine: Machine) -> Picker:
-    """Return what picks as another does, but the lowest nodes for jobs that ask for units on each node."""
+    """Wrap a picker: jobs that ask for units per node get the lowest nodes."""
     lowest_ids = LowestIds()
 
     def picks(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
@@ -36,7 +36,7 @@ def with_nodes(picker: Picker, machine: Machine) -> Picker:
 
 
 def last_available(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
-    """Pick the units that are free the shortest beyond the job's end; of equals ``first``, then the lowest."""
+    """Pick the units that are free shortest beyond the job's end; ties: ``first``."""
     picked, missing = 0, job.size
     for at, step in enumerate(steps):
         longer = steps[at + 1].units if at + 1 < len(steps) else 0

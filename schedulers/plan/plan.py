@@ -1,4 +1,4 @@
-"""What backfilling rules that reserve single units have in common: the running jobs in time slices."""
+"""The plan shared by rules that reserve single units: running jobs in time slices."""
 
 from collections.abc import Sequence
 from math import inf
@@ -16,10 +16,10 @@ from pipistrelle.schedulers.policy.windows import Closure
 
 
 class Plan(Kept):
-    """Which units are free when, as far as the running jobs and the places taken for waiting ones tell.
+    """Free units over time, given the running jobs and the places of waiting ones.
 
-    A running job holds its units until its expected end, start + walltime, or until maintenance ends it, and is taken
-    out as soon as it ends. Windows are not in the slices: which of them count differs from job to job.
+    A running job holds its units until its expected end (start + walltime), or until maintenance kills it; it is
+    removed when it ends. Windows are not in the slices because they differ from job to job.
     """
 
     _kept = ("_gone", "_running", "_killed", "_changes", "_next_end")
@@ -29,7 +29,7 @@ class Plan(Kept):
         self._placement = placement
         self._gone = view.gone
         self._running: dict[str, Place] = {}
-        #: the jobs that maintenance will end, and when (s)
+        #: {id of a job that maintenance will kill: when (s)}
         self._killed: dict[str, float] = {}
         self._changes = view.windows.changes
         self._next_end = inf
@@ -38,14 +38,14 @@ class Plan(Kept):
             end = held_until(min(job.expected_end, self._killed_at(job)), view.now)
             self._running[job.id] = Place(view.now, end, mask_of(job.alloc) & in_service)
         self.slices = self._sliced(view.now)
-        #: whether windows have come, gone or ended since the last look
+        #: whether windows were added, removed or ended since the last decision
         self.windows_changed = True
 
     def _in_service(self) -> int:
         return ((1 << self._view.units) - 1) & ~mask_of(self._gone)
 
     def _sliced(self, now: float) -> TimeSlices:
-        """Return the slices from ``now`` (s) on with nothing but the running jobs in them."""
+        """Return slices from ``now`` (s) on that contain only the running jobs."""
         busy = 0
         for place in self._running.values():
             busy |= place.units
@@ -54,19 +54,19 @@ class Plan(Kept):
         )
 
     def state(self) -> dict[str, Any]:
-        """Return all but the places of waiting jobs: who took them takes them again."""
+        """Return the plan without waiting jobs' places, which their owners take again."""
         return {**super().state(), "now": self.slices.now}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Restore a state."""
         super().restore(state)
         self.slices = self._sliced(state["now"])
 
     def holds_for(self, view: View) -> bool:
-        """Tell whether the plan, made earlier, can be followed up in this view.
+        """Return whether an earlier plan is still valid in this view.
 
-        It cannot in another simulation, nor when units have left service for nobody knows how long or come back from
-        there, nor when a job runs on at its expected end or survives maintenance.
+        It is not in another simulation, after units failed or returned unannounced, or if a job runs past its expected
+        end or survives maintenance.
         """
         return (
             view is self._view
@@ -77,11 +77,11 @@ class Plan(Kept):
 
     @property
     def cuts_short(self) -> bool:
-        """Whether a running job is planned to end before its time, by maintenance."""
+        """Whether maintenance will kill a running job."""
         return bool(self._killed)
 
     def follow(self) -> None:
-        """Go on to the view's time, without the jobs that have ended since."""
+        """Advance to the view's time and remove the jobs that ended."""
         view = self._view
         self.slices.advance(view.now)
         if view.released:
@@ -95,12 +95,12 @@ class Plan(Kept):
             self._cut_short()
 
     def look_ahead(self) -> None:
-        """Take note of when the next window ends; to be called when all is decided."""
+        """Record the next window's end; call this after all decisions."""
         windows = self._view.windows
         self._next_end = windows.next_end(self._view.now) if windows else inf
 
     def _killed_at(self, job: SchedulerJob) -> float:
-        """Return when (s) maintenance will end a running job, inf if it will not."""
+        """Return when (s) maintenance will kill a running job; inf if never."""
         if not self._view.windows:
             return inf
         time = self._view.windows.killed_at(job, self._view.now)
@@ -109,7 +109,7 @@ class Plan(Kept):
         return time
 
     def _cut_short(self) -> None:
-        """Let the running jobs that new maintenance will end hold their units no longer than that."""
+        """Shorten the places of running jobs that new maintenance will kill."""
         for job in self._view.running:
             place = self._running[job.id]
             end = self._killed_at(job)
@@ -118,14 +118,14 @@ class Plan(Kept):
                 self._running[job.id] = place._replace(end=end)
 
     def closures(self, job: SchedulerJob) -> Sequence[Closure]:
-        """Return what the windows close to a job."""
+        """Return the closures that windows impose on a job."""
         windows = self._view.windows
         return [window.closure for window in windows.against(job, self._view.now)] if windows else ()
 
     def fit(self, job: SchedulerJob, old: Place | None = None) -> Fit | None:
-        """Return when (s) a job first gets units for as long as it lasts, and these; None if there is no such time.
+        """Return the earliest time and units at which a job fits, or None.
 
-        ``old`` is the place that it has; there is no need to look for later ones.
+        ``old`` is its current place; later places are not searched.
         """
 
         def choose(begin: float, units: int) -> int:
@@ -139,7 +139,7 @@ class Plan(Kept):
         )
 
     def start_if_fits(self, job: SchedulerJob) -> None:
-        """Start a job if it gets units now that are free as long as it lasts."""
+        """Start a job if it gets units now that stay free for its whole length."""
         view = self._view
         if job.size > view.free.count:
             return
@@ -148,17 +148,17 @@ class Plan(Kept):
             self.start(job, units)
 
     def take(self, job: SchedulerJob, begin: float, units: int) -> Place:
-        """Plan a job there, from ``begin`` (s) on, on ``units`` that are free as long as it lasts."""
+        """Reserve ``units``, free long enough, for a job from ``begin`` (s) on."""
         place = Place(begin, end_of(begin, job.occupies), units)
         self.slices.take(units, place.begin, place.end)
         return place
 
     def clear(self, place: Place) -> None:
-        """Give a place back."""
+        """Free a place."""
         self.slices.give_back(place.units, place.begin, place.end)
 
     def start(self, job: SchedulerJob, units: int) -> None:
-        """Start a job now on ``units`` that are free as long as it lasts."""
+        """Start a job now on ``units`` that are free long enough."""
         view = self._view
         first = view.waiting.first
         alloc = units_of(units)

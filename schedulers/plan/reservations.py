@@ -1,4 +1,4 @@
-"""Conservative backfilling's reservations on the lowest units: only jobs that a change can move are placed anew."""
+"""Conservative backfilling on the lowest units: place only affected jobs again."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
@@ -25,36 +25,36 @@ _ROOM: Final = 256
 
 
 class Holds:
-    """The units of the running jobs, as far as a plan knows of them: each job holds its units until its planned end."""
+    """The units of the running jobs until their planned ends, as a plan knows them."""
 
     def __init__(self, view: View) -> None:
         self._view = view
         #: units out of service
         self.gone = view.gone
-        #: {id of a running job: until when (s) it is planned to hold its units, and these}
+        #: {id of a running job: planned end (s), units}
         self._until: dict[str, tuple[float, Runs]] = {}
         for job in view.running:
             end = held_until(end_of(job.start, job.occupies), view.now)
             self._until[job.id] = (end, (job.alloc - self.gone).intervals if self.gone else job.alloc.intervals)
 
     def free(self) -> list[tuple[float, int, int]]:
-        """Return from when on (s) which units, the lowest and the highest, are free as long as no other job starts."""
+        """Return (time in s, lowest, highest unit) of units that become free and stay so."""
         gaps = [(self._view.now, lo, hi) for lo, hi in self._view.free.snapshot().intervals]
         gaps += [(end, lo, hi) for end, runs in self._until.values() if end < inf for lo, hi in runs]
         return gaps
 
     def last(self, view: View) -> bool:
-        """Tell whether nothing has happened to them that no plan foresees: see `Plan.holds_for`."""
+        """Return whether the plan still holds; see `Plan.holds_for`."""
         return view is self._view and view.gone == self.gone and view.running.next_end > view.now
 
     def ended(self) -> list[tuple[float, Runs]]:
-        """Return until when (s) the jobs that have ended since the last call would have held their units, and these."""
+        """Return the planned ends (s), if still ahead, and units of newly ended jobs."""
         running = self._view.running.by_id
         ended = [self._until.pop(job_id) for job_id in [job_id for job_id in self._until if job_id not in running]]
         return [one for one in ended if one[0] > self._view.now]
 
     def start(self, job: SchedulerJob, runs: Runs, end: float) -> None:
-        """Start a job now on these free units, which it is planned to hold until then (s)."""
+        """Start a job now on these free units, planned to hold them until ``end`` (s)."""
         view = self._view
         first = view.waiting.first
         alloc = NodeSet(runs)
@@ -66,24 +66,17 @@ class Holds:
 class Reservations:
     """The places of all waiting jobs on the lowest units, without windows.
 
-    A job has moved to the earliest place there is when it was looked at last. What others take since then leaves it
-    where it is, and so does time. So it need be looked at again only if units have become free that it could use:
+    When a job was last placed, it took the earliest place. Later starts of other jobs, and time, leave it there. So it
+    must be placed again only if units were freed that it could use:
 
-    - for as long as it lasts, from a time before its begin, and so many of them together with others that are free then
-      that it would fit; or
+    - for its whole length, from a time before its begin, and enough of them together with other free units; or
     - just before its begin, on its own units; or
     - during its place, with a lower number than one of its own.
 
-    Parameters
-    ----------
-    view
-        the machine.
-    places
-        those that waiting jobs have already, by the job's number.
-    jobs
-        all waiting jobs that this plan knows of; None: all.
-    form
-        the functions of `pipistrelle.schedulers.plan.gaps`, plain or compiled; it may change at any time.
+    Args:
+        places: current places of waiting jobs, by the job's number.
+        jobs: the waiting jobs that this plan knows; None: all.
+        form: the functions of `pipistrelle.schedulers.plan.gaps`, plain or compiled; it may change at any time.
     """
 
     def __init__(
@@ -119,9 +112,9 @@ class Reservations:
         #: {a job's number: its column}
         self._columns: dict[int, int] = {}
         self._free_columns: list[int] = []
-        #: whether the order of those who wait stays as it is; then it is here
+        #: whether waiting jobs keep their order; then it is kept here
         self._still = not isinstance(view.waiting, MovingQueue)
-        # In step with the array that compiled loops go through; a SortedList cannot keep another in step.
+        # Parallel to the array that compiled loops scan; a SortedList cannot keep an array parallel.
         self._ranks: list[Rank] = []
         self._order = np.zeros(_ROOM, dtype=np.int64)
         for job in view.waiting.each() if jobs is None else jobs:
@@ -133,7 +126,7 @@ class Reservations:
         self._make_room(0)
 
     def _claim(self, column: int, begin: int, end: int, runs: Runs) -> None:
-        """Take the place that a job has."""
+        """Take a job's current place."""
         for low, high in runs:
             self._make_room(len(runs))
             self.form.claim(self._book, begin, end, low, high)
@@ -153,7 +146,7 @@ class Reservations:
         }
 
     def begin(self, number: int) -> float:
-        """Return when (s) a waiting job's place begins, inf if it has none."""
+        """Return when (s) a waiting job's place begins; inf if it has none."""
         column = self._columns.get(number)
         begin = -1 if column is None else self._book.jobs[BEGIN, column]
         return float(self._book.times[begin]) if begin >= 0 else inf
@@ -164,29 +157,29 @@ class Reservations:
         return NodeSet(zip(low, high, strict=True))
 
     def new_looks(self) -> int:
-        """Return how often a job was looked at since the last call."""
+        """Return how often jobs were placed since the last call."""
         looks, self._book.counts[loops.LOOKS] = int(self._book.counts[loops.LOOKS]), 0
         return looks
 
     @property
     def needed(self) -> bool:
-        """Whether anybody waits."""
+        """Whether any job waits."""
         return bool(self._columns)
 
     def state(self) -> dict[str, Any]:
-        """Return the places, and the units out of service; after `restore` every job is looked at."""
+        """Return the places and the units out of service; `restore` marks every job."""
         return {"places": plain(self.places()), "gone": str(self._holds.gone)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state whose places were given."""
+        """Restore a state whose places were passed to the constructor."""
         self._holds.gone = NodeSet.parse(state["gone"])
 
     def holds_for(self, view: View) -> bool:
-        """Tell whether the plan, made earlier, can be followed up: see `Plan.holds_for`; and no begin was missed."""
+        """Return whether the plan is valid (see `Plan.holds_for`) and no begin was missed."""
         return self._holds.last(view) and self.form.first_begin(self._book) >= view.now
 
     def schedule(self, *, anew: bool) -> None:
-        """Place those who have just come, in the order of the queue; if units were freed also whom that can move."""
+        """Place new jobs in the queue's order, and after a release all that can move."""
         view = self._view
         self.form.advance(self._book, view.now)
         arrivals = view.waiting.in_order(view.arrivals)
@@ -213,7 +206,7 @@ class Reservations:
         return np.array([column for _, column in sorted(zip(ranks, columns, strict=True))], dtype=np.int64)
 
     def _place(self, order: Ints) -> None:
-        """Place who is marked among these columns, one after the other, and start those whose place begins now."""
+        """Place the marked jobs in these columns, and start those whose place begins now."""
         counts = self._book.counts
         counts[loops.TURN] = 0
         while (column := int(self.form.place_all(self._book, order))) != loops.DONE:
@@ -234,11 +227,11 @@ class Reservations:
         self.form.give_back(self._book, begin, self.form.slot(self._book, end), first, first + len(runs))
 
     def _mark(self) -> None:
-        """Mark whom any units may let move that have become free."""
+        """Mark the jobs that freed units may move."""
         self.form.mark(self._book, -1, int(self._book.counts[loops.TIMES]))
 
     def _forget(self, waiting: set[int]) -> None:
-        """Give back the places of jobs that have left the queue without a start."""
+        """Free the places of jobs that left the queue without a start."""
         for number, column in list(self._columns.items()):
             if number in waiting:
                 continue
@@ -262,7 +255,7 @@ class Reservations:
             self._order[at : count - 1] = self._order[at + 1 : count]
 
     def _join(self, job: SchedulerJob) -> int:
-        """Return a new column for a job that has no place yet, to be placed."""
+        """Return a new column for a job without a place, marked."""
         if self._free_columns:
             column = self._free_columns.pop()
         else:
@@ -287,13 +280,13 @@ class Reservations:
         return column
 
     def _note(self, runs: Runs) -> int:
-        """Write runs behind those in use, where there is room; return the column of the first."""
+        """Write runs behind those in use; return the column of the first."""
         at = int(self._book.counts[loops.USED])
         self._book.runs[:, at : at + len(runs)] = np.array(runs, dtype=np.int64).T
         return at
 
     def _make_room(self, runs: int) -> None:
-        """Have room for one more change by so many runs."""
+        """Make room for one more change by this many runs."""
         if self.form.has_room(self._book, runs):
             return
         book, counts = self._book, self._book.counts
@@ -315,7 +308,7 @@ class Reservations:
         )
 
     def _tidy(self) -> None:
-        """Join the gaps that border on each other, and forget the times at which nothing begins or ends."""
+        """Join adjacent gaps, and forget the times at which nothing begins or ends."""
         book, counts = self._book, self._book.counts
         gaps = book.gaps[:, : counts[loops.GAPS]]
         gaps = gaps[:, gaps[END] > 0]
@@ -336,7 +329,7 @@ class Reservations:
         self._fill(joined)
 
     def _fill(self, gaps: Ints) -> None:
-        """Have these gaps and no others."""
+        """Replace all gaps."""
         book, count = self._book, gaps.shape[1]
         self._book = book._replace(gaps=_wider(gaps, max(8 * count + _ROOM, book.gaps.shape[1])))
         book.counts[loops.GAPS], book.counts[loops.EMPTY] = count, 0
@@ -346,7 +339,7 @@ class Reservations:
 
 
 def _wider(table: NDArray[Any], columns: int) -> NDArray[Any]:
-    """Return a table with so many columns, the new ones of zeros."""
+    """Return a copy of a table, extended with zeros to this many columns."""
     made = np.zeros((*table.shape[:-1], columns), dtype=table.dtype)
     made[..., : table.shape[-1]] = table
     return made

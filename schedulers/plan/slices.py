@@ -1,4 +1,4 @@
-"""Time cut into slices, each with the units that are free during it: the plan of those who reserve single units."""
+"""Time in slices, each with its free units: the plan for reserving single units."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
@@ -13,18 +13,18 @@ from pipistrelle.schedulers.policy.windows import Closure
 
 
 class Place(NamedTuple):
-    """Where a job runs, or is planned to: from ``begin`` until ``end`` (seconds) on ``units`` (a mask)."""
+    """``units`` (a mask) of a running or planned job, from ``begin`` to ``end`` (s)."""
 
     begin: float
     end: float
     units: int
 
     def is_closed(self, closures: Sequence[Closure]) -> bool:
-        """Tell whether a closure takes one of the units away at some time in between."""
+        """Return whether a closure overlaps the place in time and units."""
         return any(begin < self.end and end > self.begin and units & self.units for begin, end, units in closures)
 
 
-# A mask is too long a number for JSON's readers.
+# As a number, a mask is too long for JSON parsers.
 register(
     Place,
     lambda place: [place.begin, place.end, str(units_of(place.units))],
@@ -33,14 +33,17 @@ register(
 
 
 class Fit(NamedTuple):
-    """Where a job fits: from ``begin`` (seconds) on, on any of ``units`` (a mask), free as long as it lasts."""
+    """A time (s) from which ``units`` (a mask) are free long enough for a job."""
 
     begin: float
     units: int
 
 
 class FreeStep(NamedTuple):
-    """``units`` (a mask), ``width`` of them, are free until ``end`` (s): the next step has fewer, and a later end."""
+    """``width`` units (a mask) that are free until ``end`` (s).
+
+    The next step has fewer units and a later end.
+    """
 
     end: float
     units: int
@@ -48,26 +51,22 @@ class FreeStep(NamedTuple):
 
 
 class TimeSlices:
-    """Which units are free when, from now on for ever; times in seconds, sets of units as masks.
+    """The free units from now on for ever; times in seconds, sets of units as masks.
 
-    A slice begins where the one before it ends; the last never ends. Equal neighbours may remain two slices: a job
-    that does not fit from a slice's begin on fits from no later time within it either, so that more slices than needed
-    change no answer. Taking units that are taken, or freeing free ones, changes nothing.
+    A slice begins where the one before it ends; the last never ends. Equal neighbours may remain separate: a job that
+    does not fit from a slice's begin fits from no later time within it, so extra slices change no result. Taking taken
+    units or freeing free ones changes nothing.
 
-    Parameters
-    ----------
-    now
-        when the first slice begins.
-    free
-        the units that are free then.
-    ends
-        others, each with the time (later than now) from which on they are free, too.
+    Args:
+        now: begin of the first slice.
+        free: the units free then.
+        ends: (time later than now, units that become free then).
     """
 
     __slots__ = ("_begins", "_counts", "_free")
 
     def __init__(self, now: float, free: int, ends: Iterable[tuple[float, int]] = ()) -> None:
-        # Lists in step, not a SortedDict: scans go by index, in 22 ns a step instead of 255 ns (52 ns by `irange`).
+        # Parallel lists, not a SortedDict: a scan by index takes 22 ns per step instead of 255 ns (52 ns by `irange`).
         self._begins = [now]
         self._free = [free]
         for end, units in sorted(ends):
@@ -83,30 +82,30 @@ class TimeSlices:
         return len(self._begins)
 
     def copy(self) -> Self:
-        """Return slices that can be changed without these."""
+        """Return an independent copy."""
         made = object.__new__(type(self))
         made._begins, made._free, made._counts = self._begins.copy(), self._free.copy(), self._counts.copy()
         return made
 
     @property
     def now(self) -> float:
-        """When the first slice begins (s)."""
+        """Begin of the first slice (s)."""
         return self._begins[0]
 
     @property
     def free_now(self) -> int:
-        """The units that are free in the first slice."""
+        """The units free in the first slice."""
         return self._free[0]
 
     def advance(self, now: float) -> None:
-        """Forget what is past."""
+        """Forget the past."""
         past = bisect_right(self._begins, now) - 1
         if past > 0:
             del self._begins[:past], self._free[:past], self._counts[:past]
         self._begins[0] = now
 
     def take(self, units: int, begin: float, end: float) -> None:
-        """Let ``units`` be taken from ``begin`` until ``end``, as far as that lies ahead."""
+        """Take ``units`` from ``begin`` until ``end``; past times are ignored."""
         masks, counts = self._free, self._counts
         if end <= self._begins[0] or not units:
             return
@@ -117,7 +116,7 @@ class TimeSlices:
             counts[at] = masks[at].bit_count()
 
     def give_back(self, units: int, begin: float, end: float) -> None:
-        """Let ``units`` be free from ``begin`` until ``end``, as far as that lies ahead."""
+        """Free ``units`` from ``begin`` until ``end``; past times are ignored."""
         masks, counts = self._free, self._counts
         if end <= self._begins[0] or not units:
             return
@@ -129,9 +128,9 @@ class TimeSlices:
         self._join(first)
 
     def steps(self, begin: float, among: int = -1) -> list[FreeStep]:
-        """Return how long which units are free from ``begin`` on, the most units first; none free: none.
+        """Return which units are free from ``begin`` on, and until when, most units first.
 
-        ``begin`` is now or begins a slice; of the units only those ``among`` these (a mask; -1: all) count.
+        ``begin`` is now or begins a slice. Only units ``among`` these (a mask; -1: all) count.
         """
         at = bisect_right(self._begins, begin) - 1
         units = self._free[at] & among
@@ -148,7 +147,7 @@ class TimeSlices:
         return found
 
     def now_for(self, size: int, walltime: float, closures: Sequence[Closure] = ()) -> int:
-        """Return the units that are free from now on for ``walltime``, 0 if they are fewer than ``size``.
+        """Return the units free from now on for ``walltime``; 0 if fewer than ``size``.
 
         ``closures`` take units away from this job alone.
         """
@@ -164,18 +163,19 @@ class TimeSlices:
         own_begin: float = inf,
         closures: Sequence[Closure] = (),
     ) -> Fit | None:
-        """Return the first time from which on ``size`` units are free for ``walltime``, None if there is none.
+        """Return when ``size`` units are first free for ``walltime``; None if never.
 
-        ``choose`` is told such a time (s) and the units, and returns which of them the job gets; 0: none, so that a
-        later time is looked for. ``own`` are the job's units if it has a place in the slices already, from
-        ``own_begin``, not before now: they count as free, and there is no need to look for later times. ``closures``
-        take units away from this job alone, even if they are its own.
+        Args:
+            choose: given such a time (s) and the free units, returns the job's units; 0 continues the search.
+            own: units of the job's current place, from ``own_begin`` (not before now) on; they count as free, and no
+                later times are searched.
+            closures: take units away from this job alone, even its own.
         """
         begins, counts = self._begins, self._counts
-        for closure in closures:  # where one ends, a job may fit that did not before
+        for closure in closures:  # a job may fit from the end of a closure on
             if closure.end > begins[0]:
                 self._cut(closure.end)
-        # Where another job's place borders on the own one, on the same units, there may be no slice that begins there.
+        # No slice may begin there yet, if another job's place on the same units borders on it.
         mine = self._cut(own_begin)
         last = min(mine, len(begins) - 1)
         at = 0
@@ -195,7 +195,7 @@ class TimeSlices:
     def _through(
         self, at: int, size: int, walltime: float, own: int, mine: int, closures: Sequence[Closure]
     ) -> tuple[int, int]:
-        """Return the units that are free from slice ``at`` on for ``walltime``; 0 and the next slice to try if too few.
+        """Return the units free for ``walltime`` from slice ``at``, or 0 and the next try.
 
         From slice ``mine`` on the units ``own`` count as free.
         """
@@ -221,7 +221,7 @@ class TimeSlices:
         return units, at
 
     def _cut(self, time: float) -> int:
-        """Return the slice that begins at ``time``, made if there is none; for inf, the number of slices."""
+        """Return the slice that begins at ``time``, made if missing; inf: their number."""
         if time == inf:
             return len(self._begins)
         at = bisect_left(self._begins, time)
@@ -232,6 +232,6 @@ class TimeSlices:
         return at
 
     def _join(self, at: int) -> None:
-        """Make one slice of ``at`` and the one before it if the same units are free."""
+        """Merge slice ``at`` with the one before it if the same units are free."""
         if 0 < at < len(self._begins) and self._free[at] == self._free[at - 1]:
             del self._begins[at], self._free[at], self._counts[at]

@@ -1,1 +1,1 @@
-"""What a policy is, what it sees and does, and the runtime that serves it."""
+"""The interfaces of policies, and what a policy sees and can do."""

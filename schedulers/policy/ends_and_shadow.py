@@ -1,4 +1,4 @@
-"""Rules that both engines and all policies share, as pure functions of scalars and arrays.
+"""Scheduling rules shared by both engines and all policies, as pure functions.
 
 mypyc compiles this file for the reference engine, numba compiles its functions for the kernel and for long plans.
 """
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 def end_of(begin: float, walltime: float) -> float:
-    """Return when a job that begins then (s) is planned to end; always later, however short its walltime (s)."""
+    """Return the planned end (s) of a job, always later than ``begin``."""
     end = begin + walltime
     return end if end > begin else nextafter(begin, inf)
 
@@ -23,30 +23,32 @@ def ends_of(begins: NDArray[np.float64], walltime: float) -> NDArray[np.float64]
 
 
 def held_until(end: float, now: float) -> float:
-    """Return until when (s) a running job is planned to hold its units, given its expected end (s).
+    """Return until when (s) a running job is planned to hold its units.
 
-    A job that should have ended already may end at any moment, but its units are not free yet.
+    A job past its expected end (s) may end at any moment, but its units are not free yet.
     """
     return max(end, nextafter(now, inf))
 
 
 def is_late(now: float, walltime: float, shadow: float) -> bool:
-    """Return whether a job that starts now (s) may still run after the shadow time (s)."""
+    """Return whether a job that starts ``now`` (s) may run past the shadow time (s)."""
     return now + walltime > shadow
 
 
 def spares(size: int, beside: int, reserved: int, wanted: int) -> bool:
-    """Return whether a late job of ``size`` units leaves ``wanted`` of the ``reserved`` units to the first job.
+    """Return whether a late job leaves ``wanted`` of ``reserved`` units to the first.
 
-    ``beside`` units that it may use are not reserved.
+    The job needs ``size`` units; it can take ``beside`` of them from units that are not reserved.
     """
     return size - beside <= reserved - wanted
 
 
 class Reservation(NamedTuple):
-    """When a job can start at the latest, by the walltimes of the running ones.
+    """The latest start of a job, given the walltimes of the running jobs.
 
-    ``shadow`` is that time in seconds; ``extra`` the number of units that are left over then, beside the job's own.
+    Attributes:
+        shadow: that time, s.
+        extra: number of units left over at that time, besides the job's own.
     """
 
     shadow: float
@@ -54,11 +56,14 @@ class Reservation(NamedTuple):
 
 
 def reservation_of(ends: Iterable[tuple[float, int, int]], size: int, free: int) -> Reservation:
-    """Return the earliest time at which ``size`` units will be free, if every job uses its whole walltime.
+    """Return when ``size`` units will be free if all jobs use their full walltime.
 
-    ``free`` units are free now, fewer than ``size``; ``ends`` are (expected end in s, number, units) of the running
-    jobs, ascending. Every job that ends not later than the shadow time counts for what is left over. Without such a
-    time (a job of no walltime holds the units) shadow is inf.
+    All jobs that end at the shadow time or earlier count for the units left over. The shadow is inf if jobs without a
+    walltime hold the units.
+
+    Args:
+        ends: (expected end in s, number, units) of the running jobs, ascending.
+        free: units free now, fewer than ``size``.
     """
     shadow = inf
     for end, _, units in ends:

@@ -1,25 +1,25 @@
-"""What can go wrong with a scheduler: it cannot be had, or its process ends before its time."""
+"""Errors of schedulers."""
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 
 
 class SchedulerError(PipistrelleError):
-    """The scheduler cannot go on; exit code 4, as for a server that its scheduler leaves."""
+    """The scheduler cannot continue; exit code 4."""
 
     exit_code = 4
 
 
 class ServerGone(SchedulerError):
-    """The server never came, refused, fell silent or disconnected."""
+    """The server refused the connection, stopped replying or disconnected."""
 
 
 class PolicyFailed(SchedulerError):
-    """A policy raised an exception, or took a decision that the server rejected."""
+    """A policy raised an exception, or the server rejected its decision."""
 
 
 class FormulaError(PipistrelleError):
-    """A text is no formula."""
+    """A text is not a valid formula."""
 
 
 class PolicyError(PipistrelleError):
-    """A scheduler, or a part of one, that cannot be had, or whose state cannot."""
+    """A scheduler or a part of one cannot be created, or its state cannot be saved."""

@@ -1,4 +1,4 @@
-"""The interfaces of placements, backfilling rules and policies, and what their states are; orders have a module."""
+"""The interfaces of placements, backfilling rules and policies."""
 
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -14,47 +14,47 @@ from pipistrelle.schedulers.policy.view import View
 class Placement(Protocol):
     """Picks units for a job, or refuses.
 
-    It is asked about times to come as well, to make reservations: its answer depends on nothing but what it is given.
-    Where it finds units for a job, it also finds some, perhaps others, when more are open.
+    Rules also call it to plan reservations, so the result must depend only on the arguments. If it finds units for a
+    job, it must also find some (maybe others) when more are open.
     """
 
     @property
     def fits_by_count(self) -> bool:
-        """Whether it never refuses a job that needs no more units than are open: then rules need not ask, but count."""
+        """Whether it accepts every job that needs no more units than are open."""
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Return as many of ``open_units`` as the job needs, None if it refuses to."""
+        """Return as many of ``open_units`` as the job needs; None to refuse."""
 
 
 class Backfill(Protocol):
-    """Starts jobs; it may keep what it knows from one instant for the next."""
+    """Starts jobs; it may keep data between decisions."""
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start every job that may start now."""
 
 
 class Policy(Protocol):
-    """Decides; write one of your own by deriving from nothing and having these.
+    """Takes the scheduling decisions; your own needs these members and no base class.
 
-    A policy that keeps units from jobs may have `reservations`, which returns for each of its reservations a text:
-    when a run stalls, its message names them. One that keeps account of what ran may have ``learn_past(view, steps)``:
-    it is called when the policy takes a run over, with each start and end so far (`PastStep`).
+    Two methods are optional. ``reservations()`` returns one text per reservation; the error names them when a run
+    stalls. ``learn_past(view, steps)`` is called when the policy takes over a run, with each start and end so far
+    (`PastStep`).
     """
 
     @property
     def name(self) -> str:
-        """What the server and the outputs call it."""
+        """The policy's name for the server and the outputs."""
 
     @property
     def order(self) -> Order:
         """The order in which jobs wait in the view."""
 
     def decide(self, view: View) -> None:
-        """Look at the view and act on it; called once for each notice, except the first and the last."""
+        """Read the view and act on it; called for all notices but the first and last."""
 
 
 class PastStep(NamedTuple):
-    """A start or an end, at ``time`` (s), of a job that another scheduler started before this one took the run over."""
+    """A start or end, at ``time`` (s), of a job started by a previous scheduler."""
 
     time: float
     job: SchedulerJob
@@ -62,50 +62,48 @@ class PastStep(NamedTuple):
 
 
 class Stateless:
-    """A part of a policy that keeps nothing from one decision for the next; a part of one's own may derive from it."""
+    """Base class of parts that keep nothing between decisions."""
 
     def state(self) -> None:
         """Return nothing."""
 
     def restore(self, state: None, *made: object) -> None:
-        """Go on as one that has just been made."""
+        """Do nothing."""
 
 
 class KeepsBegins(Kept):
-    """A backfilling rule that makes its reservations anew at each decision, and knows when they begin."""
+    """A backfilling rule that plans all reservations again at each decision."""
 
     _kept: ClassVar[tuple[str, ...]] = ("_begins",)
 
     def __init__(self) -> None:
-        #: {job's number: when it is to start (s)}, of the reservations made last
+        #: {job's number: planned start (s)} of the latest reservations
         self._begins: dict[int, float] = {}
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return by when (s) a waiting job will start, inf if no one can tell; None if it has no reservation."""
+        """Return the latest expected start (s), inf if unknown; None if unreserved."""
         return self._begins.get(job.number)
 
 
 def state_of(part: object, kind: str) -> Any:
-    """Return the state of a policy, an order or a backfilling rule; ``kind`` says which.
+    """Return the state of a policy, order or rule; ``kind`` names it in errors.
 
-    Raises
-    ------
-    PolicyError
-        when its class does not tell it.
+    Raises:
+        PolicyError: its class has no methods ``state`` and ``restore``.
     """
     take = getattr(part, "state", None)
     if take is None or not hasattr(part, "restore"):
         name = f"{type(part).__module__}.{type(part).__qualname__}"
         raise PolicyError(
-            f"the state of the {kind} {name} cannot be had",
+            f"the {kind} {name} cannot save its state",
             expected="the methods state and restore",
-            hint="'pipistrelle help write-your-scheduler' tells them; what keeps no state derives from Stateless.",
+            hint="See 'pipistrelle help write-your-scheduler'; derive from Stateless if there is no state.",
         )
     return take()
 
 
 def learn(part: object, machine: Machine) -> None:
-    """Tell a placement or policy about the machine if it wants to know; PipistrelleError if it does not fit."""
+    """Pass the machine to a part that asks for it; PipistrelleError if unsuitable."""
     tell = getattr(part, "learn", None)
     if tell is not None:
         tell(machine)

@@ -12,12 +12,14 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 class SchedulerJob(Struct, eq=False):
-    """A job that waits or runs; times in seconds of simulated time.
+    """A waiting or running job; times are seconds of simulated time.
 
-    ``number`` counts the jobs in the order in which they were submitted, from 0: it settles every tie.
-    ``occupies`` is how long it holds its units at most, what plans reckon with: its walltime and, where the machine has
-    such times, its prologue and epilogue. ``expected_end`` is start + occupies, inf without a walltime, NaN while the
-    job waits.
+    Attributes:
+        number: position in the order of submission, from 0; it settles every tie.
+        occupies: longest time that it holds its units: walltime, prologue and epilogue. Plans use this.
+        expected_end: start + occupies; inf without a walltime, NaN while the job waits.
+        description: the job as submitted, with user, group, account, queue and QOS; None for jobs made in code.
+        request: constraints on its nodes; None if it has none.
     """
 
     id: str
@@ -28,21 +30,17 @@ class SchedulerJob(Struct, eq=False):
     start: float = nan
     expected_end: float = nan
     alloc: NodeSet = NodeSet.EMPTY
-    #: what was submitted, with the names of user, group, account, queue and QOS; None for a job of one's own making
     description: JobDescription | None = None
-    #: walltime, prologue and epilogue
     occupies: float = nan
-    #: what it asks of its nodes; None: nothing
     request: NodeRequest | None = None
 
     def __post_init__(self) -> None:
-        """Without prologue and epilogue a job holds its units as long as its walltime allows."""
         if isnan(self.occupies):
             self.occupies = self.walltime
 
     @property
     def by_nodes(self) -> bool:
-        """Whether it asks for a number of units on each of its nodes: then not any units will do that are enough."""
+        """Whether it asks for units per node, so that counting free units is not enough."""
         return self.request is not None and self.request.units_per_node is not None
 
     @property
@@ -51,10 +49,10 @@ class SchedulerJob(Struct, eq=False):
         return not self.alloc
 
     def state(self) -> dict[str, Any]:
-        """Return all of the job as plain values."""
+        """Return the job as plain values."""
         description = None if self.description is None else to_builtins(self.description)
         known = {**structs.asdict(self), "alloc": str(self.alloc), "description": description}
-        del known["request"]  # the description says it
+        del known["request"]  # the description contains it
         return known
 
     @classmethod
@@ -67,7 +65,7 @@ class SchedulerJob(Struct, eq=False):
 
     @classmethod
     def submitted(cls, description: JobDescription, number: int, now: float, beside: float = 0.0) -> "SchedulerJob":
-        """Return the job of a JOB_SUBMITTED event; ``beside`` (s) is what it holds its units beside its walltime."""
+        """Return a submitted job that occupies units for its walltime plus ``beside`` (s)."""
         walltime = inf if description.walltime is None else description.walltime
         submit = now if description.subtime is None else description.subtime
         asks = description.constraint is not None or description.units_per_node is not None

@@ -1,4 +1,4 @@
-"""Units that are out of service, and why: a unit is back when no reason is left."""
+"""Units out of service, and why; a unit returns when its last reason is removed."""
 
 from collections.abc import Iterator
 
@@ -9,8 +9,8 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 class OutOfService:
     """Sets of units, each out of service for one or several reasons at once.
 
-    A change costs time in the number of intervals that change, and in how many reasons the unit with the most has,
-    never in the size of the machine.
+    The cost of a change depends on the number of changed intervals and the largest number of reasons of a unit, never
+    on the size of the machine.
     """
 
     __slots__ = ("_layers", "_reasons", "_units", "all")
@@ -19,7 +19,7 @@ class OutOfService:
         self._reasons: dict[str, FreeUnits] = {}
         #: layer k holds the units with more than k reasons
         self._layers = [FreeUnits()]
-        #: all units that are out of service, as they are at any time; read it, never write it
+        #: all units out of service, always current; read-only
         self.all = self._layers[0]
         self._units: NodeSet | None = NodeSet.EMPTY
 
@@ -31,28 +31,27 @@ class OutOfService:
         return self._units
 
     def __contains__(self, reason: str) -> bool:
-        """Tell whether a unit is out of service for this reason."""
         return reason in self._reasons
 
     def __iter__(self) -> Iterator[tuple[str, NodeSet]]:
-        """Iterate over the reasons, in the order in which they came up, each with its units."""
+        """Iterate over (reason, its units), oldest reason first."""
         return ((reason, units.snapshot()) for reason, units in self._reasons.items())
 
     def state(self) -> dict[str, str]:
-        """Return {reason: its units}, in the order in which the reasons came up."""
+        """Return {reason: its units}, oldest reason first."""
         return {reason: str(units) for reason, units in self}
 
     def restore(self, state: dict[str, str], *made: object) -> None:
-        """Go on from a state."""
+        """Restore a state."""
         for reason, units in state.items():
             self.add(NodeSet.parse(units), reason)
 
     def up(self, units: NodeSet) -> NodeSet:
-        """Return those of ``units`` that are in service."""
+        """Return the units among ``units`` that are in service."""
         return self._layers[0].missing(units)
 
     def add(self, units: NodeSet, reason: str) -> NodeSet:
-        """Take units out of service; return those that were in service. One that is out for this reason stays so."""
+        """Add a reason to units; return those that were in service before."""
         own = self._reasons.setdefault(reason, FreeUnits())
         left = own.missing(units)
         own.add(left)
@@ -67,7 +66,7 @@ class OutOfService:
         return news
 
     def remove(self, units: NodeSet, reason: str) -> NodeSet:
-        """Let a reason go; return those of ``units`` that were out of service for it alone, and are back."""
+        """Remove a reason from units; return those that had no other reason and are back."""
         own = self._reasons.get(reason)
         if own is None:
             return NodeSet.EMPTY

@@ -1,4 +1,4 @@
-"""The running jobs by their expected end, and how long jobs hold their units beside their walltimes."""
+"""The running jobs by expected end, and their longest prologues and epilogues."""
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ class RunningJobs:
     def __init__(self) -> None:
         # A list, not a SortedList: each job joins and leaves, in 0.4 us together instead of 1.0 us (100 running jobs).
         self._by_end: list[tuple[float, int, int]] = []
-        #: in the order of start; read it, never write it
+        #: in the order of start; read-only
         self.by_id: dict[str, SchedulerJob] = {}
 
     def __len__(self) -> int:
@@ -37,12 +37,12 @@ class RunningJobs:
         return self._by_end[0][0] if self._by_end else inf
 
     def add(self, job: SchedulerJob) -> None:
-        """Let a started job join."""
+        """Add a started job."""
         insort(self._by_end, (job.expected_end, job.number, job.size))
         self.by_id[job.id] = job
 
     def remove(self, job_id: str) -> SchedulerJob:
-        """Let a job leave and return it; KeyError if it does not run."""
+        """Remove a job and return it; KeyError if it does not run."""
         job = self.by_id.pop(job_id)
         del self._by_end[bisect_left(self._by_end, (job.expected_end, job.number))]
         return job
@@ -52,26 +52,26 @@ class RunningJobs:
         return list(self.by_id)
 
     def restore(self, state: Sequence[str], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Let the jobs run that have these ids; ``jobs`` has them by id."""
+        """Add the jobs with these ids; ``jobs`` has them by id."""
         for job_id in state:
             self.add(jobs[job_id])
 
     def reserve(self, size: int, free: int) -> Reservation:
-        """Return the reservation of ``size`` units, ``free`` of which, fewer, are free now; see `reservation_of`."""
+        """Return `reservation_of` for ``size`` units when fewer, ``free``, are free now."""
         return reservation_of(self._by_end, size, free)
 
 
 class HeldTimes:
-    """Knows the most that a job can take for prologue and epilogue, by its class.
+    """The longest time of prologue and epilogue of a job, by its class.
 
-    It is those of its class, and in addition the longest of the pools that it may get units of: which these will be
-    nobody knows as long as it waits.
+    It is the sum of the class's times and the longest times of the pools that the class may use: the pools that a
+    waiting job will use are unknown.
     """
 
     def __init__(self, begins: SimulationBeginsData) -> None:
         platform = begins.platform
         pools = () if platform is None else platform.pools
-        #: what a job without a class takes at most beside its walltime, s
+        #: longest prologue + epilogue (s) of a job without a class
         self.usual = self._longest([(pool.prologue, pool.epilogue) for pool in pools])
         self._classes: dict[str, float] = {}
         for one in () if platform is None else platform.classes:
@@ -81,10 +81,10 @@ class HeldTimes:
 
     @staticmethod
     def _longest(times: list[tuple[float, float]], before: float = 0.0, after: float = 0.0) -> float:
-        # In the order in which the server adds up, so that an end is expected at just the double where it will be.
+        # In the server's order of addition, so that expected and actual end are the same double.
         longest = [max((time[at] for time in times), default=0.0) for at in (0, 1)]
         return (before + longest[0]) + (after + longest[1])
 
     def of(self, queue: str | None) -> float:
-        """Return the seconds that a job of this queue takes at most beside its walltime."""
+        """Return the longest prologue + epilogue (s) of jobs of this queue."""
         return self.usual if queue is None else self._classes.get(queue, self.usual)

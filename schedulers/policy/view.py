@@ -1,4 +1,4 @@
-"""What a policy sees and does: the machine as the events tell it, and the decisions taken so far."""
+"""What a policy sees and does: the machine's state, and the decisions so far."""
 
 from math import inf
 from typing import Any, ClassVar
@@ -41,19 +41,15 @@ from pipistrelle.schedulers.policy.windows import Window, Windows
 
 
 class View(Kept):
-    """State of the simulated cluster, kept up to date by the runtime, and the means to act on it.
+    """State of the simulated cluster, and the methods to act on it.
 
-    A policy reads the attributes and calls the methods; each method takes effect in the view at once and goes to
-    the server with the reply.
+    The runtime updates it from the events. A policy reads the attributes and calls the methods. Each method changes the
+    view at once; its decision is sent with the reply.
 
-    Parameters
-    ----------
-    begins
-        what the server said of the machine.
-    waiting
-        the queue, empty.
-    limits
-        who of the limited classes is in the queue and who is set aside; None on a machine without classes.
+    Args:
+        begins: the server's description of the machine.
+        waiting: the queue, empty.
+        limits: decides which jobs of limited classes are in the queue; None on a machine without classes.
     """
 
     _kept: ClassVar[tuple[str, ...]] = (
@@ -71,51 +67,48 @@ class View(Kept):
 
     def __init__(self, begins: SimulationBeginsData, waiting: Waiting, limits: QueueLimits | None = None) -> None:
         self.begins = begins
-        #: simulated time in seconds
+        #: simulated time, s
         self.now = 0.0
-        #: number of units of the machine
         self.units = begins.nb_resources
-        #: what a placement sees of it
         self.machine = Machine(begins.nb_resources, begins.platform)
         self.free = FreeUnits(NodeSet.interval(0, begins.nb_resources - 1))
         self._out = OutOfService()
-        #: units that are out of service and still held by a running job
+        #: units out of service that a running job still holds
         self._lost = FreeUnits()
-        #: maintenance that was announced or is in force, and whatever else keeps jobs from units for some time
+        #: maintenance announced or in force, and other restrictions of units for some time
         self.windows = Windows()
         self.waiting = waiting
         self.limits = limits
         for window in () if limits is None else limits.windows():
             self.windows.add(window)
-        #: how many windows there are as classes have pools of their own, and as jobs ask for some nodes
+        #: number of permanent windows, made for classes' pools and jobs' requests
         self._pool_windows = len(self.windows)
-        #: whether a job so far asks for a number of units on each of its nodes
+        #: whether any job so far asks for a number of units on each node
         self.by_nodes = False
-        #: {what jobs have asked of their nodes so far: the units that these may not have}
+        #: {request of a job so far: the units that do not satisfy it}
         self._unasked: dict[NodeRequest, NodeSet] = {}
-        #: those of them for which there is a window
+        #: the sets of units that have a window
         self._request_windows: list[NodeSet] = []
         self.held_times = HeldTimes(begins)
         self.running = RunningJobs()
-        #: jobs submitted since the policy was last asked, in order of submission, that still wait
+        #: jobs submitted since the last decision, in order of submission, that still wait
         self.arrivals: list[SchedulerJob] = []
-        #: jobs that were cancelled while they waited since the policy was last asked: they have left the queue
+        #: jobs cancelled in the queue since the last decision; they have left it
         self.cancelled: list[SchedulerJob] = []
-        #: ids of the jobs that were to be preempted, some of which have gone
+        #: ids of preempted jobs; some may have left already
         self._going: set[str] = set()
-        #: whether units were freed, left or came back into service, or maintenance was announced, since the policy was
-        #: last asked
+        #: whether units were freed, failed, were repaired or had maintenance announced since the last decision
         self.released = True
-        #: units that failed since the policy was last asked, failure by failure
+        #: units that failed since the last decision, failure by failure
         self.failed: list[NodeSet] = []
         #: ids of the calls that are due now
         self.calls: list[str] = []
-        #: event types that shall wake the scheduler next; None means all. Reset before the policy is asked.
+        #: event types that wake the scheduler next; None means all. Reset before each decision.
         self.wake: tuple[WakeType, ...] | None = None
         self.decisions: list[Decision] = []
 
     def state(self) -> dict[str, Any]:
-        """Return the cluster's state between two decisions; jobs by id, each of them once in full."""
+        """Return the state between two decisions; each job once in full, else by id."""
         aside = () if self.limits is None else self.limits.each()
         asked = {"requests": [plain(request) for request in self._unasked]} if self._unasked else {}
         return {
@@ -127,7 +120,7 @@ class View(Kept):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of a view of the same machine and an order made alike, whose own state comes later."""
+        """Restore a state on the same machine; the order's own state is restored later."""
         jobs = {job["id"]: SchedulerJob.restored(job) for job in state["jobs"]}
         for request in state.get("requests", ()):
             self._learn(message_of(request))
@@ -138,13 +131,11 @@ class View(Kept):
     def start(self, job: SchedulerJob, alloc: NodeSet | None = None, why: str | None = None) -> None:
         """Start a waiting job.
 
-        ``alloc`` are units that were taken from ``free`` for it; without them it gets the lowest free ones that its
-        class may have and that are as it asks.
+        Args:
+            alloc: units that the caller took from ``free``; None takes the lowest free units that the job may use.
 
-        Raises
-        ------
-        ValueError
-            when these are too few, or ``alloc`` has units that the job may not have, or the job is set aside.
+        Raises:
+            ValueError: too few units are free, ``alloc`` has units that the job may not use, or the job is set aside.
         """
         if self.limits is not None or job.request is not None:
             alloc = self._granted(job, alloc)
@@ -158,7 +149,7 @@ class View(Kept):
         self.decisions.append(ExecuteJob(self.now, ExecuteJobData(job.id, str(alloc), why)))
 
     def _granted(self, job: SchedulerJob, alloc: NodeSet | None) -> NodeSet:
-        """Return the units that a job starts on; ValueError if its class does not grant them, or it asks for others."""
+        """Return the units that a job starts on; ValueError if it may not use them."""
         if self.limits is not None and job in self.limits:
             raise ValueError(f"{job.id} is set aside: {self.limits.held_back_by(job)}")
         closed = self.closed_pools(job)
@@ -168,24 +159,24 @@ class View(Kept):
             alloc = self._lowest(job, self.free.snapshot() - closed)
             self.free.remove(alloc)
         elif not alloc.isdisjoint(closed):
-            which = "they are not of its class's pools, or not as it asks"
-            raise ValueError(f"{job.id} cannot have units {alloc & closed}: {which}")
+            which = "its class or its request excludes them"
+            raise ValueError(f"{job.id} cannot use units {alloc & closed}: {which}")
         return alloc
 
     def _lowest(self, job: SchedulerJob, units: NodeSet) -> NodeSet:
-        """Return the lowest of ``units`` that are as a job asks; ValueError if there are too few."""
+        """Return the lowest of ``units`` that suit the job; ValueError if too few do."""
         request = job.request
         if request is None or request.units_per_node is None:
             return FreeUnits(units).take_lowest(job.size)
         found = self.machine.requests.counts.fill(units, request.units_per_node, job.size, lowest_nodes)
         if found is None:
-            raise ValueError(f"cannot take {job.size} units for {job.id} as it asks: {request}")
+            raise ValueError(f"cannot take {job.size} units for {job.id}: too few satisfy {request}")
         return found
 
     def submit(self, job: SchedulerJob, now: float) -> None:
-        """Let a job that was just submitted wait: in the queue, or set aside; or reject it if it can never run.
+        """Queue a submitted job, set it aside, or reject it if it can never run.
 
-        ``now`` (s) is when it was submitted; the scheduler may be told later.
+        ``now`` (s) is the time of submission; the scheduler may learn of it later.
         """
         limits = self.limits
         why = None
@@ -205,15 +196,13 @@ class View(Kept):
             self.arrivals.append(job)
 
     def adopt(self, job: SchedulerJob, *, going: bool = False) -> None:
-        """Let a job run that another scheduler has started, and has told to go if ``going``; its units are known.
+        """Add a job that another scheduler started; ``going`` if it is being preempted.
 
-        Raises
-        ------
-        RemoteProtocolError
-            when its units are not free.
+        Raises:
+            RemoteProtocolError: its units are not free.
         """
         if self.free.missing(job.alloc):
-            raise RemoteProtocolError(f"{job.id} runs on units that are not free, or not there", found=str(job.alloc))
+            raise RemoteProtocolError(f"{job.id} runs on units that are not free or unknown", found=str(job.alloc))
         self.free.remove(job.alloc)
         self.running.add(job)
         if going:
@@ -224,7 +213,7 @@ class View(Kept):
             self._learn(job.request)
 
     def _unmet(self, job: SchedulerJob, request: NodeRequest) -> str | None:
-        """Return why a job can never have what it asks; None if it can: all else is closed to it then."""
+        """Return why a request is impossible; else learn it and return None."""
         book = self.machine.requests
         why = book.refusal(request, job.size)
         if why is not None:
@@ -239,14 +228,14 @@ class View(Kept):
         return None if enough else f"its class's pools have too few such nodes: it asks for {job.size} units, {request}"
 
     def _learn(self, request: NodeRequest) -> None:
-        """Keep jobs that ask so from all units that will not do, for ever."""
+        """Close all units that do not satisfy a request to jobs that make it, permanently."""
         if request in self._unasked:
             return
         self.by_nodes |= request.units_per_node is not None
         closed = self.machine.all_units - self.machine.requests.allowed(request)
         known = next((units for units in self._request_windows if units == closed), None)
         self._unasked[request] = closed if known is None else known
-        # Also if nothing is closed to jobs by nodes: the window shows that not any units will do.
+        # Jobs by nodes need a window even if nothing is closed: it shows that counting units does not suffice.
         if known is None and (closed or request.units_per_node is not None):
             self._request_windows.append(closed)
             name = f"nodes that some do not ask for ({closed})"
@@ -257,13 +246,13 @@ class View(Kept):
         return None if job.request is None else self._unasked.get(job.request)
 
     def closed_pools(self, job: SchedulerJob) -> NodeSet:
-        """Return the units that are not of the pools of the job's class, or not as it asks."""
+        """Return the units that the job's class or request excludes."""
         closed = NodeSet.EMPTY if self.limits is None else self.limits.closed(job)
         unasked = self._kept_from(job)
         return closed | unasked if unasked else closed
 
     def let_in(self) -> None:
-        """Let those into the queue who are within the limits of their classes by now."""
+        """Queue the jobs that are within the limits of their classes by now."""
         fresh = [] if self.limits is None else self.limits.let_in()
         for job in fresh:
             self.waiting.add(job)
@@ -272,15 +261,15 @@ class View(Kept):
 
     @property
     def set_aside(self) -> list[SchedulerJob]:
-        """The jobs that wait but are not in the queue, as they are over a limit of their class."""
+        """The jobs that wait outside the queue because of a limit of their class."""
         return [] if self.limits is None else list(self.limits)
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
-        """Return the limit of its class that keeps a waiting job out of the queue, in words; None if none does."""
+        """Return the class limit that keeps a job out of the queue, as text; else None."""
         return None if self.limits is None else self.limits.held_back_by(job)
 
     def reject(self, job: SchedulerJob, why: str | None = None) -> None:
-        """Refuse a waiting job for good."""
+        """Reject a waiting job for good."""
         if self.limits is None:
             self.waiting.remove(job)
         elif not self.limits.forget(job):
@@ -291,7 +280,7 @@ class View(Kept):
         self.let_in()
 
     def cancel(self, job: SchedulerJob, now: float) -> None:
-        """Let a job leave that was cancelled at ``now`` (s) while it waited; also one that was rejected just now."""
+        """Remove a job cancelled at ``now`` (s) in the queue, even if just rejected."""
         refused = [one for one in self.decisions if isinstance(one, RejectJob) and one.data.job_id == job.id]
         if refused:
             self.decisions = [one for one in self.decisions if one is not refused[0]]
@@ -302,10 +291,10 @@ class View(Kept):
             self.limits.left(job, now)
         self.arrivals = [arrival for arrival in self.arrivals if arrival is not job]
         self.cancelled.append(job)
-        self.released = True  # whoever comes next in the queue may have a reservation, or start
+        self.released = True  # the next job in the queue may get a reservation, or start
 
     def kill(self, *jobs: SchedulerJob, why: str | None = None) -> None:
-        """End running jobs; they leave the view with their JOB_COMPLETED."""
+        """Kill running jobs; they leave the view with their JOB_COMPLETED."""
         self.decisions.append(KillJob(self.now, KillJobData(tuple(job.id for job in jobs), why)))
 
     @property
@@ -316,49 +305,47 @@ class View(Kept):
     def preempt(
         self, job: SchedulerJob, mode: PreemptMode = "requeue", grace: float = 0.0, why: str | None = None
     ) -> None:
-        """Take a running job's units away, ``grace`` seconds from now (feature ``preemption``).
+        """Preempt a running job, ``grace`` seconds from now (feature ``preemption``).
 
-        It leaves the view with its JOB_COMPLETED, in a notice of this instant if it has no grace and no dump to write.
-        With ``requeue`` it comes back as a new job, without its work since its last dump; with ``checkpoint`` it writes
-        one more dump before, if it writes any; with ``cancel`` it does not come back.
+        It leaves the view with its JOB_COMPLETED: in a notice of this instant if there is neither a grace period nor a
+        checkpoint to write.
 
-        Raises
-        ------
-        ValueError
-            when it does not run, was started only now, is being preempted already, or for a grace that is no time.
+        Args:
+            mode: ``requeue`` submits it again without its work since the last checkpoint; ``checkpoint`` first writes
+                one more checkpoint if the job writes any; ``cancel`` does not submit it again.
+
+        Raises:
+            ValueError: the job does not run, started at this instant or is already being preempted; or ``grace`` is out
+                of range.
         """
         if job.id not in self.running or job.start == self.now or job.id in self.going:
             raise ValueError(
-                f"{job.id} cannot be preempted: it does not run, was started only now, or is going already"
+                f"{job.id} cannot be preempted: it does not run, started just now, or is already being preempted"
             )
         if not 0 <= grace <= LONGEST:
-            raise ValueError(f"there is no grace of {grace!r} s")
+            raise ValueError(f"invalid grace period of {grace!r} s")
         self._going = {*self.going, job.id}
         self.decisions.append(PreemptJob(self.now, PreemptJobData(job.id, mode, grace, why)))
 
     def call_me_later(self, time: float, call_id: str = "") -> None:
-        """Ask to be woken at ``time`` (seconds); the id then stands in ``calls``.
+        """Ask to be woken at ``time`` (s); the id is then in ``calls``.
 
-        Raises
-        ------
-        ValueError
-            when the time is past or beyond 1e18 s.
+        Raises:
+            ValueError: the time is past or beyond 1e18 s.
         """
         if not self.now <= time <= LATEST:
-            raise ValueError(f"a call at {time!r} is not possible, it is {self.now!r}")
+            raise ValueError(f"cannot call at {time!r} s: it is {self.now!r} s, and the latest time is {LATEST!r} s")
         self.decisions.append(CallMeLater(self.now, CallMeLaterData(time, call_id)))
 
     def cancel_call(self, call_id: str) -> None:
-        """Take a pending call back."""
+        """Cancel a pending call."""
         self.decisions.append(CancelCall(self.now, CancelCallData(call_id)))
 
     def register(self, job_id: str, size: int, runtime: float, walltime: float = inf) -> None:
-        """Submit a job of the scheduler's own (feature ``dynamic_jobs``); durations in seconds.
+        """Submit a job of the scheduler's own (feature ``dynamic_jobs``); durations in s.
 
-        Raises
-        ------
-        ValueError
-            when a number is out of range: a size below 1, a duration below 0 or beyond 1e16 s, a walltime of 0.
+        Raises:
+            ValueError: a size below 1, a duration below 0 or beyond 1e16 s, or a walltime of 0.
         """
         if not (
             isinstance(size, int)
@@ -366,26 +353,26 @@ class View(Kept):
             and 0 <= runtime <= LONGEST
             and (0 < walltime <= LONGEST or walltime == inf)
         ):
-            raise ValueError(f"there is no job of {size!r} units, run time {runtime!r} s and walltime {walltime!r} s")
+            raise ValueError(f"invalid job of {size!r} units, run time {runtime!r} s and walltime {walltime!r} s")
         job = JobDescription(job_id, size, None if walltime == inf else walltime)
         self.decisions.append(RegisterJob(self.now, RegisterJobData(job_id, job, runtime)))
 
     def set_metadata(self, job: SchedulerJob, text: str) -> None:
-        """Attach a text to a job's line in the outputs."""
+        """Attach a text to a job's row in the outputs."""
         self.decisions.append(SetJobMetadata(self.now, SetJobMetadataData(job.id, text)))
 
     @property
     def unavailable(self) -> NodeSet:
-        """Units that are out of service: none of them is free, but a job may still run on some."""
+        """Units out of service; none is free, but jobs may still run on some."""
         return self._out.units
 
     def out_for(self, reason: str) -> bool:
-        """Tell whether units are out of service for a reason: the name of a maintenance, or the empty text."""
+        """Return whether units are out of service for a maintenance, or "" for failures."""
         return reason in self._out
 
     @property
     def gone(self) -> NodeSet:
-        """Units that are out of service and of which nobody knows when they come back: not by a window's end alone."""
+        """Units out of service whose return is not fixed by the end of a window."""
         found = NodeSet.EMPTY
         if self._out.all.count:
             for reason, units in self._out:
@@ -396,27 +383,27 @@ class View(Kept):
 
     @property
     def returning(self) -> NodeSet:
-        """Units that nobody holds and that come back into service when the windows that they are under have ended."""
+        """Units that no job holds and that return to service when their windows end."""
         return self._lost.missing(self._out.units - self.gone) if self._out.all.count else NodeSet.EMPTY
 
     @property
     def lost(self) -> int:
-        """How many units are out of service and still held by running jobs, which will not give them back."""
+        """Number of units out of service that running jobs hold and will not free."""
         return self._lost.count
 
     @property
     def plain(self) -> bool:
-        """Whether every unit is as good as any other: there is no window, and no job holds units that are lost."""
+        """Whether all units are equal: no window, and no job holds failed units."""
         return not (self._lost.count or self.windows.by_id)
 
     def closed(self, job: SchedulerJob, begin: float | None = None) -> NodeSet:
-        """Return the units that a job must not hold if it starts at ``begin`` (seconds; now if left out).
+        """Return the units that a job must not hold if it starts at ``begin`` (s, or now).
 
-        They are those of the windows that do not admit it and that it would run into, if it lasts as long as it may; a
-        job without a walltime runs into every later window.
+        These are the units of windows that exclude it and overlap its longest time. A job without a walltime overlaps
+        every later window.
         """
         if len(self.windows) == self._pool_windows:
-            return self.closed_pools(job)  # the same at any time, without a look at each window
+            return self.closed_pools(job)  # the same at any time; faster than checking each window
         return self.windows.closed(job, self.now if begin is None else begin)
 
     def open_to(self, job: SchedulerJob) -> NodeSet:
@@ -424,7 +411,7 @@ class View(Kept):
         return self.free.snapshot() - self.closed(job)
 
     def give_back(self, units: NodeSet) -> None:
-        """Let the units of a job that ended be free again, except those that are out of service."""
+        """Free the units of an ended job, except those out of service."""
         if self._out.all.count:
             up = self._out.up(units)
             if len(up) < len(units):
@@ -434,22 +421,22 @@ class View(Kept):
         self.released = True
 
     def withdraw(self, units: NodeSet, reason: str = "") -> None:
-        """Take units out of service; jobs that run on some of them are not concerned.
+        """Take units out of service; jobs that run on them continue.
 
-        ``reason`` is why: the name of a maintenance, or the empty text for a failure.
+        ``reason`` is the name of a maintenance, or "" for a failure.
         """
         news = self._out.add(units, reason)
         held = self.free.missing(news)
         self.free.remove(news - held)
         self._lost.add(held)
-        self.released = True  # a reservation may not hold any more
-        # Jobs that lose their units may come back with the submit time that they had.
+        self.released = True  # a reservation may no longer be possible
+        # Jobs that lose their units may be requeued with their old submit time.
         self.waiting.arrivals_last = False
 
     def put_back(self, units: NodeSet, reason: str = "") -> None:
-        """Take back a reason for which units are out of service.
+        """Remove a reason for which units are out of service.
 
-        Those without another reason are back: free as soon as no job runs on them.
+        Units without another reason return: they are free once no job runs on them.
         """
         back = self._out.remove(units, reason)
         free = self._lost.missing(back)

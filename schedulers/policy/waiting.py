@@ -1,4 +1,4 @@
-"""The waiting jobs, and those that limits keep out of the queue, as a view has them; room `waiting` implements both."""
+"""The interfaces of the queue and of its limits; room `waiting` implements both."""
 
 from collections.abc import Callable, Iterator, Mapping
 from math import inf
@@ -15,23 +15,27 @@ Rank = tuple[float, int]
 
 
 class Staircase(NamedTuple):
-    """What a job may use from now on, by when it ends: until ``times[0]`` (s) ``units[0]``, until ``times[1]`` fewer...
+    """Units that a job may use from now on, depending on its end.
 
-    ``times`` ascend, shape (steps,); ``units`` descend, shape (steps + 1,): the last are for jobs that end later still.
+    Jobs that end by ``times[0]`` (s) may use ``units[0]``, those that end by ``times[1]`` fewer, and so on.
+
+    Attributes:
+        times: ascending, shape (steps,).
+        units: descending, shape (steps + 1,); the last is for jobs that end after all times.
     """
 
     times: NDArray[np.float64]
     units: NDArray[np.int64]
 
     def fits(self, sizes: NDArray[np.int64], ends: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Tell of jobs of these sizes that end then (s), at the latest, whether each may start."""
+        """Return for each job whether it may start, given its size and latest end (s)."""
         return sizes <= self.units[np.searchsorted(self.times, ends)]
 
 
 class Waiting(Protocol):
-    """The jobs in the queue, in its order: those of the lowest rank first, ties by submission."""
+    """The jobs in the queue: lowest rank first, ties by submission."""
 
-    #: whether a job that joins never passes one that waits
+    #: whether a new job never passes a waiting one
     arrivals_last: bool
 
     def __len__(self) -> int: ...
@@ -39,35 +43,35 @@ class Waiting(Protocol):
     def __iter__(self) -> Iterator[SchedulerJob]: ...
 
     def each(self) -> Iterator[SchedulerJob]:
-        """Iterate over the jobs in the order in which they are kept, which need not be that of the queue."""
+        """Iterate over the jobs in storage order, which may differ from the queue's."""
 
     @property
     def first(self) -> SchedulerJob | None:
-        """The job with the lowest rank, None when nothing waits."""
+        """The job with the lowest rank; None if the queue is empty."""
 
     def rerank(self, now: float) -> None:
-        """Rank the jobs anew, as of ``now`` (s), before the next look at the queue."""
+        """Let the next read of the queue rank the jobs for ``now`` (s)."""
 
     def in_order(self, jobs: list[SchedulerJob]) -> list[SchedulerJob]:
-        """Return waiting jobs, given in the order of submission, in the order of the queue."""
+        """Sort waiting jobs, given in the order of submission, into the queue's order."""
 
     def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
-        """Return what the order of these waiting jobs in the queue follows from."""
+        """Return the sort keys of these waiting jobs."""
 
     def leading(self, count: int) -> list[SchedulerJob]:
-        """Return the first ``count`` jobs, or as many as there are."""
+        """Return the first ``count`` jobs, or all if fewer wait."""
 
     def add(self, job: SchedulerJob) -> None:
-        """Let a job join at its rank."""
+        """Add a job at its rank."""
 
     def remove(self, job: SchedulerJob) -> None:
-        """Let a job leave; KeyError if it does not wait here."""
+        """Remove a job; KeyError if it is not in the queue."""
 
     def pass_under(self, start: Callable[[SchedulerJob], Staircase], stairs: Staircase, *, now: float) -> None:
-        """Start jobs in the order of the queue, one after the other, as long as one fits under the staircase.
+        """Start jobs in the order of the queue while one fits under the staircase.
 
-        ``start`` starts the job it is given at ``now`` (s), which removes it here, and returns the new staircase,
-        nowhere higher than before.
+        ``start`` starts the job at ``now`` (s), which removes it from the queue. It returns the new staircase, nowhere
+        higher than before.
         """
 
     def pass_over(
@@ -80,31 +84,28 @@ class Waiting(Protocol):
         now: float = 0.0,
         shortest_first: bool = False,
     ) -> None:
-        """Start jobs behind the first, one after the other, as long as one can.
+        """Start jobs behind the first while one can start.
 
-        A job can start if it has at most ``most_units`` units and either ends, by its walltime, not later than
-        ``ends_by`` (seconds) when it starts at ``now``, or has at most ``spare`` units.
+        A job can start if it has at most ``most_units`` units and either ends (by its walltime, started at ``now``) by
+        ``ends_by`` (s) or has at most ``spare`` units.
 
-        Parameters
-        ----------
-        start
-            starts the job it is given, which removes it here, and returns the new ``most_units`` and ``spare``,
-            neither larger than before.
-        shortest_first
-            whether of several jobs the one with the least walltime goes first, else the first in the queue.
+        Args:
+            start: starts the job, which removes it from the queue; returns the new ``most_units`` and ``spare``,
+                neither larger than before.
+            shortest_first: take the job with the least walltime first, instead of the first in the queue.
         """
 
     def state(self) -> dict[str, Any]:
-        """Return the jobs' ids, and what their order follows from."""
+        """Return the jobs' ids and what determines their order."""
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Go on from a state; ``jobs`` has the waiting jobs by id."""
+        """Restore a state; ``jobs`` has the waiting jobs by id."""
 
 
 class QueueLimits(Protocol):
-    """Decides which waiting jobs are in the queue; the others are set aside, and iterating yields them."""
+    """Decides which waiting jobs are in the queue; iterates over the others."""
 
-    #: instant (s) of the last change that was not followed by `let_in`; None: there is none
+    #: time (s) of the last change that no `let_in` followed; None if there was none
     pending: float | None
 
     def __iter__(self) -> Iterator[SchedulerJob]: ...
@@ -112,31 +113,31 @@ class QueueLimits(Protocol):
     def __contains__(self, job: SchedulerJob) -> bool: ...
 
     def each(self) -> Iterator[SchedulerJob]:
-        """Iterate over the jobs that are set aside, in the order in which they are kept."""
+        """Iterate over the jobs set aside, in storage order."""
 
     def windows(self) -> list[Window]:
-        """Return windows that keep jobs from the units that their class may not have."""
+        """Return windows that close units to jobs of classes that exclude them."""
 
     def closed(self, job: SchedulerJob) -> NodeSet:
-        """Return the units that the job's class may not have."""
+        """Return the units that the job's class excludes."""
 
     def refusal(self, job: SchedulerJob) -> str | None:
-        """Return why a job that was just submitted can never run; None if it can."""
+        """Return why a submitted job can never run; None if it can."""
 
     def set_aside(self, job: SchedulerJob, now: float) -> bool:
-        """Set a job aside that was submitted at ``now`` (s), until `let_in`; False if it has no such limits."""
+        """Set aside a job submitted at ``now`` (s); return False if it has no such limits."""
 
     def admit(self, job: SchedulerJob) -> None:
-        """Count a job that runs already."""
+        """Count a job that already runs."""
 
     def left(self, job: SchedulerJob, now: float) -> None:
-        """Take note at ``now`` (s) that a job has left the machine, or the queue without a start."""
+        """Record that a job left the machine, or the queue unstarted, at ``now`` (s)."""
 
     def forget(self, job: SchedulerJob) -> bool:
-        """Remove a job that is set aside; return whether it was."""
+        """Remove a job if it is set aside; return whether it was."""
 
     def let_in(self) -> list[SchedulerJob]:
-        """Return the jobs that join the queue."""
+        """Return the jobs that now join the queue."""
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
-        """Return the limit that keeps a job set aside, in words; None if none does."""
+        """Return the text of the limit that keeps a job set aside; None if none does."""

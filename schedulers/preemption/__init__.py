@@ -1,1 +1,1 @@
-"""Which waiting jobs have units taken away for them, and from whom?"""
+"""Preemption: which jobs are preempted for which waiting jobs."""

@@ -1,4 +1,4 @@
-"""What a centre says of preemption: who may preempt whom, how, and when; with Slurm's names."""
+"""Options of preemption, with Slurm's names."""
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
@@ -12,7 +12,7 @@ from pipistrelle.protocol.fields import LONGEST, PreemptMode
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
-#: how a job of some QOS or partition is preempted; off: never
+#: how jobs of a QOS or partition are preempted; off: never
 Mode = PreemptMode | Literal["off"]
 _MODES: Final = (*get_args(PreemptMode), "off")
 #: Slurm's default of a partition's PriorityTier
@@ -20,25 +20,17 @@ USUAL_TIER: Final = 1.0
 
 
 class PreemptionOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What is said of preemption, in a preset's table ``preemption`` or on the command line.
+    """A preset's table ``preemption``, or the options on the command line.
 
-    Parameters
-    ----------
-    type
-        what jobs are told apart by: their QOS, each of which names those that it preempts, or their partition, a job's
-        queue, of which one of a higher tier preempts.
-    mode
-        how jobs are preempted: ``MODE`` for all, ``NAME=MODE`` for those of a QOS or partition.
-    preempt
-        of ``qos``: ``QOS=QOS|QOS``, whom the jobs of a QOS may preempt.
-    priority_tier
-        {QOS or partition: its tier}; the jobs of a lower tier are preempted first.
-    grace
-        how long a job goes on: ``TIME`` for all, ``NAME=TIME``.
-    exempt_time
-        how long a job runs at least before it may be preempted.
-    youngest_first
-        whether of the jobs of one tier those that were started last are preempted first.
+    Attributes:
+        type: ``qos``: each QOS lists those that it preempts; ``partition_prio``: a job's queue preempts queues of lower
+            tiers.
+        mode: how jobs are preempted: ``MODE`` for all, ``NAME=MODE`` for a QOS or partition.
+        preempt: for ``qos``: ``QOS=QOS|QOS``, the QOS that the first one may preempt.
+        priority_tier: {QOS or partition: tier}; jobs of lower tiers are preempted first.
+        grace: grace period: ``TIME`` for all, ``NAME=TIME``.
+        exempt_time: least time that a job runs before it may be preempted.
+        youngest_first: preempt the job of a tier that started last first.
     """
 
     type: Literal["qos", "partition_prio"]
@@ -51,19 +43,17 @@ class PreemptionOptions(Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class Terms(NamedTuple):
-    """How the jobs of a QOS or partition are preempted: how, and after which grace (s)."""
+    """How the jobs of a QOS or partition are preempted, and their grace period (s)."""
 
     mode: Mode
     grace: float
 
 
 class PreemptionRules:
-    """The options, as they are used.
+    """The options, parsed.
 
-    Raises
-    ------
-    PolicyError
-        when one cannot be read, or with them nobody could ever be preempted.
+    Raises:
+        PolicyError: an option is invalid, or no job could ever be preempted.
     """
 
     def __init__(self, options: PreemptionOptions, where: str | None = None) -> None:
@@ -77,11 +67,11 @@ class PreemptionRules:
         self._graces: dict[str | None, float] = {
             name: self._time("--preempt-grace", text) for name, text in self._named("--preempt-grace", options.grace)
         }
-        #: how long a job runs at least, in seconds
+        #: least run time before preemption, s
         self.exempt = 0.0
         if options.exempt_time is not None:
             self.exempt = self._time("--preempt-exempt-time", options.exempt_time)
-        #: {QOS: those that it preempts}
+        #: {QOS: the QOS that it preempts}
         self._lists: dict[str, frozenset[str]] = {}
         for text in options.preempt:
             name, sign, others = text.partition("=")
@@ -96,13 +86,13 @@ class PreemptionRules:
         if self._by_qos and not self._lists:
             raise PolicyError("no QOS may preempt another", where=where, expected="--preempt QOS=QOS")
         if not self._by_qos and self._lists:
-            what = "--preempt says which QOS preempts which, but partitions preempt by their tiers"
+            what = "--preempt is for QOS, but --preempt-type says that partitions preempt by their tiers"
             raise PolicyError(what, where=where, expected="--preempt-type qos, or --priority-tier QUEUE=NUMBER")
         if self._modes.get(None) == "off" and set(self._modes.values()) == {"off"}:
-            raise PolicyError("nobody may be preempted", where=where, expected="another --preempt-mode than off")
+            raise PolicyError("no job may be preempted", where=where, expected="a --preempt-mode other than off")
 
     def learn_classes(self, tiers: Mapping[str, float]) -> None:
-        """Take note of the tiers of a machine's queues, where nothing else is said; PolicyError if all agree."""
+        """Use the queues' tiers where no option sets them; PolicyError if all are equal."""
         if self._by_qos:
             return
         self.tiers = {**tiers, **self.tiers}
@@ -119,13 +109,13 @@ class PreemptionRules:
         return USUAL_TIER if name is None else self.tiers.get(name, USUAL_TIER)
 
     def may_ever(self, job: SchedulerJob) -> bool:
-        """Tell whether there may be jobs that a job preempts."""
+        """Return whether a job could ever preempt another."""
         if self._by_qos:
             return self._name(job) in self._lists
         return self.tier(job) > min((USUAL_TIER, *self.tiers.values()))
 
     def may(self, job: SchedulerJob, other: SchedulerJob) -> bool:
-        """Tell whether a job may preempt another."""
+        """Return whether a job may preempt another."""
         if self._by_qos:
             found = self._name(other) in self._lists.get(self._name(job) or "", ())
         else:
@@ -144,12 +134,12 @@ class PreemptionRules:
         return job.description.qos if self._by_qos else job.description.queue
 
     def _named(self, option: str, texts: Sequence[str]) -> list[tuple[str | None, str]]:
-        """Return (name, value) of texts of the form VALUE or NAME=VALUE, the name None where there is none."""
+        """Return (name, value) of texts VALUE (name None) or NAME=VALUE."""
         found: list[tuple[str | None, str]] = []
         for text in texts:
             name, sign, value = text.rpartition("=")
             if (sign and not name) or not value or (name or None) in [one for one, _ in found]:
-                raise self._wrong(option, text, "one for all, and NAME=... once for each QOS or partition")
+                raise self._wrong(option, text, "one value for all, and NAME=VALUE once per QOS or partition")
             found.append((name or None, value))
         return found
 
@@ -163,5 +153,5 @@ class PreemptionRules:
         return seconds
 
     def _wrong(self, option: str, found: str, expected: str, hint: str | None = None) -> PolicyError:
-        what = f"{option} cannot be read"
+        what = f"invalid {option}"
         return PolicyError(what, where=self._where, expected=expected, found=f"'{printable(found)}'", hint=hint)

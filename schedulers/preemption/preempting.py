@@ -1,4 +1,4 @@
-"""Preemption as a part of a policy: around any backfilling rule, under any order, with any placement."""
+"""Preemption around any backfilling rule, order and placement."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, cast
@@ -13,12 +13,12 @@ from pipistrelle.schedulers.policy.windows import Window
 from pipistrelle.schedulers.preemption.options import PreemptionOptions, PreemptionRules
 from pipistrelle.schedulers.preemption.victims import Candidate, preempt_for
 
-#: a job that was started at this very instant can be preempted so much later, in seconds
+#: a job that starts now can be preempted after this time, s
 _SOON: Final = 1.0
 
 
 class KeptUnits(NamedTuple):
-    """A waiting job, the units that it will start on, and the ids of the jobs that go for it."""
+    """A waiting job, the units kept for it, and the ids of the jobs preempted for it."""
 
     job: SchedulerJob
     units: NodeSet
@@ -26,24 +26,20 @@ class KeptUnits(NamedTuple):
 
 
 class Preempting:
-    """Takes units from running jobs for waiting ones; a backfilling rule decides of all else.
+    """Preempts running jobs for waiting ones; a backfilling rule decides all else.
 
-    Before the rule is asked, the waiting jobs that may preempt are looked at, those of the highest tier first, then in
-    the order of the queue. Each starts on free units if they will do, also on those that a reservation of the rule
-    counts on; else jobs are preempted for it (`choose`), and until these have gone its units are kept for it in a
-    window. The first that cannot be helped ends that: nobody preempts past it.
+    Before the rule, the waiting jobs that may preempt are tried, highest tier first, then in the order of the queue.
+    Each starts on free units if they suffice, even units that the rule reserved. Else jobs are preempted for it
+    (`choose`), and a window keeps its units until these have ended. The first job for which neither is possible ends
+    this: none preempts past it.
 
-    Parameters
-    ----------
-    rule
-        the backfilling rule, and ``anew`` makes another such: what it has promised does not hold any more then.
-    options
-        who may preempt whom, and how.
-    where
-        what says so, for messages.
+    Args:
+        rule: the backfilling rule.
+        anew: creates another such rule, because the old one's reservations no longer hold after a preemption.
+        options: which job may preempt which, and how.
+        where: source of the options, for messages.
     """
 
-    #: what it wants of the protocol
     features = ("labels", "preemption")
 
     def __init__(
@@ -55,15 +51,15 @@ class Preempting:
         self._where = where
         self._rules = PreemptionRules(options, where)
         self._view: View | None = None
-        #: {number: job} of those that wait and may preempt others
+        #: {number: job} of waiting jobs that may preempt others
         self._able: dict[int, SchedulerJob] = {}
-        #: {number: what is kept for the job}
+        #: {number: the units kept for the job}
         self._promises: dict[int, KeptUnits] = {}
-        #: when a call is due that was asked for (s); it lies in the past if none was
+        #: time (s) of the pending call; past if there is none
         self._due = -1.0
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Let those start that may preempt, take units away for them, and let the rule do the rest."""
+        """Start or preempt for the jobs that may preempt, then apply the rule."""
         if view is not self._view:
             self._begin(view)
         for job in view.arrivals:
@@ -77,16 +73,16 @@ class Preempting:
             self.rule = self._anew()
             view.released = True
         self.rule.schedule(view, placement)
-        view.wake = None  # whoever comes may preempt somebody
+        view.wake = None  # any arrival may preempt a job
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return by when (s) a waiting job will start, as the rule tells; None if it does not tell."""
+        """Return the latest expected start (s) of a waiting job, if the rule tells it."""
         tell = getattr(self.rule, "reservation", None)
         when: float | None = None if tell is None else tell(job)
         return when
 
     def state(self) -> dict[str, Any]:
-        """Return the rule's state, and what is kept for whom: in full where that one does not wait any more."""
+        """Return the rule's state and the kept units; jobs that no longer wait in full."""
         waiting = set() if self._view is None else {job.id for job in self._view.waiting.each()}
         promises = [
             [job.id if job.id in waiting else job.state(), str(units), list(victims)]
@@ -95,7 +91,7 @@ class Preempting:
         return {"rule": state_of(self.rule, "backfilling rule"), "promises": promises, "due": self._due}
 
     def restore(self, state: dict[str, Any], view: View, placement: Placement) -> None:
-        """Go on from a state, in a view that is as it was then."""
+        """Restore a state, into a view restored to the same instant."""
         self._begin(view)
         waiting = {job.id: job for job in view.waiting.each()}
         arrivals = {job.number for job in view.arrivals}
@@ -104,7 +100,7 @@ class Preempting:
                 self._able[job.number] = job
         changes = view.windows.changes
         for told, units, victims in state["promises"]:
-            # The rule may have started it elsewhere since, it may even have ended by now, or have been cancelled.
+            # The rule may have started the job elsewhere since; it may have ended, or been cancelled.
             job = waiting[told] if isinstance(told, str) else SchedulerJob.restored(told)
             promise = KeptUnits(job, NodeSet.parse(units), tuple(victims))
             self._promises[promise.job.number] = promise
@@ -114,17 +110,17 @@ class Preempting:
         cast(Any, self.rule).restore(state["rule"], view, placement)
 
     def _begin(self, view: View) -> None:
-        """Forget the run before; PolicyError if nobody can preempt anybody on this machine."""
+        """Forget the previous run; PolicyError if no job can preempt another here."""
         self._view, self._able, self._promises, self._due = view, {}, {}, -1.0
         self._rules = PreemptionRules(self._options, self._where)
         platform = view.begins.platform
         classes = () if platform is None else platform.classes
         self._rules.learn_classes({one.name: one.priority for one in classes})
 
-    # -- those for whom others go -----------------------------------------------------------------------------------
+    # -- jobs with kept units ---------------------------------------------------------------------------------------
 
     def _keep_promises(self, view: View) -> bool:
-        """Start those whose units are free by now; forget what cannot be kept. Tell whether anything has changed."""
+        """Start jobs on kept units, drop promises that fail; return if any changed."""
         changed = False
         for number, promise in list(self._promises.items()):
             job, units = promise.job, promise.units
@@ -141,11 +137,11 @@ class Preempting:
 
     @staticmethod
     def _is_open(view: View, promise: KeptUnits) -> bool:
-        """Tell whether a job may still have the units that are kept for it."""
+        """Return whether a job may still use the units kept for it."""
         return promise.units.isdisjoint(view.unavailable | view.closed(promise.job))
 
     def _guard(self, view: View, promise: KeptUnits) -> None:
-        """Let nobody else have the units of a job, for as long as it would run from now on; again when that is over."""
+        """Close a job's units to others for its length from now on; renewed when it ends."""
         window = view.windows.get(_name(promise.job))
         if window is not None and window.end > view.now:
             return
@@ -154,10 +150,10 @@ class Preempting:
         admitted = promise.job
         view.windows.add(Window(_name(promise.job), view.now, end, promise.units, lambda job: job is admitted))
 
-    # -- those that wait --------------------------------------------------------------------------------------------
+    # -- waiting jobs -----------------------------------------------------------------------------------------------
 
     def _help_all(self, view: View, placement: Placement) -> bool:
-        """Start jobs, or have others go for them, in turn; tell whether anything has changed."""
+        """Start jobs, or preempt others for them, in turn; return whether any changed."""
         for number in [number for number, job in self._able.items() if not job.waits]:
             del self._able[number]
         if not self._able:
@@ -173,7 +169,7 @@ class Preempting:
         return changed
 
     def _help(self, view: View, placement: Placement, job: SchedulerJob) -> bool:
-        """Start a job, or have others go for it; tell whether either could be done."""
+        """Start a job, or preempt others for it; return whether that worked."""
         free = view.open_to(job)
         units = self._units_in(free, view, placement, job)
         if units is not None:
@@ -190,12 +186,12 @@ class Preempting:
             return by_count or self._units_in(_joined(free, some), view, placement, job) is not None
 
         rules = self._rules
-        terms = cast(Callable[[SchedulerJob], tuple[PreemptMode, float]], rules.terms)  # of candidates none is 'off'
+        terms = cast(Callable[[SchedulerJob], tuple[PreemptMode, float]], rules.terms)  # no candidate is 'off'
         chosen = preempt_for(view, job, candidates, fits, terms, youngest_first=rules.youngest_first)
         if chosen is None:
             return False
         units = self._units_in(_joined(free, chosen), view, placement, job)
-        assert units is not None, f"{job.id} fits, but finds no units"
+        assert units is not None, f"{job.id} fits, but the placement finds no units"
         promise = KeptUnits(job, units, tuple(one.job.id for one in chosen))
         self._promises[job.number] = promise
         self._guard(view, promise)
@@ -206,7 +202,7 @@ class Preempting:
         return None if len(units) < job.size else picked(placement, job, units, view.machine)
 
     def _candidates(self, view: View, job: SchedulerJob) -> list[Candidate]:
-        """Return whom a job may preempt now; ask to be called when more of them may be preempted."""
+        """Return the jobs that may be preempted now; ask to be called when there are more."""
         found: list[Candidate] = []
         kept = view.unavailable | view.closed(job)
         earliest, going = None, view.going

@@ -1,4 +1,4 @@
-"""Whom to preempt for a job: the lowest first, as few as will do, and of those the smallest."""
+"""Which jobs to preempt: lowest level first, as few and small as possible."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class Candidate(NamedTuple):
-    """A running job that may be preempted: its level, lower first, and the units that the other would have of it."""
+    """A job that may be preempted, its level (lower first), and its usable units."""
 
     job: SchedulerJob
     level: float
@@ -18,29 +18,25 @@ class Candidate(NamedTuple):
 
     @property
     def worth(self) -> int:
-        """How many these are."""
+        """The number of these units."""
         return len(self.units)
 
 
-#: tells whether a job can start on what is free and the units of these
+#: whether a job can start on the free units and those of these candidates
 Fits = Callable[[Sequence[Candidate]], bool]
 
 
 def choose(candidates: Sequence[Candidate], fits: Fits, *, youngest_first: bool = False) -> list[Candidate] | None:
-    """Return whom to preempt; None if all of them together would not do.
+    """Return the jobs to preempt; None if all together do not suffice.
 
-    Candidates are taken from the lowest level on, at each the largest first (``youngest_first``: the one that was
-    started last), until the job fits. Then whoever can be done without is let go, from the highest level on, the
-    smallest first; and in the place of each of the others, the largest first, comes the smallest of its level with
-    which the job still fits (not with ``youngest_first``). Ties go against the job that was started, and then
-    submitted, last.
+    Candidates are added from the lowest level on, at each level largest first (``youngest_first``: last started first),
+    until the job fits. Then unnecessary ones are dropped, highest level first, smallest first. Finally each remaining
+    one, largest first, is replaced by the smallest of its level with which the job still fits (not with
+    ``youngest_first``). Among equals, the job that started last is preempted, then the one submitted last.
 
-    Parameters
-    ----------
-    candidates
-        each with at least one unit.
-    fits
-        also holds with more of them where it holds with some.
+    Args:
+        candidates: each with at least one unit.
+        fits: if it is true for some candidates, it must be true for more.
     """
     taken: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda one: (one.level, *_turn(one, youngest_first))):
@@ -78,9 +74,9 @@ def preempt_for(
     *,
     youngest_first: bool = False,
 ) -> list[Candidate] | None:
-    """Preempt for a job those that `choose` returns; return them in the order of submission, or None.
+    """Preempt the jobs that `choose` returns; return them by submission, or None.
 
-    ``terms`` returns how a job is preempted, and its grace (s).
+    ``terms`` returns how a job is preempted, and its grace period (s).
     """
     chosen = choose(candidates, fits, youngest_first=youngest_first) if candidates else None
     if chosen is None:

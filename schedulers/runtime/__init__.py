@@ -1,1 +1,1 @@
-"""Who asks the policy, when, and turns what it decides into replies."""
+"""The runtime: folds events into the view and calls the policy."""

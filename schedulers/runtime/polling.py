@@ -1,4 +1,4 @@
-"""A scheduler that looks at the cluster at fixed steps only, as those of many centres do."""
+"""Polling: let a policy decide at fixed steps only, as in many centres."""
 
 from collections.abc import Sequence
 from math import floor, inf
@@ -13,41 +13,35 @@ from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.runtime.takeover import tell_past
 
-#: the call's name; a policy's own calls have others
+#: id of the polling call; a policy's own calls have other ids
 CALL: Final = "pipistrelle poll"
-#: from here on steps are finer than times
+#: above this number of steps, a step is finer than the time's precision
 _FINEST: Final = 2.0**52
 
 
 class PollingError(PipistrelleError):
-    """A step that cannot be."""
+    """The step is not possible."""
 
 
 class Polling(Kept):
-    """Lets a policy decide at the multiples of a step only, counted from time 0.
+    """Lets a policy decide only at multiples of a step, counted from time 0.
 
-    What happens in between is collected until the next multiple; there is none if nothing waits and nobody asked to be
-    called. What happens at a multiple is decided then and there. Where nothing has happened nothing is decided: a
-    dynamic order moves jobs while they wait, but they start when something else happens.
+    Events in between are collected until the next multiple; there is no call if nothing waits and the policy asked for
+    none. Events at a multiple are decided at once. Without events nothing is decided: a dynamic order reorders waiting
+    jobs, but they start at the next event.
 
-    Parameters
-    ----------
-    policy
-        decides.
-    step
-        seconds, above 0.
+    Args:
+        step: seconds.
 
-    Raises
-    ------
-    PollingError
-        when the step is not a finite number above 0.
+    Raises:
+        PollingError: the step is not a finite number above 0.
     """
 
     _kept = ("_calls", "_released", "_failed", "_due")
 
     def __init__(self, policy: Policy, step: float) -> None:
         if not 0.0 < step < inf:
-            raise PollingError("a poll at such steps is not possible", expected="seconds above 0", found=repr(step))
+            raise PollingError("invalid polling step", expected="seconds above 0", found=repr(step))
         self._policy = policy
         self._step = step
         self.features: tuple[str, ...] = tuple(getattr(policy, "features", ()))
@@ -57,29 +51,29 @@ class Polling(Kept):
         self._calls: list[str] = []
         self._released = False
         self._failed: list[NodeSet] = []
-        #: when the call is due that was asked for, -inf if none was
+        #: time (s) of the pending call, or -inf
         self._due = -inf
 
     @property
     def name(self) -> str:
-        """What the policy is called, and the step."""
+        """The policy's name, and the step."""
         return f"{self._policy.name}+poll={self._step:g}s"
 
     @property
     def order(self) -> Order:
-        """The policy's."""
+        """The policy's order."""
         return self._policy.order
 
     def reservations(self) -> Sequence[str]:
-        """Return what the policy keeps units for, in words; nothing if it has none."""
+        """Return the texts of the policy's reservations, if any."""
         return getattr(self._policy, "reservations", tuple)()
 
     def learn_past(self, view: View, steps: Sequence[PastStep]) -> None:
-        """Let the policy know the past."""
+        """Pass the past to the policy."""
         tell_past(self._policy, view, steps)
 
     def decide(self, view: View) -> None:
-        """Let the policy decide if it is time; else take note, and ask to be woken."""
+        """Let the policy decide if it is time; else collect events and ask to be woken."""
         if view is not self._view:
             self._view, self._due = view, -inf
             self._forget()
@@ -100,22 +94,22 @@ class Polling(Kept):
             if self._due <= view.now:
                 self._due = self._next(view.now)
                 view.call_me_later(self._due, CALL)
-            view.wake = ()  # nothing but calls, and what always wakes
+            view.wake = ()  # only calls, and the events that always wake
 
     def state(self) -> dict[str, Any]:
-        """Return what was collected since the last decision, when the next is due, and the policy's state."""
+        """Return the events collected, the time of the next call, and the policy's state."""
         arrivals = [job.id for job in self._arrivals]
         cancelled = [job.state() for job in self._cancelled]
         kept = {**super().state(), "policy": state_of(self._policy, "policy")}
         return {**kept, "arrivals": arrivals, "cancelled": cancelled}
 
     def restore(self, state: dict[str, Any], view: View) -> None:
-        """Go on from a state, in a view that is as it was then."""
+        """Restore a state, into a view restored to the same instant."""
         super().restore(state)
         waiting = {job.id: job for job in view.waiting.each()}
         self._view, self._arrivals = view, [waiting[job_id] for job_id in state["arrivals"]]
         self._cancelled = [SchedulerJob.restored(job) for job in state["cancelled"]]
-        between = view.arrivals, view.cancelled  # the policy does not know of those whom it was not told of
+        between = view.arrivals, view.cancelled  # the policy does not know of the jobs that arrived since
         view.arrivals, view.cancelled = self._arrivals, self._cancelled
         cast(Any, self._policy).restore(state["policy"], view)
         view.arrivals, view.cancelled = between

@@ -1,4 +1,4 @@
-"""Between protocol and policy: folds events into the view, asks the policy, returns its decisions."""
+"""Fold events into the view, call the policy and return its decisions."""
 
 import traceback
 from collections.abc import Callable, Sequence
@@ -46,25 +46,23 @@ from pipistrelle.schedulers.runtime.takeover import NOTICE, is_past, past_of, te
 from pipistrelle.schedulers.waiting.class_limits import ClassLimits
 from pipistrelle.schedulers.waiting.moving import queue_of
 
-#: so many maintenances and reservations are named by a reply
+#: most maintenances and reservations that a reply names
 _NAMED: Final = 8
-#: characters of what is wrong with an event: it may quote the server
+#: most characters of an error text that may quote the server
 _SAID: Final = 500
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Runtime(Kept):
-    """Serves one simulation with one policy; no I/O, so that it runs behind a socket or inside the server.
+    """Serves one simulation with one policy, without I/O.
 
-    Parameters
-    ----------
-    policy
-        takes the decisions; its optional attribute ``features`` names what else of the protocol it wants
-        (``dynamic_jobs``).
-    version
-        told to the server.
-    cancellations
-        whether it wants to be told of jobs that are cancelled while they wait.
+    It runs behind a socket or in the server's process.
+
+    Args:
+        policy: takes the decisions; its optional attribute ``features`` names further protocol features that it wants
+            (``dynamic_jobs``).
+        version: sent to the server.
+        cancellations: whether to receive cancellations of waiting jobs.
     """
 
     _kept: ClassVar[tuple[str, ...]] = ("_submitted", "_latest_submit", "_filter", "ended")
@@ -73,15 +71,15 @@ class Runtime(Kept):
         self._policy = policy
         self._version = version
         self._view: View | None = None
-        #: ids of the jobs that were submitted and did not complete
+        #: ids of the jobs submitted and not completed
         self._known: set[str] = set()
         self._submitted = 0
         self._latest_submit = 0.0
         self._filter = False
-        #: {id: job} of those that wait, or began to since the policy was last asked; None: nobody is cancelled
+        #: {id: job} of jobs that wait or were submitted since the last decision; None: no job is cancelled
         self._cancellable: dict[str, SchedulerJob] | None = None
         self._wants_cancellations = cancellations
-        #: how and why the simulation ended; None before
+        #: data of SIMULATION_ENDS; None before
         self.ended: SimulationEndsData | None = None
         self._fold: dict[type[Event], Callable[[View, Any], None]] = {
             JobSubmitted: self._job_submitted,
@@ -100,28 +98,26 @@ class Runtime(Kept):
 
     @property
     def view(self) -> View | None:
-        """What the policy sees; None before the first notice."""
+        """The policy's view; None before the first notice."""
         return self._view
 
     def hello(self) -> HelloData:
-        """Return who this scheduler is and what it wants."""
+        """Return the scheduler's name and the features that it wants."""
         wanted = ("cancellations",) if self._wants_cancellations else ()
         keeps = (STATE,) if hasattr(self._policy, "state") and hasattr(self._policy, "restore") else ()
         features = ("wake_filter", "failures", TAKEOVER, *keeps, *wanted, *getattr(self._policy, "features", ()))
         return HelloData(self._policy.name, self._version, features=features)
 
     def welcome(self, data: WelcomeData) -> None:
-        """Take note of what was agreed."""
+        """Record the features agreed on."""
         self._filter = "wake_filter" in data.features
         self._cancellable = {} if "cancellations" in data.features else None
 
     def state(self) -> dict[str, Any]:
         """Return the whole scheduler's state between two notices, as plain values.
 
-        Raises
-        ------
-        PolicyError
-            when the policy, or a part of it, does not tell its own.
+        Raises:
+            PolicyError: the policy, or a part of it, cannot save its state.
         """
         view = self._view
         return {
@@ -132,7 +128,7 @@ class Runtime(Kept):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of a runtime with a policy made alike; this one has just been made."""
+        """Restore a state; this runtime is new and its policy was made alike."""
         super().restore(state)
         if state["view"] is not None:
             view = self._view = view_of(convert(state["begins"], SimulationBeginsData), self._policy.order)
@@ -146,10 +142,8 @@ class Runtime(Kept):
     def answer(self, notice: Notice) -> Reply:
         """Return the policy's decisions for a notice.
 
-        Raises
-        ------
-        PolicyFailed
-            when the policy raises, or when a decision of the last reply was rejected.
+        Raises:
+            PolicyFailed: the policy raised, or a decision of the last reply was rejected.
         """
         try:
             view = self._view
@@ -188,9 +182,9 @@ class Runtime(Kept):
             raise self._failed(notice, error) from error
 
     def _take_over(self, view: View, notice: Notice) -> list[Event]:
-        """Let the view be as the scheduler before has left it, and the policy know the past; return all other events.
+        """Restore the past in the view and pass it to the policy; return other events.
 
-        Who waits, and what is out of service, is folded as usual.
+        Waiting jobs and units out of service are folded from these as usual.
         """
         try:
             past = past_of(notice.events, lambda event: self._numbered(view, event))
@@ -204,7 +198,7 @@ class Runtime(Kept):
         return past.rest
 
     def _failed(self, notice: Notice, error: Exception) -> PolicyFailed:
-        """Return what tells that something was raised: a policy is its user's own code, anything may come out of it."""
+        """Return the error for an exception of a policy, which is user code."""
         logger().opt(exception=error).debug("policy '{}' failed", self._policy.name)
         place = traceback.extract_tb(error.__traceback__)[-1]
         return PolicyFailed(
@@ -214,7 +208,7 @@ class Runtime(Kept):
         )
 
     def _decide(self, view: View) -> None:
-        """Ask the policy; what is new to the view is not any more then."""
+        """Call the policy; clear the view's news."""
         if view.limits is not None:
             view.let_in()
         self._policy.decide(view)
@@ -227,7 +221,7 @@ class Runtime(Kept):
 
     @staticmethod
     def _catch_up(view: View, timestamp: float) -> None:
-        """Let those into the queue who would be there if the scheduler had been told of each instant when it was."""
+        """Queue the jobs that limits would have admitted at each skipped instant."""
         if view.limits is not None and view.limits.pending is not None and view.limits.pending < timestamp:
             view.let_in()
 
@@ -240,13 +234,13 @@ class Runtime(Kept):
             self.ended = event.data
         else:
             raise RemoteProtocolError(
-                "SIMULATION_BEGINS must be the first event, and only that", found=str(event.__struct_config__.tag)
+                "SIMULATION_BEGINS must be the first event, and only the first", found=str(event.__struct_config__.tag)
             )
 
     def _keeps(self, view: View) -> tuple[str, ...]:
-        """Name what keeps units from jobs that wait on an idle machine: maintenance, and the policy's reservations.
+        """Return what keeps units from waiting jobs on an idle machine, as texts.
 
-        Should the run stall, the server's message names them.
+        These are maintenance and the policy's reservations. If the run stalls, the server's message names them.
         """
         kept = [
             f"maintenance '{window.id}' (units {window.units}, {span(window.begin, window.end)})"
@@ -258,7 +252,7 @@ class Runtime(Kept):
         return (*kept[:_NAMED], f"{more} more") if more > 0 else tuple(kept)
 
     def _numbered(self, view: View, event: JobSubmitted) -> SchedulerJob:
-        """Return the job that was submitted."""
+        """Return the job of a submission, with its number."""
         description = event.data.job
         if description.id != event.data.job_id:
             raise _NoSense(f"'job_id' and 'id' differ: {quoted(event.data.job_id)}, {quoted(description.id)}")
@@ -273,7 +267,7 @@ class Runtime(Kept):
 
     def _job_submitted(self, view: View, event: JobSubmitted) -> None:
         job = self._numbered(view, event)
-        if job.submit < self._latest_submit:  # it lost its nodes and comes back to its old place in the queue
+        if job.submit < self._latest_submit:  # requeued at its old place after a failure
             view.waiting.arrivals_last = False
         else:
             self._latest_submit = job.submit
@@ -347,16 +341,16 @@ class Runtime(Kept):
         raise PolicyFailed(
             f"the server rejected a decision ({data.code}): {legible(data.message, _SAID)}",
             where=f"decision {data.index} ({legible(data.decision, _SAID)}) of the reply to notice {data.reply_to}",
-            hint="The policy must not decide this; the view does not go on without it.",
+            hint="Change the policy: the view already contains this decision, so the run cannot continue.",
         )
 
     @staticmethod
     def _nothing(view: View, event: Event) -> None:
-        """Ignore an event that changes nothing: what it says came with other events."""
+        """Ignore an event whose content arrives with other events."""
 
 
 def view_of(begins: SimulationBeginsData, order: Order) -> View:
-    """Return the view of a simulation that begins, with an empty queue in this order."""
+    """Return the view of a new simulation, with an empty queue in this order."""
     waiting = queue_of(order)
     if isinstance(order, ClassOrder):
         classes = () if begins.platform is None else begins.platform.classes
@@ -365,11 +359,11 @@ def view_of(begins: SimulationBeginsData, order: Order) -> View:
 
 
 class _NoSense(Exception):
-    """What an event says cannot be of this machine."""
+    """The content of an event contradicts the machine or the view."""
 
 
 def _units(view: View, text: str) -> NodeSet:
-    """Return the units that an event names."""
+    """Return the units named by an event."""
     units = NodeSet.parse(text)
     if units and units.last >= view.units:
         raise _NoSense(f"'units' names {units.last}, but the machine has {view.units} units")
@@ -377,15 +371,15 @@ def _units(view: View, text: str) -> NodeSet:
 
 
 def _window(view: View, name: str) -> Window | None:
-    """Return what was announced of a maintenance, None if nothing was."""
+    """Return the announced window of a maintenance; None if it was not announced."""
     window = view.windows.get(name)
     if window is not None and window.admits is not None:
-        raise _NoSense(f"a maintenance must not be called {quoted(name)}, as a window of the scheduler's own is")
+        raise _NoSense(f"a maintenance cannot be named {quoted(name)}: a window of the scheduler has that name")
     return window
 
 
 def _wrong(notice: Notice, event: Event, error: Exception) -> RemoteProtocolError:
-    """Return the error for an event that makes no sense, with its place."""
+    """Return the error for an event that makes no sense, with its position."""
     place = next(index for index, one in enumerate(notice.events) if one is event)
     return RemoteProtocolError(
         f"an event makes no sense: {legible(str(error), _SAID)}",

@@ -1,4 +1,4 @@
-"""What a scheduler that takes a run over is told: who ran, who runs, who waits (SPEC.md, "Taking over")."""
+"""The past of a run that a scheduler takes over (SPEC.md, "Taking over")."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -9,14 +9,18 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.policy.interfaces import PastStep
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
-#: number of the notice that tells the past
+#: number of the notice with the past
 NOTICE: Final = 2
 
 
 class Past(NamedTuple):
-    """What has happened so far: each start and end, in order; who runs, by id, in the order of start; all else.
+    """The events so far of a run that is taken over.
 
-    ``going`` are the ids of those of the running that are being preempted.
+    Attributes:
+        steps: each start and end, in order.
+        running: the running jobs by id, in the order of start.
+        rest: all other events.
+        going: ids of the running jobs that are being preempted.
     """
 
     steps: list[PastStep]
@@ -26,22 +30,15 @@ class Past(NamedTuple):
 
 
 def is_past(events: Iterable[Event]) -> bool:
-    """Tell whether a notice tells the past of a run that is taken over, and somebody was started in it."""
+    """Return whether a notice contains the past of a run in which jobs were started."""
     return any(type(event) is JobStarted for event in events)
 
 
 def past_of(events: Sequence[Event], job_of: Callable[[JobSubmitted], SchedulerJob]) -> Past:
-    """Return the past that a notice tells.
+    """Return the past in a notice; ``job_of`` creates a job from its submission.
 
-    Parameters
-    ----------
-    job_of
-        makes a job of its submission.
-
-    Raises
-    ------
-    RemoteProtocolError, NodeSetError
-        when it makes no sense.
+    Raises:
+        RemoteProtocolError, NodeSetError: the events are inconsistent.
     """
     started = {event.data.job_id for event in events if isinstance(event, JobStarted)}
     past = Past([], {}, [], set())
@@ -68,7 +65,7 @@ def past_of(events: Sequence[Event], job_of: Callable[[JobSubmitted], SchedulerJ
 
 
 def tell_past(policy: object, view: Any, steps: Sequence[PastStep]) -> None:
-    """Let a policy that keeps account of the past know it: its method ``learn_past(view, steps)``, if it has one."""
+    """Call the method ``learn_past(view, steps)`` of a policy, if it has one."""
     learn = getattr(policy, "learn_past", None)
     if learn is not None:
         learn(view, steps)

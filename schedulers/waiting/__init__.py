@@ -1,1 +1,1 @@
-"""The waiting jobs, and who of them is set aside."""
+"""The queue of waiting jobs, and the class limits that set jobs aside."""

@@ -1,8 +1,8 @@
-"""What the classes (queues) of a machine grant to their jobs, kept under every policy by who is let into the queue.
+"""Limits of classes (queues), enforced for every policy by admission to the queue.
 
-A job of a limited class joins the queue only if the limits hold with all jobs of its class that run or are in the queue
-already. So whatever a policy starts, now or at a reserved time, no limit is ever exceeded. Who is over a limit is set
-aside, in nobody's way, and let in at its place in the queue's order when a job of its class, or user, has left.
+A job of a limited class joins the queue only if the limits hold together with all running and queued jobs of its class.
+So whatever a policy starts, no limit is exceeded. A job over a limit is set aside without blocking others. It joins at
+its place in the queue's order when a job of its class or user has left.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,13 +20,13 @@ from pipistrelle.schedulers.policy.order import FixedOrder, Floats, Order, is_dy
 from pipistrelle.schedulers.policy.windows import Window
 from pipistrelle.schedulers.waiting.moving import MovingQueue
 
-#: more units than a machine has, and fewer than the size of an empty row
+#: more units than any machine has, less than the size of an empty row
 _UNLIMITED: Final = 2**53
 _NOBODY: Final = 0
 
 
 class _WithUser:
-    """An order as a dynamic one whose table has the number of the job's user in its last line."""
+    """An order with an extra last line in its table: the number of the job's user."""
 
     dynamic: Literal[True] = True
 
@@ -35,10 +35,10 @@ class _WithUser:
         self._users = users
 
     def begin(self) -> None:
-        """Do nothing: the queue of the view has begun the order."""
+        """Do nothing: the view's queue has begun the order."""
 
     def attributes(self, job: SchedulerJob) -> Sequence[float]:
-        """Return the order's line, or the rank of a fixed one, and the user's number."""
+        """Return the order's row, or the rank of a fixed order, and the user's number."""
         order = self._order
         if is_dynamic(order):
             return (*order.attributes(job), self._users.number(job))
@@ -52,7 +52,7 @@ class _WithUser:
 
 
 class _Users(Kept):
-    """The users of one class, by numbers, and how many units each may have more; `_NOBODY` is who is not known."""
+    """The users of one class as numbers, and their free units; `_NOBODY` is unknown."""
 
     _kept = ("numbers", "rooms")
 
@@ -77,7 +77,7 @@ class _Aside(MovingQueue):
     """The jobs of one class that are set aside."""
 
     def next(self, room: int, rooms: NDArray[np.int64]) -> SchedulerJob | None:
-        """Return the first by rank that needs no more units than ``room`` and than its user's among ``rooms``."""
+        """Return the first job that fits ``room`` and its user's entry of ``rooms``."""
         rows = np.flatnonzero(self._sizes[: len(self._jobs)] <= room)
         if len(rows):
             rows = rows[self._sizes[rows] <= rooms[self._table[-1, rows].astype(np.intp)]]
@@ -85,7 +85,7 @@ class _Aside(MovingQueue):
 
 
 class _Class(Kept):
-    """One class, and how much of it is taken by the jobs that run or are in the queue."""
+    """One class, and the units that its running and queued jobs leave free."""
 
     _kept = ("room", "changed", "users")
 
@@ -102,24 +102,24 @@ class _Class(Kept):
         per_user = info.max_nodes_per_user
         self.users = _Users(None if per_user is None else per_user * self.per_node)
         self.aside = _Aside(_WithUser(order, self.users))
-        #: whether somebody who is set aside may be within the limits
+        #: whether a job set aside may be within the limits now
         self.changed = False
 
     def state(self) -> dict[str, Any]:
-        """Return who is set aside, and the room of the class and of its users."""
+        """Return the jobs set aside, and the room of the class and its users."""
         return {**super().state(), "aside": self.aside.state()}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Go on from a state; ``jobs`` has the waiting jobs by id."""
+        """Restore a state; ``jobs`` has the waiting jobs by id."""
         super().restore(state)
         self.aside.restore(state["aside"], jobs)
 
     def nodes(self, job: SchedulerJob) -> int:
-        """Return how many nodes the job's units need at least."""
+        """Return the least number of nodes for the job's units."""
         return -(-job.size // self.per_node)
 
     def refusal(self, job: SchedulerJob) -> str | None:
-        """Return why the job can never run in this class, None if it can."""
+        """Return why the job can never run in this class; None if it can."""
         info, nodes = self.info, self.nodes(job)
         for limit in ("max_nodes_per_job", "max_nodes_per_user", "max_nodes"):
             most = getattr(info, limit)
@@ -142,56 +142,53 @@ class _Class(Kept):
             self.users.rooms[user] -= units
 
     def fits(self, job: SchedulerJob) -> bool:
-        """Tell whether the limits hold if the job joins the queue."""
+        """Return whether the limits hold if the job joins the queue."""
         units = self.nodes(job) * self.per_node
         return units <= self.room and units <= int(self.users.rooms[self.users.number(job)])
 
 
 class ClassLimits(Kept):
-    """Decides which waiting jobs are in the queue; `let_in` after each change, before anyone looks at the queue.
+    """Decides which waiting jobs are in the queue.
 
-    Parameters
-    ----------
-    platform
-        the machine, with its classes.
-    units
-        its number of units.
-    order
-        the queue's order, begun.
+    Call `let_in` after each change, before the queue is read.
+
+    Args:
+        units: number of units of the machine.
+        order: the queue's order, begun.
     """
 
     _kept = ("_inside", "pending")
 
     def __init__(self, platform: PlatformInfo, units: int, order: Order) -> None:
         self._classes = {info.name: _Class(info, platform, units, order) for info in platform.classes}
-        #: {number: class's name} of the jobs of limited classes that run or are in the queue
+        #: {number: class's name} of the running and queued jobs of limited classes
         self._inside: dict[int, str] = {}
-        #: instant (s) of the last change that was not followed by `let_in`; None: there is none
+        #: time (s) of the last change that no `let_in` followed; None if there was none
         self.pending: float | None = None
 
     @classmethod
     def where_there_are(cls, begins: SimulationBeginsData, order: Order) -> "ClassLimits | None":
-        """Return those of a machine, None if it has no classes."""
+        """Return the limits of a machine; None if it has no classes."""
         platform = begins.platform
         return cls(platform, begins.nb_resources, order) if platform is not None and platform.classes else None
 
     def each(self) -> Iterator[SchedulerJob]:
-        """Iterate over the jobs that are set aside, in the order in which they are kept."""
+        """Iterate over the jobs set aside, in storage order."""
         for one in self._classes.values():
             yield from one.aside.each()
 
     def state(self) -> dict[str, Any]:
-        """Return how much of each class is taken, by whom, and who is set aside."""
+        """Return the room and the jobs set aside of each class."""
         return {**super().state(), "classes": {name: one.state() for name, one in self._classes.items()}}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Go on from a state; ``jobs`` has the waiting jobs by id."""
+        """Restore a state; ``jobs`` has the waiting jobs by id."""
         super().restore(state)
         for name, one in self._classes.items():
             one.restore(state["classes"][name], jobs)
 
     def __iter__(self) -> Iterator[SchedulerJob]:
-        """Iterate over the jobs that are set aside: class by class, each in the order of the queue."""
+        """Iterate over the jobs set aside: class by class, each in the order of the queue."""
         for one in self._classes.values():
             yield from one.aside
 
@@ -207,7 +204,7 @@ class ClassLimits(Kept):
         return None if queue is None else self._classes.get(queue)
 
     def windows(self) -> list[Window]:
-        """Return windows that keep the jobs of classes with pools of their own from all other units, for ever."""
+        """Return permanent windows that close other units to classes with their own pools."""
         return [
             Window(f"pools of class {name}", 0.0, inf, one.closed, lambda job, one=one: self._of(job) is not one)  # type: ignore[misc]
             for name, one in self._classes.items()
@@ -215,17 +212,17 @@ class ClassLimits(Kept):
         ]
 
     def closed(self, job: SchedulerJob) -> NodeSet:
-        """Return the units that the job's class may not have."""
+        """Return the units that the job's class excludes."""
         one = self._of(job)
         return NodeSet.EMPTY if one is None else one.closed
 
     def refusal(self, job: SchedulerJob) -> str | None:
-        """Return why a job that was just submitted can never run, naming class and limit; None if it can."""
+        """Return why a submitted job can never run (class and limit); None if it can."""
         one = self._of(job)
         return None if one is None else one.refusal(job)
 
     def set_aside(self, job: SchedulerJob, now: float) -> bool:
-        """Set a job aside that was submitted at ``now`` (s), until `let_in`; False if its class has no such limits."""
+        """Set aside a job submitted at ``now`` (s); return False if no limit applies."""
         one = self._of(job)
         if one is None or not one.limited:
             return False
@@ -236,14 +233,14 @@ class ClassLimits(Kept):
         return True
 
     def admit(self, job: SchedulerJob) -> None:
-        """Count a job that runs already: another scheduler has started it, whatever the limits."""
+        """Count a job that another scheduler started, whatever the limits."""
         one = self._of(job)
         if one is not None and one.limited:
             one.count(job, 1)
             self._inside[job.number] = one.info.name
 
     def left(self, job: SchedulerJob, now: float) -> None:
-        """Take note at ``now`` (s) that a job has left the machine, or the queue without a start."""
+        """Record that a job left the machine, or the queue unstarted, at ``now`` (s)."""
         name = self._inside.pop(job.number, None)
         if name is not None:
             one = self._classes[name]
@@ -253,7 +250,7 @@ class ClassLimits(Kept):
                 self.pending = now
 
     def forget(self, job: SchedulerJob) -> bool:
-        """Let a job that is set aside go; return whether it was."""
+        """Remove a job if it is set aside; return whether it was."""
         one = self._of(job)
         if one is None or job not in one.aside:
             return False
@@ -261,7 +258,7 @@ class ClassLimits(Kept):
         return True
 
     def let_in(self) -> list[SchedulerJob]:
-        """Return the jobs that join the queue: of each class the first that fit, in the order of the queue."""
+        """Return the jobs that join the queue: of each class the first that fit, in order."""
         found: list[SchedulerJob] = []
         now = self.pending
         if now is None:
@@ -280,7 +277,7 @@ class ClassLimits(Kept):
         return found
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
-        """Return the limit that keeps a job set aside, in words; None if none does."""
+        """Return the limit that keeps a job set aside, as text; None if none does."""
         one = self._of(job)
         if one is None or job not in one.aside:
             return None

@@ -1,4 +1,4 @@
-"""The waiting jobs under a dynamic order: they stand still in a table, and only who is wanted is looked for."""
+"""The queue under a dynamic order: an unsorted table, searched only as needed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
@@ -13,7 +13,7 @@ from pipistrelle.schedulers.policy.order import DynamicOrder, Floats, Order, is_
 from pipistrelle.schedulers.policy.waiting import Rank
 from pipistrelle.schedulers.waiting.ranked import GONE, SHALLOW, WaitingQueue
 
-#: looked for one by one rather than by sorting
+#: up to this many jobs are searched one by one instead of sorting
 _FEW: Final = 32
 
 
@@ -21,10 +21,10 @@ _FEW: Final = 32
 class MovingQueue(WaitingQueue):
     """Jobs in the order of ranks that change, ties by submission.
 
-    Each job has a row, in the order in which they joined, mostly that of submission; one that leaves leaves an
-    empty row, and these are closed when they are more than the jobs. The ranks are asked for once after each
-    `rerank`, not before somebody looks at the queue. The first is then the least, and a backfilling pass looks for
-    the least of those that fit: only iterating sorts.
+    Each job has a row, in the order of joining, mostly equal to submission. A job that leaves makes an empty row; these
+    are removed when they outnumber the jobs. The ranks are computed once after each `rerank`, at the first read of the
+    queue. The first job is then the minimum, and a backfilling pass takes the minimum of the jobs that fit: only
+    iterating sorts.
     """
 
     _shallow: ClassVar[int] = 0
@@ -45,7 +45,7 @@ class MovingQueue(WaitingQueue):
         #: whether the rows are in the order of submission
         self._sorted = True
         self._table: Floats = np.zeros((0, SHALLOW))
-        #: by row, inf in an empty one; None when out of date
+        #: ranks by row, inf in an empty one; None when out of date
         self._moving: Floats | None = None
         self._first_row: int | None = None
 
@@ -68,7 +68,7 @@ class MovingQueue(WaitingQueue):
         return job.number in self._rows
 
     def state(self) -> dict[str, Any]:
-        """Return the jobs' ids and what the order said of each, as they are kept, and their ranks if they are known."""
+        """Return the jobs' ids, their rows of the table and, if known, their ranks."""
         rows = list(self._rows.values())
         return {
             "jobs": [self._job(row).id for row in rows],
@@ -79,7 +79,7 @@ class MovingQueue(WaitingQueue):
         }
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Go on from a state; ``jobs`` has the waiting jobs by id. The order is not asked again."""
+        """Restore a state without asking the order; ``jobs`` has the waiting jobs by id."""
         for job_id, line in zip(state["jobs"], state["lines"], strict=True):
             self._join(jobs[job_id], line)
         self._now, self.arrivals_last = state["now"], state["arrivals_last"]
@@ -88,17 +88,17 @@ class MovingQueue(WaitingQueue):
 
     @property
     def first(self) -> SchedulerJob | None:
-        """The job with the lowest rank, None when nothing waits."""
+        """The job with the lowest rank; None if the queue is empty."""
         return self._job(self._place_of_first()) if self._rows else None
 
     def rerank(self, now: float) -> None:
-        """Have the jobs ranked anew, as of ``now`` (s), before the next look at the queue."""
+        """Let the next read of the queue rank the jobs for ``now`` (s)."""
         self._now = now
         self._moving = None
         self._first_row = None
 
     def in_order(self, jobs: list[SchedulerJob]) -> list[SchedulerJob]:
-        """Return waiting jobs, given in the order of submission, in the order of the queue."""
+        """Sort waiting jobs, given in the order of submission, into the queue's order."""
         jobs = [job for job in jobs if job.number in self._rows]
         if len(jobs) < 2:
             return jobs
@@ -106,12 +106,12 @@ class MovingQueue(WaitingQueue):
         return sorted(jobs, key=lambda job: ranks[self._rows[job.number]])
 
     def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
-        """Return what the order of these waiting jobs in the queue follows from, as it is now."""
+        """Return the current sort keys of these waiting jobs."""
         ranks = self._ranked()
         return [(float(ranks[self._rows[job.number]]), job.number) for job in jobs]
 
     def add(self, job: SchedulerJob) -> None:
-        """Let a job join."""
+        """Add a job."""
         self._join(job, self._order.attributes(job))
 
     def _join(self, job: SchedulerJob, line: Sequence[float]) -> None:
@@ -132,7 +132,7 @@ class MovingQueue(WaitingQueue):
         self._first_row = None
 
     def remove(self, job: SchedulerJob) -> None:
-        """Let a job leave; KeyError if it does not wait here."""
+        """Remove a job; KeyError if it is not in the queue."""
         row = self._rows.get(job.number)
         if row is None or self._jobs[row] is not job:
             raise KeyError(job.id)
@@ -145,27 +145,27 @@ class MovingQueue(WaitingQueue):
             self._first_row = None
 
     def leading(self, count: int) -> list[SchedulerJob]:
-        """Return the first ``count`` jobs, or as many as there are."""
+        """Return the first ``count`` jobs, or all if fewer wait."""
         if count >= len(self._rows) or count > _FEW:
             return super().leading(count)
         ranks = self._ranked().copy()
         found = []
         for _ in range(count):
             row = self._best(slice(0, len(ranks)), ranks)
-            if ranks[row] == inf:  # nothing is less than the rows without a job
+            if ranks[row] == inf:  # empty rows also have inf
                 return super().leading(count)
             found.append(self._job(row))
             ranks[row] = inf
         return found
 
     def _ranked(self) -> Floats:
-        """Return the ranks by row; none when nothing waits."""
+        """Return the ranks by row; empty if the queue is."""
         if not self._rows:
             return np.empty(0)
         if self._moving is None:
             end = len(self._jobs)
             table = self._table[:, :end]
-            table.flags.writeable = False  # an order's slip would change what it is told next time
+            table.flags.writeable = False  # a write by the order would corrupt its next input
             self._moving = self._order.ranks(table, self._now)
             if self._moving.shape != (end,) or np.isnan(self._moving.min(initial=inf)):
                 raise ValueError(f"the order {type(self._order).__name__} must return a number for each job")
@@ -174,7 +174,7 @@ class MovingQueue(WaitingQueue):
         return self._moving
 
     def _place_of_first(self) -> int:
-        """Return the row of the first job; there is one."""
+        """Return the row of the first job of a queue that is not empty."""
         if self._first_row is None:
             ranks = self._ranked()
             row = self._best(slice(0, len(ranks)), ranks)
@@ -185,13 +185,13 @@ class MovingQueue(WaitingQueue):
         return self._first_row
 
     def _sync(self) -> None:
-        """Do nothing: the arrays are up to date."""
+        """Do nothing: the arrays are current."""
 
     def _foremost(self, places: NDArray[np.intp]) -> int:
         return self._best(places, self._ranked()[places])
 
     def _best(self, rows: NDArray[np.intp] | slice, ranks: Floats) -> int:
-        """Return where in ``rows``, which have these ranks, the first job stands; there is a row."""
+        """Return the index in ``rows``, not empty, of the job with the lowest rank."""
         which = int(np.argmin(ranks))
         if not self._sorted:
             ties = np.flatnonzero(ranks == ranks[which])
@@ -199,7 +199,7 @@ class MovingQueue(WaitingQueue):
         return which
 
     def _close_gaps(self) -> None:
-        """Close the gaps, sort by submission, and double the room if more than half of it is still taken."""
+        """Remove empty rows, sort by submission, and double the room if over half is used."""
         kept = [row for _, row in sorted(self._rows.items())]
         room = len(self._sizes) if 2 * len(kept) < len(self._sizes) else 2 * len(self._sizes)
         for name, empty in (("_sizes", GONE), ("_occupies", 0), ("_numbers", 0), ("_table", 0)):

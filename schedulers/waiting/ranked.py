@@ -1,4 +1,4 @@
-"""The waiting jobs, ranked; for a deep queue in arrays: no event costs a Python loop over thousands of jobs."""
+"""The queue under a fixed order; a deep queue uses arrays instead of Python loops."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
@@ -14,9 +14,9 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import FixedOrder, Order, is_dynamic
 from pipistrelle.schedulers.policy.waiting import Rank, Staircase
 
-#: size of a place that no job holds any more: nothing ever fits it
+#: size in an empty place: it never fits
 GONE: Final = np.iinfo(np.int64).max
-#: places at which a Python loop and the array operations take equally long, when half of the jobs are small enough
+#: number of places at which a Python loop and array operations are equally fast, if half of the jobs are small enough
 SHALLOW: Final = 240
 
 
@@ -24,18 +24,15 @@ SHALLOW: Final = 240
 class WaitingQueue:
     """Jobs in the order of ``rank``, ties by submission.
 
-    Sizes of the jobs of a deep queue, and how long they hold their units, also stand in numpy arrays, so that a
-    backfilling pass is a few array operations; the arrays follow when such a pass needs them, and a shallow queue
-    never does. A job that leaves the middle of the queue leaves a gap behind; gaps are closed when they are more
-    than the jobs.
+    In a deep queue, numpy arrays also hold the jobs' sizes and the times that they occupy units, so a backfilling pass
+    takes a few array operations. The arrays are updated when such a pass needs them; a shallow queue has none. A job
+    that leaves the middle leaves a gap; gaps are closed when they outnumber the jobs.
 
-    Parameters
-    ----------
-    order
-        ranks a job; lower comes first. A dynamic one needs a `MovingQueue`.
+    Args:
+        order: a fixed order; a dynamic one needs a `MovingQueue`.
     """
 
-    #: a queue of so many places is gone through one by one
+    #: a queue of at most this many places is scanned by a loop
     _shallow: ClassVar[int] = SHALLOW
 
     def __init__(self, order: Order) -> None:
@@ -43,15 +40,15 @@ class WaitingQueue:
             raise TypeError("a dynamic order needs a MovingQueue")
         fixed: FixedOrder = order  # type: ignore[assignment]
         self._rank = fixed.rank
-        #: whether a job that joins never passes one that waits
+        #: whether a new job never passes a waiting one
         self.arrivals_last: bool = getattr(order, "arrivals_last", False)
         self._ranks: list[Rank] = []
         self._jobs: list[SchedulerJob | None] = []
         self._sizes: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._occupies: NDArray[np.float64] = np.empty(0)
-        #: places before this one are up to date in the arrays
+        #: places before this one are current in the arrays
         self._synced = 0
-        #: place of the first job; before it there are only gaps
+        #: place of the first job; only gaps are before it
         self._head = 0
         self._count = 0
 
@@ -65,39 +62,39 @@ class WaitingQueue:
         return (job for job in self._jobs[self._head :] if job is not None)
 
     def each(self) -> Iterator[SchedulerJob]:
-        """Iterate over the jobs in the order in which they are kept, which need not be that of the queue."""
+        """Iterate over the jobs in storage order, which may differ from the queue's."""
         return (job for job in self._jobs if job is not None)
 
     def state(self) -> dict[str, Any]:
-        """Return the jobs' ids in the order of the queue, and whether those who join come last."""
+        """Return the jobs' ids in the order of the queue, and whether arrivals come last."""
         return {"jobs": [job.id for job in self.each()], "arrivals_last": self.arrivals_last}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Go on from a state; ``jobs`` has the waiting jobs by id."""
+        """Restore a state; ``jobs`` has the waiting jobs by id."""
         for job_id in state["jobs"]:
             self.add(jobs[job_id])
         self.arrivals_last = state["arrivals_last"]
 
     @property
     def first(self) -> SchedulerJob | None:
-        """The job with the lowest rank, None when nothing waits."""
+        """The job with the lowest rank; None if the queue is empty."""
         return self._jobs[self._head] if self._count else None
 
     def rerank(self, now: float) -> None:
-        """Take note that the policy decides now (s); a fixed order does not move."""
+        """Do nothing: a fixed order does not change with time."""
 
     def in_order(self, jobs: list[SchedulerJob]) -> list[SchedulerJob]:
-        """Return jobs, given in the order of submission, in the order of the queue."""
+        """Sort jobs, given in the order of submission, into the queue's order."""
         if self.arrivals_last or len(jobs) == 1:
             return jobs
         return sorted(jobs, key=lambda job: (self._rank(job), job.number))
 
     def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
-        """Return what the order of these waiting jobs in the queue follows from."""
+        """Return the sort keys of these waiting jobs."""
         return [(self._rank(job), job.number) for job in jobs]
 
     def add(self, job: SchedulerJob) -> None:
-        """Let a job join at its rank."""
+        """Add a job at its rank."""
         jobs, ranks = self._jobs, self._ranks
         if len(jobs) - self._count > self._count + SHALLOW:
             self._close_gaps()
@@ -115,7 +112,7 @@ class WaitingQueue:
         self._count += 1
 
     def remove(self, job: SchedulerJob) -> None:
-        """Let a job leave; KeyError if it does not wait here."""
+        """Remove a job; KeyError if it is not in the queue."""
         place = self._head
         jobs = self._jobs
         if not self._count or jobs[place] is not job:
@@ -134,21 +131,20 @@ class WaitingQueue:
             self._head = place
 
     def leading(self, count: int) -> list[SchedulerJob]:
-        """Return the first ``count`` jobs, or as many as there are."""
+        """Return the first ``count`` jobs, or all if fewer wait."""
         return list(islice(self, count))
 
     def pass_under(self, start: Callable[[SchedulerJob], Staircase], stairs: Staircase, *, now: float) -> None:
-        """Start jobs in the order of the queue, one after the other, as long as one fits under the staircase."""
+        """Start jobs in the order of the queue while one fits under the staircase."""
         self._sync()
         begin, end = self._head, len(self._jobs)
         places: NDArray[np.intp] = (self._sizes[begin:end] <= stairs.units[0]).nonzero()[0] + begin
         while len(places):
-            # What cannot start now will not start in this pass.
+            # A job that cannot start now cannot start later in this pass.
             places = places[stairs.fits(self._sizes[places], self._occupies[places] + now)]
             if not len(places):
                 return
             stairs = start(self._job(int(places[self._foremost(places)])))
-            # The job's own place is a gap by now.
 
     def pass_over(
         self,
@@ -160,7 +156,7 @@ class WaitingQueue:
         now: float = 0.0,
         shortest_first: bool = False,
     ) -> None:
-        """Start jobs behind the first, one after the other, as long as one can."""
+        """Start jobs behind the first while one can start."""
         begin, end = self._head, len(self._jobs)
         if end - begin <= self._shallow:
             behind = [job for job in self._jobs[begin + 1 :] if job is not None and job.size <= most_units]
@@ -182,7 +178,7 @@ class WaitingQueue:
                 fits &= (occupies + now <= ends_by) | (sizes <= spare)
             if places is None:
                 fits[first - begin] = False
-            # What cannot start now will not start in this pass: units and spare only shrink.
+            # A job that cannot start now cannot start later in this pass: units and spare only shrink.
             chosen = fits.nonzero()[0]
             if not len(chosen):
                 return
@@ -194,24 +190,24 @@ class WaitingQueue:
             else:
                 which = self._foremost(places)
             most_units, spare = start(self._job(int(places[which])))
-            # The job's own place is a gap by now.
+            # The started job's place is a gap now.
             sizes = self._sizes[places]
 
     def _place_of_first(self) -> int:
         return self._head
 
     def _foremost(self, places: NDArray[np.intp]) -> int:
-        """Return where in ``places``, ascending, that of the first job in the queue's order stands."""
+        """Return the index in ``places``, ascending, of the queue's first job."""
         return 0
 
     def _job(self, place: int) -> SchedulerJob:
         job = self._jobs[place]
         if job is None:
-            raise AssertionError("a gap fits nothing")
+            raise AssertionError(f"place {place} is a gap")
         return job
 
     def _sync(self) -> None:
-        """Bring the arrays up to date."""
+        """Update the arrays."""
         end, begin = len(self._jobs), self._synced
         if end > len(self._sizes):
             room = max(2 * len(self._sizes), end + SHALLOW)
@@ -232,7 +228,7 @@ class WaitingQueue:
             self._sizes[place] = job.size
             self._occupies[place] = job.occupies
             self._synced = synced + 1
-        else:  # beyond what is up to date, or no room: the next pass brings the rest up to date
+        else:  # beyond the current part, or no room: the next pass updates the rest
             self._synced = min(synced, place)
 
     def _close_gaps(self) -> None:

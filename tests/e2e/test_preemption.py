@@ -84,7 +84,7 @@ def test_what_was_lost_is_accounted_for(shell: Any, jobs: str) -> None:
         ((*WAY, "--dialect", "batsim"), "the batsim dialect has no word for preemption"),
         ((*WAY, "--scheduler", "maui"), "'maui' takes no options of preemption"),
         ((*WAY, "--reliability", "auto"), "do not go together"),
-        ((*WAY[:4], "--preempt-mode", "suspend"), "--preempt-mode cannot be read"),
+        ((*WAY[:4], "--preempt-mode", "suspend"), "invalid --preempt-mode"),
         (("--max-attempts", "3"), "--max-attempts has no effect"),
     ],
 )

@@ -107,7 +107,7 @@ class Own:
 
 def test_what_cannot_be_told_is_said() -> None:
     """A policy without the methods, and a scheduler that was elsewhere."""
-    with pytest.raises(PipistrelleError, match=r"the state of the policy .*Own cannot be had"):
+    with pytest.raises(PipistrelleError, match=r"the policy .*Own cannot save its state"):
         run_in_process("seven-jobs", Own(), options=RunOptions(between=lambda pause: pause.state()))
     seen: list[Pause] = []
     run(SPEC, RunOptions(between=seen.append))

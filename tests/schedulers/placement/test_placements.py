@@ -90,7 +90,7 @@ def test_stable_by_age_where_no_mttf_is_told(waiting_job: MakeJob) -> None:
     aware = {"age-aware": True}
     assert picked("lowest", waiting_job(0, size=2), "0-31", machine(ages=(3 * YEAR, YEAR)), **aware) == "16-17"
     assert picked("lowest", waiting_job(0, size=2), "0-31", machine(None, YEAR, 2 * YEAR, None), **aware) == "16-17"
-    with pytest.raises(PolicyError, match="nothing tells which nodes of the machine are stable"):
+    with pytest.raises(PolicyError, match="it is unknown which nodes of the machine are stable"):
         picked("lowest", waiting_job(0), "0-31", machine(None), **aware)
 
 
@@ -206,7 +206,7 @@ def test_a_target_leaves_out_as_few_nodes_as_it_must(waiting_job: MakeJob) -> No
     assert picked("lowest", waiting_job(0, size=4, walltime=YEAR / 2), "0-31", **target) == "refused"
     assert picked("lowest", waiting_job(0, size=1, walltime=inf), "0-31", **target) == "refused"
     assert picked("contiguous", waiting_job(0, size=4, walltime=YEAR / 30), "0-31", **target) == "5-8"
-    with pytest.raises(PolicyError, match=r"the MTTF of some nodes is not known: .*16 without, the first is node 16"):
+    with pytest.raises(PolicyError, match=r"the MTTF of some nodes is unknown: .*16 without, the first is node 16"):
         picked("lowest", waiting_job(0), "0-31", machine(YEAR, None), **target)
 
 
@@ -296,8 +296,8 @@ def test_compact_without_hops_is_best_fit(waiting_job: MakeJob) -> None:
         ("lowest", {"node-order": "alp"}, "expected 'id', 'snake', 'hilbert' or 'alps', found 'alp'"),
         ("lowest", {"reliability-target": 1.0}, "placement-options.reliability-target"),
         ("lowest", {"reliability-target": 0}, "placement-options.reliability-target"),
-        ("lowest", {"dual-ended": "node<3"}, "placement-options.dual-ended: jobs have no 'node' to ask for"),
-        ("lowest", {"base-order": ["nodes<3", "qos"]}, "placement-options.base-order: a condition on jobs"),
+        ("lowest", {"dual-ended": "node<3"}, "placement-options.dual-ended: unknown property of jobs 'node'"),
+        ("lowest", {"base-order": ["nodes<3", "qos"]}, "placement-options.base-order: invalid condition on jobs"),
         ("random,seed=-1", {}, "placement-options.seed"),
         ("random,seed=x", {}, "placement-options.seed"),
         ("compact,centres=0", {}, "placement-options.centres"),

@@ -73,17 +73,17 @@ def test_nodes_of_several_units(waiting_job: MakeJob) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "a condition on jobs cannot be read"),
-        ("nodes", "a condition on jobs cannot be read"),
-        ("nodes<", "a condition on jobs cannot be read"),
-        ("nodes<=16 or", "cannot be read: expected a whole number, as 16, found '16 or'"),
-        ("nodes<=16 or or nodes=3", "a condition on jobs cannot be read"),
-        ("nodes<1.5", "a number of nodes cannot be read"),
-        ("units<-1", "a number of units cannot be read"),
+        ("", "invalid condition on jobs"),
+        ("nodes", "invalid condition on jobs"),
+        ("nodes<", "invalid condition on jobs"),
+        ("nodes<=16 or", "invalid number of nodes: expected a whole number, such as 16, found '16 or'"),
+        ("nodes<=16 or or nodes=3", "invalid condition on jobs"),
+        ("nodes<1.5", "invalid number of nodes"),
+        ("units<-1", "invalid number of units"),
         ("walltime<2x", "unknown unit"),
         ("node<3", "Did you mean 'nodes'?"),
-        ("accounts<a", "the accounts of a condition on jobs cannot be read"),
-        ("accounts=a,,b", "the accounts of a condition on jobs cannot be read"),
+        ("accounts<a", "invalid accounts in a condition on jobs"),
+        ("accounts=a,,b", "invalid accounts in a condition on jobs"),
     ],
 )
 def test_what_cannot_be_read(text: str, says: str) -> None:

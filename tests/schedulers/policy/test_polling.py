@@ -168,5 +168,5 @@ def test_it_can_be_used_again_and_has_a_name(run_policy: RunPolicy) -> None:
 @pytest.mark.parametrize("step", [0.0, -1.0, inf, nan])
 def test_a_step_must_be_above_zero(step: float) -> None:
     """And finite."""
-    with pytest.raises(PollingError, match="a poll at such steps is not possible: expected seconds above 0"):
+    with pytest.raises(PollingError, match="invalid polling step: expected seconds above 0"):
         Polling(compose(), step)

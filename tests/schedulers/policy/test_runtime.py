@@ -482,7 +482,7 @@ def test_maintenance_by_the_name_of_a_policys_own_window(event: Event) -> None:
 
     talk = Talk(Puppet(add, add))
     talk.tell(1.0, submitted("1"))
-    with pytest.raises(RemoteProtocolError, match=r"a maintenance must not be called 'mine', as a window of the"):
+    with pytest.raises(RemoteProtocolError, match=r"a maintenance cannot be named 'mine': a window of the"):
         talk.tell(2.0, event)
 
 

@@ -284,9 +284,9 @@ class Own:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (Own, "the state of the policy tests.schedulers.policy.test_state.Own cannot be had"),
-        (lambda: Polling(Own(), 1.0), "Own cannot be had"),
-        (lambda: ComposedPolicy("m", Mine(), Easy(), LowestIds()), "the state of the order "),
+        (Own, "the policy tests.schedulers.policy.test_state.Own cannot save its state"),
+        (lambda: Polling(Own(), 1.0), "Own cannot save its state"),
+        (lambda: ComposedPolicy("m", Mine(), Easy(), LowestIds()), "the order tests"),
         (lambda: ComposedPolicy("m", Fcfs(), type("Rule", (), {"schedule": lambda *_: None})(), LowestIds()), ".Rule"),
     ],
 )

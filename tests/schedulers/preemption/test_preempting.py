@@ -272,16 +272,16 @@ def test_nobody_is_preempted_who_can_be_done_without(rows: Any, missing: int, yo
     ("options", "text"),
     [
         ({"type": "qos"}, "no QOS may preempt another"),
-        ({"type": "qos", "preempt": ("high",)}, "--preempt cannot be read"),
-        ({"type": "qos", "preempt": ("high=low", "high=other")}, "--preempt cannot be read"),
-        ({"type": "qos", "preempt": ("a=b",), "mode": ("suspend",)}, "--preempt-mode cannot be read"),
-        ({"type": "qos", "preempt": ("a=b",), "mode": ("off",)}, "nobody may be preempted"),
-        ({"type": "qos", "preempt": ("a=b",), "mode": ("b=cancel", "b=off")}, "--preempt-mode cannot be read"),
+        ({"type": "qos", "preempt": ("high",)}, "invalid --preempt:"),
+        ({"type": "qos", "preempt": ("high=low", "high=other")}, "invalid --preempt:"),
+        ({"type": "qos", "preempt": ("a=b",), "mode": ("suspend",)}, "invalid --preempt-mode"),
+        ({"type": "qos", "preempt": ("a=b",), "mode": ("off",)}, "no job may be preempted"),
+        ({"type": "qos", "preempt": ("a=b",), "mode": ("b=cancel", "b=off")}, "invalid --preempt-mode"),
         ({"type": "qos", "preempt": ("a=b",), "grace": ("-1s",)}, "below zero"),
         ({"type": "qos", "preempt": ("a=b",), "grace": ("soon",)}, "cannot be read"),
-        ({"type": "qos", "preempt": ("a=b",), "exempt_time": "1e20"}, "--preempt-exempt-time cannot be read"),
+        ({"type": "qos", "preempt": ("a=b",), "exempt_time": "1e20"}, "invalid --preempt-exempt-time"),
         ({"type": "partition_prio", "preempt": ("a=b",)}, "partitions preempt by their tiers"),
-        ({"type": "partition_prio", "priority_tier": {"a": inf}}, "--priority-tier cannot be read"),
+        ({"type": "partition_prio", "priority_tier": {"a": inf}}, "invalid --priority-tier"),
     ],
 )
 def test_options_that_make_no_sense(options: Any, text: str) -> None:
