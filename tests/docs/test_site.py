@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,36 +24,43 @@ PATIENCE_S = 300
 
 
 def build(folder: Path, out: Path) -> subprocess.CompletedProcess[str]:
-    """Build the site of a copy of the project, strictly."""
-    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, encoding="utf-8", check=False)
+    """Build the site of a copy of the project."""
+    words = [sys.executable, "docs/make_site.py", "--out", str(out)]
+    return subprocess.run(
+        words,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=os.environ | {"NO_COLOR": "1"},
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
 
 
 @pytest.fixture(scope="session")
-def _mkdocs() -> None:
+def _zensical() -> None:
     """Skip where what makes the site is not installed, unless CI=true."""
-    if importlib.util.find_spec("mkdocs") is None or importlib.util.find_spec("material") is None:
-        reason = "there is no mkdocs-material: python -m pip install -e '.[docs]'"
+    if importlib.util.find_spec("zensical") is None:
+        reason = "Zensical is not installed: python -m pip install -e '.[docs]'"
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")
-def site(_mkdocs: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(_zensical: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the site."""
     out = tmp_path_factory.mktemp("site") / "site"
     built = build(ROOT, out)
-    assert built.returncode == 0, built.stderr
+    assert built.returncode == 0, built.stdout
     return out
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    """mkdocs.yml names each page of docs/ once."""
-    named = re.findall(
-        r"^ +- ((?!repository/)[\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE
-    )
-
+    """zensical.toml names each page of docs/ once."""
+    nav = str(tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"])
+    named = re.findall(r"'((?!repository/)[\w/-]+\.md)'", nav)
     pages = [ROOT / "docs" / "index.md", *(ROOT / "docs").glob("*/*.md")]
     assert sorted(named) == sorted(path.relative_to(ROOT / "docs").as_posix() for path in pages)
 
@@ -74,7 +82,7 @@ def test_pages_that_files_name_exist() -> None:
 
 
 def test_every_diagram_is_drawn_as_its_page_has_it() -> None:
-    """Each block of Mermaid has its picture, and no other picture is there; else run docs/theme/make_diagrams.py."""
+    """Each block of Mermaid has its picture, and no other picture is there; else run docs/make_diagrams.py."""
     wanted = {}
     for page in [*(ROOT / "docs").glob("*/*.md"), *ROOT.glob("*.md"), ROOT / "protocol" / "SPEC.md"]:
         text = page.read_text(encoding="utf-8")
@@ -98,12 +106,12 @@ def test_third_party_files_of_the_site_are_what_their_page_says() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_mkdocs")
+@pytest.mark.usefixtures("_zensical")
 def test_links_anchors_and_files_that_are_not_there_end_a_strict_build(tmp_path: Path) -> None:
     """Each is named by page and target; so is a page that the navigation does not name, and a diagram not yet drawn."""
     for name in ("docs", "protocol"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("mkdocs.yml", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"):
+    for name in ("zensical.toml", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path / name)
     for name in ("server", "schedulers", "traces", "benchmarks", "platforms", "studies", "cli", "README.md"):
         (tmp_path / name).symlink_to(ROOT / name)
@@ -119,12 +127,12 @@ def test_links_anchors_and_files_that_are_not_there_end_a_strict_build(tmp_path:
         page.write_text(f"{text}\n{wrong}\n", encoding="utf-8")
         built = build(tmp_path, tmp_path / "out")
         assert built.returncode != 0, wrong
-        assert told in built.stderr, wrong
+        assert told in built.stdout, wrong
     page.write_text(text, encoding="utf-8")
     (tmp_path / "docs" / "unnamed.md").write_text("# Unnamed\n", encoding="utf-8")
     built = build(tmp_path, tmp_path / "out")
     assert built.returncode != 0
-    assert "unnamed.md" in built.stderr
+    assert "unnamed.md" in built.stdout
 
 
 @pytest.mark.slow
@@ -157,12 +165,11 @@ def test_the_site_is_searched_from_the_file_system(site: Path, browser: Any) -> 
     requests_of(browser)
     browser.get((site / "index.html").as_uri())
     assert browser.title.endswith("Pipistrelle")
-    field = browser.find_element("css selector", ".md-search__input")
-    browser.execute_script("arguments[0].focus()", field)
-    WebDriverWait(browser, PATIENCE_S, 0.05).until(lambda _: field.is_displayed() and field.is_enabled())
-    field.send_keys("fairshare")
-    look = "return [...document.querySelectorAll('.md-search-result__link')].map((link) => link.href)"
-    found = wait_for(browser, look)
+    browser.find_element("css selector", ".md-search__button").click()
+    inside = "const host = [...document.querySelectorAll('div')].find((one) => one.shadowRoot)?.shadowRoot; return host"
+    wait_for(browser, f"{inside}?.querySelector('input')").send_keys("fairshare")
+    links = f"{inside} ? [...host.querySelectorAll('a')].map((link) => link.href) : []"
+    found = wait_for(browser, links)
     files = [Path(url2pathname(urlsplit(link).path)) for link in found]
 
     assert {path.name for path in files} & {"pbs.html", "maui.html"}

@@ -1,4 +1,4 @@
-"""Draws Mermaid's diagrams of the pages for the site: python docs/theme/make_diagrams.py [mermaid.min.js]
+"""Draws Mermaid's diagrams of the pages for the site: python docs/make_diagrams.py [mermaid.min.js]
 
 It needs Debian's chromium and chromium-driver, selenium, and Mermaid: the file, or npm to fetch it. The site's style
 gives the diagrams the colours of the page, light or dark; the head of each file is the digest of its source.
@@ -10,7 +10,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from hooks import DIAGRAMS, ROOT, digest, fences
+from make_site import DIAGRAMS, ROOT, digest, fences
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 

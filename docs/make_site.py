@@ -1,0 +1,203 @@
+"""Builds the documentation as a site: python docs/make_site.py [--out FOLDER]
+
+Pages stay plain Markdown, which a forge shows, too. This program writes the site's sources into a temporary folder
+and has Zensical build them, strictly: a link, an anchor or a page of the navigation that does not exist ends the
+build. The sources are those of docs/, except that
+
+- files outside docs/ that a page links become pages of the site, so that no link leaves it;
+- Mermaid's diagrams are inserted as docs/make_diagrams.py has drawn them: the theme would load the program that
+  draws them from the network.
+"""
+
+import argparse
+import hashlib
+import posixpath
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+CONFIG = ROOT / "zensical.toml"
+DIAGRAMS = ROOT / "docs" / "theme" / "diagrams"
+#: the folder of the site that holds the project's other files
+OUTSIDE = "repository"
+LANGUAGES = {".c": "c", ".js": "javascript", ".json": "json", ".py": "python", ".rs": "rust", ".toml": "toml"}
+#: what the site needs of docs/ beside its pages
+ASSETS = ("*.png", "*.svg", "site.css", "iframe-worker*")
+_FENCED = re.compile(r"^(`{3,})([^`\n]*)\n(.*?)^\1$", flags=re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"(?<=\]\()([^)\s]+)(?=\))")
+
+
+def pages() -> list[PurePosixPath]:
+    """Return the pages of docs/, by their paths from the project's top."""
+    found = [*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("*/*.md"))]
+    return [PurePosixPath(path.relative_to(ROOT).as_posix()) for path in found]
+
+
+def write_sources(folder: Path) -> None:
+    """Write the site's sources: docs/, and the files outside docs/ that pages link, and those that such pages link."""
+    known: set[PurePosixPath] = set()
+    todo = [*pages(), PurePosixPath("CONTRIBUTING.md"), PurePosixPath("CHANGELOG.md")]
+    while todo:
+        path = todo.pop()
+        if path in known or is_picture(path):
+            continue
+        known.add(path)
+        text = shown(path)
+        if path.suffix == ".md":
+            todo += linked(path, text)
+            text = changed(path, text)
+        target = folder / place(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    for pattern in ASSETS:
+        for asset in (ROOT / "docs").rglob(pattern):
+            if not asset.is_relative_to(DIAGRAMS):
+                target = folder / asset.relative_to(ROOT / "docs")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(asset, target)
+
+
+def check_navigation() -> None:
+    """End the build if the navigation leaves out a page of docs/."""
+    named = set(leaves(tomllib.loads(CONFIG.read_text(encoding="utf-8"))["project"]["nav"]))
+    missing = [place(path) for path in pages() if place(path) not in named]
+    if missing:
+        raise SystemExit(f"{CONFIG.name}: the navigation does not name {', '.join(missing)}. Add it to 'nav'.")
+
+
+def leaves(nav: Any) -> Iterator[str]:
+    """Yield the pages of a navigation."""
+    if isinstance(nav, str):
+        yield nav
+    else:
+        for part in nav.values() if isinstance(nav, dict) else nav:
+            yield from leaves(part)
+
+
+def changed(origin: PurePosixPath, text: str) -> str:
+    """Return a page's text with drawn diagrams, and with links that lead to pages of the site."""
+    here = place(origin)
+    drawn = 0
+
+    def link(found: re.Match[str]) -> str:
+        target, mark, heading = found[0].partition("#")
+        if not target or "://" in found[0]:
+            return found[0]
+        return posixpath.relpath(place(resolved(origin, target)), posixpath.dirname(here) or ".") + mark + heading
+
+    def fence(found: re.Match[str]) -> str:
+        nonlocal drawn
+        words = found[2].split()
+        if words[:1] == ["mermaid"]:
+            drawn += 1
+            return diagram(f"{origin.stem}-{drawn}", found[3])
+        return f"{found[1]}{words[0] if words else ''}\n{found[3]}{found[1]}"
+
+    return outside_fences(text, lambda part: _LINK.sub(link, part), fence)
+
+
+def outside_fences(text: str, change: Callable[[str], str], fence: Callable[[re.Match[str]], str]) -> str:
+    """Return a text whose fenced blocks one function has changed, and all between them another."""
+    parts, end = [], 0
+    for block in _FENCED.finditer(text):
+        parts += [change(text[end : block.start()]), fence(block)]
+        end = block.end()
+    return "".join([*parts, change(text[end:])])
+
+
+def linked(origin: PurePosixPath, text: str) -> Iterator[PurePosixPath]:
+    """Yield the files of the project that a page links, by their paths from its top."""
+    for found in _LINK.finditer(_FENCED.sub("", text)):
+        target = found[0].partition("#")[0]
+        if target and "://" not in target:
+            yield resolved(origin, target)
+
+
+def resolved(origin: PurePosixPath, target: str) -> PurePosixPath:
+    """Return the file that a link leads to; if the project has no such file, the build ends."""
+    path = PurePosixPath(posixpath.normpath(origin.parent / target))
+    if path.parts[0] == ".." or not (ROOT / path).exists():
+        raise SystemExit(f"{origin}: there is no file '{path}'. Correct the link '{target}'.")
+    return path
+
+
+def place(path: PurePosixPath) -> str:
+    """Return where the site's sources have a file of the project."""
+    if is_picture(path) or (path.parts[0] == "docs" and path.suffix == ".md"):
+        return str(path.relative_to("docs"))
+    return f"{OUTSIDE}/{path}" if path.suffix == ".md" else f"{OUTSIDE}/{path}.md"
+
+
+def is_picture(path: PurePosixPath) -> bool:
+    """Return whether a file is a picture of docs/, which the site has as it is."""
+    return path.parts[0] == "docs" and path.suffix in {".png", ".svg"}
+
+
+def shown(path: PurePosixPath) -> str:
+    """Return the page that shows a file or lists a folder; search leaves out what is not Markdown."""
+    real = ROOT / path
+    if path.suffix == ".md":
+        return real.read_text(encoding="utf-8")
+    head = f"---\nsearch:\n  exclude: true\nhide:\n  - toc\n---\n\n# {path}\n\n"
+    if real.is_dir():
+        names = sorted(
+            f"{one.name}/" if one.is_dir() else one.name for one in real.iterdir() if one.name[0] not in "._"
+        )
+        return head + "".join(f"- `{name}`\n" for name in names)
+    text = real.read_text(encoding="utf-8")
+    return f"{head}~~~~~~ {LANGUAGES.get(path.suffix, 'text')}\n{text.rstrip()}\n~~~~~~\n"
+
+
+def fences(text: str) -> Iterator[tuple[str, str]]:
+    """Yield a page's fenced blocks: the first word after the fence, and the text."""
+    for found in _FENCED.finditer(text):
+        yield (found[2].split() or [""])[0], found[3]
+
+
+def digest(source: str) -> str:
+    """Return the digest that ties a drawn diagram to its source."""
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
+def diagram(name: str, source: str) -> str:
+    """Return the drawn diagram; one of another source ends the build."""
+    path = DIAGRAMS / f"{name}.svg"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    head, _, svg = text.partition("\n")
+    if head != f"<!-- {digest(source)} -->":
+        raise SystemExit(
+            f"{path.relative_to(ROOT)} is not the diagram that its page has now. "
+            "Draw it again: python docs/make_diagrams.py"
+        )
+    return f'<div class="diagram">{svg.strip()}</div>\n'
+
+
+def main() -> None:
+    """Build the site."""
+    parser = argparse.ArgumentParser(description="Build the documentation as a site.")
+    parser.add_argument("--out", type=Path, default=ROOT / "site", help="folder of the site (default: site)")
+    out = parser.parse_args().out.resolve()
+    check_navigation()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        write_sources(folder / "pages")
+        shutil.copyfile(CONFIG, folder / CONFIG.name)
+        words = [sys.executable, "-m", "zensical", "build", "--strict"]
+        built = subprocess.run(words, cwd=folder, capture_output=True, text=True, encoding="utf-8", check=False)
+        if built.returncode:
+            # it colours what it prints even where no terminal is, and ends with its own traceback
+            printed = re.sub(r"\x1b\[[0-9;]*m", "", built.stdout + built.stderr)
+            raise SystemExit(printed.partition("Traceback")[0])
+        shutil.rmtree(out, ignore_errors=True)
+        shutil.move(folder / "site", out)
+
+
+if __name__ == "__main__":
+    main()
