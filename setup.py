@@ -1,7 +1,7 @@
-"""Compiles the modules that each job of a run passes through, where ``PIPISTRELLE_COMPILE=1`` asks for it.
+"""Compile the modules that every job of a run passes through, if ``PIPISTRELLE_COMPILE=1``.
 
-Everything else about the package stands in pyproject.toml. The compiled modules are the same files: mypyc turns them
-into extensions that lie beside them in the wheel, and Python takes these first; docs/how-to/compiled.md has the gain.
+Everything else about the package is in pyproject.toml. mypyc turns these files into extension modules that lie beside
+them in the wheel, and Python imports the extensions first (docs/how-to/compiled.md has the gain).
 """
 
 import os
@@ -13,7 +13,7 @@ from typing import Any
 from setuptools import setup
 
 ROOT = Path(__file__).resolve().parent
-#: where the files have the names that they are imported by
+#: a tree in which the files have the names that they are imported by
 VIEW = Path("build", "compiled")
 COMPILED = (
     "protocol/base/state.py",
@@ -41,17 +41,15 @@ COMPILED = (
     "server/transport/in_process.py",
 )
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-#: what the build needs besides setuptools: the compiler, and what the modules import, for its types
+#: what the build needs besides setuptools: the compiler, and for its types what the modules import
 NEEDED = ("mypy[mypyc]>=2.4", *PROJECT["project"]["dependencies"])
 
 
 def compiled() -> dict[str, Any]:
-    """Return what setuptools has to know of the extensions: how they are built, or what that needs.
+    """Return setuptools' arguments for the extensions: how to build them, or what that needs.
 
-    Raises
-    ------
-    SystemExit
-        with a message, where the build cannot be done.
+    Raises:
+        SystemExit: with a message, if they cannot be built.
     """
     asked = os.environ.get("PIPISTRELLE_COMPILE", "0")
     if asked not in {"0", "1"}:
@@ -75,7 +73,7 @@ def compiled() -> dict[str, Any]:
 
 
 def lay_out() -> None:
-    """Let the folders of the tree be seen under the names of their packages."""
+    """Link the files under the names of their packages."""
     folders = PROJECT["tool"]["setuptools"]["package-dir"]
     top = VIEW / "pipistrelle"
     top.mkdir(parents=True, exist_ok=True)

@@ -53,6 +53,24 @@ def test_packages_are_the_folders(pyproject: dict[str, Any]) -> None:
     assert mapped | ODD == setuptools["package-dir"]
 
 
+def test_the_citation_names_the_version(pyproject: dict[str, Any]) -> None:
+    """CITATION.cff has the version and the licence of the package."""
+    project = pyproject["project"]
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
+
+    assert f"version: {project['version']}" in citation
+    assert f"license: {project['license']}" in citation
+
+
+def test_compiled_wheels_are_built_for_each_python_named(pyproject: dict[str, Any]) -> None:
+    """The configuration of cibuildwheel has the Pythons of the classifiers, from the lowest that is supported."""
+    project = pyproject["project"]
+    names = [name.rpartition(" ")[2] for name in project["classifiers"] if "Python :: 3." in name]
+
+    assert [f"cp{name.replace('.', '')}-*" for name in names] == pyproject["tool"]["cibuildwheel"]["build"]
+    assert project["requires-python"] == f">={names[0]}"
+
+
 def test_every_package_is_typed(pyproject: dict[str, Any]) -> None:
     """Each package's folder holds the marker that tells type checkers to read its annotations."""
     folders = set(pyproject["tool"]["setuptools"]["package-dir"].values()) - {"docs"}
