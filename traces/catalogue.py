@@ -24,10 +24,8 @@ def names() -> list[str]:
 def describe(name: str) -> str:
     """Return one line about a bundled workload.
 
-    Raises
-    ------
-    TraceError
-        if there is none of this name.
+    Raises:
+        TraceError: if there is none of this name.
     """
     if name not in _LINES:
         raise TraceError("no bundled workload has this name", where=f"'{name}'", hint=did_you_mean(name, names()))
@@ -37,10 +35,8 @@ def describe(name: str) -> str:
 def load_bundled(name: str) -> Workload:
     """Read a bundled workload.
 
-    Raises
-    ------
-    TraceError
-        if there is none of this name.
+    Raises:
+        TraceError: if there is none of this name.
     """
     describe(name)  # which refuses a name that is none
     file = resources.files("pipistrelle.traces") / "library" / f"{name}.swf.gz"

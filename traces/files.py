@@ -33,10 +33,9 @@ def open_trace(path: PathText, *, may_be_empty: bool = False, what: str = _TRACE
     ``what`` says, in messages, which kind of file is expected. Whatever fails while the body reads is turned into a
     `TraceError` that names the file.
 
-    Raises
-    ------
-    TraceError
-        if the file is missing, a folder, unreadable, empty (unless it may be), binary, truncated or corrupt.
+    Raises:
+        TraceError: if the file is missing, a folder, unreadable, empty (unless it may be), binary, truncated or
+            corrupt.
     """
     where = _checked_name(path)
     expected = None if what == _TRACE else what  # that a workload is one need not be said
@@ -180,10 +179,8 @@ class Swelling(io.RawIOBase):
 def write_trace(path: PathText, chunks: Iterable[bytes]) -> None:
     """Write the chunks; a name that ends in .gz or .xz compresses them, always to the same bytes.
 
-    Raises
-    ------
-    TraceOutputError
-        if the file cannot be written.
+    Raises:
+        TraceOutputError: if the file cannot be written.
     """
     where = _checked_name(path)
     try:

@@ -65,17 +65,12 @@ def generate(
     with a rate that depends on the hour of the week (UTC), given its first event, its last one, a span later, and
     their number: the others are then independent draws from the rate's distribution. All times are whole seconds.
 
-    Parameters
-    ----------
-    load
-        offered load, sum(size x run time) / (units x span), from 0.01 to 100.
-    epoch
-        Unix time (s) of time 0; it sets hour and weekday at which the trace begins.
+    Args:
+        load: offered load, sum(size x run time) / (units x span), from 0.01 to 100.
+        epoch: Unix time (s) of time 0; it sets hour and weekday at which the trace begins.
 
-    Raises
-    ------
-    TraceError
-        if an argument is out of range.
+    Raises:
+        TraceError: if an argument is out of range.
     """
     _check(jobs, units, seed, load, epoch)
     uniform = seeded(seed).random((7, jobs))
@@ -186,14 +181,10 @@ def weekly_times(share: Floats, rate: Floats, span: float, epoch: float) -> Floa
 
     It is the inverse of the cumulative rate, which is linear within an hour.
 
-    Parameters
-    ----------
-    share
-        from 0 to 1.
-    rate
-        how much comes in each hour of a week from Monday 0:00 UTC, shape (168,), whole numbers.
-    epoch
-        Unix time (s) of time 0.
+    Args:
+        share: from 0 to 1.
+        rate: how much comes in each hour of a week from Monday 0:00 UTC, shape (168,), whole numbers.
+        epoch: Unix time (s) of time 0.
     """
     edges = np.concatenate((np.zeros(1), np.cumsum(rate)))
     week = float(edges[-1])

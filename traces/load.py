@@ -58,23 +58,16 @@ _STANDS_FOR = {"preceding": "dependency", "status": "state"}
 def load(path: PathText, *, sort: bool = False, **reading: Unpack[LogReading]) -> Workload:
     """Read a workload, plain or compressed; its content says in which format it is.
 
-    Parameters
-    ----------
-    sort
-        take an SWF file whose jobs are not in the order of their submit times; all other formats are always sorted.
-    units
-        what sizes count in a centre's log that has both: ``nodes`` or ``processors``.
-    timezone
-        the zone of such a log's clock, e.g. ``Europe/Prague``; None: UTC.
-    columns
-        the names of the columns of what sacct printed without a header, separated by commas.
-    strict
-        a record of PBS's that cannot be read ends the reading; else it is left out, see `Workload.faults`.
+    Args:
+        sort: take an SWF file whose jobs are not in the order of their submit times; all other formats are always
+            sorted.
+        units: what sizes count in a centre's log that has both: ``nodes`` or ``processors``.
+        timezone: the zone of such a log's clock, e.g. ``Europe/Prague``; None: UTC.
+        columns: the names of the columns of what sacct printed without a header, separated by commas.
+        strict: a record of PBS's that cannot be read ends the reading; else it is left out, see `Workload.faults`.
 
-    Raises
-    ------
-    TraceError
-        if the file cannot be read or breaks a rule of its format; the message says where and what to do.
+    Raises:
+        TraceError: if the file cannot be read or breaks a rule of its format; the message says where and what to do.
     """
     options = LogOptions(**reading)
     options.zone()
@@ -100,10 +93,8 @@ def load_parts(paths: Sequence[PathText], **reading: Unpack[LogReading]) -> Work
     PBS accounting and what sacct prints may be. A job may begin in one file and end in a later one. The workload has
     the first file's name. The other parameters are as with `load`.
 
-    Raises
-    ------
-    TraceError
-        if a file cannot be read or breaks a rule of its format, or is of another one.
+    Raises:
+        TraceError: if a file cannot be read or breaks a rule of its format, or is of another one.
     """
     options = LogOptions(**reading)
     first = ""
@@ -132,10 +123,8 @@ def save(workload: Workload, path: PathText) -> None:
 
     Equal workloads give equal bytes.
 
-    Raises
-    ------
-    TraceError
-        if the suffix is not known, the format cannot keep a job, or the file cannot be written.
+    Raises:
+        TraceError: if the suffix is not known, the format cannot keep a job, or the file cannot be written.
     """
     where = os.fspath(path)
     suffix = _suffix(where)

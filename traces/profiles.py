@@ -161,10 +161,8 @@ def ranks_of(profile: Profile) -> frozenset[int]:
 def require_ranks(profile: Profile, size: int, *, job: str, where: str) -> None:
     """Refuse a profile that is made for another number of hosts than the job asks for.
 
-    Raises
-    ------
-    TraceError
-        if it is.
+    Raises:
+        TraceError: if it is.
     """
     for ranks in sorted(ranks_of(profile) - {size}):
         raise TraceError(

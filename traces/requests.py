@@ -36,14 +36,10 @@ def with_requests(
 ) -> Workload:
     """Return the workload with other requests, and JSON objects of its jobs that say so.
 
-    Parameters
-    ----------
-    constraint
-        of each job, "" for none; None: as they are, and so below.
-    size
-        units of each job, shape (n,).
-    per_node, whole
-        units on each of its nodes, -1 for any number, and 1 where it shares no node, shape (n,).
+    Args:
+        constraint: of each job, "" for none; None: as they are, and so below.
+        size: units of each job, shape (n,).
+        per_node, whole: units on each of its nodes, -1 for any number, and 1 where it shares no node, shape (n,).
     """
     labels, columns = dict(workload.labels), dict(workload.columns)
     if constraint is not None:
@@ -78,15 +74,12 @@ def without_requests(workload: Workload) -> Workload:
 def with_pools(workload: Workload, pools: Mapping[str, tuple[str, ...]]) -> Workload:
     """Return the workload with jobs bound to pools by their partition, besides what they ask anyhow.
 
-    Parameters
-    ----------
-    pools
-        {partition: names of pools of which any will do}: a number, as SWF's field 16, or a name where the log has some.
+    Args:
+        pools: {partition: names of pools of which any will do}: a number, as SWF's field 16, or a name where the log
+            has some.
 
-    Raises
-    ------
-    TraceError
-        if the log has no partitions, or no job is of one that is named.
+    Raises:
+        TraceError: if the log has no partitions, or no job is of one that is named.
     """
     names, numbers = named_column(workload, "partition"), label_column(workload, "partition")
     if names is None or numbers is None:

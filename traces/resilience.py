@@ -44,15 +44,11 @@ class Resilience(Struct, frozen=True):
     grid, p x p; it loses a row, then a column, whose other nodes become spares. The last three give their allocation
     up at failure F + 1.
 
-    Parameters
-    ----------
-    interval
-        work between two dumps, in seconds, or how it is chosen; None: there are no dumps.
-    dump, read
-        how long a dump and the reading of one take on the whole allocation, in seconds.
-    spares, share
-        F as a number of nodes, or as a share of the allocation (rounded down, but at least one node); both None: as
-        many as there can be.
+    Args:
+        interval: work between two dumps, in seconds, or how it is chosen; None: there are no dumps.
+        dump, read: how long a dump and the reading of one take on the whole allocation, in seconds.
+        spares, share: F as a number of nodes, or as a share of the allocation (rounded down, but at least one node);
+            both None: as many as there can be.
     """
 
     kind: Kind = "none"
@@ -91,21 +87,14 @@ def parse_resilience(
 ) -> Resilience:
     """Return what these texts of the command line say, each None if it was not given.
 
-    Parameters
-    ----------
-    checkpoint
-        ``daly``, ``young``, or the time between two dumps: ``3600``, ``1h``.
-    dump, read
-        times: ``120``, ``2min``.
-    spares
-        a number of nodes, or a share of the allocation: ``4``, ``1%``.
-    resilience
-        ``none``, ``moldable`` or ``grid``.
+    Args:
+        checkpoint: ``daly``, ``young``, or the time between two dumps: ``3600``, ``1h``.
+        dump, read: times: ``120``, ``2min``.
+        spares: a number of nodes, or a share of the allocation: ``4``, ``1%``.
+        resilience: ``none``, ``moldable`` or ``grid``.
 
-    Raises
-    ------
-    ResilienceError
-        when a text cannot be read, or they do not go together.
+    Raises:
+        ResilienceError: when a text cannot be read, or they do not go together.
     """
     if resilience not in (None, "none", "moldable", "grid"):
         raise ResilienceError(
@@ -134,10 +123,8 @@ def parse_resilience(
 def resilience_of(members: Mapping[str, Any], where: str) -> Resilience:
     """Return what a job's JSON object ``resilience`` says, such as ``{"checkpoint": "daly", "dump": 120}``.
 
-    Raises
-    ------
-    ResilienceError
-        when it is not one, a member is unknown, or a value cannot be read; ``where`` names the job.
+    Raises:
+        ResilienceError: when it is not one, a member is unknown, or a value cannot be read; ``where`` names the job.
     """
     if not isinstance(members, Mapping):
         raise ResilienceError(

@@ -21,10 +21,8 @@ def read_usage_trace(name: str, folder: str) -> tuple[Phases, ...]:
     It is looked for in ``folder``, the workload's, and the ranks' files beside it; none may lie outside the folder. A
     rank's file may have lines of other ranks, which do not count, as Batsim reads it. Empty lines are skipped.
 
-    Raises
-    ------
-    TraceError
-        if a file is missing, unreadable or elsewhere, or a line is wrong; the message has file and line.
+    Raises:
+        TraceError: if a file is missing, unreadable or elsewhere, or a line is wrong; the message has file and line.
     """
     path = _inside(folder, "", name)
     beside = os.path.dirname(name.lstrip("/"))

@@ -64,68 +64,48 @@ class Workload:
 
     The arrays belong to the workload: nobody may write into them.
 
-    Parameters
-    ----------
-    name
-        the trace's name, e.g. ``KTH-SP2-1996-2.1-cln``.
-    source
-        the name of the file it was read from, without folder, or the maker's name.
-    format
-        what kind of file that was, e.g. ``Slurm sacct``, or "" if it is none; two workloads may differ in it and be
-        equal.
-    ids
-        job names without workload prefix, unique; length n.
-    submit
-        submit times, s after time 0, shape (n,), finite and >= 0.
-    size
-        schedulable units each job asks for, shape (n,); not positive where the log has none (`clean` drops those).
-    walltime
-        requested times, s, shape (n,); ``inf`` where the job has no limit, not positive where the log
-        has no request (`clean` drops those).
-    runtime
-        logged run times, s, shape (n,), not cut at the walltime; not positive where the log has none. Of a job with a
-        profile the sum of its delays; NaN where its hosts decide how long it takes.
-    profiles
-        profile name of each job, length n, or None for a log, which has no profiles.
-    table
-        the profiles that can be run, by name: those of the jobs, their parts, and others of the file. None for a log.
-    profile_json
-        every profile of the file as the JSON object that stands there, by name, in the file's order. None for a log.
-    job_json
-        each job's JSON object as it stands in the file, ``id`` and unknown fields included, length n; None for a log.
-        `pipistrelle.traces.batsim.text.job_text` makes what schedulers get of it.
-    columns
-        whole-number fields as the log has them (-1: missing), shape (n,) each, by name: ``allocated``, ``status``,
-        ``user``, ``group``, ``application``, ``queue``, ``partition``, ``preceding``; also ``units_per_node``, how many
-        units a job asks for on each of its nodes, and ``whole_nodes``, 1 if it shares no node. A field that the log
-        lacks altogether is absent.
-    measures
-        the same for fields that may be fractional: ``wait`` (s), ``cpu_time`` (s), ``memory`` (KB),
-        ``requested_memory`` (KB), ``think_time`` (s), ``exact_wait`` (s, from its submission to the time at which a
-        job must start), ``cancelled_after`` (s, from its submission to its cancellation while it waited; see
-        `pipistrelle.traces.clean.with_cancellations`).
-    labels
-        what the log has in words, length n each, by name; empty texts where it does not say: ``name``, ``user``,
-        ``group``, ``account``, ``queue``, ``qos``, ``partition``, ``dependency`` (such as ``afterok:17``), ``state``,
-        ``constraint`` (which nodes a job may have, as Slurm's: ``gpu_model=a100&nvlink``), ``node_list`` (the names of
-        the nodes that it got: ``n[001-004],n007``).
-    machine_size
-        schedulable units of the machine the trace comes from, or None if the file does not say.
-    epoch
-        Unix time (s) of time 0, or None.
-    timezone
-        the machine's time zone, e.g. ``Europe/Stockholm``, or None.
-    header
-        the file's header, by directive; a repeated directive's lines are joined by newlines.
-    left_out
-        how many jobs of the file its reader left out, by reason; `clean` counts them among those that cannot run.
-    faults
-        the messages of records that could not be read and were left out, each with its line.
+    Args:
+        name: the trace's name, e.g. ``KTH-SP2-1996-2.1-cln``.
+        source: the name of the file it was read from, without folder, or the maker's name.
+        format: what kind of file that was, e.g. ``Slurm sacct``, or "" if it is none; two workloads may differ in it
+            and be equal.
+        ids: job names without workload prefix, unique; length n.
+        submit: submit times, s after time 0, shape (n,), finite and >= 0.
+        size: schedulable units each job asks for, shape (n,); not positive where the log has none (`clean` drops
+            those).
+        walltime: requested times, s, shape (n,); ``inf`` where the job has no limit, not positive where the log has no
+            request (`clean` drops those).
+        runtime: logged run times, s, shape (n,), not cut at the walltime; not positive where the log has none. Of a job
+            with a profile the sum of its delays; NaN where its hosts decide how long it takes.
+        profiles: profile name of each job, length n, or None for a log, which has no profiles.
+        table: the profiles that can be run, by name: those of the jobs, their parts, and others of the file. None for a
+            log.
+        profile_json: every profile of the file as the JSON object that stands there, by name, in the file's order. None
+            for a log.
+        job_json: each job's JSON object as it stands in the file, ``id`` and unknown fields included, length n; None
+            for a log. `pipistrelle.traces.batsim.text.job_text` makes what schedulers get of it.
+        columns: whole-number fields as the log has them (-1: missing), shape (n,) each, by name: ``allocated``,
+            ``status``, ``user``, ``group``, ``application``, ``queue``, ``partition``, ``preceding``; also
+            ``units_per_node``, how many units a job asks for on each of its nodes, and ``whole_nodes``, 1 if it shares
+            no node. A field that the log lacks altogether is absent.
+        measures: the same for fields that may be fractional: ``wait`` (s), ``cpu_time`` (s), ``memory`` (KB),
+            ``requested_memory`` (KB), ``think_time`` (s), ``exact_wait`` (s, from its submission to the time at which a
+            job must start), ``cancelled_after`` (s, from its submission to its cancellation while it waited; see
+            `pipistrelle.traces.clean.with_cancellations`).
+        labels: what the log has in words, length n each, by name; empty texts where it does not say: ``name``,
+            ``user``, ``group``, ``account``, ``queue``, ``qos``, ``partition``, ``dependency`` (such as
+            ``afterok:17``), ``state``, ``constraint`` (which nodes a job may have, as Slurm's:
+            ``gpu_model=a100&nvlink``), ``node_list`` (the names of the nodes that it got: ``n[001-004],n007``).
+        machine_size: schedulable units of the machine the trace comes from, or None if the file does not say.
+        epoch: Unix time (s) of time 0, or None.
+        timezone: the machine's time zone, e.g. ``Europe/Stockholm``, or None.
+        header: the file's header, by directive; a repeated directive's lines are joined by newlines.
+        left_out: how many jobs of the file its reader left out, by reason; `clean` counts them among those that cannot
+            run.
+        faults: the messages of records that could not be read and were left out, each with its line.
 
-    Raises
-    ------
-    ValueError
-        if columns differ in length or type: an error of the calling code.
+    Raises:
+        ValueError: if columns differ in length or type: an error of the calling code.
     """
 
     name: str

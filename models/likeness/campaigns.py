@@ -20,16 +20,11 @@ ALIKE: Final = 0.9
 class Campaigns:
     """The campaigns of a workload: a user's jobs of one size, each at most `APART` s after the one before.
 
-    Attributes
-    ----------
-    order
-        rows of the jobs, campaign by campaign, shape (jobs,).
-    first
-        where in ``order`` each campaign begins, shape (campaigns,).
-    user
-        the user of each job, by row, from 0, the busiest first, shape (jobs,); all 0 where the log has no users.
-    users
-        how many users there are; 0: the log has none.
+    Attributes:
+        order: rows of the jobs, campaign by campaign, shape (jobs,).
+        first: where in ``order`` each campaign begins, shape (campaigns,).
+        user: the user of each job, by row, from 0, the busiest first, shape (jobs,); all 0 where the log has no users.
+        users: how many users there are; 0: the log has none.
     """
 
     order: Ints

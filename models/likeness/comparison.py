@@ -44,10 +44,8 @@ def compare(first: Workload, second: Workload) -> dict[str, Any]:
     A distance is the greatest difference of two distribution functions (Kolmogorov and Smirnov's), from 0 to 1; None
     where one of the two has no such values.
 
-    Raises
-    ------
-    ModelError
-        if one of them has no two jobs that can run.
+    Raises:
+        ModelError: if one of them has no two jobs that can run.
     """
     values = [values_of(_runnable(workload)) for workload in (first, second)]
     return {

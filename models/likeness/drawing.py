@@ -40,21 +40,15 @@ def generate_like(
     Jobs, duration and load go together as in `pipistrelle.models.likeness.fitting.planned`, but that a load is that of
     the jobs that are drawn, within a hundredth or a campaign, not the model's mean.
 
-    Parameters
-    ----------
-    jobs
-        how many there are.
-    duration
-        how long jobs are submitted, as "1y".
-    load
-        unit-seconds of the jobs over those of the machine in that time, from 0.01 to 100.
-    serial
-        the share of jobs of one unit, between 0 and 1; None: the model's.
+    Args:
+        jobs: how many there are.
+        duration: how long jobs are submitted, as "1y".
+        load: unit-seconds of the jobs over those of the machine in that time, from 0.01 to 100.
+        serial: the share of jobs of one unit, between 0 and 1; None: the model's.
 
-    Raises
-    ------
-    PipistrelleError
-        if an argument is out of range, there would be no job or too many, or the model does not go with them.
+    Raises:
+        PipistrelleError: if an argument is out of range, there would be no job or too many, or the model does not go
+            with them.
     """
     _check(seed, load, serial)
     if serial is not None:
@@ -88,10 +82,8 @@ def _check(seed: int, load: float | None, serial: float | None) -> None:
 class Draws:
     """Values drawn from a distribution of a model by numbers from 0 to 1.
 
-    Parameters
-    ----------
-    pieces
-        the distribution.
+    Args:
+        pieces: the distribution.
     """
 
     def __init__(self, pieces: tuple[Piece, ...]) -> None:

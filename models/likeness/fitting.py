@@ -53,15 +53,11 @@ _LEAST_BEND, _MOST_BEND = -4.0, 4.0
 def fit(log: Workload, machine_size: int | None = None) -> WorkloadModel:
     """Return a model of a log: of those of its jobs that can run.
 
-    Parameters
-    ----------
-    machine_size
-        the machine's size in units; None: what the log says.
+    Args:
+        machine_size: the machine's size in units; None: what the log says.
 
-    Raises
-    ------
-    ModelError
-        if the log has too few jobs, no span, jobs without a run time, or no machine's size.
+    Raises:
+        ModelError: if the log has too few jobs, no span, jobs without a run time, or no machine's size.
     """
     units = log.machine_size if machine_size is None else machine_size
     jobs, _ = clean(log, units)
@@ -266,10 +262,8 @@ def planned(
     Two of the three say the third, one goes with the model's own rate of jobs, or for a load with its duration; for all
     three the model is bent, see `with_area`.
 
-    Raises
-    ------
-    PipistrelleError
-        if the duration is none, or there is no such model.
+    Raises:
+        PipistrelleError: if the duration is none, or there is no such model.
     """
     seconds = None if duration is None else parse_seconds(duration, "duration")
     rate, work = model.jobs / model.seconds, None if load is None else load * model.machine_size
@@ -293,10 +287,8 @@ def planned(
 def with_serial(model: WorkloadModel, share: float) -> WorkloadModel:
     """Return the model with this share of jobs of one unit; the others keep their proportions.
 
-    Raises
-    ------
-    ModelError
-        if it has no jobs of one unit, or no others, and the share is not theirs.
+    Raises:
+        ModelError: if it has no jobs of one unit, or no others, and the share is not theirs.
     """
     if not 0 < model.serial < 1:
         raise ModelError("the share of jobs of one unit cannot change", where=model.name, found=f"{model.serial:.0%}")
@@ -312,10 +304,8 @@ def with_area(model: WorkloadModel, area: float) -> WorkloadModel:
     unit and among the others: of all distributions with the same mean of its logarithm this is the nearest to the
     model's, by Kullback and Leibler's measure.
 
-    Raises
-    ------
-    ModelError
-        if no exponent gives that mean.
+    Raises:
+        ModelError: if no exponent gives that mean.
     """
     serial = model.serial
     low, high = _LEAST_BEND, _MOST_BEND

@@ -34,18 +34,12 @@ class ModelError(PlatformError):
 class ModelClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Jobs of about one size.
 
-    Parameters
-    ----------
-    weight
-        of all jobs, how many, beside the weights of the others.
-    sizes
-        units that a job needs.
-    campaigns
-        how many jobs of one size a user submits in a row.
-    runtimes
-        how long they run, in seconds.
-    users
-        {number of a user, from 1: how many of the jobs are theirs}; none: nobody is known.
+    Args:
+        weight: of all jobs, how many, beside the weights of the others.
+        sizes: units that a job needs.
+        campaigns: how many jobs of one size a user submits in a row.
+        runtimes: how long they run, in seconds.
+        users: {number of a user, from 1: how many of the jobs are theirs}; none: nobody is known.
     """
 
     weight: Weight
@@ -63,12 +57,9 @@ class ModelClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class GapBand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Campaigns of about so many jobs.
 
-    Parameters
-    ----------
-    below
-        campaigns of fewer jobs that are in no earlier band; inf for the last.
-    seconds
-        from a job to its next one.
+    Args:
+        below: campaigns of fewer jobs that are in no earlier band; inf for the last.
+        seconds: from a job to its next one.
     """
 
     below: Annotated[float, Meta(gt=0)]
@@ -78,12 +69,9 @@ class GapBand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class RequestBand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Jobs of about one run time: which part of the time that they ask for they use.
 
-    Parameters
-    ----------
-    below
-        run times below this one, in seconds, that are in no earlier band; inf for the last.
-    used
-        run time over requested time.
+    Args:
+        below: run times below this one, in seconds, that are in no earlier band; inf for the last.
+        used: run time over requested time.
     """
 
     below: Annotated[float, Meta(gt=0)]
@@ -96,30 +84,18 @@ class WorkloadModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     Users submit campaigns: jobs of one size, one soon after the other. Campaigns begin by a Poisson process whose rate
     has a cycle of a week.
 
-    Parameters
-    ----------
-    name, description, source
-        what it is called, what it is in a line, and what it was fitted to.
-    machine_size
-        schedulable units of the machine.
-    jobs, duration
-        how many jobs are submitted in which time, as "30d".
-    hours
-        weights of the hours of a week at which campaigns begin, from Monday 0:00; 168 of them.
-    gaps
-        times between the jobs of campaigns, by the number of their jobs in ascending order.
-    repeat
-        how likely it is that the next job of a campaign runs as the one before, and asks for the same time.
-    classes
-        jobs by size.
-    requests
-        what jobs ask for, by run time in ascending order; none: nobody asks for a time.
-    rounds
-        times, in seconds and ascending, of which requested ones are one, as often as `rounded` says.
-    rounded
-        the share of requested times that are one of `rounds`.
-    longest
-        what jobs ask for at most, in seconds; 0: any time.
+    Args:
+        name, description, source: what it is called, what it is in a line, and what it was fitted to.
+        machine_size: schedulable units of the machine.
+        jobs, duration: how many jobs are submitted in which time, as "30d".
+        hours: weights of the hours of a week at which campaigns begin, from Monday 0:00; 168 of them.
+        gaps: times between the jobs of campaigns, by the number of their jobs in ascending order.
+        repeat: how likely it is that the next job of a campaign runs as the one before, and asks for the same time.
+        classes: jobs by size.
+        requests: what jobs ask for, by run time in ascending order; none: nobody asks for a time.
+        rounds: times, in seconds and ascending, of which requested ones are one, as often as `rounded` says.
+        rounded: the share of requested times that are one of `rounds`.
+        longest: what jobs ask for at most, in seconds; 0: any time.
     """
 
     name: str
@@ -169,10 +145,8 @@ def mean(pieces: tuple[Piece, ...]) -> float:
 def parse_model(text: str, where: str) -> WorkloadModel:
     """Return the model in a TOML text; ``where`` is what the text is called in messages.
 
-    Raises
-    ------
-    ModelError
-        if it is no TOML, or has an unknown, missing or repeated key or a value that cannot be.
+    Raises:
+        ModelError: if it is no TOML, or has an unknown, missing or repeated key or a value that cannot be.
     """
     raw = read_toml(text, where, ModelError, manual=_MANUAL, hint="Text needs quotes; a class begins with [[classes]].")
     model = convert_table(raw, WorkloadModel, where, ModelError, _MANUAL)
@@ -264,9 +238,7 @@ def is_model(name: str) -> bool:
 def load_model(name: str) -> WorkloadModel:
     """Return the bundled model of this name, or the one in a TOML file.
 
-    Raises
-    ------
-    ModelError
-        when there is neither, or the file cannot be read or is wrong.
+    Raises:
+        ModelError: when there is neither, or the file cannot be read or is wrong.
     """
     return _CATALOGUE.named(name, text_if_file, "there is no model", "a bundled one, a TOML file, or a log")

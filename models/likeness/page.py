@@ -28,10 +28,8 @@ def svg(found: dict[str, Any]) -> str:
     autocorrelation of hourly submissions; submissions by hour of the week; how often users repeat themselves. Equal
     figures give equal bytes, with one version of matplotlib.
 
-    Raises
-    ------
-    PipistrelleError
-        if matplotlib is not installed.
+    Raises:
+        PipistrelleError: if matplotlib is not installed.
     """
     names = [_label(one) for one in found["workloads"]]
 

@@ -44,17 +44,12 @@ def fit_log(
 ) -> FittedModel:
     """Return the failures and repairs of a log as a model.
 
-    Parameters
-    ----------
-    model
-        one of `MODELS`; ``auto`` takes the Weibull distribution if its AIC is lower than the exponential one's.
-    age
-        how long the nodes of the model have been up at time 0, in seconds.
+    Args:
+        model: one of `MODELS`; ``auto`` takes the Weibull distribution if its AIC is lower than the exponential one's.
+        age: how long the nodes of the model have been up at time 0, in seconds.
 
-    Raises
-    ------
-    FitError
-        if there are too few failures, the model is not known, or scipy is not installed.
+    Raises:
+        FitError: if there are too few failures, the model is not known, or scipy is not installed.
     """
     if model not in MODELS:
         raise FitError(f"there is no model '{model}'", where="--model", hint=did_you_mean(model, list(MODELS)))
@@ -90,10 +85,8 @@ def fit_exponential(lives: Lives, confidence: float = 0.95) -> Fitted:
     The interval is that of Poisson counts over a given exposure, from chi-squared quantiles with 2d + 2 and 2d
     degrees of freedom for d failures.
 
-    Raises
-    ------
-    FitError
-        if nothing failed.
+    Raises:
+        FitError: if nothing failed.
     """
     failures, exposure = _counted(lives, 1)
     mean = exposure / failures
@@ -120,10 +113,9 @@ def fit_weibull(lives: Lives, confidence: float = 0.95, *, required: bool = True
     The interval of the shape is where the profile likelihood is not significantly lower; those of scale and mean
     follow from the observed information, in logarithms.
 
-    Raises
-    ------
-    FitError
-        if there are fewer than two failures, or the shape is beyond 0.05 to 50; without `required` it is None then.
+    Raises:
+        FitError: if there are fewer than two failures, or the shape is beyond 0.05 to 50; without `required` it is None
+            then.
     """
     try:
         failures, exposure = _counted(lives, 2)
@@ -158,15 +150,11 @@ def fit_weibull(lives: Lives, confidence: float = 0.95, *, required: bool = True
 def fit_repair(lengths: Floats, confidence: float = 0.95) -> Fitted:
     """Return the lognormal, Weibull or exponential distribution that fits lengths of outages best, by AIC.
 
-    Parameters
-    ----------
-    lengths
-        seconds above 0, shape (n,), at least two of them different.
+    Args:
+        lengths: seconds above 0, shape (n,), at least two of them different.
 
-    Raises
-    ------
-    FitError
-        if there are not two different lengths.
+    Raises:
+        FitError: if there are not two different lengths.
     """
     if np.unique(lengths).size < 2:
         raise FitError("there are too few repairs to fit", expected="two that take different times")

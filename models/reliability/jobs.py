@@ -22,10 +22,8 @@ def job_reliability(mttf: float, size: float, time: float, beta: float = BETA) -
     This is equation 3.7 with n T in place of T, which is what tables 4.3 and 4.8 were made with: a job of n nodes is
     taken as one node that runs n times as long.
 
-    Parameters
-    ----------
-    mttf, time
-        the mean time to failure of a node, and how long the job runs, in one unit.
+    Args:
+        mttf, time: the mean time to failure of a node, and how long the job runs, in one unit.
     """
     _check(mttf, time, size, beta)
     return math.exp(-math.pow(size * time * math.gamma(1.0 + 1.0 / beta) / mttf, beta))

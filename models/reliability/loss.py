@@ -19,10 +19,8 @@ def linear_blocking(capacity: float, load: float) -> float:
     It is the limit of Erlang's B for a machine that grows while load and capacity stay at a ratio above 1; at load =
     capacity it says 0, whatever the number of servers.
 
-    Parameters
-    ----------
-    capacity, load
-        nodes there are, and nodes asked for (n lambda t), both above 0.
+    Args:
+        capacity, load: nodes there are, and nodes asked for (n lambda t), both above 0.
     """
     _check(capacity=capacity, load=load)
     return max(0.0, 1.0 - capacity / load)
@@ -40,12 +38,9 @@ def erlang_b(servers: int, load: float) -> float:
 
     By the recursion B(k) = a B(k - 1) / (k + a B(k - 1)), B(0) = 1: all terms are between 0 and 1.
 
-    Parameters
-    ----------
-    servers
-        how many there are; with none all requests are blocked.
-    load
-        a = lambda t, in Erlang, above 0.
+    Args:
+        servers: how many there are; with none all requests are blocked.
+        load: a = lambda t, in Erlang, above 0.
     """
     _check(load=load)
     if servers < 0:
@@ -112,14 +107,10 @@ def kaufman_roberts(units: int, sizes: Sequence[int], loads: Sequence[float]) ->
     numbers scaled down before they overflow, so that any size of machine will do. Exact for Poisson arrivals and any
     distribution of services.
 
-    Parameters
-    ----------
-    units
-        of the machine.
-    sizes
-        b_i: units that a job of each class needs; a class larger than the machine is always blocked.
-    loads
-        a_i = lambda_i t_i of each class, in Erlang.
+    Args:
+        units: of the machine.
+        sizes: b_i: units that a job of each class needs; a class larger than the machine is always blocked.
+        loads: a_i = lambda_i t_i of each class, in Erlang.
     """
     if units < 1 or len(sizes) != len(loads) or not sizes:
         raise ReliabilityError(

@@ -18,10 +18,8 @@ def svg(plan: dict[str, Any]) -> str:
     own, and where all share the machine; the chance to wait in a queue (figure 4.5), exactly; the partitions' mean
     times to failure by their nodes (table 4.6); the chance that a job lasts, before and after (table 4.8).
 
-    Raises
-    ------
-    PipistrelleError
-        if matplotlib is not installed.
+    Raises:
+        PipistrelleError: if matplotlib is not installed.
     """
 
     def draw(figure: "Figure") -> None:

@@ -49,16 +49,11 @@ _STEPS: Final = 20_000_000
 class PlanOptions(Struct, frozen=True):
     """What a plan is made for.
 
-    Parameters
-    ----------
-    blocking
-        the chances of blocking, from 0 to 1; by the first of them reliability and checkpoints are told.
-    probabilities
-        the chances of lasting that nodes shall give their jobs.
-    beta
-        the shape of the nodes' lifetimes.
-    dump
-        how long a checkpoint takes, in seconds.
+    Args:
+        blocking: the chances of blocking, from 0 to 1; by the first of them reliability and checkpoints are told.
+        probabilities: the chances of lasting that nodes shall give their jobs.
+        beta: the shape of the nodes' lifetimes.
+        dump: how long a checkpoint takes, in seconds.
     """
 
     blocking: tuple[float, ...] = (0.0, 0.1, 0.2)
@@ -70,17 +65,13 @@ class PlanOptions(Struct, frozen=True):
 def make_plan(demand: ClassDemand, machine: Machine, options: PlanOptions | None = None) -> dict[str, Any]:
     """Return the plan as JSON can have it; what nobody can tell is None. Times are in hours unless they say minutes.
 
-    Parameters
-    ----------
-    demand
-        the classes.
-    machine
-        whose nodes' mean times to failure, where they are known, order them.
+    Args:
+        demand: the classes.
+        machine: whose nodes' mean times to failure, where they are known, order them.
 
-    Raises
-    ------
-    PipistrelleError
-        if a class is larger than the machine, or a chance, a probability, a shape or a time is out of range.
+    Raises:
+        PipistrelleError: if a class is larger than the machine, or a chance, a probability, a shape or a time is out of
+            range.
     """
     options = options or PlanOptions()
     for blocking in options.blocking:

@@ -34,14 +34,10 @@ class ResourceClass(NamedTuple):
 class ClassDemand(Struct, frozen=True):
     """Whom a machine serves.
 
-    Parameters
-    ----------
-    name
-        of the workload.
-    classes
-        by size.
-    units
-        of the machine.
+    Args:
+        name: of the workload.
+        classes: by size.
+        units: of the machine.
     """
 
     name: str
@@ -76,16 +72,12 @@ def described(classes: WorkloadClasses, units: int | None = None) -> ClassDemand
 def logged(workload: Workload, units: int, bins: Sequence[int] = ()) -> ClassDemand:
     """Return the classes of the jobs of a log that can run on a machine of so many units.
 
-    Parameters
-    ----------
-    bins
-        the largest size of each class; none: powers of two. The last class has the largest jobs, whatever they need.
-        Classes without jobs are left out.
+    Args:
+        bins: the largest size of each class; none: powers of two. The last class has the largest jobs, whatever they
+            need. Classes without jobs are left out.
 
-    Raises
-    ------
-    ReliabilityError
-        if no job can run, all are submitted at one time, or the bins do not ascend.
+    Raises:
+        ReliabilityError: if no job can run, all are submitted at one time, or the bins do not ascend.
     """
     jobs, _ = clean(workload, units)
     known = np.isfinite(jobs.runtime)

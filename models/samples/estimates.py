@@ -39,14 +39,10 @@ class StatisticsError(PipistrelleError):
 class Interval:
     """A figure and its interval.
 
-    Parameters
-    ----------
-    value
-        the estimate; None: there is no replica.
-    low, high
-        ends of the interval; None: one replica has none.
-    count
-        replicas that it stands on.
+    Args:
+        value: the estimate; None: there is no replica.
+        low, high: ends of the interval; None: one replica has none.
+        count: replicas that it stands on.
     """
 
     value: float | None
@@ -73,10 +69,9 @@ class Interval:
 def scipy_part(name: str, what: str = "intervals need", error: type[PipistrelleError] = StatisticsError) -> Any:
     """Return a module of scipy.
 
-    Raises
-    ------
-    PipistrelleError
-        of the given class, if it is not installed; the message says what needs it, and names the extra.
+    Raises:
+        PipistrelleError: of the given class, if it is not installed; the message says what needs it, and names the
+            extra.
     """
     from importlib import import_module
 
@@ -126,13 +121,11 @@ def mean_interval(
 ) -> Interval:
     """Return the mean of a sample.
 
-    Parameters
-    ----------
-    method
-        ``t``: Student's interval, exact for normal replicas and near it for means over many jobs; ``bootstrap``: the
-        bias-corrected and accelerated one (Efron, Better Bootstrap Confidence Intervals, JASA 82, 1987).
-    seed
-        of the bootstrap.
+    Args:
+        method: ``t``: Student's interval, exact for normal replicas and near it for means over many jobs;
+            ``bootstrap``: the bias-corrected and accelerated one (Efron, Better Bootstrap Confidence Intervals, JASA
+            82, 1987).
+        seed: of the bootstrap.
     """
     count = len(sample)
     if not count:

@@ -27,21 +27,14 @@ class Paired:
     Replicas of one number had the same workload and the same failures (common random numbers; Law, Simulation Modeling
     and Analysis, section 11.2): what both share drops out of their difference.
 
-    Parameters
-    ----------
-    first, second
-        means of the two.
-    difference
-        mean of second - first.
-    ratio_of_means
-        mean of the second over mean of the first.
-    mean_of_ratios
-        mean of second / first.
-    correlation
-        of the two; None: one of them is constant, or there are less than three pairs.
-    gain
-        how many times as many replicas would be needed for as narrow an interval of the difference, were the two
-        independent: (variance of first + of second) / variance of difference; None: the difference is constant.
+    Args:
+        first, second: means of the two.
+        difference: mean of second - first.
+        ratio_of_means: mean of the second over mean of the first.
+        mean_of_ratios: mean of second / first.
+        correlation: of the two; None: one of them is constant, or there are less than three pairs.
+        gain: how many times as many replicas would be needed for as narrow an interval of the difference, were the two
+            independent: (variance of first + of second) / variance of difference; None: the difference is constant.
     """
 
     first: Interval
@@ -71,16 +64,12 @@ def paired(
 ) -> Paired:
     """Return what pairs tell; at the same place in both samples stand figures of the same replica.
 
-    Parameters
-    ----------
-    method, seed
-        of the intervals of means and of the difference, as with `mean_interval`: a paired t interval, or a bootstrap
-        of the differences.
+    Args:
+        method, seed: of the intervals of means and of the difference, as with `mean_interval`: a paired t interval, or
+            a bootstrap of the differences.
 
-    Raises
-    ------
-    ValueError
-        if one sample is longer: an error of the calling code.
+    Raises:
+        ValueError: if one sample is longer: an error of the calling code.
     """
     before, after = (np.asarray(sample, dtype=np.float64) for sample in (first, second))
     if before.shape != after.shape:

@@ -35,14 +35,10 @@ _SMALLEST, _LARGEST = 0.1, 1.0
 class Rule(Struct, frozen=True, kw_only=True):
     """When the replicas of a cell are enough.
 
-    Parameters
-    ----------
-    precision
-        half-width of the interval over the mean, at most; 0.02 is 2 %.
-    level
-        of the interval.
-    least, most
-        replicas that a cell has in any case, and at most.
+    Args:
+        precision: half-width of the interval over the mean, at most; 0.02 is 2 %.
+        level: of the interval.
+        least, most: replicas that a cell has in any case, and at most.
     """
 
     precision: float
@@ -66,10 +62,9 @@ def replicas_needed(sample: Sequence[float | None], rule: Rule) -> int:
     the replicas to as many again. A mean of 0 with a deviation goes on to the most replicas; replicas that are all
     alike are enough. It depends on the sample alone, so whoever asks again is told the same.
 
-    Parameters
-    ----------
-    sample
-        the metric of each replica, in their order; None where one has none: it counts as a replica, not in the mean.
+    Args:
+        sample: the metric of each replica, in their order; None where one has none: it counts as a replica, not in the
+            mean.
     """
     count = len(sample)
     if count >= rule.most:

@@ -27,17 +27,12 @@ def generate_jobs(
 
     Submit and run times are whole seconds, these at least 1. Equal arguments give the same bytes on any machine.
 
-    Parameters
-    ----------
-    load
-        all rates are changed by one factor so that this load is offered; None: as they stand.
-    duration
-        how long jobs are submitted, as "7d"; None: as the classes say.
+    Args:
+        load: all rates are changed by one factor so that this load is offered; None: as they stand.
+        duration: how long jobs are submitted, as "7d"; None: as the classes say.
 
-    Raises
-    ------
-    PipistrelleError
-        if an argument is out of range, or there would be no job, or too many.
+    Raises:
+        PipistrelleError: if an argument is out of range, or there would be no job, or too many.
     """
     if not 0 <= seed < 2**64:
         raise out_of_range("value", "seed of the workload to generate", "a whole number from 0", str(seed))

@@ -39,16 +39,11 @@ class ClassesError(PlatformError):
 class Project(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A project that jobs belong to.
 
-    Parameters
-    ----------
-    name
-        the jobs' account, and their group.
-    share
-        how many of the jobs of its classes are its own, beside the shares of the others.
-    users
-        how many users it has, all equally busy.
-    gpu
-        whether its jobs use GPUs.
+    Args:
+        name: the jobs' account, and their group.
+        share: how many of the jobs of its classes are its own, beside the shares of the others.
+        users: how many users it has, all equally busy.
+        gpu: whether its jobs use GPUs.
     """
 
     name: str
@@ -60,26 +55,17 @@ class Project(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Jobs that are alike; docs/how-to/reliability.md has the grammar of the texts.
 
-    Parameters
-    ----------
-    name
-        what the class is called; None: by its size. It is the jobs' queue.
-    size
-        units that a job needs: a number, or "MIN:MAX", each in between equally likely.
-    rate
-        jobs an hour, which arrive by a Poisson process; or
-    jobs
-        how many there are, each at any time of the workload.
-    service
-        how long they run: "0.476h" is the mean of an exponential distribution; "fixed,mean=1h", "lognormal,...".
-    service_95
-        how long 95 % of them run at most; None: as their distribution has it.
-    longest
-        what would run longer runs so long; None: no limit.
-    walltime
-        what they ask for, as `workload scale --walltime` has it; None: ``longest``, or no limit.
-    accounts
-        the names of those whose jobs they are; none: of all.
+    Args:
+        name: what the class is called; None: by its size. It is the jobs' queue.
+        size: units that a job needs: a number, or "MIN:MAX", each in between equally likely.
+        rate: jobs an hour, which arrive by a Poisson process; or.
+        jobs: how many there are, each at any time of the workload.
+        service: how long they run: "0.476h" is the mean of an exponential distribution; "fixed,mean=1h",
+            "lognormal,...".
+        service_95: how long 95 % of them run at most; None: as their distribution has it.
+        longest: what would run longer runs so long; None: no limit.
+        walltime: what they ask for, as `workload scale --walltime` has it; None: ``longest``, or no limit.
+        accounts: the names of those whose jobs they are; none: of all.
     """
 
     size: Count | str
@@ -159,22 +145,14 @@ def _longer(law: Durations, time: float) -> float:
 class WorkloadClasses(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A workload as classes of jobs.
 
-    Parameters
-    ----------
-    name, description, source
-        what it is called, what it is in a line, and where its figures are from.
-    machine_size
-        schedulable units of the machine.
-    duration
-        how long jobs are submitted: "1824h".
-    epoch
-        Unix time (s) of time 0; None: the workload has no dates.
-    timezone
-        of the machine.
-    accounts
-        whose jobs they are; none: the jobs have neither account nor user.
-    classes
-        one or more.
+    Args:
+        name, description, source: what it is called, what it is in a line, and where its figures are from.
+        machine_size: schedulable units of the machine.
+        duration: how long jobs are submitted: "1824h".
+        epoch: Unix time (s) of time 0; None: the workload has no dates.
+        timezone: of the machine.
+        accounts: whose jobs they are; none: the jobs have neither account nor user.
+        classes: one or more.
     """
 
     name: str
@@ -210,11 +188,9 @@ class WorkloadClasses(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 def parse_classes(text: str, where: str) -> WorkloadClasses:
     """Return the workload that a TOML text describes; ``where`` is what the text is called in messages.
 
-    Raises
-    ------
-    ClassesError
-        if it is no TOML, has an unknown, missing or repeated key or a value that cannot be, or a class is larger than
-        the machine; the message names the class.
+    Raises:
+        ClassesError: if it is no TOML, has an unknown, missing or repeated key or a value that cannot be, or a class is
+            larger than the machine; the message names the class.
     """
     hint = "Text needs quotes; a class begins with [[classes]]."
     raw = read_toml(text, where, ClassesError, manual=_MANUAL, hint=hint)
@@ -279,9 +255,7 @@ describe: Final = _CATALOGUE.describe
 def load_classes(name: str) -> WorkloadClasses:
     """Return the bundled classes of this name, or those of a file.
 
-    Raises
-    ------
-    ClassesError
-        when there are neither, or the file cannot be read or is wrong.
+    Raises:
+        ClassesError: when there are neither, or the file cannot be read or is wrong.
     """
     return _CATALOGUE.named(name, text_if_file, "there are no classes", "bundled ones, or a TOML file")

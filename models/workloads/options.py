@@ -37,10 +37,8 @@ class Range(NamedTuple):
 def zone_of(workload: Workload, name: str | None = None) -> tzinfo:
     """Return the time zone called `name`, if that is None the trace's, or UTC if the trace does not say its own.
 
-    Raises
-    ------
-    InputError
-        if the zone is not known here.
+    Raises:
+        InputError: if the zone is not known here.
     """
     text = name or workload.timezone
     if text is None or text == "UTC":
@@ -62,10 +60,8 @@ def trace_time(workload: Workload, text: str, zone: tzinfo) -> float:
 
     Of a date that the clock shows twice, the first is meant.
 
-    Raises
-    ------
-    PipistrelleError
-        if the text is neither, or a date and the trace has no dates.
+    Raises:
+        PipistrelleError: if the text is neither, or a date and the trace has no dates.
     """
     words = text.strip()
     if not _DATE.fullmatch(words):
@@ -100,10 +96,8 @@ def signed_seconds(text: str, what: str = "length of time") -> float:
 def parse_range(text: str, parse: Callable[[str], float], what: str) -> Range:
     """Return the range that ``MIN:MAX``, ``MIN:``, ``:MAX`` or a single value says.
 
-    Raises
-    ------
-    PipistrelleError
-        if a bound cannot be read, or the first is above the second.
+    Raises:
+        PipistrelleError: if a bound cannot be read, or the first is above the second.
     """
     first, colon, second = (part.strip() for part in text.partition(":"))
     if not first and not second:
@@ -150,10 +144,8 @@ def parse_share(text: str, of: int) -> int:
 def parse_gaps(text: str) -> Gaps:
     """Return the times between submissions that ``100:fixed``, ``200:exp`` or ``0:200:unif`` says; units are allowed.
 
-    Raises
-    ------
-    PipistrelleError
-        if the text is none of these, or a time is out of range.
+    Raises:
+        PipistrelleError: if the text is none of these, or a time is out of range.
     """
     *times, kind = (part.strip() for part in text.split(":"))
     if len(times) != {"fixed": 1, "exp": 1, "unif": 2}.get(kind):
@@ -173,10 +165,9 @@ def set_walltimes(workload: Workload, text: str, rng: np.random.Generator) -> Wo
     ``none`` or ``-1``: no limits. ``12h``: the same for all. ``100:3000``: random, whole seconds. ``101%``: of the run
     time, rounded up. ``50%:150%``: random, whole percentages of it. ``x1.5``: the trace's own, multiplied.
 
-    Raises
-    ------
-    PipistrelleError
-        if the text is none of these, a value is out of range, or a job has no run time to take a percentage of.
+    Raises:
+        PipistrelleError: if the text is none of these, a value is out of range, or a job has no run time to take a
+            percentage of.
     """
     words = text.strip()
     if words in ("none", "-1"):

@@ -39,10 +39,8 @@ def svg(figures: dict[str, Any]) -> str:
     submissions by weekday and hour. Cells tell how many jobs there are, margins their percentages. Without jobs there
     is the heading alone. Equal figures give equal bytes, with one version of matplotlib.
 
-    Raises
-    ------
-    PipistrelleError
-        if matplotlib is not installed.
+    Raises:
+        PipistrelleError: if matplotlib is not installed.
     """
     tables: list[tuple[Any, list[str], list[str], str]] = []
     if (grid := figures["by_size_and_runtime"]) is not None:
@@ -72,10 +70,8 @@ def drawn_as(suffix: str, draw: Callable[["Figure"], None], width: float, height
 
     Equal figures give equal bytes, with one version of matplotlib.
 
-    Raises
-    ------
-    PipistrelleError
-        if matplotlib is not installed.
+    Raises:
+        PipistrelleError: if matplotlib is not installed.
     """
     try:
         import matplotlib as mpl

@@ -51,12 +51,9 @@ def summarise(workload: Workload, zone: tzinfo) -> dict[str, Any]:
     All but ``jobs``, ``dropped``, ``dependent`` and ``requests`` are of the jobs that can run on the trace's machine,
     as `clean` has it; ``requests`` is absent where no job asks for nodes.
 
-    Parameters
-    ----------
-    workload
-        the jobs.
-    zone
-        the time zone of dates, hours and weekdays.
+    Args:
+        workload: the jobs.
+        zone: the time zone of dates, hours and weekdays.
     """
     units = workload.machine_size
     jobs, dropped = clean(workload, units)

@@ -52,10 +52,8 @@ def read_events(path: PathText, *, unknown: bool = True) -> tuple[ExternalEvent,
     file without events is none of a fault. Without `unknown`, types that are not known are refused, as Batsim does
     unless it is told to forward them.
 
-    Raises
-    ------
-    TraceError
-        if the file cannot be read or a line is wrong; the message has file and line.
+    Raises:
+        TraceError: if the file cannot be read or a line is wrong; the message has file and line.
     """
     events: list[ExternalEvent] = []
     with open_trace(path, may_be_empty=True, what="a file of events") as stream:

@@ -18,10 +18,8 @@ def json_faults(data: bytes | msgspec.Raw, where: str, top: str = "") -> Iterato
 
     `top` is put before the path of a value of the wrong shape.
 
-    Raises
-    ------
-    TraceError
-        in place of the decoder's errors.
+    Raises:
+        TraceError: in place of the decoder's errors.
     """
     try:
         yield

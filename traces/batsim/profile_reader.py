@@ -122,10 +122,8 @@ def parse_profile(name: str, raw: bytes | msgspec.Raw, others: Mapping[str, Prof
 
     `others` are the profiles that a composed one may name; `where` says for messages where the object stands.
 
-    Raises
-    ------
-    TraceError
-        if the type is not run, a field is missing or wrong, or a part does not exist.
+    Raises:
+        TraceError: if the type is not run, a field is missing or wrong, or a part does not exist.
     """
 
     def part(wanted: str, place: str) -> Profile:
@@ -140,14 +138,10 @@ def parse_profile(name: str, raw: bytes | msgspec.Raw, others: Mapping[str, Prof
 class ProfileTable:
     """The profiles of one file.
 
-    Parameters
-    ----------
-    raws
-        their JSON objects by name.
-    where
-        the file, for messages.
-    folder
-        where the usage traces are that profiles name.
+    Args:
+        raws: their JSON objects by name.
+        where: the file, for messages.
+        folder: where the usage traces are that profiles name.
     """
 
     def __init__(self, raws: Mapping[str, msgspec.Raw], where: str, folder: PathText) -> None:
@@ -162,10 +156,8 @@ class ProfileTable:
     def __getitem__(self, name: str) -> Profile:
         """Return the profile of this name, which must be one of the file's.
 
-        Raises
-        ------
-        TraceError
-            if it or one of its parts is wrong.
+        Raises:
+            TraceError: if it or one of its parts is wrong.
         """
         known = self._parsed.get(name)
         if known is not None:

@@ -79,11 +79,9 @@ def batsim_chunks(workload: Workload) -> Iterator[bytes]:
     here are kept. Users, queues, dependencies and so on are texts under the names of `LABELS`; the header and the other
     fields of a log are not kept: the format has no place for them.
 
-    Raises
-    ------
-    TraceError
-        if the workload has no jobs, or a job that Batsim refuses: without run time, requested time or size; if one
-        profile name stands for two run times; or if a profile names files beside the workload it came from.
+    Raises:
+        TraceError: if the workload has no jobs, or a job that Batsim refuses: without run time, requested time or size;
+            if one profile name stands for two run times; or if a profile names files beside the workload it came from.
     """
     if not len(workload):
         raise TraceError("there are no jobs to write", where=workload.name, hint="A trace has at least one job.")

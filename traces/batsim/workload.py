@@ -83,10 +83,8 @@ def parse_batsim(data: bytes, path: PathText) -> Workload:
     and are texts or whole numbers, are its labels. Fields that are not known stay in `Workload.job_json` and
     `Workload.profile_json`. Usage traces that profiles name are read from beside the file.
 
-    Raises
-    ------
-    TraceError
-        if the text is not JSON or a rule of the format is broken; the message has the path in the file.
+    Raises:
+        TraceError: if the text is not JSON or a rule of the format is broken; the message has the path in the file.
     """
     where = str(path)
     file, texts = _decode(data, where)
@@ -153,10 +151,8 @@ def job_of_json(raw: bytes | msgspec.Raw, where: str) -> RegisteredJob:
 
     The walltime must be above 0, or -1 for none: jobs of a file without time are left out before a simulation.
 
-    Raises
-    ------
-    TraceError
-        if a field is missing or wrong.
+    Raises:
+        TraceError: if a field is missing or wrong.
     """
     with json_faults(raw, where):
         job = _JOB.decode(raw)

@@ -60,10 +60,8 @@ class LogOptions(NamedTuple):
     def zone(self) -> tzinfo:
         """Return the zone of the log's clock.
 
-        Raises
-        ------
-        TraceError
-            if there is no such zone, or the units are none of `Units`.
+        Raises:
+            TraceError: if there is no such zone, or the units are none of `Units`.
         """
         if self.units not in get_args(Units):
             raise TraceError(
@@ -92,32 +90,19 @@ def as_label(text: str) -> str:
 class Record:
     """A job as a reader finds it.
 
-    Parameters
-    ----------
-    place
-        where it stands, for messages: file and line.
-    id
-        its name; `JobLog.workload` checks it.
-    submit
-        s, in the log's own count: Unix time, or since its beginning.
-    size
-        units asked for, -1 if the log does not say.
-    walltime
-        requested time, s, ``inf`` for no limit.
-    runtime, wait
-        s, -1 if not known.
-    exact_wait
-        s from its submission to the time at which it must start, -1 if it may at any time.
-    allocated
-        units that it got, -1 if not known.
-    status
-        how it ended.
-    units_per_node
-        units asked for on each node, -1 for any number.
-    whole_nodes
-        1 if it shares no node, -1 if the log does not say so.
-    labels
-        as in `Workload.labels`; those that are not known may be absent.
+    Args:
+        place: where it stands, for messages: file and line.
+        id: its name; `JobLog.workload` checks it.
+        submit: s, in the log's own count: Unix time, or since its beginning.
+        size: units asked for, -1 if the log does not say.
+        walltime: requested time, s, ``inf`` for no limit.
+        runtime, wait: s, -1 if not known.
+        exact_wait: s from its submission to the time at which it must start, -1 if it may at any time.
+        allocated: units that it got, -1 if not known.
+        status: how it ended.
+        units_per_node: units asked for on each node, -1 for any number.
+        whole_nodes: 1 if it shares no node, -1 if the log does not say so.
+        labels: as in `Workload.labels`; those that are not known may be absent.
     """
 
     place: str
@@ -138,15 +123,11 @@ class Record:
 class JobLog(ABC):
     """A centre's log: what its files say is gathered, and made a workload.
 
-    Parameters
-    ----------
-    options
-        how it is to be read; None: sizes are nodes, the clock is UTC.
+    Args:
+        options: how it is to be read; None: sizes are nodes, the clock is UTC.
 
-    Raises
-    ------
-    TraceError
-        if the options make no sense.
+    Raises:
+        TraceError: if the options make no sense.
     """
 
     #: what the format is called
@@ -179,10 +160,8 @@ class JobLog(ABC):
     def read(self, stream: io.BufferedReader, where: str) -> None:
         """Take what a file says that is called `where` in messages.
 
-        Raises
-        ------
-        TraceError
-            if a line cannot be read.
+        Raises:
+            TraceError: if a line cannot be read.
         """
 
     def leave_out(self, fault: TraceError) -> None:
@@ -195,19 +174,16 @@ class JobLog(ABC):
     def records(self) -> list[Record]:
         """Return the jobs; those of equal submit times stay in this order.
 
-        Raises
-        ------
-        TraceError
-            if a field cannot be read.
+        Raises:
+            TraceError: if a field cannot be read.
         """
 
     def workload(self, path: PathText) -> Workload:
         """Return the jobs by submit time; `path` serves for the name and for messages.
 
-        Raises
-        ------
-        TraceError
-            if a field cannot be read, there is no job, an id is unusable or occurs twice, or a number is out of range.
+        Raises:
+            TraceError: if a field cannot be read, there is no job, an id is unusable or occurs twice, or a number is
+                out of range.
         """
         records = sorted(self._usable(self.records(), path), key=attrgetter("submit"))
         submit = _column(records, "submit", np.float64)
@@ -302,10 +278,8 @@ def numbered_lines(stream: io.BufferedReader, where: str) -> Iterator[tuple[str,
 
     Bytes that are not UTF-8 become texts such as ``\\xe4``: names in logs may have them.
 
-    Raises
-    ------
-    TraceError
-        at a line with a NUL byte.
+    Raises:
+        TraceError: at a line with a NUL byte.
     """
     for number, line in enumerate(stream, start=1):
         if b"\0" in line:
@@ -318,10 +292,8 @@ def numbered_lines(stream: io.BufferedReader, where: str) -> Iterator[tuple[str,
 def whole_number(text: str, place: str, name: str) -> int:
     """Return a whole number of at most 15 digits, not negative; `name` is the field's, for messages.
 
-    Raises
-    ------
-    TraceError
-        if the text is anything else.
+    Raises:
+        TraceError: if the text is anything else.
     """
     if is_number(text):
         return int(text)

@@ -56,11 +56,9 @@ class MauiLog(JobLog):
     Times are Unix times, so no time zone is needed. The run time is Completion Time - Start Time; a job that was not
     run has none. The class is the queue. A Wallclock Limit of -1 is no limit. Required node features are a constraint.
 
-    Parameters
-    ----------
-    options
-        units: nodes are Nodes Requested, or as many as the tasks need; processors are the tasks times Dedicated
-        Processors per Task. timezone: of the machine, for those who look at hours of the day.
+    Args:
+        options: units: nodes are Nodes Requested, or as many as the tasks need; processors are the tasks times
+            Dedicated Processors per Task. timezone: of the machine, for those who look at hours of the day.
     """
 
     format = "Maui workload trace"
@@ -164,10 +162,9 @@ def maui_chunks(workload: Workload) -> Iterator[bytes]:
     when it is submitted. A job without limit has the Wallclock Limit -1. Sizes are nodes, with one task each. Blanks in
     names become underscores, and so do colons in queues and QOS; the format has no place for dependencies.
 
-    Raises
-    ------
-    TraceError
-        if the workload has no jobs, only its hosts can tell how long a job takes, or an id has blanks in it.
+    Raises:
+        TraceError: if the workload has no jobs, only its hosts can tell how long a job takes, or an id has blanks in
+            it.
     """
     require_runtimes(workload, "Maui's workload trace")
     require_ids(workload, "Maui's workload trace", _has_no_blank, "a word that does not begin with '#'")

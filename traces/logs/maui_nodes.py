@@ -23,20 +23,13 @@ _EVENTS: Final = ("AVAILABLE", "DEFINED", "DRAINED")
 class MauiNode:
     """A node of a resource trace.
 
-    Parameters
-    ----------
-    name, manager
-        the node's name, and that of the resource manager it belongs to.
-    state
-        ``AVAILABLE``, ``DEFINED`` (down at the start) or ``DRAINED``.
-    processors
-        the number of its processors.
-    memory, disk, swap
-        in MB.
-    system, architecture
-        "" if none is given.
-    features, classes
-        names, in the trace's order.
+    Args:
+        name, manager: the node's name, and that of the resource manager it belongs to.
+        state: ``AVAILABLE``, ``DEFINED`` (down at the start) or ``DRAINED``.
+        processors: the number of its processors.
+        memory, disk, swap: in MB.
+        system, architecture: "" if none is given.
+        features, classes: names, in the trace's order.
     """
 
     name: str
@@ -60,10 +53,8 @@ def is_resource_trace(path: PathText) -> bool:
 def read_maui_resources(path: PathText) -> tuple[MauiNode, ...]:
     """Read a resource trace, plain or compressed.
 
-    Raises
-    ------
-    TraceError
-        if the file cannot be read, a line is malformed, a node comes twice, or there is none.
+    Raises:
+        TraceError: if the file cannot be read, a line is malformed, a node comes twice, or there is none.
     """
     where = str(path)
     names = cache(as_label)

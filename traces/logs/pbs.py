@@ -55,10 +55,8 @@ def asked_of_nodes(values: Mapping[str, str], place: str) -> Chunks:
     A property of a node is a text or true or false, as ``gpu_model=a100`` or ``infiniband=True``, or with Torque a bare
     word; numbers are what the chunk takes. Where chunks ask for different nodes, all may be on any of these.
 
-    Raises
-    ------
-    TraceError
-        if a number cannot be read, by line and field.
+    Raises:
+        TraceError: if a number cannot be read, by line and field.
     """
     key = next((key for key in ("Resource_List.select", "Resource_List.nodes") if values.get(key)), "")
     count = all_gpus = 0
@@ -103,10 +101,8 @@ def requested_units(values: Mapping[str, str], ran: int, units: Units, place: st
     without any of these those where it ran; a job that says only ncpus has one. Processors are those of select or
     nodes, or ncpus if that is more, else of where it ran.
 
-    Raises
-    ------
-    TraceError
-        if a number cannot be read, by line and field.
+    Raises:
+        TraceError: if a number cannot be read, by line and field.
     """
     chunks = [
         (key, _chunks(values[key], place, key))
@@ -233,11 +229,9 @@ class PbsLog(JobLog):
     of a chunk on each node, with ``excl`` it shares none. GPUs are the chunks' ngpus, each chunk's on a node of its
     own: such jobs need units that are GPUs (``unit=gpu``), others nodes that are handed out whole (``unit=node``).
 
-    Parameters
-    ----------
-    options
-        units: ``processors`` counts ncpus or ppn in place of nodes, ``gpus`` ngpus. timezone: of the clock
-        that the lines begin with, which counts where a record has no Unix time of its own.
+    Args:
+        options: units: ``processors`` counts ncpus or ppn in place of nodes, ``gpus`` ngpus. timezone: of the clock
+            that the lines begin with, which counts where a record has no Unix time of its own.
     """
 
     format = "PBS accounting"

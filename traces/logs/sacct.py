@@ -74,12 +74,10 @@ class SacctLog(JobLog):
     units that are GPUs (``unit=gpu``), and nodes of the model that ReqTRES names. Others have their nodes, handed out
     whole (``unit=node``).
 
-    Parameters
-    ----------
-    options
-        units: AllocNodes, NNodes or ReqNodes; for ``processors`` AllocCPUS, NCPUS or ReqCPUS: the first that is above
-        0; for ``gpus`` see above. timezone: of times such as ``2024-01-31T08:00:00``; those with an offset, and seconds
-        since 1970 (SLURM_TIME_FORMAT=%s), need none.
+    Args:
+        options: units: AllocNodes, NNodes or ReqNodes; for ``processors`` AllocCPUS, NCPUS or ReqCPUS: the first that
+            is above 0; for ``gpus`` see above. timezone: of times such as ``2024-01-31T08:00:00``; those with an
+            offset, and seconds since 1970 (SLURM_TIME_FORMAT=%s), need none.
     """
 
     format = "Slurm sacct"
@@ -304,10 +302,9 @@ def sacct_chunks(workload: Workload) -> Iterator[bytes]:
     numbers, or the names that its header gives them. The column Dependency, which sacct itself does not have, is
     written where jobs have dependencies. Bars in names become commas.
 
-    Raises
-    ------
-    TraceError
-        if the workload has no jobs, only its hosts can tell how long a job takes, or an id looks like that of a step.
+    Raises:
+        TraceError: if the workload has no jobs, only its hosts can tell how long a job takes, or an id looks like that
+            of a step.
     """
     require_runtimes(workload, "Slurm's sacct")
     require_ids(workload, "Slurm's sacct", _is_job, "a text without points, bars and blanks")

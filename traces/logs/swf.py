@@ -68,10 +68,8 @@ def parse_swf(stream: io.BufferedReader, path: PathText, *, sort: bool = False) 
     sorted by submit time, equal ones as in the file. Size is field 8, or field 5 where field 8 is missing. Jobs whose
     submit time is -1, the format's sign for "missing", are left out and counted.
 
-    Raises
-    ------
-    TraceError
-        if a line is malformed, a job number occurs twice, submit times decrease or there is no job.
+    Raises:
+        TraceError: if a line is malformed, a job number occurs twice, submit times decrease or there is no job.
     """
     reader = _Reader(str(path))
     reader.read(stream)
@@ -346,10 +344,9 @@ def swf_chunks(workload: Workload) -> Iterator[bytes]:
     written: SWF has no place for them. Names of users, groups, queues and partitions become numbers, which the header
     explains; of dependencies the one preceding job is kept that the format has a place for.
 
-    Raises
-    ------
-    TraceError
-        if the workload has no jobs, a job's id is not a whole number, or only its hosts can tell how long a job takes.
+    Raises:
+        TraceError: if the workload has no jobs, a job's id is not a whole number, or only its hosts can tell how long a
+            job takes.
     """
     require_runtimes(workload, "SWF")
     require_ids(workload, "SWF", _is_number, "a whole number without leading zeros")

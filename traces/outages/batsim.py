@@ -14,10 +14,8 @@ _BEGINS, _ENDS = "machine_unavailable", "machine_available"
 def read_batsim_outages(path: PathText) -> OutageLog:
     """Return the outages of a Batsim events file; machines that never become available again stay down.
 
-    Raises
-    ------
-    TraceError
-        if the file cannot be read or a line is malformed, by its number.
+    Raises:
+        TraceError: if the file cannot be read or a line is malformed, by its number.
     """
     return outages_of_events(read_events(path), path)
 

@@ -34,10 +34,8 @@ def parse_lanl(stream: io.BufferedReader, path: PathText) -> OutageLog:
     failure if that is sooner, to the end of the month in which it was decommissioned, or the table's last repair.
     A failure that is fixed in the minute in which it begins takes that minute. The clock is local time, taken as UTC.
 
-    Raises
-    ------
-    TraceError
-        if a column is missing or a row is malformed, by its line.
+    Raises:
+        TraceError: if a column is missing or a row is malformed, by its line.
     """
     where = str(path)
     rows: list[Row] = []

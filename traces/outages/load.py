@@ -23,10 +23,8 @@ _EXPECTED: Final = (
 def load_outage_log(path: PathText) -> OutageLog:
     """Read a log of outages, plain or compressed with gzip, xz or bzip2.
 
-    Raises
-    ------
-    TraceError
-        if the file cannot be read, its format is not known, or a row is malformed; the message says where.
+    Raises:
+        TraceError: if the file cannot be read, its format is not known, or a row is malformed; the message says where.
     """
     with open_trace(path, may_be_empty=True, what="a file of outages") as stream:
         head = stream.peek()

@@ -19,16 +19,12 @@ Bools = NDArray[np.bool_]
 class Lives:
     """Stretches of time in which something was watched until it failed, or until the watch ended.
 
-    Parameters
-    ----------
-    entered, left
-        how long it had been up when the watch began and when it ended, in seconds, entered < left; shape (n,).
-    failed
-        whether it failed at the end; otherwise the life is censored there. Shape (n,).
-    begin
-        when the watch began, on the log's clock, in seconds, shape (n,).
-    group
-        index of its class in the log's classes, shape (n,).
+    Args:
+        entered, left: how long it had been up when the watch began and when it ended, in seconds, entered < left; shape
+            (n,).
+        failed: whether it failed at the end; otherwise the life is censored there. Shape (n,).
+        begin: when the watch began, on the log's clock, in seconds, shape (n,).
+        group: index of its class in the log's classes, shape (n,).
     """
 
     entered: Floats
@@ -62,43 +58,26 @@ class Lives:
 class OutageLog:
     """Outages of a log, in its order; nothing is mended.
 
-    Parameters
-    ----------
-    name, source
-        the file's name without folder and suffix, and as it was given.
-    format
-        which format it has, as "LANL".
-    nodes
-        names of all nodes that are known of, in natural order ("n2" before "n10").
-    classes
-        names of the classes of nodes, at least one: systems, batches.
-    node_group
-        the class of each node, by index, shape (nodes,); -1 where it changed in the course of time.
-    begin, end
-        from when to when each node was watched, on the log's clock, in seconds, shape (nodes,).
-    node
-        the node of each outage, by index, shape (n,).
-    group
-        the class of each outage, by index, shape (n,).
-    down, up
-        when it began and ended, on the log's clock, in seconds, shape (n,); `up` is infinite where it did not end
-        within the log, and NaN where the log does not say when.
-    cause
-        why, n texts.
-    announced
-        from when on it was known ahead, NaN for what came unexpected, shape (n,).
-    line
-        the number of the line that says so, from 1, shape (n,).
-    absolute
-        whether the clock shows Unix time, with local times taken as UTC; otherwise it shows seconds after time 0.
-    watch_known
-        whether the log itself says from when to when nodes were watched.
-    complete
-        whether all nodes are known of, also those without outages, where the log itself does not say so.
-    lives
-        what was watched, if the log itself says so; None: it follows from the outages.
-    notes
-        what of the file is peculiar, for people.
+    Args:
+        name, source: the file's name without folder and suffix, and as it was given.
+        format: which format it has, as "LANL".
+        nodes: names of all nodes that are known of, in natural order ("n2" before "n10").
+        classes: names of the classes of nodes, at least one: systems, batches.
+        node_group: the class of each node, by index, shape (nodes,); -1 where it changed in the course of time.
+        begin, end: from when to when each node was watched, on the log's clock, in seconds, shape (nodes,).
+        node: the node of each outage, by index, shape (n,).
+        group: the class of each outage, by index, shape (n,).
+        down, up: when it began and ended, on the log's clock, in seconds, shape (n,); `up` is infinite where it did not
+            end within the log, and NaN where the log does not say when.
+        cause: why, n texts.
+        announced: from when on it was known ahead, NaN for what came unexpected, shape (n,).
+        line: the number of the line that says so, from 1, shape (n,).
+        absolute: whether the clock shows Unix time, with local times taken as UTC; otherwise it shows seconds after
+            time 0.
+        watch_known: whether the log itself says from when to when nodes were watched.
+        complete: whether all nodes are known of, also those without outages, where the log itself does not say so.
+        lives: what was watched, if the log itself says so; None: it follows from the outages.
+        notes: what of the file is peculiar, for people.
     """
 
     name: str
@@ -133,10 +112,8 @@ class OutageLog:
     def only(self, name: str) -> "OutageLog":
         """Return the part that concerns one class of nodes.
 
-        Raises
-        ------
-        TraceError
-            if there is no such class.
+        Raises:
+            TraceError: if there is no such class.
         """
         if name not in self.classes:
             raise TraceError(
@@ -162,10 +139,8 @@ class OutageLog:
     def numbered(self, numbers: NodeSet) -> "OutageLog":
         """Return the part that concerns the nodes whose names end in one of these numbers.
 
-        Raises
-        ------
-        TraceError
-            if there is no such node, or the log says itself what was watched, but not of which node.
+        Raises:
+            TraceError: if there is no such node, or the log says itself what was watched, but not of which node.
         """
         wanted = set(numbers)
         ends = [re.search("[0-9]{1,15}$", name) for name in self.nodes]
@@ -217,10 +192,8 @@ class OutageLog:
     def with_silent(self, nodes: int) -> "OutageLog":
         """Return the log with so many nodes in all, those added without outages and watched as long as any other.
 
-        Raises
-        ------
-        TraceError
-            if it has more nodes already, has several classes of nodes, or says itself what was watched.
+        Raises:
+            TraceError: if it has more nodes already, has several classes of nodes, or says itself what was watched.
         """
         more = nodes - len(self.nodes)
         if more < 0 or len(self.classes) > 1 or self.lives is not None:

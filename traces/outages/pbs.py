@@ -25,10 +25,8 @@ def parse_pbs(stream: io.BufferedReader, path: PathText) -> OutageLog:
     none is left; the cause is that first state. A node that is down at the log's end stays so. The clock is local
     time, taken as UTC.
 
-    Raises
-    ------
-    TraceError
-        if a line is no record of such a log, or time goes backwards for a node, by its line.
+    Raises:
+        TraceError: if a line is no record of such a log, or time goes backwards for a node, by its line.
     """
     where = str(path)
     rows: list[Row] = []

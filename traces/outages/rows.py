@@ -72,17 +72,13 @@ def assemble(
 ) -> OutageLog:
     """Return the log of these rows.
 
-    Parameters
-    ----------
-    known
-        names of nodes that may have no outage.
-    span, spans
-        from when to when all nodes, or each, were watched, in seconds; neither: from time 0, or on Unix time from the
-        first begin, to the last time that the rows name.
-    class_of
-        the class of a node's name; None: all are of one, called "all", unless the rows give classes themselves.
-    classes
-        the classes in order; None: those of the nodes, in natural order.
+    Args:
+        known: names of nodes that may have no outage.
+        span, spans: from when to when all nodes, or each, were watched, in seconds; neither: from time 0, or on Unix
+            time from the first begin, to the last time that the rows name.
+        class_of: the class of a node's name; None: all are of one, called "all", unless the rows give classes
+            themselves.
+        classes: the classes in order; None: those of the nodes, in natural order.
     """
     names = sorted({*known, *(row.node for row in rows)}, key=natural)
     index = {node: at for at, node in enumerate(names)}

@@ -26,10 +26,8 @@ def parse_sacctmgr(stream: io.BufferedReader, path: PathText) -> OutageLog:
     node tell of the cluster and are left out. An event without an end goes on for ever. The clock is local time,
     taken as UTC.
 
-    Raises
-    ------
-    TraceError
-        if a column is missing or a row is malformed, by its line.
+    Raises:
+        TraceError: if a column is missing or a row is malformed, by its line.
     """
     where = str(path)
     lines = _numbered(stream)
@@ -67,10 +65,8 @@ def parse_scontrol(stream: io.BufferedReader, path: PathText) -> OutageLog:
 
     A node is down if its State says so, since the time that its Reason gives in brackets, and its end is not known.
 
-    Raises
-    ------
-    TraceError
-        if a node is down without a time, by its line.
+    Raises:
+        TraceError: if a node is down without a time, by its line.
     """
     where = str(path)
     records: list[tuple[int, dict[str, str]]] = []

@@ -28,10 +28,8 @@ def parse_outage_csv(stream: io.BufferedReader, path: PathText) -> OutageLog:
     an outage of each. Times are seconds after time 0, or all of them dates such as ``2017-01-29 08:00``. An empty `up`
     is never.
 
-    Raises
-    ------
-    TraceError
-        if the header lacks a column or has an unknown one, or a row is malformed, by its line.
+    Raises:
+        TraceError: if the header lacks a column or has an unknown one, or a row is malformed, by its line.
     """
     reader = _Reader(str(path))
     rows = list(reader.rows(stream))
@@ -56,15 +54,11 @@ class Cells(dict[str, str]):
 class CsvLines:
     """The rows of a CSV file.
 
-    Parameters
-    ----------
-    needed
-        columns that must be there; `expected` says so.
+    Args:
+        needed: columns that must be there; `expected` says so.
 
-    Raises
-    ------
-    TraceError
-        if one of these is missing.
+    Raises:
+        TraceError: if one of these is missing.
     """
 
     def __init__(self, stream: io.BufferedReader, where: str, needed: tuple[str, ...] = (), expected: str = "") -> None:

@@ -46,10 +46,8 @@ def parse_titan(stream: io.BufferedReader, path: PathText) -> OutageLog:
     first seen from 2016 on, ``new``; a GPU's age is the time it was in places before. The clock is local
     time, taken as UTC.
 
-    Raises
-    ------
-    TraceError
-        if a column is missing or a row is malformed, by its line.
+    Raises:
+        TraceError: if a column is missing or a row is malformed, by its line.
     """
     where = str(path)
     found, by_gpu, batch = _read(stream, where)

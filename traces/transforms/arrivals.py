@@ -18,14 +18,10 @@ _TICK: Final = 1000.0
 class Gaps:
     """The times between one submission and the next.
 
-    Parameters
-    ----------
-    kind
-        ``fixed``; ``exp``, exponentially distributed; or ``unif``, uniformly.
-    low
-        s: the time itself, the mean, or the least time.
-    high
-        s, the greatest time, for ``unif`` alone.
+    Args:
+        kind: ``fixed``; ``exp``, exponentially distributed; or ``unif``, uniformly.
+        low: s: the time itself, the mean, or the least time.
+        high: s, the greatest time, for ``unif`` alone.
     """
 
     kind: str
@@ -66,20 +62,14 @@ class Gaps:
 def shuffle_submits(workload: Workload, rng: np.random.Generator, window: float = inf) -> Workload:
     """Return the workload with its submit times dealt out anew among its jobs, each order equally likely.
 
-    Parameters
-    ----------
-    workload
-        the jobs.
-    rng
-        the only source of chance.
-    window
-        s; times are exchanged only between jobs that are submitted in the same window of this length, counted from
-        the first submission. ``inf``: between all.
+    Args:
+        workload: the jobs.
+        rng: the only source of chance.
+        window: s; times are exchanged only between jobs that are submitted in the same window of this length, counted
+            from the first submission. ``inf``: between all.
 
-    Raises
-    ------
-    TraceError
-        if the window is not above 0.
+    Raises:
+        TraceError: if the window is not above 0.
     """
     if not window > 0:
         raise out_of_range("value", "window", "a time above 0", repr(window))
@@ -93,10 +83,8 @@ def shuffle_submits(workload: Workload, rng: np.random.Generator, window: float 
 def redraw_submits(workload: Workload, gaps: Gaps, rng: np.random.Generator) -> Workload:
     """Return the workload with new submit times, its jobs in their order; the first one's stays.
 
-    Raises
-    ------
-    TraceError
-        if a time gets too large.
+    Raises:
+        TraceError: if a time gets too large.
     """
     order = np.argsort(workload.submit, kind="stable")
     submit = np.empty_like(workload.submit)

@@ -23,10 +23,8 @@ _BOUNDS: Final = ("StartTime", "EndTime")
 def changed(workload: Workload, **columns: Any) -> Workload:
     """Return the workload with other columns or attributes; jobs' JSON objects, where there are any, follow.
 
-    Raises
-    ------
-    TraceError
-        if a submit time would be negative, or a number above 2^53.
+    Raises:
+        TraceError: if a submit time would be negative, or a number above 2^53.
     """
     for name in ("submit", "walltime", "runtime", "size"):
         if name in columns:
@@ -48,10 +46,8 @@ def keep(workload: Workload, which: NDArray[np.bool_] | Ints) -> Workload:
     A job that waits for a job of the trace that is not there any more, waits for it no longer. Ids and times stay as
     they are.
 
-    Raises
-    ------
-    TraceError
-        if no job is left.
+    Raises:
+        TraceError: if no job is left.
     """
     kept = workload.select(which)
     if not len(kept):
@@ -67,10 +63,8 @@ def keep(workload: Workload, which: NDArray[np.bool_] | Ints) -> Workload:
 def sample(workload: Workload, count: int, rng: np.random.Generator) -> Workload:
     """Return `count` of the jobs, each set of as many equally likely, in their order; all of them if they are fewer.
 
-    Raises
-    ------
-    TraceError
-        if `count` is 0.
+    Raises:
+        TraceError: if `count` is 0.
     """
     order = np.argsort(rng.random(len(workload)), kind="stable")
     return keep(workload, np.sort(order[:count]).astype(np.int64))

@@ -35,23 +35,17 @@ def merge(workloads: Sequence[Workload], align: Align = "zero", *, apart: bool =
     ids stay. Where headers explain numbers differently, as ``Queue: 1 batch``, names take the place of the numbers. The
     machine is as large as the largest. Time zone and header lines stay where all workloads have the same.
 
-    Parameters
-    ----------
-    workloads
-        at least one.
-    align
-        what is at the same time: ``date``, equal dates, and time 0 is that of the workload with the earliest epoch;
-        ``zero``, the time 0 of each; ``first``, the first job of each, which becomes time 0. The epoch is that of
-        ``date``, else the one that all have.
-    apart
-        users, groups, applications, accounts, queues and so on of different workloads are different ones: from the
-        second workload on their numbers are counted on from the highest before, and ``@2``, ``@3``, ... is put behind
-        names.
+    Args:
+        workloads: at least one.
+        align: what is at the same time: ``date``, equal dates, and time 0 is that of the workload with the earliest
+            epoch; ``zero``, the time 0 of each; ``first``, the first job of each, which becomes time 0. The epoch is
+            that of ``date``, else the one that all have.
+        apart: users, groups, applications, accounts, queues and so on of different workloads are different ones: from
+            the second workload on their numbers are counted on from the highest before, and ``@2``, ``@3``, ... is put
+            behind names.
 
-    Raises
-    ------
-    TraceError
-        if `align` is ``date`` and a workload has no epoch.
+    Raises:
+        TraceError: if `align` is ``date`` and a workload has no epoch.
     """
     first = workloads[0]
     zones = {workload.timezone for workload in workloads}
@@ -97,30 +91,20 @@ def copies(
     At one time the originals come first, then the first copies, and so on. Ids: `copy_ids`. A copy waits for the copies
     of the jobs that the original waits for. Everything else of a copy is as the original's.
 
-    Parameters
-    ----------
-    workload
-        the jobs.
-    count
-        how many jobs there are for each one before, at least 1.
-    rng
-        the only source of chance.
-    every
-        s; the k-th copy is submitted k times this after the original.
-    shift
-        s, least and greatest; a time that is added to the copies' submit times: the least, and if the greatest is
-        another, whole milliseconds more, uniform up to it.
-    draw
-        how often that time is drawn: for each ``job`` of each copy, for each ``copy``, or ``once``.
-    gaps
-        the times between submissions of each copy, whose first job comes when the first original does; None: those
-        of the original.
+    Args:
+        workload: the jobs.
+        count: how many jobs there are for each one before, at least 1.
+        rng: the only source of chance.
+        every: s; the k-th copy is submitted k times this after the original.
+        shift: s, least and greatest; a time that is added to the copies' submit times: the least, and if the greatest
+            is another, whole milliseconds more, uniform up to it.
+        draw: how often that time is drawn: for each ``job`` of each copy, for each ``copy``, or ``once``.
+        gaps: the times between submissions of each copy, whose first job comes when the first original does; None:
+            those of the original.
 
-    Raises
-    ------
-    TraceError
-        if the count is below 1, there would be too many jobs, ids get too large or meet others, or a copy would come
-        before time 0.
+    Raises:
+        TraceError: if the count is below 1, there would be too many jobs, ids get too large or meet others, or a copy
+            would come before time 0.
     """
     if count < 1:
         raise out_of_range("value", "copies", "at least 1", str(count))
@@ -166,10 +150,8 @@ def copy_ids(ids: list[str], number: int) -> list[str]:
     If all ids are whole numbers, `number` times the smallest power of ten above the largest is added to each: of 11 and
     28490 the first copies are 100011 and 128490. Else the number is put behind: ``a.1``.
 
-    Raises
-    ------
-    TraceError
-        if a number gets above 2^53.
+    Raises:
+        TraceError: if a number gets above 2^53.
     """
     if not all(is_plain_number(job, 16) for job in ids):
         return [f"{job}.{number}" for job in ids]

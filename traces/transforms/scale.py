@@ -21,10 +21,8 @@ def scale_arrivals(workload: Workload, factor: float) -> Workload:
 
     A factor below 1 makes the jobs come faster. Nothing is rounded.
 
-    Raises
-    ------
-    TraceError
-        if the factor is not above 0, or a time gets too large.
+    Raises:
+        TraceError: if the factor is not above 0, or a time gets too large.
     """
     _require_factor(factor, "arrivals")
     first = float(workload.submit.min())
@@ -38,10 +36,8 @@ def scale_to_load(workload: Workload, load: float, units: int | None = None) -> 
     The load is that of the jobs that can run on `units` units, the trace's own machine if None, as `offered_load` has
     it.
 
-    Raises
-    ------
-    TraceError
-        if the load is not above 0, the machine's size is not known, or the workload has no load.
+    Raises:
+        TraceError: if the load is not above 0, the machine's size is not known, or the workload has no load.
     """
     _require_factor(load, "load")
     units = workload.machine_size if units is None else units
@@ -68,10 +64,8 @@ def scale_runtimes(workload: Workload, factor: float) -> Workload:
     In Batsim's JSON the delays of the profiles are multiplied, and with them the profiles composed of them. Nothing is
     rounded.
 
-    Raises
-    ------
-    TraceError
-        if the factor is not above 0, a time gets too large, or hosts decide how long a job takes.
+    Raises:
+        TraceError: if the factor is not above 0, a time gets too large, or hosts decide how long a job takes.
     """
     _require_factor(factor, "run times")
     _require_runtimes(workload, "multiplied")
@@ -92,10 +86,9 @@ def scale_sizes(workload: Workload, factor: float) -> Workload:
 
     The machine stays as it is. Jobs without a size stay so.
 
-    Raises
-    ------
-    TraceError
-        if the factor is not above 0, a size gets too large, or a profile is made for a certain number of units.
+    Raises:
+        TraceError: if the factor is not above 0, a size gets too large, or a profile is made for a certain number of
+            units.
     """
     _require_factor(factor, "sizes")
     return _resized(workload, np.floor(workload.size * factor + 0.5))
@@ -106,10 +99,9 @@ def scale_machine(workload: Workload, units: int) -> Workload:
 
     They are rounded as in `scale_sizes`, so a job that fitted fits again.
 
-    Raises
-    ------
-    TraceError
-        if the machine's size is not known, a size gets too large, or a profile is made for a certain number of units.
+    Raises:
+        TraceError: if the machine's size is not known, a size gets too large, or a profile is made for a certain number
+            of units.
     """
     if workload.machine_size is None:
         raise TraceError(
@@ -124,10 +116,8 @@ def scale_machine(workload: Workload, units: int) -> Workload:
 def fix_walltimes(workload: Workload, seconds: float) -> Workload:
     """Return the workload with this requested time for every job; ``inf``: no job has a limit.
 
-    Raises
-    ------
-    TraceError
-        if the time is not above 0 or too large.
+    Raises:
+        TraceError: if the time is not above 0 or too large.
     """
     if not (0 < seconds <= LARGEST or seconds == inf):
         raise _bad_factor("requested time", seconds)
@@ -137,10 +127,8 @@ def fix_walltimes(workload: Workload, seconds: float) -> Workload:
 def scale_walltimes(workload: Workload, factor: float) -> Workload:
     """Return the workload with requested times multiplied, not rounded; jobs without one, or without limit, stay.
 
-    Raises
-    ------
-    TraceError
-        if the factor is not above 0, or a time gets too large.
+    Raises:
+        TraceError: if the factor is not above 0, or a time gets too large.
     """
     _require_factor(factor, "requested times")
     return changed(workload, walltime=np.where(workload.walltime > 0, workload.walltime * factor, workload.walltime))
@@ -149,10 +137,8 @@ def scale_walltimes(workload: Workload, factor: float) -> Workload:
 def draw_walltimes(workload: Workload, low: int, high: int, rng: np.random.Generator) -> Workload:
     """Return the workload with requested times of whole seconds from `low` to `high`, all equally likely.
 
-    Raises
-    ------
-    TraceError
-        if `low` is below 1, or above `high`.
+    Raises:
+        TraceError: if `low` is below 1, or above `high`.
     """
     _require_order(low, high, "requested time", 1)
     return changed(workload, walltime=_whole(low, high, len(workload), rng))
@@ -164,11 +150,9 @@ def walltimes_of_runtimes(workload: Workload, low: float, high: float, rng: np.r
     If `low` and `high` differ, each job's percentage is a whole number from `low` to `high`, all equally likely. Jobs
     without a run time keep their requested time.
 
-    Raises
-    ------
-    TraceError
-        if `low` is not above 0 or above `high`, a random percentage is not whole, a time gets too large, or hosts
-        decide how long a job takes.
+    Raises:
+        TraceError: if `low` is not above 0 or above `high`, a random percentage is not whole, a time gets too large, or
+            hosts decide how long a job takes.
     """
     _require_order(low, high, "percentage of the run time", 0)
     _require_runtimes(workload, "taken as a measure")

@@ -22,10 +22,8 @@ def begun_at(workload: Workload, time: float, *, warm: bool) -> Workload:
     times, unless these were over; and those that waited then, submitted `AFTERWARDS`, in their order. Of jobs that were
     submitted earlier and have no start in the log nobody knows either.
 
-    Raises
-    ------
-    TraceError
-        if no job is left, or ``warm`` is wanted and the log has no starts.
+    Raises:
+        TraceError: if no job is left, or ``warm`` is wanted and the log has no starts.
     """
     if not warm:
         kept = keep(workload, workload.submit >= time)
