@@ -1,4 +1,1 @@
-"""Workloads: logs in SWF and Batsim's JSON, read, cleaned, described, written, and generated from a seed.
-
-The bundled workloads' names and descriptions are in `pipistrelle.traces.catalogue`.
-"""
+"""Workloads: read, clean, describe, change, generate and write the jobs of SWF, Batsim and resource-manager logs."""

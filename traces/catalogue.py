@@ -1,4 +1,4 @@
-"""The workloads that come with the package, by name."""
+"""The bundled workloads, by name."""
 
 from importlib import resources
 from typing import Final
@@ -8,7 +8,7 @@ from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.load import load
 from pipistrelle.traces.workload import Workload
 
-#: {name: a line about the workload}; the file is library/NAME.swf.gz
+#: {name: description}; the file is library/NAME.swf.gz
 _LINES: Final = {
     "demo": "5,000 jobs for 256 units at load 0.85: five weeks of a small cluster, for examples and first tries",
     "seven-jobs": "7 jobs for 4 units: easy starts the last beside the fifth, easy-slices keeps it back for units that "
@@ -22,23 +22,15 @@ def names() -> list[str]:
 
 
 def describe(name: str) -> str:
-    """Return one line about a bundled workload.
-
-    Raises:
-        TraceError: if there is none of this name.
-    """
+    """Return the description of a bundled workload; TraceError if the name is unknown."""
     if name not in _LINES:
         raise TraceError("no bundled workload has this name", where=f"'{name}'", hint=did_you_mean(name, names()))
     return _LINES[name]
 
 
 def load_bundled(name: str) -> Workload:
-    """Read a bundled workload.
-
-    Raises:
-        TraceError: if there is none of this name.
-    """
-    describe(name)  # which refuses a name that is none
+    """Read a bundled workload; TraceError if the name is unknown."""
+    describe(name)  # raises for an unknown name
     file = resources.files("pipistrelle.traces") / "library" / f"{name}.swf.gz"
     with resources.as_file(file) as path:
         return load(path)

@@ -1,4 +1,4 @@
-"""Which jobs of a trace can be simulated, with the count of each reason, and which a writer takes."""
+"""Select the jobs that can be simulated, with counts by reason, and those that a format can hold."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,27 +17,27 @@ NO_WALLTIME = "requested time zero or missing"
 NO_SIZE = "no size"
 TOO_LARGE = "larger than the machine"
 
-#: Every reason for dropping a job, in the order in which they are tried: a job counts under its first.
+#: reasons for dropping a job, in the order of the checks; a job counts under the first that applies
 REASONS = (BAD_RECORD, NO_SUBMIT, NO_RUNTIME, NO_WALLTIME, NO_SIZE, TOO_LARGE)
 
-#: SWF's status of a cancelled job
+#: SWF's status of cancelled jobs
 _CANCELLED = 5
-_MOST_FAULTS = 3  # of which the message is shown
+_MOST_FAULTS = 3  # messages shown
 
-_DIGITS = 18  # so many always fit an int64
+_DIGITS = 18  # always fit an int64
 
 
 def clean(
     workload: Workload, machine_size: int | None, *, ids_as_text: bool = False
 ) -> tuple[Workload, dict[str, int]]:
-    """Return the jobs that can run on `machine_size` units, by (submit time, id), and how many were dropped, and why.
+    """Return the jobs that can run on `machine_size` units, by (submit time, id), and how many were dropped, by reason.
 
-    Dropped are, each under the first reason that holds: jobs with a run time <= 0, with a requested time <= 0, with
-    a size <= 0, and with a size above `machine_size` (None: no such limit). Jobs that the reader has left out already,
-    as those without a submit time, are counted among them. The counts have the reasons of `REASONS`
-    as keys, in that order; a reason without jobs is absent. Ids compare as numbers when all of them are numbers,
-    else as text; with `ids_as_text` always as text, as Batsim compares them (``10`` comes before ``9``). A run time
-    that only the hosts can tell, NaN, is no reason to drop a job.
+    A job is dropped if its run time, requested time or size is <= 0, or its size is above `machine_size` (None: no
+    limit). A NaN run time, which depends on the hosts, is accepted. The counts include jobs that the reader left out,
+    have the keys and order of `REASONS`, and omit zeros.
+
+    Ids compare as numbers if all are numbers, otherwise as text; with `ids_as_text` always as text, as in Batsim
+    (``10`` comes before ``9``).
     """
     keep = np.ones(len(workload), dtype=np.bool_)
     dropped = dict(workload.left_out)
@@ -59,9 +59,9 @@ def clean(
 
 
 def were_cancelled(workload: Workload) -> NDArray[np.bool_]:
-    """Tell of each job whether it was cancelled before it started, shape (n,): then its wait lasted until that.
+    """Tell for each job whether it was cancelled before it started, shape (n,).
 
-    Its status is 5, SWF's for that, it has no run time, and the wait is known.
+    That is: its status is 5, it has no run time, and its wait, which ended at the cancellation, is known.
     """
     status, wait = workload.columns.get("status"), workload.measures.get("wait")
     if status is None or wait is None:
@@ -71,9 +71,9 @@ def were_cancelled(workload: Workload) -> NDArray[np.bool_]:
 
 
 def with_cancellations(workload: Workload) -> Workload:
-    """Return the workload in which jobs that were cancelled while they waited can run until then, should they start.
+    """Return the workload with jobs that were cancelled while waiting as jobs that may start until then.
 
-    When that is says ``cancelled_after``, a measure; it is absent if there is no such job.
+    The measure ``cancelled_after`` has the time of cancellation; it is absent if there is no such job.
     """
     which = were_cancelled(workload)
     if not which.any():
@@ -84,19 +84,19 @@ def with_cancellations(workload: Workload) -> Workload:
         "wait": np.where(which, -1.0, wait),
         CANCELLED_AFTER: np.where(which, wait, -1.0),
     }
-    runtime = np.where(which, wait + 1.0, workload.runtime)  # longer than it can run: its cancellation ends it
+    runtime = np.where(which, wait + 1.0, workload.runtime)  # the cancellation always comes first
     return replace(workload, runtime=runtime, measures=measures)
 
 
-#: what is said of a workload in which no job has a requested time, and what helps
+#: message and hint for a workload without requested times
 NO_REQUEST = "no job has a requested time"
 REQUEST_HINT = (
-    "--transform 'scale --walltime 100%', or 'pipistrelle workload scale' with that option before, takes the run times"
+    "use the run times with --transform 'scale --walltime 100%', or with 'pipistrelle workload scale' beforehand"
 )
 
 
 def faults_text(workload: Workload) -> str | None:
-    """Return what is to be said of records that cannot be read: how many, and the first with their lines."""
+    """Return a message about unreadable records: how many, and the first ones with their lines."""
     if not workload.faults:
         return None
     shown = " ".join(workload.faults[:_MOST_FAULTS])
@@ -106,28 +106,28 @@ def faults_text(workload: Workload) -> str | None:
 
 
 def lacks_requests(workload: Workload) -> bool:
-    """Tell whether no job has a requested time, which in some logs was never kept."""
+    """Tell whether no job has a requested time, which some logs never record."""
     return len(workload) > 0 and not np.any(workload.walltime > 0)
 
 
 def count_overruns(workload: Workload) -> int:
-    """Return how many jobs ran longer than they had asked for: they will be killed at the requested time."""
+    """Return how many jobs ran longer than requested; they will be killed at the requested time."""
     return int(np.count_nonzero(workload.runtime > workload.walltime))
 
 
 def _are_numbers(ids: list[str]) -> bool:
-    """Tell whether there are ids, and all are numbers that an int64 holds."""
+    """Tell whether there are ids, and all are numbers that fit an int64."""
     digits = "".join(ids)
     return digits.isascii() and digits.isdigit() and all(ids) and max(map(len, ids)) <= _DIGITS
 
 
 def _id_ranks(ids: list[str], as_text: bool) -> Ints:
-    """Return numbers, shape (n,), that order the ids; distinct ids never tie."""
+    """Return numbers, shape (n,), that order the ids; distinct ids get distinct numbers."""
     if not as_text and _are_numbers(ids):
         numbers = list(map(int, ids))
         if len(set(numbers)) == len(ids):
             return np.array(numbers, dtype=np.int64)
-        order = sorted(range(len(ids)), key=lambda row: (numbers[row], ids[row]))  # "7" and "007"
+        order = sorted(range(len(ids)), key=lambda row: (numbers[row], ids[row]))  # such as "7" and "007"
     else:
         order = sorted(range(len(ids)), key=ids.__getitem__)
     ranks = np.empty(len(ids), dtype=np.int64)
@@ -136,23 +136,23 @@ def _id_ranks(ids: list[str], as_text: bool) -> Ints:
 
 
 def require_runtimes(workload: Workload, format: str) -> None:
-    """Raise TraceError if the workload has no jobs, or hosts decide how long one takes; `format` is for the message."""
+    """Raise TraceError if there are no jobs, or a run time depends on the hosts; `format` is for the message."""
     if not len(workload):
         raise TraceError("there are no jobs to write", where=workload.name, hint="A trace has at least one job.")
     unknown = np.flatnonzero(np.isnan(workload.runtime))
     if unknown.size:
         row = int(unknown[0])
         raise TraceError(
-            f"{format} cannot keep a job that computes",
+            f"{format} cannot hold a job whose run time depends on its hosts",
             where=f"{workload.name}, job {quoted(workload.ids[row])}",
             expected="a profile of delays",
             found=f"profile {quoted(workload.profile_of(row))}{and_more(unknown.size - 1)}",
-            hint="Its hosts decide how long it takes: keep the workload in Batsim's JSON.",
+            hint="Keep the workload in Batsim's JSON.",
         )
 
 
 def and_more(count: int) -> str:
-    """Return what a message about one job says of `count` others with the same fault; nothing if there are none."""
+    """Return the suffix of a message about one job for `count` others with the same fault."""
     return f" (and {counted(count, 'more such job')})" if count else ""
 
 
@@ -161,7 +161,7 @@ def require_ids(workload: Workload, format: str, fits: Callable[[str], bool], ex
     for job in workload.ids:
         if not fits(job):
             raise TraceError(
-                f"{format} cannot keep this job id",
+                f"{format} cannot hold this job id",
                 where=f"{workload.name}, job {quoted(job)}",
                 expected=expected,
                 hint="Keep the workload in Batsim's JSON, or number its jobs with 'convert --renumber'.",

@@ -1,4 +1,4 @@
-"""What a workload is like, as lines for a reader: format, span, sizes, times, load, and what cannot be simulated."""
+"""Describe a workload in text lines: format, span, sizes, times, load, and what cannot be simulated."""
 
 import numpy as np
 
@@ -8,15 +8,14 @@ from pipistrelle.traces.logs.labels import dependency_column
 from pipistrelle.traces.requests import asks, count_requests
 from pipistrelle.traces.workload import Floats, Ints, Workload, decimal_text, label_column
 
-#: {label: what it is called here}, for those that are counted if the log has them in words
+#: {label: heading}, for labels that are counted if the log has them as text
 _FURTHER = {"group": "groups", "account": "accounts", "queue": "queues", "qos": "QOS"}
 
 
 def describe(workload: Workload) -> list[tuple[str, str]]:
     """Return facts about a workload as (label, text), in a fixed order.
 
-    Sizes, times and the load are those of the jobs that can be simulated on the file's own machine; facts that the
-    file does not give are said to be unknown.
+    Sizes, times and load cover the jobs that can be simulated on the traced machine; missing facts are "unknown".
     """
     kept, dropped = clean(workload, workload.machine_size)
     total = sum(dropped.values())
@@ -57,15 +56,15 @@ def describe(workload: Workload) -> list[tuple[str, str]]:
 
 
 def _count_text(texts: list[str] | None) -> str:
-    """Return how many different texts there are, jobs without one aside."""
+    """Return the number of distinct texts, without empty ones."""
     return "unknown" if texts is None else f"{len(set(texts) - {''}):,}"
 
 
 def offered_load(workload: Workload, units: int) -> float:
-    """Return sum(size x run time) / (units x span), where the span is from the first submit time to the last.
+    """Return the offered load, sum(size x run time) / (units x span), with the span between submissions.
 
-    Run times count in full, even beyond the requested time. It is NaN for a workload without jobs or span, and where
-    hosts decide how long a job takes.
+    Run times count in full, even beyond the requested time. NaN without jobs or span, or if a run time depends on the
+    hosts.
     """
     if not len(workload):
         return float("nan")
@@ -93,23 +92,23 @@ def _spread(values: Floats | Ints) -> str:
 def _runtime_text(runtime: Floats) -> str:
     known = runtime[~np.isnan(runtime)]
     if not known.size:
-        return "up to the hosts"
+        return "depends on the hosts"
     without = runtime.size - known.size
-    return f"{_spread(known)} s" + (f"; of {without:,} jobs up to the hosts" if without else "")
+    return f"{_spread(known)} s" + (f"; for {without:,} jobs it depends on the hosts" if without else "")
 
 
 def _walltime_text(walltime: Floats) -> str:
     limited = walltime[np.isfinite(walltime)]
     if not limited.size:
-        return "none is given"
+        return "none"
     without = walltime.size - limited.size
-    return f"{_spread(limited)} s" + (f"; {without:,} jobs have none" if without else "")
+    return f"{_spread(limited)} s" + (f"; {without:,} jobs have no limit" if without else "")
 
 
 def _load_text(workload: Workload) -> str:
     if workload.machine_size is None:
-        return "unknown, as the machine's size is"
+        return "unknown, because the machine's size is"
     if np.isnan(workload.runtime).any():
-        return "unknown, as run times are up to the hosts"
+        return "unknown, because run times depend on the hosts"
     load = offered_load(workload, workload.machine_size)
-    return "undefined: all jobs come at once" if np.isnan(load) else f"{load:.3f} of the machine"
+    return "undefined: all jobs are submitted at once" if np.isnan(load) else f"{load:.3f} of the machine"

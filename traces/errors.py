@@ -4,7 +4,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError, quoted
 
 
 class TraceError(PipistrelleError):
-    """A workload file cannot be read or written, or a request about workloads makes no sense."""
+    """A workload file cannot be read or written, or an operation on a workload is not possible."""
 
 
 class TraceOutputError(TraceError):
@@ -14,14 +14,14 @@ class TraceOutputError(TraceError):
 
 
 def line_fault(
-    where: str, what: str, expected: str, found: object, hint: str = "Mend the line, or remove it."
+    where: str, what: str, expected: str, found: object, hint: str = "Correct or remove the line."
 ) -> TraceError:
-    """Return the error of a line, or a field of it, that cannot be read; what was found is quoted."""
+    """Return the error for an unreadable line or field; `found` is quoted."""
     return TraceError(what, where=where, expected=expected, found=quoted(found), hint=hint)
 
 
 def out_of_range(what: str, where: str, expected: str, found: str, hint: str | None = None) -> TraceError:
-    """Return the error of a number that is too small or too large, called `what`."""
+    """Return the error for a number called `what` that is too small or too large."""
     return TraceError(f"the {what} is out of range", where=where, expected=expected, found=found, hint=hint)
 
 

@@ -1,4 +1,4 @@
-"""Opening and writing trace files, plain or compressed; what can go wrong with the file itself is said here."""
+"""Open and write trace files, plain or compressed; report what is wrong with the file itself."""
 
 import bz2
 import gzip
@@ -17,7 +17,7 @@ from pipistrelle.traces.errors import TraceError, TraceOutputError
 PathText = str | os.PathLike[str]
 
 _BUFFER = 1 << 16
-#: so many times what was read of it, in bytes, a compressed file may hold; or so many bytes
+#: a compressed file may unpack to this many times its size, or to `_SMALL` bytes
 _SWELLS = 200
 _SMALL = 64 << 20
 _GZIP, _XZ, _BZIP2 = b"\x1f\x8b", b"\xfd7zXZ\x00", b"BZh"
@@ -28,17 +28,16 @@ _TRACE = "a workload file"
 
 @contextmanager
 def open_trace(path: PathText, *, may_be_empty: bool = False, what: str = _TRACE) -> Iterator[io.BufferedReader]:
-    """Open a trace for reading as uncompressed bytes; gzip, xz and bzip2 are known by their first bytes.
+    """Open a trace for reading uncompressed bytes; gzip, xz and bzip2 are recognized by their first bytes.
 
-    ``what`` says, in messages, which kind of file is expected. Whatever fails while the body reads is turned into a
-    `TraceError` that names the file.
+    ``what`` names the expected kind of file in messages. Read errors in the body become a `TraceError`, too.
 
     Raises:
         TraceError: if the file is missing, a folder, unreadable, empty (unless it may be), binary, truncated or
             corrupt.
     """
     where = _checked_name(path)
-    expected = None if what == _TRACE else what  # that a workload is one need not be said
+    expected = None if what == _TRACE else what
     try:
         with open(path, "rb") as raw:
             stream = _uncompressed(raw, where, what)
@@ -62,13 +61,13 @@ def open_trace(path: PathText, *, may_be_empty: bool = False, what: str = _TRACE
         if error.errno is None:  # bz2 reports corrupt data this way
             raise TraceError("the compressed data are corrupt", where=where, found=str(error), hint=_AGAIN) from error
         raise TraceError(
-            "cannot be read", where=where, expected=expected, found=error.strerror, hint="Check the file's rights."
+            "cannot be read", where=where, expected=expected, found=error.strerror, hint="Check the file's permissions."
         ) from error
 
 
 def beginning(path: PathText) -> bytes:
-    """Return the first bytes of a file, uncompressed; nothing of one that cannot be read, or is no plain file."""
-    if not os.path.isfile(path):  # bytes of a pipe would be gone once looked at
+    """Return the first bytes of a file, uncompressed; b"" if it is unreadable or no regular file."""
+    if not os.path.isfile(path):  # reading a pipe would consume the bytes
         return b""
     try:
         with open_trace(path) as stream:
@@ -78,7 +77,7 @@ def beginning(path: PathText) -> bytes:
 
 
 def _checked_name(path: PathText) -> str:
-    """Return the path as text; what no file can be called is refused here, as `open` has other errors for it."""
+    """Return the path as text; reject impossible names, for which `open` raises other errors."""
     where = os.fspath(path)
     try:
         possible = b"\0" not in os.fsencode(where)
@@ -90,9 +89,9 @@ def _checked_name(path: PathText) -> str:
 
 
 def binary_file(where: str, what: str = _TRACE) -> TraceError:
-    """Return the error for a file that is no text."""
+    """Return the error for a binary file."""
     return TraceError(
-        "is a binary file (it has NUL bytes)",
+        "is a binary file (it contains NUL bytes)",
         where=where,
         expected=f"{what}, plain or compressed with gzip, xz or bzip2",
         hint="Check that it is the right file.",
@@ -104,7 +103,7 @@ def _uncompressed(raw: io.BufferedReader, where: str, what: str) -> io.BufferedR
     for magic, kind in _NOT_READ.items():
         if head.startswith(magic):
             raise TraceError(
-                f"is {kind}, which is not read",
+                f"is {kind}, which is not supported",
                 where=where,
                 expected=f"{what}, plain or compressed with gzip, xz or bzip2",
                 hint="Unpack it first.",
@@ -114,37 +113,37 @@ def _uncompressed(raw: io.BufferedReader, where: str, what: str) -> io.BufferedR
     if head.startswith(_GZIP):
         opened = gzip.GzipFile(fileobj=packed, mode="rb")
     elif head.startswith(_XZ):
-        opened = lzma.LZMAFile(cast(IO[bytes], packed))  # noqa: SIM115  # lives as long as the reader around it
+        opened = lzma.LZMAFile(cast(IO[bytes], packed))  # noqa: SIM115  # the reader around it closes it
     elif head.startswith(_BZIP2):
         opened = bz2.BZ2File(packed)
     else:
         return raw
-    # Its lines come twice as fast as theirs.
+    # the buffer's lines are read twice as fast as those of the decompressors
     return io.BufferedReader(Swelling(opened, packed, where), _BUFFER)
 
 
 class Counted(io.RawIOBase):
-    """A compressed file, and how many bytes were read of it; it may be a pipe, whose size nobody knows."""
+    """A compressed file that counts the bytes read; it may be a pipe of unknown size."""
 
     def __init__(self, raw: io.BufferedReader) -> None:
         self._raw = raw
         self.count = 0
 
     def readable(self) -> bool:
-        """Return that it is."""
+        """Return True."""
         return True
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read so many bytes, if there are as many."""
+        """Read at most `size` bytes."""
         data = self._raw.read(size)
         self.count += len(data)
         return data
 
 
 class Swelling(io.RawIOBase):
-    """What a compressed file holds, as long as that is not beyond all measure: a bomb fills the memory.
+    """The content of a compressed file; raises TraceError if it grows too large, as that of a decompression bomb.
 
-    It is measured by what was read of it, so that a large bomb is no better than a small one.
+    The limit is relative to the bytes read so far, so a large bomb fails as early as a small one.
     """
 
     def __init__(self, opened: Any, packed: Counted, where: str) -> None:
@@ -154,30 +153,30 @@ class Swelling(io.RawIOBase):
         self._count = 0
 
     def readable(self) -> bool:
-        """Return that it is."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read some of it."""
-        data: bytes = self._opened.read1(len(buffer))  # whatever there is before a place where it was cut off
+        """Read some bytes into `buffer`."""
+        data: bytes = self._opened.read1(len(buffer))  # returns what precedes a truncation
         buffer[: len(data)] = data
         self._count += len(data)
         if self._count > max(_SMALL, _SWELLS * self._packed.count):
             raise TraceError(
-                f"holds more than {_SWELLS} times what it has in bytes, as no log does, and no session",
+                f"unpacks to more than {_SWELLS} times its size, which no real log does",
                 where=self._where,
-                hint="If it is honest, unpack it first.",
+                hint="If the file is genuine, unpack it first.",
             )
         return len(data)
 
     def close(self) -> None:
-        """Close what is read."""
+        """Close the decompressor."""
         self._opened.close()
         super().close()
 
 
 def write_trace(path: PathText, chunks: Iterable[bytes]) -> None:
-    """Write the chunks; a name that ends in .gz or .xz compresses them, always to the same bytes.
+    """Write the chunks; the suffixes .gz and .xz compress them, deterministically.
 
     Raises:
         TraceOutputError: if the file cannot be written.
@@ -189,14 +188,14 @@ def write_trace(path: PathText, chunks: Iterable[bytes]) -> None:
                 stream.write(chunk)
     except OSError as error:
         raise TraceOutputError(
-            "cannot be written", where=where, found=error.strerror, hint="Check the folder and its rights."
+            "cannot be written", where=where, found=error.strerror, hint="Check the folder and its permissions."
         ) from error
 
 
 @contextmanager
 def _compressor(raw: IO[bytes], where: str) -> Iterator[IO[bytes]]:
     if where.endswith(".gz"):
-        # neither time nor name goes into the header, else equal jobs would give unequal files
+        # no time or name in the header, so that equal jobs give equal files
         with gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0, compresslevel=9) as packed:
             yield cast(IO[bytes], packed)
     elif where.endswith(".xz"):
@@ -207,7 +206,7 @@ def _compressor(raw: IO[bytes], where: str) -> Iterator[IO[bytes]]:
 
 
 def trace_name(path: PathText) -> str:
-    """Return the trace's name: the file's, without folder, compression's and format's suffix."""
+    """Return the file's name without folder and suffixes of compression and format."""
     name = PurePath(path).name
     for suffixes in ((".gz", ".xz", ".bz2"), (".swf", ".json", ".sacct", ".maui")):
         for suffix in suffixes:
@@ -219,7 +218,7 @@ def trace_name(path: PathText) -> str:
 def read_text(path: PathText) -> str:
     """Return a text file's content; InputError if it cannot be read or is not UTF-8."""
     try:
-        return Path(path).read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
+        return Path(path).read_text(encoding="utf-8-sig")  # some editors write a byte-order mark
     except OSError as error:
         raise InputError(f"cannot read the file ({error.strerror or error})", where=str(path)) from None
     except UnicodeDecodeError as error:
@@ -229,5 +228,5 @@ def read_text(path: PathText) -> str:
 
 
 def text_if_file(name: str) -> str | None:
-    """Return the content of the text file of this name, None if there is none; InputError as of `read_text`."""
+    """Return the content of the file of this name, None if there is none; InputError as in `read_text`."""
     return read_text(name) if os.path.isfile(name) else None

@@ -1,8 +1,8 @@
-"""A seeded generator of workloads: arrivals by day and week, sizes near powers of two, rounded estimates.
+"""Generate random workloads from a seed: arrivals by day and week, sizes near powers of two, rounded requests.
 
-The same arguments give the same bytes on any machine and with any numpy: the only random source is uniform doubles of
-PCG64, and what is computed from them is additions, multiplications, divisions, comparisons and whole numbers, which
-IEEE 754 defines to the last bit. No logarithm, no exponential: their last bit differs between libraries.
+The same arguments give the same bytes on any machine with any numpy. The only random source is uniform doubles of
+PCG64. They only go through operations that IEEE 754 defines to the last bit: no logarithms and exponentials, whose last
+bit differs between libraries.
 """
 
 import math
@@ -13,37 +13,37 @@ import numpy as np
 from pipistrelle.traces.errors import out_of_range
 from pipistrelle.traces.workload import Floats, Ints, Workload, decimal_text
 
-#: Unix time (s) of time 0 of a generated workload if nothing else is said: Monday 5 January 2026, 00:00 UTC.
+#: default Unix time (s) of time 0: Monday 5 January 2026, 00:00 UTC
 EPOCH = 1767571200.0
 
-#: Run times, s: each doubling from the first to the last is equally likely, and within it each second.
+#: run times (s): every doubling is equally likely, and within it every second
 RUNTIME_MIN, RUNTIME_DOUBLINGS = 20, 11
 
-#: What users ask for, s: nobody asks for less than the first.
+#: requested times (s)
 ROUND_TIMES = tuple(60 * minutes for minutes in (5, 10, 15, 30, 60, 120, 180, 240, 360, 480, 720, 1080, 1440))
 
 SERIAL_SHARE, POWER_SHARE = 0.25, 0.75  # of all jobs; of the parallel jobs
 UNDER_SHARE, EXACT_SHARE = 0.04, 0.10  # of all jobs: asked for too little; asked for what it took
 USERS, GROUPS = 48, 6
 
-#: Submit time (s) of the first job; some of Batsim's clients cannot cope with a job that starts at time 0.
+#: submit time (s) of the first job; some Batsim clients cannot handle a job that starts at time 0
 FIRST = 1.0
 
 _HOUR, _WEEK = 3600, 168 * 3600
-_MONDAY = 3 * 86400  # Unix time 0 was a Thursday: seconds from the Monday before
+_MONDAY = 3 * 86400  # seconds from the Monday before Unix time 0, a Thursday
 _DAY_WEIGHTS = (5, 4, 3, 3, 3, 4, 5, 8, 14, 20, 23, 22, 19, 21, 24, 23, 21, 17, 13, 11, 10, 9, 8, 6)  # by hour
 _WEEK_WEIGHTS = (10, 11, 11, 11, 9, 4, 4)  # by day, from Monday
 
-_MOST = 10_000_000  # of jobs and of units: areas stay below 2**63 unit seconds
+_MOST = 10_000_000  # jobs and units; keeps areas below 2**63 unit-seconds
 
 
 def seeded(seed: int, *key: int) -> np.random.Generator:
-    """Return the generator of a seed, or one of its own for each key."""
+    """Return the generator of a seed; each key gives an independent one."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
 
 
 def synthetic_header(jobs: int, units: int, epoch: float, note: Sequence[str]) -> dict[str, str]:
-    """Return the header of a synthetic workload, whose clock is UTC."""
+    """Return the header of a synthetic workload; its clock is UTC."""
     return {
         "Version": "2.2",
         "Computer": "none: a synthetic workload",
@@ -59,15 +59,15 @@ def synthetic_header(jobs: int, units: int, epoch: float, note: Sequence[str]) -
 def generate(
     *, jobs: int, units: int, seed: int, load: float = 0.85, name: str = "generated", epoch: float = EPOCH
 ) -> Workload:
-    """Return a synthetic workload of `jobs` jobs for a machine of `units` schedulable units.
+    """Return a synthetic workload of `jobs` jobs for a machine of `units` units.
 
-    The span follows from the load: sum(size x run time) / (units x load) seconds. Arrivals are a Poisson process
-    with a rate that depends on the hour of the week (UTC), given its first event, its last one, a span later, and
-    their number: the others are then independent draws from the rate's distribution. All times are whole seconds.
+    The span follows from the load. Arrivals are a Poisson process whose rate depends on the hour of the week (UTC),
+    conditioned on its first and last event and their number: the others are then independent draws from the rate's
+    distribution. All times are whole seconds.
 
     Args:
         load: offered load, sum(size x run time) / (units x span), from 0.01 to 100.
-        epoch: Unix time (s) of time 0; it sets hour and weekday at which the trace begins.
+        epoch: Unix time (s) of time 0, which sets the first hour and weekday.
 
     Raises:
         TraceError: if an argument is out of range.
@@ -122,7 +122,7 @@ def _check(jobs: int, units: int, seed: int, load: float, epoch: float) -> None:
 def _ladder(position: Floats, rungs: list[int]) -> Ints:
     """Return values at `position` (0 <= position < number of steps) on a ladder, linear between two rungs.
 
-    With rungs that double this is log-uniform by octaves, without a logarithm.
+    Rungs that double give a log-uniform distribution by octaves, without a logarithm.
     """
     marks = np.array(rungs, dtype=np.float64)
     step = np.floor(position).astype(np.int64)
@@ -131,7 +131,7 @@ def _ladder(position: Floats, rungs: list[int]) -> Ints:
 
 
 def _sizes(kind: Floats, shape: Floats, octave: Floats, units: int) -> Ints:
-    """Return sizes, shape (n,): serial jobs, powers of two, and anything between, small ones more often."""
+    """Return sizes, shape (n,): serial jobs, powers of two, and sizes in between; small ones are more frequent."""
     powers = units.bit_length() - 1  # 2**powers <= units
     if powers == 0:
         return np.ones(len(kind), dtype=np.int64)
@@ -144,12 +144,12 @@ def _sizes(kind: Floats, shape: Floats, octave: Floats, units: int) -> Ints:
 
 
 def _estimates(draw: Floats, runtime: Ints) -> Ints:
-    """Return requested times, s, shape (n,): the draw says whether too short, exact, or rounded up, and how far."""
+    """Return requested times (s), shape (n,); the draw decides between too short, exact, and rounded up."""
     rounds = np.array(ROUND_TIMES, dtype=np.int64)
     most = len(rounds) - 1
     below = np.searchsorted(rounds, runtime, side="left") - 1
     exact = np.maximum(runtime, rounds[0])
-    # the rest of the draw is uniform again: a job asks for up to five times what it needs, most for far less
+    # the rest of the draw is uniform again: jobs request up to five times their need, most far less
     slack = (draw - (UNDER_SHARE + EXACT_SHARE)) / (1.0 - (UNDER_SHARE + EXACT_SHARE))
     wanted = runtime * (1.0 + 4.0 * (slack * slack))
     above = rounds[np.minimum(np.searchsorted(rounds, wanted, side="left"), most)]
@@ -158,16 +158,13 @@ def _estimates(draw: Floats, runtime: Ints) -> Ints:
 
 
 def _users(draw: Floats) -> Ints:
-    """Return users from 1, shape (n,): the k-th is as busy as 1/k (Zipf)."""
+    """Return users from 1, shape (n,); the k-th is as busy as 1/k (Zipf)."""
     edges = np.cumsum([1_000_000 // rank for rank in range(1, USERS + 1)])
     return np.searchsorted(edges, np.floor(draw * int(edges[-1])).astype(np.int64), side="right").astype(np.int64) + 1
 
 
 def _arrivals(draw: Floats, span: float, epoch: float) -> Floats:
-    """Return arrival times, s, from FIRST to FIRST + span; `draw` is sorted.
-
-    It is the inverse of the cumulative rate, which is linear within an hour.
-    """
+    """Return arrival times (s) from FIRST to FIRST + span, the inverse of the cumulative rate at the sorted `draw`."""
     if len(draw) == 1:
         return np.full(1, FIRST, dtype=np.float64)
     rate = np.array([day * hour for day in _WEEK_WEIGHTS for hour in _DAY_WEIGHTS], dtype=np.float64)
@@ -177,13 +174,13 @@ def _arrivals(draw: Floats, span: float, epoch: float) -> Floats:
 
 
 def weekly_times(share: Floats, rate: Floats, span: float, epoch: float) -> Floats:
-    """Return times, s from 0 to `span`, at which these shares of what comes in that span have come.
+    """Return times (s) from 0 to `span` by which these shares of the arrivals in that span have come.
 
-    It is the inverse of the cumulative rate, which is linear within an hour.
+    This inverts the cumulative rate, which is linear within an hour.
 
     Args:
         share: from 0 to 1.
-        rate: how much comes in each hour of a week from Monday 0:00 UTC, shape (168,), whole numbers.
+        rate: weight of each hour of a week from Monday 0:00 UTC, whole numbers, shape (168,).
         epoch: Unix time (s) of time 0.
     """
     edges = np.concatenate((np.zeros(1), np.cumsum(rate)))

@@ -1,4 +1,4 @@
-"""Reading and writing a workload without saying in which format: content decides on reading, the suffix on writing."""
+"""Read and write workloads of any format: the content decides on reading, the suffix on writing."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -19,9 +19,9 @@ from pipistrelle.traces.logs.sacct import SacctLog, sacct_chunks
 from pipistrelle.traces.logs.swf import parse_swf, swf_chunks
 from pipistrelle.traces.workload import LABELS, NODE_LIST, PER_NODE, WHOLE, Workload
 
-#: {kind of log: what reads it}
+#: {kind of log: reader}
 _LOGS: Final[dict[str, type[JobLog]]] = {"haizea": HaizeaLog, "maui": maui.MauiLog, "pbs": PbsLog, "sacct": SacctLog}
-#: {suffix: what writes the format}
+#: {suffix: writer}
 _WRITERS: Final[dict[str, Callable[[Workload], Iterator[bytes]]]] = {
     f"{suffix}{packing}": write
     for suffix, write in (
@@ -33,41 +33,40 @@ _WRITERS: Final[dict[str, Callable[[Workload], Iterator[bytes]]]] = {
     for packing in ("", ".gz", ".xz")
 }
 
-#: {suffix that a user may try: why it is not written}
+#: {suffix that is not written: hint}
 _ONLY_READ: Final = {
-    ".pbs": "PBS accounting is read, but not written.",
-    ".xml": "Haizea's leases are read, but not written.",
-    ".lwf": "Haizea's leases are read, but not written.",
+    ".pbs": "PBS accounting files can be read, but not written.",
+    ".xml": "Haizea leases can be read, but not written.",
+    ".lwf": "Haizea leases can be read, but not written.",
     ".toml": "A .toml file is a platform, which 'convert' makes of a Maui resource trace.",
 }
 
-#: Names that `save` understands end in one of these.
+#: suffixes that `save` accepts
 SUFFIXES = tuple(_WRITERS)
 
-#: {suffix of a format: the labels, and other things of `Workload.columns` and `measures`, that it has a place for}
+#: {suffix: the labels, columns and measures that the format can hold}
 _KEPT = {
     ".swf": {"user", "group", "queue", "partition", "dependency", "state"},
     ".json": set(LABELS) | {PER_NODE, WHOLE},
     ".sacct": set(LABELS) - {"partition"} | {"wait"},
     ".maui": set(LABELS) - {"partition", "dependency", NODE_LIST} | {"wait"},
 }
-#: {column of numbers: the label that stands for it where there are words}
+#: {column of numbers: the label with the same information}
 _STANDS_FOR = {"preceding": "dependency", "status": "state"}
 
 
 def load(path: PathText, *, sort: bool = False, **reading: Unpack[LogReading]) -> Workload:
-    """Read a workload, plain or compressed; its content says in which format it is.
+    """Read a workload, plain or compressed; the content determines the format.
 
     Args:
-        sort: take an SWF file whose jobs are not in the order of their submit times; all other formats are always
-            sorted.
-        units: what sizes count in a centre's log that has both: ``nodes`` or ``processors``.
-        timezone: the zone of such a log's clock, e.g. ``Europe/Prague``; None: UTC.
-        columns: the names of the columns of what sacct printed without a header, separated by commas.
-        strict: a record of PBS's that cannot be read ends the reading; else it is left out, see `Workload.faults`.
+        sort: accept an SWF file that is not sorted by submit time; other formats are always sorted.
+        units: what sizes count in a log that has both: ``nodes`` or ``processors``.
+        timezone: the time zone of the log's clock, e.g. ``Europe/Prague``; None: UTC.
+        columns: comma-separated column names for sacct output without a header.
+        strict: an unreadable PBS record is an error; otherwise it is left out, see `Workload.faults`.
 
     Raises:
-        TraceError: if the file cannot be read or breaks a rule of its format; the message says where and what to do.
+        TraceError: if the file cannot be read or violates its format.
     """
     options = LogOptions(**reading)
     options.zone()
@@ -88,13 +87,13 @@ def load(path: PathText, *, sort: bool = False, **reading: Unpack[LogReading]) -
 
 
 def load_parts(paths: Sequence[PathText], **reading: Unpack[LogReading]) -> Workload:
-    """Read one log that is in several files, in the order of time, such as the days of PBS accounting.
+    """Read one log from several files in time order, such as the daily files of PBS accounting.
 
-    PBS accounting and what sacct prints may be. A job may begin in one file and end in a later one. The workload has
-    the first file's name. The other parameters are as with `load`.
+    PBS accounting and sacct output are supported. A job may begin in one file and end in a later one. The workload gets
+    the first file's name. For the other arguments see `load`.
 
     Raises:
-        TraceError: if a file cannot be read or breaks a rule of its format, or is of another one.
+        TraceError: if a file cannot be read, violates its format, or has another format than the first.
     """
     options = LogOptions(**reading)
     first = ""
@@ -107,10 +106,10 @@ def load_parts(paths: Sequence[PathText], **reading: Unpack[LogReading]) -> Work
                 log = _LOGS[kind](options) if kind in _LOGS and _LOGS[kind].in_parts else None
             if log is None or kind != first:
                 raise TraceError(
-                    "the file is no part of a log in several files",
+                    "the file cannot be part of a log in several files",
                     where=os.fspath(path),
                     expected="PBS accounting or sacct's output, the same in all files",
-                    hint="'pipistrelle workload merge' puts workloads of any formats together.",
+                    hint="'pipistrelle workload merge' merges workloads of any format.",
                 )
             log.read(stream, os.fspath(path))
     if log is None:
@@ -119,12 +118,10 @@ def load_parts(paths: Sequence[PathText], **reading: Unpack[LogReading]) -> Work
 
 
 def save(workload: Workload, path: PathText) -> None:
-    """Write a workload in the format that the path's suffix names, one of `SUFFIXES`; .gz and .xz compress.
-
-    Equal workloads give equal bytes.
+    """Write a workload in the format of the path's suffix, one of `SUFFIXES`; equal workloads give equal bytes.
 
     Raises:
-        TraceError: if the suffix is not known, the format cannot keep a job, or the file cannot be written.
+        TraceError: if the suffix is unknown, the format cannot hold a job, or the file cannot be written.
     """
     where = os.fspath(path)
     suffix = _suffix(where)
@@ -134,7 +131,7 @@ def save(workload: Workload, path: PathText) -> None:
     name = os.path.basename(where)
     ending = os.path.splitext(name)[1]
     raise TraceError(
-        "the name does not say which format to write",
+        "the file's suffix names no format",
         where=where,
         expected=f"a name that ends in one of {', '.join(SUFFIXES)}",
         found=quoted(name),
@@ -143,24 +140,24 @@ def save(workload: Workload, path: PathText) -> None:
 
 
 def not_kept(workload: Workload, path: PathText) -> list[str]:
-    """Return what of a workload's labels, columns and measures the format that the suffix names has no place for.
+    """Return the labels, columns and measures that the format of the path's suffix cannot hold.
 
-    They are names such as ``account``, in the order of `LABELS`, the others by name after them, and the machine's size.
+    Labels come in the order of `LABELS`, then the others by name, and the machine's size.
     """
     suffix = _suffix(os.fspath(path)) or ""
     ending, kept = next(((ending, kept) for ending, kept in _KEPT.items() if suffix.startswith(ending)), ("", set()))
     lost = [label for label in written_labels(workload) if label not in kept]
     if ending == ".swf":
         if swf_numbers.loses_dependencies(workload):
-            lost.append("dependency (but for the end of one job)")
+            lost.append("dependency (except for the end of one job)")
         if swf_numbers.loses_states(workload):
-            lost.append("state (but for success, failure and cancellation)")
+            lost.append("state (except for success, failure and cancellation)")
         lost += [name for name in (PER_NODE, WHOLE) if name in workload.columns]
         return lost
     if ending == ".maui" and maui.loses_states(workload):
-        lost.append("state (but for removed jobs and those that never ran)")
+        lost.append("state (except for removed jobs and jobs that never ran)")
     if ending == ".maui" and maui.loses_constraints(workload):
-        lost.append("constraint (but for features that nodes must have)")
+        lost.append("constraint (except for required node features)")
     numbers = {_STANDS_FOR.get(name, name) for name in (*workload.columns, *workload.measures)}
     lost += sorted(numbers - kept - set(lost))
     if ending in (".sacct", ".maui") and workload.machine_size is not None:

@@ -1,4 +1,4 @@
-"""What a job does, by profile type, and what can be told of it without hosts."""
+"""Job profiles by type, and what they tell without simulating hosts."""
 
 from collections.abc import Iterator
 from math import nan
@@ -11,29 +11,29 @@ from pipistrelle.traces.usage_traces import Phases
 
 
 class _Named(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What all profiles have: a name, and what a job of it returns: 0, or that it failed."""
+    """Fields of all profiles; `ret` is what the job returns, nonzero if it fails."""
 
     name: str
     ret: int = 0
 
 
 class Delay(_Named, frozen=True, kw_only=True, gc=False):
-    """Time passes, whatever the hosts do: `delay` seconds, above 0."""
+    """`delay` seconds pass, above 0, on any hosts."""
 
     delay: float
 
 
 class ParallelHomogeneous(_Named, frozen=True, kw_only=True, gc=False):
-    """A parallel task of equal ranks: `cpu` flops on each host, `com` bytes from each host to each other."""
+    """A parallel task of equal ranks: `cpu` flops per host, `com` bytes from each host to each other."""
 
     cpu: float
     com: float
 
 
 class ParallelHomogeneousTotal(_Named, frozen=True, kw_only=True, gc=False):
-    """A parallel task of equal ranks that share `cpu` flops: on n hosts ``cpu / n`` on each.
+    """A parallel task of equal ranks that share `cpu` flops: on n hosts ``cpu / n`` each.
 
-    ``com / n`` bytes go from each host to each other, as Batsim 4 has it; so the bytes add up to ``com * (n - 1)``.
+    As in Batsim 4, each host sends ``com / n`` bytes to each other, in total ``com * (n - 1)``.
     """
 
     cpu: float
@@ -41,20 +41,16 @@ class ParallelHomogeneousTotal(_Named, frozen=True, kw_only=True, gc=False):
 
 
 class Parallel(_Named, frozen=True, kw_only=True, gc=True):
-    """A parallel task: `cpu` holds the flops of each rank, `com` the bytes from rank i to rank j at ``i * ranks + j``.
-
-    `com` is empty when nothing is sent.
-    """
+    """A parallel task of `cpu` flops per rank; `com` is empty, or ``com[i * ranks + j]`` bytes go from rank i to j."""
 
     cpu: tuple[float, ...]
     com: tuple[float, ...]
 
 
 class UsageTrace(_Named, frozen=True, kw_only=True, gc=True):
-    """Ranks that compute phase by phase, each at its own pace: ``phases[rank]`` has pairs (share, flops).
+    """Ranks that compute phase by phase, each at its own pace; ``phases[rank]`` has pairs (share, flops).
 
-    A phase computes the flops on each of ``max(1, round(share * cores))`` cores of the rank's host, as Batsim 4 has
-    it: on hosts of one core the share changes nothing.
+    As in Batsim 4, a phase computes the flops on each of ``max(1, round(share * cores))`` cores of the rank's host.
     """
 
     phases: tuple[Phases, ...]
@@ -63,7 +59,7 @@ class UsageTrace(_Named, frozen=True, kw_only=True, gc=True):
 class Composed(_Named, frozen=True, kw_only=True, gc=True):
     """The profiles `seq`, in order, `repeat` times; `names` are their names in the workload.
 
-    A part that fails (its `ret` is not 0) ends the whole, which then returns the part's `ret`.
+    A part with a nonzero `ret` ends the whole, which returns the part's `ret`.
     """
 
     repeat: int
@@ -77,9 +73,9 @@ Profile = Leaf | Composed
 
 
 def runtime_of(profile: Profile) -> float:
-    """Return how long a job of this profile lasts if nothing ends it earlier, s; NaN where that is up to its hosts.
+    """Return how long a job of this profile runs (s); NaN if that depends on its hosts.
 
-    Delays add up as far as the first part that fails.
+    Delays count up to the first part that fails.
     """
     if isinstance(profile, Delay):
         return profile.delay
@@ -87,7 +83,7 @@ def runtime_of(profile: Profile) -> float:
 
 
 def _runtime(profile: Profile, known: dict[int, tuple[float, int]]) -> tuple[float, int]:
-    """Return (seconds or NaN, return code); `known` has those of parts by their identity."""
+    """Return (seconds or NaN, return code); `known` caches parts by identity."""
     if isinstance(profile, Delay):
         return profile.delay, profile.ret
     if not isinstance(profile, Composed):
@@ -104,15 +100,12 @@ def _runtime(profile: Profile, known: dict[int, tuple[float, int]]) -> tuple[flo
 
 
 def outcome(profile: Profile) -> tuple[Profile, int]:
-    """Return the part of a profile that is carried out and what the job then returns.
-
-    A part that fails ends a composed profile at once, in its first round.
-    """
+    """Return the part of a profile that is executed and what the job returns; a failing part ends it at once."""
     return _carried_out(profile, {})
 
 
 def _carried_out(profile: Profile, known: dict[int, tuple[Profile, int]]) -> tuple[Profile, int]:
-    """Return the outcome; ``known`` has those of parts by their identity, since profiles may share many of them."""
+    """Return the outcome; `known` caches parts by identity, because profiles may share many."""
     if not isinstance(profile, Composed):
         return profile, profile.ret
     done: list[Profile] = []
@@ -128,7 +121,7 @@ def _carried_out(profile: Profile, known: dict[int, tuple[Profile, int]]) -> tup
 
 
 def leaves(profile: Profile) -> Iterator[Leaf]:
-    """Yield the profiles that are not composed of others, in the order of their first use, each once."""
+    """Yield each profile that is not composed once, in the order of first use."""
     seen: set[int] = set()
     todo: list[Profile] = [profile]
     while todo:
@@ -143,12 +136,12 @@ def leaves(profile: Profile) -> Iterator[Leaf]:
 
 
 def communicates(profile: Profile) -> bool:
-    """Tell whether a job of this profile sends anything from one host to another."""
+    """Tell whether a job of this profile sends anything between hosts."""
     return any(bool(leaf.com) for leaf in leaves(profile) if not isinstance(leaf, Delay | UsageTrace))
 
 
 def ranks_of(profile: Profile) -> frozenset[int]:
-    """Return for how many hosts the profile is made; empty where it goes with any number."""
+    """Return the numbers of hosts that the profile is made for; empty if any number will do."""
     if isinstance(profile, Delay):
         return frozenset()
     return frozenset(
@@ -159,11 +152,7 @@ def ranks_of(profile: Profile) -> frozenset[int]:
 
 
 def require_ranks(profile: Profile, size: int, *, job: str, where: str) -> None:
-    """Refuse a profile that is made for another number of hosts than the job asks for.
-
-    Raises:
-        TraceError: if it is.
-    """
+    """Raise TraceError if the profile is made for another number of hosts than the job requests."""
     for ranks in sorted(ranks_of(profile) - {size}):
         raise TraceError(
             f"profile {quoted(profile.name)} of job {quoted(job)} is made for another number of resources",
@@ -175,7 +164,7 @@ def require_ranks(profile: Profile, size: int, *, job: str, where: str) -> None:
 
 
 def size_and_depth(profile: Profile, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Return how many parts are carried out, and how deep composed profiles are in each other."""
+    """Return how many parts are executed, and how deep composed profiles are nested; `known` caches by identity."""
     if not isinstance(profile, Composed):
         return 1, 0
     size = depth = 0

@@ -1,4 +1,4 @@
-"""What the jobs of a workload ask of their nodes: where it stands, and how it is changed."""
+"""What jobs request of their nodes: constraints, units per node, whole nodes."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,12 +13,12 @@ from pipistrelle.traces.workload import CONSTRAINT, PER_NODE, WHOLE, Ints, Workl
 
 
 def asks(workload: Workload) -> bool:
-    """Tell whether some job asks something of its nodes."""
+    """Tell whether any job requests something of its nodes."""
     return CONSTRAINT in workload.labels or not {PER_NODE, WHOLE}.isdisjoint(workload.columns)
 
 
 def count_requests(workload: Workload) -> dict[str, int]:
-    """Return how many jobs ask for a constraint, for units on each node, and for nodes of their own."""
+    """Return how many jobs request a constraint, units per node, and whole nodes."""
     found = {CONSTRAINT: sum(map(bool, workload.labels.get(CONSTRAINT, ())))}
     for name in (PER_NODE, WHOLE):
         column = workload.columns.get(name)
@@ -34,12 +34,12 @@ def with_requests(
     per_node: Ints | None = None,
     whole: Ints | None = None,
 ) -> Workload:
-    """Return the workload with other requests, and JSON objects of its jobs that say so.
+    """Return the workload with other requests, in columns and in the jobs' JSON objects; None keeps the old ones.
 
     Args:
-        constraint: of each job, "" for none; None: as they are, and so below.
+        constraint: of each job, "" for none.
         size: units of each job, shape (n,).
-        per_node, whole: units on each of its nodes, -1 for any number, and 1 where it shares no node, shape (n,).
+        per_node, whole: units per node, -1 for any number, and 1 if the job shares no node, shape (n,).
     """
     labels, columns = dict(workload.labels), dict(workload.columns)
     if constraint is not None:
@@ -64,7 +64,7 @@ def with_requests(
 
 
 def without_requests(workload: Workload) -> Workload:
-    """Return the workload as if no job had asked anything of its nodes."""
+    """Return the workload without any requests for nodes."""
     if not asks(workload):
         return workload
     nothing = np.full(len(workload), -1, dtype=np.int64)
@@ -72,14 +72,13 @@ def without_requests(workload: Workload) -> Workload:
 
 
 def with_pools(workload: Workload, pools: Mapping[str, tuple[str, ...]]) -> Workload:
-    """Return the workload with jobs bound to pools by their partition, besides what they ask anyhow.
+    """Return the workload with jobs restricted to pools by their partition, in addition to their own constraints.
 
     Args:
-        pools: {partition: names of pools of which any will do}: a number, as SWF's field 16, or a name where the log
-            has some.
+        pools: {partition: names of the allowed pools}; a partition is its number, as in SWF's field 16, or its name.
 
     Raises:
-        TraceError: if the log has no partitions, or no job is of one that is named.
+        TraceError: if the log has no partitions, or no job is in a given one.
     """
     names, numbers = named_column(workload, "partition"), label_column(workload, "partition")
     if names is None or numbers is None:
@@ -90,7 +89,7 @@ def with_pools(workload: Workload, pools: Mapping[str, tuple[str, ...]]) -> Work
     for partition in pools:
         if partition not in known:
             raise TraceError(
-                f"no job is of partition {quoted(partition)}",
+                f"no job is in partition {quoted(partition)}",
                 where=workload.source,
                 hint=did_you_mean(partition, sorted(known)),
             )

@@ -1,4 +1,4 @@
-"""Batsim's usage traces: what the ranks of a job compute, phase by phase, in files beside the workload."""
+"""Read Batsim's usage traces: files beside the workload with what each rank computes, phase by phase."""
 
 import os
 
@@ -6,23 +6,23 @@ from pipistrelle.protocol.base.errors import printable, quoted
 from pipistrelle.traces.errors import TraceError, line_fault, out_of_range
 from pipistrelle.traces.files import open_trace
 
-#: A rank's phases: (share of the host's cores, flops on each of these), in order.
+#: phases of a rank, in order: (share of the host's cores, flops on each of them)
 Phases = tuple[tuple[float, float], ...]
 
 _ACTION = "m_usage"
 _FORM = "a line 'RANK m_usage SHARE FLOPS'"
-#: flops beyond any job's that still multiply to finite numbers
+#: above any real job's flops, but products stay finite
 _MOST_FLOPS = 1e30
 
 
 def read_usage_trace(name: str, folder: str) -> tuple[Phases, ...]:
-    """Return the phases of each rank; ``name`` is that of the file that lists the ranks' files, one a line.
+    """Return the phases of each rank; ``name`` is the file that lists the ranks' files, one per line.
 
-    It is looked for in ``folder``, the workload's, and the ranks' files beside it; none may lie outside the folder. A
-    rank's file may have lines of other ranks, which do not count, as Batsim reads it. Empty lines are skipped.
+    ``name`` is relative to ``folder``, the workload's, and the ranks' files to its own folder; none may lie outside
+    ``folder``. As in Batsim, lines of other ranks in a rank's file are ignored. Empty lines are skipped.
 
     Raises:
-        TraceError: if a file is missing, unreadable or elsewhere, or a line is wrong; the message has file and line.
+        TraceError: if a file is missing, unreadable or outside, or a line is wrong.
     """
     path = _inside(folder, "", name)
     beside = os.path.dirname(name.lstrip("/"))
@@ -36,22 +36,22 @@ def read_usage_trace(name: str, folder: str) -> tuple[Phases, ...]:
         raise TraceError(
             "lists no files",
             where=str(path),
-            expected="the file of each rank, one a line",
+            expected="the file of each rank, one per line",
             hint="A job has at least one rank.",
         )
     return tuple(ranks)
 
 
 def _inside(folder: str, beside: str, name: str) -> str:
-    """Return the path of a file in a folder within a workload's folder; TraceError if it is outside of this."""
-    # Batsim, too, takes a name that begins with a slash as relative
+    """Return the path of a file inside the workload's folder; TraceError if it is outside."""
+    # as in Batsim, a leading slash is ignored
     relative = os.path.normpath(os.path.join(beside, name.lstrip("/")))
     if relative.split(os.sep)[0] == os.pardir:
         raise TraceError(
-            "a usage trace lies outside the workload's folder",
+            "the usage trace is outside the workload's folder",
             where=printable(folder),
             found=quoted(name),
-            hint="Put it beside the workload: what a workload names elsewhere is not read.",
+            hint="Move it into the workload's folder.",
         )
     return f"{folder}/{relative}"
 
@@ -66,7 +66,7 @@ def _read_rank(path: str, rank: int) -> Phases:
                 continue
             where = f"{printable(path)}, line {number}"
             if len(fields) != 4 or fields[1] != _ACTION:
-                hint = "Other actions are not run."
+                hint = "Other actions are not supported."
                 raise line_fault(where, "is not a phase of a usage trace", _FORM, line.strip(), hint)
             if fields[0] == str(rank):
                 share = _number(fields[2], "share", "a number from 0 to 1", 1.0, where)
@@ -77,7 +77,7 @@ def _read_rank(path: str, rank: int) -> Phases:
             f"has no phase of rank {rank}",
             where=printable(path),
             expected=f"{_FORM}, RANK being {rank}",
-            hint="The ranks are numbered from 0, in the order of their files.",
+            hint="Ranks are numbered from 0, in the order of their files.",
         )
     return tuple(phases)
 

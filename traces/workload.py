@@ -1,4 +1,4 @@
-"""The jobs of a trace, one column an attribute: what every reader returns and everything else takes."""
+"""The jobs of a trace as columns: what all readers return and all other modules take."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,42 +9,42 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:  # profiles are read with the help of this module
+if TYPE_CHECKING:  # profiles import this module
     from pipistrelle.traces.profiles import Profile
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: the names that labels of a workload have, in the order in which they are shown
+#: names of labels, in display order
 LABELS: Final = (
     *("name", "user", "group", "account", "queue", "qos", "partition", "dependency", "state", "constraint"),
     "node_list",
 )
-#: the label and the two columns that say what a job asks of its nodes
+#: the label and the two columns of what a job requests of its nodes
 CONSTRAINT: Final = "constraint"
-#: the measure of how long after its submission a job was cancelled that had not started (s)
+#: measure: time from submission to cancellation of a job that had not started (s)
 CANCELLED_AFTER: Final = "cancelled_after"
-#: the label that names the nodes that a job got
+#: label: names of the nodes that a job got
 NODE_LIST: Final = "node_list"
 PER_NODE: Final = "units_per_node"
 WHOLE: Final = "whole_nodes"
 
-#: No time (s), size or count of a job may be larger: above it neighbouring integers share one double.
+#: upper bound for times (s), sizes and counts; above it neighbouring integers share one double
 LARGEST = float(2**53)
 
 
 def is_number(text: str, most: int = 15) -> bool:
-    """Tell whether a text is a whole number without a sign, of at most so many digits."""
+    """Tell whether a text is an unsigned whole number of at most `most` digits."""
     return text.isdecimal() and text.isascii() and len(text) <= most
 
 
 def is_plain_number(text: str, most: int = 15) -> bool:
-    """Tell whether a text is such a number, and as numbers are written: without leading zeros."""
+    """Tell whether a text is such a number without leading zeros."""
     return is_number(text, most) and str(int(text)) == text
 
 
 def decimal_text(value: float) -> str:
-    """Return the shortest decimal text that reads back as the same double, without an exponent."""
+    """Return the shortest decimal text, without exponent, that parses to the same double."""
     text = repr(float(value))
     if "e" in text:
         text = format(Decimal(text), "f")
@@ -52,7 +52,7 @@ def decimal_text(value: float) -> str:
 
 
 def decimal_texts(values: Floats) -> list[str]:
-    """Return `decimal_text` of each value; whole numbers, the usual case, take a fast path."""
+    """Return `decimal_text` of each value, fast if all are whole numbers."""
     if np.array_equal(values, np.floor(values)) and bool(np.all(np.abs(values) <= LARGEST)):
         return list(map(str, values.astype(np.int64).tolist()))
     return [decimal_text(value) for value in values.tolist()]
@@ -60,52 +60,42 @@ def decimal_texts(values: Floats) -> list[str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Workload:
-    """The jobs of one trace, as columns: row `i` of each array is job `i`.
-
-    The arrays belong to the workload: nobody may write into them.
+    """The jobs of one trace as columns: row i of each is job i. Arrays must not be changed.
 
     Args:
         name: the trace's name, e.g. ``KTH-SP2-1996-2.1-cln``.
-        source: the name of the file it was read from, without folder, or the maker's name.
-        format: what kind of file that was, e.g. ``Slurm sacct``, or "" if it is none; two workloads may differ in it
-            and be equal.
+        source: the file's name without folder, or the generator's name.
+        format: the kind of file, e.g. ``Slurm sacct``, or ""; equality ignores it.
         ids: job names without workload prefix, unique; length n.
         submit: submit times, s after time 0, shape (n,), finite and >= 0.
-        size: schedulable units each job asks for, shape (n,); not positive where the log has none (`clean` drops
-            those).
-        walltime: requested times, s, shape (n,); ``inf`` where the job has no limit, not positive where the log has no
-            request (`clean` drops those).
-        runtime: logged run times, s, shape (n,), not cut at the walltime; not positive where the log has none. Of a job
-            with a profile the sum of its delays; NaN where its hosts decide how long it takes.
-        profiles: profile name of each job, length n, or None for a log, which has no profiles.
-        table: the profiles that can be run, by name: those of the jobs, their parts, and others of the file. None for a
-            log.
-        profile_json: every profile of the file as the JSON object that stands there, by name, in the file's order. None
-            for a log.
-        job_json: each job's JSON object as it stands in the file, ``id`` and unknown fields included, length n; None
-            for a log. `pipistrelle.traces.batsim.text.job_text` makes what schedulers get of it.
-        columns: whole-number fields as the log has them (-1: missing), shape (n,) each, by name: ``allocated``,
-            ``status``, ``user``, ``group``, ``application``, ``queue``, ``partition``, ``preceding``; also
-            ``units_per_node``, how many units a job asks for on each of its nodes, and ``whole_nodes``, 1 if it shares
-            no node. A field that the log lacks altogether is absent.
-        measures: the same for fields that may be fractional: ``wait`` (s), ``cpu_time`` (s), ``memory`` (KB),
-            ``requested_memory`` (KB), ``think_time`` (s), ``exact_wait`` (s, from its submission to the time at which a
-            job must start), ``cancelled_after`` (s, from its submission to its cancellation while it waited; see
+        size: units each job requests, shape (n,); not positive if missing (`clean` drops those).
+        walltime: requested times (s), shape (n,); inf means no limit, not positive means missing (`clean` drops those).
+        runtime: logged run times (s), shape (n,), not cut at the walltime; not positive if missing. With a profile it
+            is the sum of its delays, NaN if it depends on the hosts.
+        profiles: profile name of each job, length n; None for a log.
+        table: the usable profiles by name: those of jobs, their parts, and others of the file; None for a log.
+        profile_json: the JSON object of every profile of the file, by name, in file order; None for a log.
+        job_json: the JSON object of each job as in the file, with ``id`` and unknown fields, length n; None for a log.
+            `pipistrelle.traces.batsim.text.job_text` makes the text for schedulers.
+        columns: whole-number fields of the log by name (-1: missing), shape (n,) each: ``allocated``, ``status``,
+            ``user``, ``group``, ``application``, ``queue``, ``partition``, ``preceding``, ``units_per_node`` (requested
+            units per node) and ``whole_nodes`` (1 if the job shares no node). Fields without any value are absent.
+        measures: the same for fractional fields: ``wait`` (s), ``cpu_time`` (s), ``memory`` (KB), ``requested_memory``
+            (KB), ``think_time`` (s), ``exact_wait`` (s from submission to the time at which a job must start),
+            ``cancelled_after`` (s from submission to cancellation in the queue; see
             `pipistrelle.traces.clean.with_cancellations`).
-        labels: what the log has in words, length n each, by name; empty texts where it does not say: ``name``,
-            ``user``, ``group``, ``account``, ``queue``, ``qos``, ``partition``, ``dependency`` (such as
-            ``afterok:17``), ``state``, ``constraint`` (which nodes a job may have, as Slurm's:
-            ``gpu_model=a100&nvlink``), ``node_list`` (the names of the nodes that it got: ``n[001-004],n007``).
-        machine_size: schedulable units of the machine the trace comes from, or None if the file does not say.
+        labels: text fields by name, length n each, "" if missing: ``name``, ``user``, ``group``, ``account``,
+            ``queue``, ``qos``, ``partition``, ``dependency`` (such as ``afterok:17``), ``state``, ``constraint`` (on
+            nodes, in Slurm's syntax: ``gpu_model=a100&nvlink``), ``node_list`` (nodes it got: ``n[001-004],n007``).
+        machine_size: units of the traced machine, or None.
         epoch: Unix time (s) of time 0, or None.
         timezone: the machine's time zone, e.g. ``Europe/Stockholm``, or None.
-        header: the file's header, by directive; a repeated directive's lines are joined by newlines.
-        left_out: how many jobs of the file its reader left out, by reason; `clean` counts them among those that cannot
-            run.
-        faults: the messages of records that could not be read and were left out, each with its line.
+        header: the file's header by directive; lines of a repeated directive are joined by newlines.
+        left_out: how many jobs the reader left out, by reason; `clean` includes them in its counts.
+        faults: messages about unreadable records that were left out, each with its line.
 
     Raises:
-        ValueError: if columns differ in length or type: an error of the calling code.
+        ValueError: if columns differ in length or type.
     """
 
     name: str
@@ -150,7 +140,7 @@ class Workload:
         return len(self.ids)
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether the jobs are the same; the JSON that they were read from, and unused profiles, do not count."""
+        """Compare the jobs; the JSON text and unused profiles do not count."""
         if not isinstance(other, Workload):
             return NotImplemented
         return (
@@ -161,7 +151,7 @@ class Workload:
             and _same_columns(self.measures, other.measures)
         )
 
-    __hash__ = None  # type: ignore[assignment]  # arrays can change, so a workload is no dictionary key
+    __hash__ = None  # type: ignore[assignment]  # arrays are mutable
 
     def _fixed(self) -> tuple[object, ...]:
         fixed = (self.name, self.source, self.machine_size, self.epoch, self.timezone, self.header)
@@ -177,13 +167,13 @@ class Workload:
         return (self.submit, self.size, self.walltime, self.runtime)
 
     def profile_of(self, index: int) -> str:
-        """Return the profile name of job `index`; for a log the shortest decimal text of its run time: ``3477``."""
+        """Return the profile name of job `index`; for a log its run time as decimal text: ``3477``."""
         if self.profiles is not None:
             return self.profiles[index]
         return decimal_text(float(self.runtime[index]))
 
     def select(self, which: NDArray[np.bool_] | NDArray[np.integer[Any]] | Sequence[int]) -> "Workload":
-        """Return the jobs that `which` names, in its order: a mask of shape (n,) or job indices of any number."""
+        """Return the selected jobs, by a mask of shape (n,) or by job indices, in their order."""
         chosen = np.asarray(which)
         if chosen.dtype == np.bool_:
             if chosen.shape != (len(self),):
@@ -209,22 +199,22 @@ class Workload:
 
 
 def label_column(workload: Workload, name: str) -> list[str] | None:
-    """Return each job's `name`, such as ``user`` or ``queue``, as text, length n; "" where a job has none.
+    """Return each job's `name`, such as ``user`` or ``queue``, as text, length n; "" if it has none.
 
-    It is the label of that name, or where a job has none, the log's number: ``7``. None if the log has neither. The
-    list may be the workload's own: nobody may write into it.
+    Labels come first, then the log's numbers: ``7``. None if the log has neither. Do not change the list: it may belong
+    to the workload.
     """
     texts = workload.labels.get(name)
     column = workload.columns.get(name)
     if column is None:
         return texts
     numbers = column.tolist()
-    written = {number: str(number) for number in set(numbers)} | {-1: ""}  # few, each of many jobs
+    written = {number: str(number) for number in set(numbers)} | {-1: ""}  # few distinct values
     return either(texts, [written[number] for number in numbers])
 
 
 def request_of(workload: Workload, row: int) -> dict[str, str | int | bool]:
-    """Return what a job asks of its nodes as members of its JSON object, by name; absent ones ask nothing."""
+    """Return what a job requests of its nodes, as members of its JSON object; absent ones request nothing."""
     found: dict[str, str | int | bool] = {}
     texts = workload.labels.get(CONSTRAINT)
     if texts is not None and texts[row]:
@@ -237,12 +227,12 @@ def request_of(workload: Workload, row: int) -> dict[str, str | int | bool]:
 
 
 def either(texts: list[str] | None, others: list[str]) -> list[str]:
-    """Return each job's text, or where that is empty, the other; length n."""
+    """Return each job's text, or the other one if it is empty; length n."""
     return others if texts is None else [text or other for text, other in zip(texts, others, strict=True)]
 
 
 def _same(mine: NDArray[Any], its: NDArray[Any]) -> bool:
-    """Compare two columns; a run time that is not known equals another such."""
+    """Compare two columns; NaN equals NaN."""
     return np.array_equal(mine, its, equal_nan=True)
 
 
@@ -250,14 +240,14 @@ def _same_columns(mine: dict[str, NDArray[Any]], its: dict[str, NDArray[Any]]) -
     return mine.keys() == its.keys() and all(_same(mine[name], its[name]) for name in mine)
 
 
-#: rows that are turned from arrays into numbers at a time
+#: rows converted from arrays to numbers at a time
 _BLOCK = 4096
 
 
 def submissions(workloads: Mapping[str, Workload]) -> Iterator[tuple[str, int]]:
-    """Yield (prefix, row) of every job by submit time; at one time in the order of `workloads`, then by row.
+    """Yield (prefix, row) of every job by submit time; ties in the order of `workloads`, then by row.
 
-    The jobs of each workload must be sorted by submit time, as all readers and `clean` leave them.
+    The jobs of each workload must be sorted by submit time, as readers and `clean` leave them.
     """
     if len(workloads) == 1:
         for prefix, workload in workloads.items():
@@ -276,7 +266,7 @@ def _rows(workload: Workload, place: int, prefix: str) -> Iterator[tuple[float, 
 
 
 def both(one: str, other: str) -> str:
-    """Return the constraint that holds where both do; "" is none."""
+    """Return the conjunction of two constraints; "" is none."""
     if not one or not other or one == other:
         return one or other
     return "&".join(f"({text})" if "|" in text else text for text in (one, other))

@@ -40,9 +40,8 @@ def log(shell):
 def test_a_log_in_several_files(shell, log):
     """Files of several days are one log; what the format does not keep is told."""
     done = shell.run("convert", *log, "out.swf", "--units", "processors", "--timezone", "Europe/Prague").ok()
-    lost = (
-        "not kept, as the format has no place for it: name, account, node_list, dependency (but for the end of one job)"
-    )
+    lost = "name, account, node_list, dependency (except for the end of one job)"
+    lost = f"not kept, as the format has no place for it: {lost}"
     assert done.out == f"{lost}\n1 job written to out.swf\n"
     workload = load(shell.folder / "out.swf")
     assert (workload.size.tolist(), workload.runtime.tolist()) == ([48], [3600.0])
@@ -106,7 +105,7 @@ def test_validate(shell, log):
         (["20170301", "20170302", "out.swf", "--sort"], "--sort goes with a single SWF log"),
         (["20170301", "missing", "out.swf"], "missing: no such file"),
         (["20170301", "demo", "out.swf"], "demo: no such file"),
-        (["20170301", "out.toml"], "the name does not say which format to write"),
+        (["20170301", "out.toml"], "the file's suffix names no format"),
         (["20170301", "out.swf", "--timezone", "Mars"], "there is no time zone 'Mars'"),
         (["20170301", "out.json"], "Batsim's JSON cannot keep a job without run time"),
         (["20170301", "20170301"], "20170301 is read by this very command"),

@@ -68,7 +68,7 @@ def test_what_is_refused(shell, words, fragments):
         ((*PAPER, "--target", "high"), ["--target: a yield cannot be read", "found 'high'"]),
         ((*PAPER, "--target", "100%"), ["a target is no yield"]),
         (("yield", "--nodes", "1", "--mtbf", "1y", "--dump", "1", "--spares", "1"), ["expected 2 nodes or more"]),
-        ((*PAPER, "--spares", "0"), ["--spares: spares cannot be read"]),
+        ((*PAPER, "--spares", "0"), ["--spares: invalid number of spares"]),
         ((*PAPER, "--seed", "2"), ["--seed without --simulate"]),
         ((*PAPER, "--simulate", "1"), ["--simulate"]),
         ((*PAPER, "--nodes", "0"), ["--nodes"]),

@@ -49,27 +49,30 @@ def test_facts_that_a_file_does_not_give(tmp_path):
     assert facts["format"] == "Batsim JSON"
     assert facts["machine"] == facts["time zone"] == facts["users"] == "unknown"
     assert facts["span"] == "0 s, from 5 s to 5 s"
-    assert facts["requested time"] == "none is given"
-    assert facts["offered load"] == "unknown, as the machine's size is"
-    assert dict(describe(replace(load(path), machine_size=4)))["offered load"] == "undefined: all jobs come at once"
+    assert facts["requested time"] == "none"
+    assert facts["offered load"] == "unknown, because the machine's size is"
+    assert (
+        dict(describe(replace(load(path), machine_size=4)))["offered load"]
+        == "undefined: all jobs are submitted at once"
+    )
 
 
 def test_some_without_walltime():
     """Jobs without limit are counted beside the spread of the others."""
     workload = load_bundled("demo").select([0, 1])
     workload = replace(workload, walltime=np.array([60.0, np.inf]))
-    assert dict(describe(workload))["requested time"] == "60 to 60, median 60 s; 1 jobs have none"
+    assert dict(describe(workload))["requested time"] == "60 to 60, median 60 s; 1 jobs have no limit"
 
 
 def test_run_times_up_to_the_hosts():
     """Jobs that compute are counted beside the run times that are known; there is no load then."""
     workload = replace(load_bundled("demo").select([0, 1]), runtime=np.array([60.0, np.nan]))
     facts = dict(describe(workload))
-    assert facts["run time"] == "60 to 60, median 60 s; of 1 jobs up to the hosts"
-    assert facts["offered load"] == "unknown, as run times are up to the hosts"
+    assert facts["run time"] == "60 to 60, median 60 s; of 1 jobs it depends on the hosts"
+    assert facts["offered load"] == "unknown, because run times depend on the hosts"
     assert math.isnan(offered_load(workload, 8))
     workload = replace(workload, runtime=np.full(2, np.nan))
-    assert dict(describe(workload))["run time"] == "up to the hosts"
+    assert dict(describe(workload))["run time"] == "depends on the hosts"
 
 
 def test_no_job_is_left():

@@ -86,7 +86,7 @@ def test_garbage_after_gzip(refused, swf):
 
 READ = "expected a workload file, plain or compressed with gzip, xz or bzip2"
 
-BINARY = f"FILE: is a binary file (it has NUL bytes): {READ}. Check that it is the right file."
+BINARY = f"FILE: is a binary file (it contains NUL bytes): {READ}. Check that it is the right file."
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ BINARY = f"FILE: is a binary file (it has NUL bytes): {READ}. Check that it is t
             "; x\n".encode("utf-16"),
             BINARY,
         ),
-        (b"PK\x03\x04...", f"FILE: is a zip archive, which is not read: {READ}. Unpack it first."),
-        (b"\x28\xb5\x2f\xfd...", f"FILE: is a zstd file, which is not read: {READ}. Unpack it first."),
-        (b"7z\xbc\xaf...", f"FILE: is a 7z archive, which is not read: {READ}. Unpack it first."),
+        (b"PK\x03\x04...", f"FILE: is a zip archive, which is not supported: {READ}. Unpack it first."),
+        (b"\x28\xb5\x2f\xfd...", f"FILE: is a zstd file, which is not supported: {READ}. Unpack it first."),
+        (b"7z\xbc\xaf...", f"FILE: is a 7z archive, which is not supported: {READ}. Unpack it first."),
     ],
 )
 def test_content_that_is_no_trace(refused, content, message):
@@ -114,7 +114,7 @@ def test_names_that_are_no_file(tmp_path):
     for path, message in (
         (tmp_path / "no.swf", "no such file. Check the path."),
         (tmp_path, "is a folder: expected a workload file. Name a file in it."),
-        (tmp_path / ("x" * 300), "cannot be read: found File name too long. Check the file's rights."),
+        (tmp_path / ("x" * 300), "cannot be read: found File name too long. Check the file's permissions."),
     ):
         with pytest.raises(TraceError) as caught:
             load(path)
@@ -173,8 +173,8 @@ def test_written_bytes_depend_on_the_jobs_only(tmp_path, suffix):
         ("x.jsn", "Did you mean '.json'?"),
         ("x.swf.bz2", f"Known: {KNOWN}."),
         ("x", f"Known: {KNOWN}."),
-        ("x.pbs", "PBS accounting is read, but not written."),
-        ("x.xml", "Haizea's leases are read, but not written."),
+        ("x.pbs", "PBS accounting files can be read, but not written."),
+        ("x.xml", "Haizea leases can be read, but not written."),
     ],
 )
 def test_unknown_suffix(tmp_path, name, hint):
@@ -182,7 +182,7 @@ def test_unknown_suffix(tmp_path, name, hint):
     with pytest.raises(TraceError) as caught:
         save(load_demo(), tmp_path / name)
     assert str(caught.value) == (
-        f"{tmp_path / name}: the name does not say which format to write: expected a name that ends in one of "
+        f"{tmp_path / name}: the file's suffix names no format: expected a name that ends in one of "
         f"{KNOWN}, found '{name}'. {hint}"
     )
     assert not (tmp_path / name).exists()
@@ -212,13 +212,16 @@ def test_trace_name(path, name):
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2"])
 def test_a_bomb_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch, suffix):
-    """A file that holds more than any log, for its size; one that is small when it is unpacked is read all the same."""
+    """A file that unpacks to far more than its size is rejected, unless what it unpacks to is small."""
     path = tmp_path / f"bomb.json{suffix}"
     path.write_bytes(PACKERS[suffix[1:]](b"[" * 3_000_000))
     with open_trace(path) as stream:
         assert len(stream.read()) == 3_000_000
     monkeypatch.setattr("pipistrelle.traces.files._SMALL", 1 << 20)
-    with pytest.raises(TraceError, match="holds more than 200 times what it has in bytes"), open_trace(path) as stream:
+    with (
+        pytest.raises(TraceError, match="unpacks to more than 200 times its size"),
+        open_trace(path) as stream,
+    ):
         stream.read()
 
 
@@ -227,7 +230,7 @@ def test_a_large_bomb_is_found_out_as_soon_as_a_small_one(tmp_path, monkeypatch)
     path = tmp_path / "bomb.json.gz"
     path.write_bytes(gzip.compress(b"[" * (1 << 26)) + os.urandom(1 << 20))
     monkeypatch.setattr("pipistrelle.traces.files._SMALL", 1 << 20)
-    with open_trace(path) as stream, pytest.raises(TraceError, match="holds more than 200 times"):
+    with open_trace(path) as stream, pytest.raises(TraceError, match="unpacks to more than 200 times"):
         stream.read(40 << 20)  # Python 3.12 and later read 128 KiB of a file at once, which may hold 25 MiB
 
 

@@ -96,7 +96,7 @@ def test_what_other_formats_do_not_keep_is_named() -> None:
 
     assert {"constraint", "units_per_node", "whole_nodes"} <= set(not_kept(workload, "w.swf"))
     assert {"units_per_node", "whole_nodes"} <= set(not_kept(workload, "w.sacct"))
-    some = "constraint (but for features that nodes must have)"
+    some = "constraint (except for required node features)"
     assert {some, "units_per_node", "whole_nodes"} <= set(not_kept(workload, "w.maui"))
 
 
@@ -123,7 +123,7 @@ def test_jobs_are_bound_to_pools_by_partition() -> None:
 
 def test_partitions_that_no_job_has_are_refused() -> None:
     """An unknown one is named with the closest; so is a log without partitions."""
-    with pytest.raises(TraceError, match=r"no job is of partition 'gpus'.*Did you mean 'gpu'"):
+    with pytest.raises(TraceError, match=r"no job is in partition 'gpus'.*Did you mean 'gpu'"):
         with_pools(plain(), {"gpus": ("gpu",)})
     with pytest.raises(TraceError, match="no job has a partition"):
         with_pools(parsed(JOBS[0]), {"1": ("gpu",)})

@@ -33,19 +33,19 @@ def test_what_texts_mean(texts: dict[str, str], meant: Resilience) -> None:
     [
         ({"resilience": "moldabel"}, "Did you mean 'moldable'"),
         ({"resilience": "none", "spares": "2"}, "no dumps and no spares"),
-        ({"dump": "120"}, "--dump without --checkpoint"),
-        ({"read": "120", "spares": "2"}, "--read without --checkpoint"),
-        ({"checkpoint": "hourly"}, "an interval cannot be read"),
+        ({"dump": "120"}, "--dump needs --checkpoint"),
+        ({"read": "120", "spares": "2"}, "--read needs --checkpoint"),
+        ({"checkpoint": "hourly"}, "unknown checkpoint interval"),
         ({"checkpoint": "0"}, "above 0 s"),
-        ({"checkpoint": "60", "dump": "2min"}, "shorter than the dump"),
-        ({"checkpoint": "daly", "dump": "-120"}, "a time cannot be read"),
-        ({"checkpoint": "daly", "dump": "nan"}, "a time cannot be read"),
-        ({"checkpoint": "daly", "dump": "1 parsec"}, "a time cannot be read"),
-        ({"checkpoint": "daly", "read": "9" * 5000}, "a time is too long"),
-        ({"checkpoint": "daly", "spares": "0"}, "spares cannot be read"),
-        ({"checkpoint": "daly", "spares": "-1"}, "spares cannot be read"),
-        ({"checkpoint": "daly", "spares": "100%"}, "spares cannot be read"),
-        ({"checkpoint": "daly", "spares": "9" * 5000}, "spares cannot be read"),
+        ({"checkpoint": "60", "dump": "2min"}, "shorter than the checkpoint"),
+        ({"checkpoint": "daly", "dump": "-120"}, "invalid time"),
+        ({"checkpoint": "daly", "dump": "nan"}, "invalid time"),
+        ({"checkpoint": "daly", "dump": "1 parsec"}, "invalid time"),
+        ({"checkpoint": "daly", "read": "9" * 5000}, "time too long"),
+        ({"checkpoint": "daly", "spares": "0"}, "invalid number of spares"),
+        ({"checkpoint": "daly", "spares": "-1"}, "invalid number of spares"),
+        ({"checkpoint": "daly", "spares": "100%"}, "invalid number of spares"),
+        ({"checkpoint": "daly", "spares": "9" * 5000}, "invalid number of spares"),
     ],
 )
 def test_what_makes_no_sense(texts: dict[str, str], said: str) -> None:
@@ -64,16 +64,16 @@ def test_a_job_of_a_workload_has_a_way_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("members", "said"),
     [
-        ([], "is no object"),
-        ("daly", "is no object"),
+        ([], "is not an object"),
+        ("daly", "is not an object"),
         ({"chekpoint": "daly"}, "Did you mean 'checkpoint'"),
-        ({"checkpoint": True}, "neither text nor number"),
-        ({"checkpoint": None}, "neither text nor number"),
-        ({"checkpoint": 60, "dump": 120}, "w.json, job 7, checkpoint: an interval is shorter"),
-        ({"checkpoint": "daly", "dump": -3}, "job 7, dump: a time cannot be read"),
-        ({"checkpoint": "daly", "dump": 1e300}, "w.json, job 7: 'dump' of a job's resilience is out of range"),
-        ({"checkpoint": "daly", "spares": 10**5000}, "'spares' of a job's resilience is out of range"),
-        ({"checkpoint": "daly", "spares": 1.5}, "job 7, spares: spares cannot be read"),
+        ({"checkpoint": True}, "neither text nor a number"),
+        ({"checkpoint": None}, "neither text nor a number"),
+        ({"checkpoint": 60, "dump": 120}, "w.json, job 7, checkpoint: the interval is shorter"),
+        ({"checkpoint": "daly", "dump": -3}, "job 7, dump: invalid time"),
+        ({"checkpoint": "daly", "dump": 1e300}, "w.json, job 7: 'dump' in the job's resilience is out of range"),
+        ({"checkpoint": "daly", "spares": 10**5000}, "'spares' in the job's resilience is out of range"),
+        ({"checkpoint": "daly", "spares": 1.5}, "job 7, spares: invalid number of spares"),
     ],
 )
 def test_what_a_workload_cannot_say(members: object, said: str) -> None:
@@ -102,7 +102,7 @@ def test_a_jobs_members_are_not_called_options() -> None:
     with pytest.raises(ResilienceError) as caught:
         resilience_of({"dump": 60}, "w.json, job 7")
 
-    assert str(caught.value).startswith("w.json, job 7: dump without checkpoint: there are no dumps")
+    assert str(caught.value).startswith("w.json, job 7: dump needs checkpoint")
     assert "--" not in str(caught.value)
 
 

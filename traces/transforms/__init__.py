@@ -1,1 +1,1 @@
-"""Changes of workloads: cut, join, scale, new arrivals. Pure functions."""
+"""Change workloads: cut, join, scale, redraw arrivals. Pure functions."""

@@ -1,4 +1,4 @@
-"""Changing when jobs are submitted: shuffling submit times among them, or drawing new ones."""
+"""Change submit times: shuffle them among the jobs, or draw new ones."""
 
 from dataclasses import dataclass
 from math import inf
@@ -10,18 +10,18 @@ from pipistrelle.traces.errors import TraceError, out_of_range
 from pipistrelle.traces.transforms.cut import resubmitted
 from pipistrelle.traces.workload import LARGEST, Floats, Workload
 
-#: drawn times are whole milliseconds, so that they add up without rounding and are the same on every machine
+#: random times are whole milliseconds, so that sums are exact and equal on every machine
 _TICK: Final = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """The times between one submission and the next.
+    """The times between submissions.
 
     Args:
-        kind: ``fixed``; ``exp``, exponentially distributed; or ``unif``, uniformly.
-        low: s: the time itself, the mean, or the least time.
-        high: s, the greatest time, for ``unif`` alone.
+        kind: ``fixed``; ``exp``, exponential; or ``unif``, uniform.
+        low: the time itself, the mean, or the least time (s).
+        high: the greatest time (s), for ``unif`` only.
     """
 
     kind: str
@@ -44,10 +44,7 @@ class Gaps:
             )
 
     def times(self, first: float, count: int, rng: np.random.Generator) -> Floats:
-        """Return submit times, s, shape (count,), ascending, of which the earliest is `first`.
-
-        The others are whole milliseconds if they are random.
-        """
+        """Return ascending submit times (s), shape (count,), from `first`; random gaps are whole milliseconds."""
         steps = np.arange(count, dtype=np.float64)
         if self.kind == "fixed":
             return first + steps * self.low
@@ -60,20 +57,18 @@ class Gaps:
 
 
 def shuffle_submits(workload: Workload, rng: np.random.Generator, window: float = inf) -> Workload:
-    """Return the workload with its submit times dealt out anew among its jobs, each order equally likely.
+    """Return the workload with its submit times shuffled among its jobs, every order equally likely.
 
     Args:
-        workload: the jobs.
-        rng: the only source of chance.
-        window: s; times are exchanged only between jobs that are submitted in the same window of this length, counted
-            from the first submission. ``inf``: between all.
+        window: length (s) of the windows, counted from the first submission, within which times are exchanged; inf:
+            among all jobs.
 
     Raises:
         TraceError: if the window is not above 0.
     """
     if not window > 0:
         raise out_of_range("value", "window", "a time above 0", repr(window))
-    place = np.floor((workload.submit - workload.submit.min()) / window)  # 0 throughout where the window is infinite
+    place = np.floor((workload.submit - workload.submit.min()) / window)  # all 0 if the window is infinite
     dealt = np.lexsort((rng.random(len(workload)), place))
     submit = np.empty_like(workload.submit)
     submit[dealt] = workload.submit[np.argsort(place, kind="stable")]
@@ -81,11 +76,7 @@ def shuffle_submits(workload: Workload, rng: np.random.Generator, window: float 
 
 
 def redraw_submits(workload: Workload, gaps: Gaps, rng: np.random.Generator) -> Workload:
-    """Return the workload with new submit times, its jobs in their order; the first one's stays.
-
-    Raises:
-        TraceError: if a time gets too large.
-    """
+    """Return the workload with new submit times; jobs keep their order, the first its time."""
     order = np.argsort(workload.submit, kind="stable")
     submit = np.empty_like(workload.submit)
     submit[order] = gaps.times(float(workload.submit.min()), len(workload), rng)

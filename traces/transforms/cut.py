@@ -1,4 +1,4 @@
-"""Changing workloads: what all changes share, and cutting jobs out. Pure functions, which leave their input alone."""
+"""Cut jobs out of workloads, and what all changes share. Pure functions."""
 
 import re
 from collections.abc import Set
@@ -15,13 +15,13 @@ from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal
 
 #: {column: its member in a job's JSON object}
 _JSON_NAMES: Final = {"submit": "subtime", "walltime": "walltime", "size": "res", "profiles": "profile"}
-#: the header's directives that count jobs, and those that say when the first and the last were logged
+#: header directives that count jobs, and the dates of the first and last log entry
 _COUNTS: Final = ("MaxJobs", "MaxRecords")
 _BOUNDS: Final = ("StartTime", "EndTime")
 
 
 def changed(workload: Workload, **columns: Any) -> Workload:
-    """Return the workload with other columns or attributes; jobs' JSON objects, where there are any, follow.
+    """Return the workload with other columns or attributes, which are also set in the jobs' JSON objects.
 
     Raises:
         TraceError: if a submit time would be negative, or a number above 2^53.
@@ -41,10 +41,9 @@ def changed(workload: Workload, **columns: Any) -> Workload:
 
 
 def keep(workload: Workload, which: NDArray[np.bool_] | Ints) -> Workload:
-    """Return the jobs that `which` names, as `Workload.select` does; dependencies on jobs that are gone are forgotten.
+    """Return the jobs that `which` selects (as `Workload.select`), without dependencies on removed jobs.
 
-    A job that waits for a job of the trace that is not there any more, waits for it no longer. Ids and times stay as
-    they are.
+    Ids and times do not change.
 
     Raises:
         TraceError: if no job is left.
@@ -55,13 +54,13 @@ def keep(workload: Workload, which: NDArray[np.bool_] | Ints) -> Workload:
             "no job is left",
             where=workload.name,
             expected=f"at least one of its {len(workload):,} jobs",
-            hint="Loosen the conditions; 'pipistrelle workload describe' shows what there is.",
+            hint="Relax the conditions; 'pipistrelle workload describe' shows what the workload has.",
         )
     return recounted(forget_jobs(kept, set(workload.ids).difference(kept.ids)))
 
 
 def sample(workload: Workload, count: int, rng: np.random.Generator) -> Workload:
-    """Return `count` of the jobs, each set of as many equally likely, in their order; all of them if they are fewer.
+    """Return `count` random jobs in their order, every subset equally likely; all jobs if there are fewer.
 
     Raises:
         TraceError: if `count` is 0.
@@ -71,23 +70,22 @@ def sample(workload: Workload, count: int, rng: np.random.Generator) -> Workload
 
 
 def from_zero(workload: Workload) -> Workload:
-    """Return the workload with time 0 at the first job's submit time; the epoch moves along, so that dates stay."""
+    """Return the workload with the first submit time as time 0; the epoch moves too, so dates stay."""
     first = float(workload.submit.min())
     epoch = None if workload.epoch is None else workload.epoch + first
     return changed(workload, submit=workload.submit - first, epoch=epoch)
 
 
 def resubmitted(workload: Workload, submit: Floats) -> Workload:
-    """Return the workload with new submit times (s, shape (n,)), its jobs in their order, equal ones as before."""
+    """Return the workload with new submit times (s, shape (n,)), sorted by them; ties keep their order."""
     moved = changed(workload, submit=submit)
     return recounted(moved.select(np.argsort(submit, kind="stable")), moved=True)
 
 
 def recounted(workload: Workload, *, moved: bool = False) -> Workload:
-    """Return the workload with a header that counts its jobs.
+    """Return the workload with its header's job counts updated.
 
-    The dates of the first and last job are dropped from it if the number of jobs is another or submit times have
-    `moved`.
+    The dates of the first and last job are removed if the count changed or submit times have `moved`.
     """
     header = dict(workload.header)
     count = str(len(workload))
@@ -102,7 +100,7 @@ def recounted(workload: Workload, *, moved: bool = False) -> Workload:
 
 
 def _check_range(workload: Workload, name: str, values: Floats | Ints) -> None:
-    # A requested time without end means that there is no limit, and a run time that is not known is no number.
+    # inf is a job without a limit, NaN a run time that is not known
     known = values[np.isfinite(values)] if name == "walltime" else values[~np.isnan(values)]
     what = {"submit": "a submit time", "walltime": "a requested time", "runtime": "a run time", "size": "a size"}[name]
     if known.size and float(known.max()) > LARGEST:
@@ -123,9 +121,9 @@ def _check_range(workload: Workload, name: str, values: Floats | Ints) -> None:
 
 
 def forget_jobs(workload: Workload, gone: Set[str]) -> Workload:
-    """Return the workload without dependencies on the jobs whose ids are in `gone`.
+    """Return the workload without dependencies on the jobs whose ids are in `gone`; a preceding job becomes -1.
 
-    Otherwise another job that gets such an id later would be waited for. A preceding job becomes -1.
+    Otherwise a later job that gets such an id would take their place.
     """
     if not gone:
         return workload
@@ -139,9 +137,9 @@ def forget_jobs(workload: Workload, gone: Set[str]) -> Workload:
 
 
 def forget_in(text: str, gone: Set[str]) -> str:
-    """Return a job's dependencies, such as ``afterok:3:4,afterany:7``, without those on the jobs in `gone`.
+    """Return a dependency text without the jobs in `gone`; parts that name no jobs stay.
 
-    With 4 and 7 gone this is ``afterok:3``. Parts that name no jobs stay as they are.
+    ``afterok:3:4,afterany:7`` without 4 and 7 is ``afterok:3``.
     """
     first, *others = re.split("([,?])", text)
     parts = [("", first), *zip(others[::2], others[1::2], strict=True)]
@@ -150,7 +148,7 @@ def forget_in(text: str, gone: Set[str]) -> str:
 
 
 def _left(part: str, gone: Set[str]) -> str | None:
-    """Return what is left of one part, None if nothing is."""
+    """Return what is left of one part, None if nothing."""
     kind, colon, listed = part.partition(":")
     jobs = listed.split(":")
     plain = [names[0] if names else None for job in jobs for _, names in parse_dependency(f"{kind}:{job}")]

@@ -1,4 +1,4 @@
-"""Several workloads as one, and one workload several times. Pure functions."""
+"""Merge several workloads, and copy the jobs of one. Pure functions."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,28 +21,27 @@ from pipistrelle.traces.workload import LARGEST, Floats, Workload, is_plain_numb
 Align = Literal["date", "zero", "first"]
 Draw = Literal["job", "copy", "once"]
 
-#: columns whose numbers mean something else in another log
+#: columns and labels whose values mean something else in another log
 _LOCAL: Final = frozenset(("user", "group", "application", "queue", "partition"))
-#: more copies than this fit into no memory
+#: more jobs do not fit into memory
 _MOST_JOBS: Final = 10_000_000
 _LOCAL_LABELS: Final = frozenset(("user", "group", "account", "queue", "qos", "partition"))
 
 
 def merge(workloads: Sequence[Workload], align: Align = "zero", *, apart: bool = False) -> Workload:
-    """Return the jobs of several workloads as those of one, by submit time, equal ones in the order of `workloads`.
+    """Return the jobs of several workloads as one, by submit time, ties in the order of `workloads`.
 
-    If an id occurs in two of them, all jobs are numbered 1, 2, ... in their new order, and dependencies follow; else
-    ids stay. Where headers explain numbers differently, as ``Queue: 1 batch``, names take the place of the numbers. The
-    machine is as large as the largest. Time zone and header lines stay where all workloads have the same.
+    If an id occurs twice, all jobs are renumbered 1, 2, ... in the new order, and dependencies follow. If headers give
+    numbers different names, as in ``Queue: 1 batch``, the names replace the numbers. The machine is the largest one.
+    Time zone and header lines stay if all workloads agree.
 
     Args:
         workloads: at least one.
-        align: what is at the same time: ``date``, equal dates, and time 0 is that of the workload with the earliest
-            epoch; ``zero``, the time 0 of each; ``first``, the first job of each, which becomes time 0. The epoch is
-            that of ``date``, else the one that all have.
-        apart: users, groups, applications, accounts, queues and so on of different workloads are different ones: from
-            the second workload on their numbers are counted on from the highest before, and ``@2``, ``@3``, ... is put
-            behind names.
+        align: what coincides: ``date``, equal dates, with time 0 at the earliest epoch; ``zero``, the time 0 of each;
+            ``first``, the first job of each, which becomes time 0. Except for ``date``, the epoch stays only if all
+            have the same.
+        apart: keep users, groups, accounts, queues and so on of different workloads apart: from the second workload on,
+            their numbers continue after the highest before, and names get ``@2``, ``@3``, ...
 
     Raises:
         TraceError: if `align` is ``date`` and a workload has no epoch.
@@ -86,25 +85,21 @@ def copies(
     draw: Draw = "job",
     gaps: Gaps | None = None,
 ) -> Workload:
-    """Return the workload with each job `count` times, the original counted, by submit time.
+    """Return the workload with each job `count` times, including the original, by submit time.
 
-    At one time the originals come first, then the first copies, and so on. Ids: `copy_ids`. A copy waits for the copies
-    of the jobs that the original waits for. Everything else of a copy is as the original's.
+    At equal times the originals come first, then the first copies, and so on. For ids see `copy_ids`. A copy depends on
+    the copies of the jobs that its original depends on, and equals it otherwise.
 
     Args:
-        workload: the jobs.
-        count: how many jobs there are for each one before, at least 1.
-        rng: the only source of chance.
-        every: s; the k-th copy is submitted k times this after the original.
-        shift: s, least and greatest; a time that is added to the copies' submit times: the least, and if the greatest
-            is another, whole milliseconds more, uniform up to it.
-        draw: how often that time is drawn: for each ``job`` of each copy, for each ``copy``, or ``once``.
-        gaps: the times between submissions of each copy, whose first job comes when the first original does; None:
-            those of the original.
+        count: jobs per original job, at least 1.
+        every: the k-th copy is submitted k times this after the original (s).
+        shift: least and greatest time (s) added to the copies' submit times, uniform in steps of 1 ms.
+        draw: draw this time for each ``job`` of each copy, for each ``copy``, or ``once``.
+        gaps: times between submissions of each copy, which starts with the first original; None: those of the original.
 
     Raises:
-        TraceError: if the count is below 1, there would be too many jobs, ids get too large or meet others, or a copy
-            would come before time 0.
+        TraceError: if the count is below 1, there are too many jobs, ids get too large or collide, or a copy would be
+            submitted before time 0.
     """
     if count < 1:
         raise out_of_range("value", "copies", "at least 1", str(count))
@@ -135,9 +130,9 @@ def copies(
         seen: set[str] = set()
         again = next(job for job in ids if job in seen or seen.add(job))  # type: ignore[func-returns-value]
         raise TraceError(
-            "a copy's id is taken",
+            "two jobs would have the same id",
             where=workload.name,
-            expected="ids of which none is another one with a number behind it",
+            expected="no id that equals another id plus '.' and a number",
             found=quoted(again),
             hint="Number the jobs first.",
         )
@@ -147,11 +142,11 @@ def copies(
 def copy_ids(ids: list[str], number: int) -> list[str]:
     """Return the ids of the `number`-th copies, from 1.
 
-    If all ids are whole numbers, `number` times the smallest power of ten above the largest is added to each: of 11 and
-    28490 the first copies are 100011 and 128490. Else the number is put behind: ``a.1``.
+    For whole numbers, add `number` times the smallest power of ten above the largest id: the first copies of 11 and
+    28490 are 100011 and 128490. Otherwise append the number: ``a.1``.
 
     Raises:
-        TraceError: if a number gets above 2^53.
+        TraceError: if an id gets above 2^53.
     """
     if not all(is_plain_number(job, 16) for job in ids):
         return [f"{job}.{number}" for job in ids]
@@ -159,7 +154,7 @@ def copy_ids(ids: list[str], number: int) -> list[str]:
     offset = number * 10 ** len(str(max(numbers)))
     if max(numbers) + offset > LARGEST:
         raise TraceError(
-            "the ids are too large to be copied",
+            "the ids are too large for copies",
             expected="ids that leave room for more digits",
             found=quoted(max(ids, key=int)),
             hint="Number the jobs first.",
@@ -180,7 +175,7 @@ def _aligned(workloads: list[Workload], align: Align) -> tuple[list[Workload], f
         raise TraceError(
             "the workload has no dates",
             where=without.name,
-            expected="the date of its time 0, which in SWF UnixStartTime says",
+            expected="the date of its time 0 (UnixStartTime in SWF)",
             hint="Align the workloads by 'zero' or 'first'.",
         )
     earliest = min(known)
@@ -192,10 +187,7 @@ def _aligned(workloads: list[Workload], align: Align) -> tuple[list[Workload], f
 
 
 def _named(workloads: list[Workload], apart: bool) -> list[Workload]:
-    """Return the workloads with names in place of the numbers that headers explain, where these differ in meaning.
-
-    That is, where the headers explain them differently, or those of different workloads are to be kept `apart`.
-    """
+    """Return the workloads with names in place of numbers that headers explain differently, or if kept `apart`."""
     result = workloads
     for name, directive in DIRECTIVES.items():
         lines = {workload.header.get(directive) for workload in workloads}
@@ -230,7 +222,7 @@ def _apart(workloads: list[Workload]) -> list[Workload]:
 
 
 def _numbered(parts: list[Workload]) -> list[Workload]:
-    """Return the workloads with ids 1, 2, ... in the order that their jobs get when they are joined."""
+    """Return the workloads with ids 1, 2, ... in the order of the joined jobs."""
     rank = np.empty(sum(map(len, parts)), dtype=np.int64)
     rank[_order(parts)] = np.arange(1, rank.size + 1)
     ids = list(map(str, rank.tolist()))
@@ -243,13 +235,13 @@ def _numbered(parts: list[Workload]) -> list[Workload]:
 
 
 def _order(parts: list[Workload]) -> NDArray[np.int64]:
-    """Return the order of the jobs, one workload after the other, by submit time; equal ones stay in it."""
+    """Return the order of all jobs by submit time; ties keep their order."""
     order: NDArray[np.int64] = np.argsort(np.concatenate([part.submit for part in parts]), kind="stable")
     return order
 
 
 def _joined(parts: list[Workload]) -> Workload:
-    """Return the jobs of all by submit time; everything but the jobs is the first one's. What one lacks is missing."""
+    """Return all jobs by submit time; attributes are the first workload's, absent columns are filled with "missing"."""
     if len(parts) == 1:
         return resubmitted(parts[0], parts[0].submit)
     columns: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The profiles of several workloads as those of one."""
+"""Unite the profiles of several workloads."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from pipistrelle.traces.workload import Workload
 
 
 def with_profiles(workload: Workload) -> Workload:
-    """Return the workload with profiles and JSON objects for its jobs; a log's get a delay each, named by it."""
+    """Return the workload with profiles and JSON objects; a log's jobs get delays named by their run times."""
     if workload.profiles is not None:
         return workload
     names = [workload.profile_of(row) for row in range(len(workload))]
@@ -27,10 +27,10 @@ def with_profiles(workload: Workload) -> Workload:
 
 
 def united_profiles(workloads: list[Workload]) -> list[Workload]:
-    """Return the workloads with one and the same table of profiles.
+    """Return the workloads with one common table of profiles.
 
-    If a name stands for different profiles in two workloads, all profiles of the later one, the k-th, get ``@k``
-    behind their names (from ``@2`` on), as often as it takes. A log among them gets profiles.
+    If a name has another meaning in an earlier workload, all profiles of the later one, the k-th, get the suffix
+    ``@k``, repeated as needed.
     """
     table: dict[str, Profile] = {}
     texts: dict[str, bytes] = {}
@@ -62,7 +62,7 @@ def _renamed(profile: Profile, suffix: str, known: dict[int, Profile]) -> Profil
 
 
 def _renamed_parts(text: bytes, suffix: str) -> bytes:
-    """Return a profile's JSON object with other names of its parts, if it is composed."""
+    """Return a profile's JSON object with its parts renamed, if it is composed."""
     if not suffix:
         return text
     value = msgspec.json.decode(text)

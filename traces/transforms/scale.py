@@ -1,4 +1,4 @@
-"""Changing workloads by a factor: how fast jobs arrive, how long they run and ask for, how large they are."""
+"""Multiply arrival rates, run times, requested times and sizes of workloads."""
 
 from dataclasses import replace
 from math import inf
@@ -17,9 +17,7 @@ from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal
 
 
 def scale_arrivals(workload: Workload, factor: float) -> Workload:
-    """Return the workload with the times since the first submission multiplied; that one stays where it is.
-
-    A factor below 1 makes the jobs come faster. Nothing is rounded.
+    """Return the workload with all times since the first submission multiplied; below 1 jobs arrive faster.
 
     Raises:
         TraceError: if the factor is not above 0, or a time gets too large.
@@ -33,24 +31,23 @@ def scale_arrivals(workload: Workload, factor: float) -> Workload:
 def scale_to_load(workload: Workload, load: float, units: int | None = None) -> Workload:
     """Return the workload with arrivals scaled so that the offered load is `load`.
 
-    The load is that of the jobs that can run on `units` units, the trace's own machine if None, as `offered_load` has
-    it.
+    Only jobs that fit on `units` units count; None: the trace's own machine.
 
     Raises:
-        TraceError: if the load is not above 0, the machine's size is not known, or the workload has no load.
+        TraceError: if the load is not above 0, the machine's size is unknown, or the workload has no load.
     """
     _require_factor(load, "load")
     units = workload.machine_size if units is None else units
     if units is None:
         raise TraceError(
-            "the machine's size is not known, so neither is the load",
+            "the machine's size is unknown, so the load cannot be computed",
             where=workload.name,
-            hint="Say it with --machine-size.",
+            hint="Give it with --machine-size.",
         )
     now = offered_load(clean(workload, units)[0], units)
     if not now > 0:
         raise TraceError(
-            "the workload has no load that could be scaled",
+            "the workload has no load to scale",
             where=workload.name,
             expected="jobs with run times and requested times, submitted at more than one time",
             hint="'scale --walltime 100%' takes run times as requests." if lacks_requests(workload) else None,
@@ -59,13 +56,12 @@ def scale_to_load(workload: Workload, load: float, units: int | None = None) -> 
 
 
 def scale_runtimes(workload: Workload, factor: float) -> Workload:
-    """Return the workload with run times multiplied; requested times stay. Jobs without a run time stay as they are.
+    """Return the workload with run times multiplied, not rounded; requested times stay.
 
-    In Batsim's JSON the delays of the profiles are multiplied, and with them the profiles composed of them. Nothing is
-    rounded.
+    In Batsim's JSON the delays of the profiles are multiplied, also inside composed ones.
 
     Raises:
-        TraceError: if the factor is not above 0, a time gets too large, or hosts decide how long a job takes.
+        TraceError: if the factor is not above 0, a time gets too large, or a run time depends on the hosts.
     """
     _require_factor(factor, "run times")
     _require_runtimes(workload, "multiplied")
@@ -82,12 +78,10 @@ def scale_runtimes(workload: Workload, factor: float) -> Workload:
 
 
 def scale_sizes(workload: Workload, factor: float) -> Workload:
-    """Return the workload with sizes multiplied, rounded to the nearest whole number (halves up), at least 1.
-
-    The machine stays as it is. Jobs without a size stay so.
+    """Return the workload with sizes multiplied and rounded (halves up), at least 1; the machine stays.
 
     Raises:
-        TraceError: if the factor is not above 0, a size gets too large, or a profile is made for a certain number of
+        TraceError: if the factor is not above 0, a size gets too large, or a profile is made for a fixed number of
             units.
     """
     _require_factor(factor, "sizes")
@@ -95,26 +89,24 @@ def scale_sizes(workload: Workload, factor: float) -> Workload:
 
 
 def scale_machine(workload: Workload, units: int) -> Workload:
-    """Return the workload for a machine of `units` units: sizes are multiplied by the ratio of the machines' sizes.
+    """Return the workload for a machine of `units` units, with sizes in proportion.
 
-    They are rounded as in `scale_sizes`, so a job that fitted fits again.
+    Sizes are rounded as in `scale_sizes`, so a job that fitted still fits.
 
     Raises:
-        TraceError: if the machine's size is not known, a size gets too large, or a profile is made for a certain number
-            of units.
+        TraceError: if the machine's size is unknown, a size gets too large, or a profile is made for a fixed number of
+            units.
     """
     if workload.machine_size is None:
-        raise TraceError(
-            "the machine's size is not known, so the jobs cannot be fitted to another", where=workload.name
-        )
-    # Half of the divisor is added before a whole division, so that no rounding of doubles comes in between.
+        raise TraceError("the machine's size is unknown, so the jobs cannot be scaled to another", where=workload.name)
+    # integer division after adding half of the divisor: no rounding of doubles
     old = workload.machine_size
     sizes = [(2 * size * units + old) // (2 * old) for size in workload.size.tolist()]
     return replace(_resized(workload, np.array(sizes, dtype=np.float64)), machine_size=units)
 
 
 def fix_walltimes(workload: Workload, seconds: float) -> Workload:
-    """Return the workload with this requested time for every job; ``inf``: no job has a limit.
+    """Return the workload with this requested time (s) for every job; inf means no limit.
 
     Raises:
         TraceError: if the time is not above 0 or too large.
@@ -125,7 +117,7 @@ def fix_walltimes(workload: Workload, seconds: float) -> Workload:
 
 
 def scale_walltimes(workload: Workload, factor: float) -> Workload:
-    """Return the workload with requested times multiplied, not rounded; jobs without one, or without limit, stay.
+    """Return the workload with requested times multiplied, not rounded; missing and infinite ones stay.
 
     Raises:
         TraceError: if the factor is not above 0, or a time gets too large.
@@ -138,24 +130,24 @@ def draw_walltimes(workload: Workload, low: int, high: int, rng: np.random.Gener
     """Return the workload with requested times of whole seconds from `low` to `high`, all equally likely.
 
     Raises:
-        TraceError: if `low` is below 1, or above `high`.
+        TraceError: if `low` is below 1 or above `high`.
     """
     _require_order(low, high, "requested time", 1)
     return changed(workload, walltime=_whole(low, high, len(workload), rng))
 
 
 def walltimes_of_runtimes(workload: Workload, low: float, high: float, rng: np.random.Generator) -> Workload:
-    """Return the workload with requested times that are a percentage of the run times, rounded up to whole seconds.
+    """Return the workload with requested times as a percentage of the run times, rounded up to seconds.
 
-    If `low` and `high` differ, each job's percentage is a whole number from `low` to `high`, all equally likely. Jobs
-    without a run time keep their requested time.
+    If `low` and `high` differ, each job's percentage is a random whole number from `low` to `high`. Jobs without a run
+    time keep their requested time.
 
     Raises:
         TraceError: if `low` is not above 0 or above `high`, a random percentage is not whole, a time gets too large, or
-            hosts decide how long a job takes.
+            a run time depends on the hosts.
     """
     _require_order(low, high, "percentage of the run time", 0)
-    _require_runtimes(workload, "taken as a measure")
+    _require_runtimes(workload, "used for requested times")
     if low == high:
         percent: Floats = np.full(len(workload), low, dtype=np.float64)
     elif float(low).is_integer() and float(high).is_integer():
@@ -164,18 +156,18 @@ def walltimes_of_runtimes(workload: Workload, low: float, high: float, rng: np.r
         raise TraceError(
             "a random percentage is not a whole number", found=f"{decimal_text(low)} to {decimal_text(high)}"
         )
-    # The product of whole numbers is exact, so a quotient that is whole stays so and is not rounded up.
+    # the product of whole numbers is exact, so a whole quotient is not rounded up
     limit = np.ceil(percent * workload.runtime / 100)
     return changed(workload, walltime=np.where(workload.runtime > 0, limit, workload.walltime))
 
 
 def _whole(low: int, high: int, count: int, rng: np.random.Generator) -> Floats:
-    """Return `count` whole numbers from `low` to `high`, from uniform doubles alone, as the generator's are."""
+    """Return `count` random whole numbers from `low` to `high`, computed from uniform doubles only."""
     return np.floor(rng.random(count) * (high - low + 1)) + low
 
 
 def _longer(profile: Profile, factor: float, known: dict[int, Profile]) -> Profile:
-    """Return the profile with its delays multiplied; `known` has those of profiles by their identity."""
+    """Return the profile with its delays multiplied; `known` caches results by identity."""
     if id(profile) not in known:
         if isinstance(profile, Delay):
             known[id(profile)] = msgspec.structs.replace(profile, delay=profile.delay * factor)
@@ -190,16 +182,16 @@ def _longer(profile: Profile, factor: float, known: dict[int, Profile]) -> Profi
 def _resized(workload: Workload, sizes: Floats) -> Workload:
     old = workload.size
     if float(sizes.max()) > LARGEST:
-        raise TraceError("a size would be too large", where=workload.name, found=f"{float(sizes.max()):.6g}")
+        raise TraceError("the size would be too large", where=workload.name, found=f"{float(sizes.max()):.6g}")
     new: Ints = np.where(old > 0, np.maximum(sizes, 1.0), old).astype(np.int64)
     if workload.table is not None and workload.profiles is not None:
         for row in np.flatnonzero(new != old).tolist():
             profile = workload.table.get(workload.profiles[row])
             if profile is not None and ranks_of(profile):
                 raise TraceError(
-                    "the size of a job whose profile is made for a certain number of resources cannot change",
+                    "the job's size cannot change: its profile is made for a fixed number of resources",
                     where=f"{workload.name}, job {quoted(workload.ids[row])}, profile {quoted(profile.name)}",
-                    hint="Leave such jobs out.",
+                    hint="Remove such jobs first.",
                 )
     return changed(workload, size=new)
 
@@ -207,7 +199,7 @@ def _resized(workload: Workload, sizes: Floats) -> Workload:
 def _require_runtimes(workload: Workload, what: str) -> None:
     for row in np.flatnonzero(np.isnan(workload.runtime)).tolist():
         raise TraceError(
-            f"a run time that only hosts can tell cannot be {what}",
+            f"a run time that depends on the hosts cannot be {what}",
             where=f"{workload.name}, job {quoted(workload.ids[row])}",
             expected="a profile of delays",
             found=f"profile {quoted(workload.profile_of(row))}",
@@ -215,7 +207,7 @@ def _require_runtimes(workload: Workload, what: str) -> None:
 
 
 def _require_factor(factor: float, what: str) -> None:
-    # With this bound no product is above the range of doubles; what is too large is said of the values.
+    # This bound keeps every product finite; `changed` checks the values.
     if not 0 < factor <= LARGEST:
         raise _bad_factor(what, factor)
 

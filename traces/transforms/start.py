@@ -1,4 +1,4 @@
-"""Starting in the middle of a log: with an empty machine, or with the jobs that ran and waited then."""
+"""Start in the middle of a log, with an empty machine or with the jobs that ran and waited then."""
 
 from typing import Any, Final
 
@@ -9,21 +9,19 @@ from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.transforms.cut import changed, keep
 from pipistrelle.traces.workload import Floats, Workload
 
-#: so long after time 0 (s) those come who waited then: after a scheduler has started those who ran. A power of two, so
-#: that times in whole seconds stay exact
+#: submit time (s) of jobs that waited at the start: after the running ones started; a power of two keeps sums exact
 AFTERWARDS: Final = 2.0**-10
 
 
 def begun_at(workload: Workload, time: float, *, warm: bool) -> Workload:
-    """Return the workload from a time on, which becomes its time 0; dates stay.
+    """Return the workload from `time` on, which becomes time 0; dates stay.
 
-    Jobs keep what is left of them. Without ``warm`` they are those that are submitted then or later. With it there
-    are also those that ran then in reality, submitted at time 0 with what was left of their run times and requested
-    times, unless these were over; and those that waited then, submitted `AFTERWARDS`, in their order. Of jobs that were
-    submitted earlier and have no start in the log nobody knows either.
+    Without ``warm`` only jobs submitted at `time` or later are kept. With ``warm``, jobs that were running then are
+    submitted at time 0 with their remaining run and requested times, and jobs that were waiting are submitted at
+    `AFTERWARDS`, in their order. Earlier jobs without a start in the log are dropped.
 
     Raises:
-        TraceError: if no job is left, or ``warm`` is wanted and the log has no starts.
+        TraceError: if no job is left, or ``warm`` is given and the log has no start times.
     """
     if not warm:
         kept = keep(workload, workload.submit >= time)
@@ -31,9 +29,9 @@ def begun_at(workload: Workload, time: float, *, warm: bool) -> Workload:
     wait = workload.measures.get("wait")
     if wait is None or not np.any(wait >= 0):
         raise TraceError(
-            "the log does not tell when its jobs started, so nobody knows which ran",
+            "the log has no start times, so the running jobs are unknown",
             where=workload.source,
-            expected="wait times (SWF's field 3), or dates of starts (sacct, PBS, Maui)",
+            expected="wait times (SWF's field 3), or start dates (sacct, PBS, Maui)",
             hint="Leave out --warm.",
         )
     start = np.where(wait >= 0, workload.submit + wait, -np.inf)
@@ -53,7 +51,7 @@ def begun_at(workload: Workload, time: float, *, warm: bool) -> Workload:
     runs, waits, spent, start = runs[order], waits[order], spent[order], start[order]
     submit = np.where(runs, 0.0, np.where(waits, AFTERWARDS, kept.submit - time))
     late = ~(runs | waits) & (submit < AFTERWARDS)
-    submit = np.where(late, AFTERWARDS, submit)  # who comes at that very time queues behind those who waited
+    submit = np.where(late, AFTERWARDS, submit)  # jobs submitted at that time queue behind those already waiting
     left = {
         "runtime": np.where(runs, kept.runtime - spent, kept.runtime),
         "walltime": np.where(runs, kept.walltime - spent, kept.walltime),

@@ -181,7 +181,7 @@ def test_a_scheduler_that_nobody_can_start_is_refused(spec: RunSpec, said: str) 
         (RunSpec(scheduler="no-such"), "there is no scheduler 'no-such'"),
         (RunSpec(poll="0s"), "'0s' is not above zero"),
         (RunSpec(transform=(Scale(),)), "say what to scale"),
-        (RunSpec(checkpoint="soon"), "an interval cannot be read"),
+        (RunSpec(checkpoint="soon"), "unknown checkpoint interval"),
     ],
 )
 def test_what_cannot_be_run_is_refused(spec: RunSpec, said: str) -> None:
@@ -299,7 +299,7 @@ def test_constraints_can_be_ignored(tmp_path: Path) -> None:
         (("2",), "--partition-pools: partitions cannot be bound to pools so.*found '2'"),
         (("2=gpu|",), "cannot be bound to pools so"),
         (("2=gpu", "2=cpu"), "each partition once.*found '2=cpu'"),
-        (("7=gpu",), "no job is of partition '7'"),
+        (("7=gpu",), "no job is in partition '7'"),
     ],
 )
 def test_partitions_that_cannot_be_bound(tmp_path: Path, texts: tuple[str, ...], says: str) -> None:

@@ -153,7 +153,7 @@ def test_a_bomb_is_no_session(
     """It is refused before it fills the memory."""
     monkeypatch.setattr("pipistrelle.traces.files._SMALL", 1 << 20)
     (tmp_path / "s").write_bytes(packer(b"[" * (1 << 24)))
-    with pytest.raises(PipistrelleError, match="holds more than 200 times"):
+    with pytest.raises(PipistrelleError, match="unpacks to more than 200 times"):
         SessionReader(tmp_path / "s")
 
 

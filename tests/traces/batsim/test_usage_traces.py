@@ -55,24 +55,24 @@ def test_phases_of_each_rank(written):
     [
         (
             {"t": "\n"},
-            "FOLDER/t: lists no files: expected the file of each rank, one a line. A job has at least one rank.",
+            "FOLDER/t: lists no files: expected the file of each rank, one per line. A job has at least one rank.",
         ),
         ({"t": "r0\n"}, "FOLDER/r0: no such file. Check the path."),
         (
             {"t": "../\n"},
-            "FOLDER: a usage trace lies outside the workload's folder: found '../'. "
-            "Put it beside the workload: what a workload names elsewhere is not read.",
+            "FOLDER: the usage trace is outside the workload's folder: found '../'. "
+            "Move it into the workload's folder.",
         ),
         ({"t": "./\n"}, "FOLDER/.: is a folder: expected a workload file. Name a file in it."),
         (
             {"t": "r0\n", "r0": "1 m_usage 1 1\n"},
             "FOLDER/r0: has no phase of rank 0: expected a line 'RANK m_usage SHARE FLOPS', RANK being 0. "
-            "The ranks are numbered from 0, in the order of their files.",
+            "Ranks are numbered from 0, in the order of their files.",
         ),
         (
             {"t": "r0\n", "r0": "0 m_usage 1 1\n0 compute 1e9\n"},
             "FOLDER/r0, line 2: is not a phase of a usage trace: expected a line 'RANK m_usage SHARE FLOPS', found "
-            "'0 compute 1e9'. Other actions are not run.",
+            "'0 compute 1e9'. Other actions are not supported.",
         ),
         (
             {"t": "r0\n", "r0": "0 m_usage 1.5 1\n"},

@@ -98,7 +98,7 @@ def test_reliability(read):
 def test_old_text_of_ten_columns(refused):
     """The text that Haizea read before it had XML is called by its name; a cut line of SWF is not."""
     assert refused("0 100 -1 600 4 100 1024 0 1 foobar.img\n").startswith(
-        "FILE, line 1: this is no SWF: ten columns are Haizea's old text of leases, which is not read: expected 18"
+        "FILE, line 1: this is no SWF: ten columns are Haizea's old text of leases, which is not supported: expected 18"
     )
     swf = "1 0 -1 100 2 -1 -1 2 200 -1 1 1 1 -1 -1 -1 -1 -1\n"
     assert refused(swf + " ".join(swf.split()[:10])).startswith("FILE, line 2: too few fields")

@@ -132,13 +132,13 @@ def test_labels_to_maui_and_back(log, through):
 
 def test_what_a_format_does_not_keep(log, through):
     """Each label that gets lost is told."""
-    ends = "state (but for success, failure and cancellation)"
-    assert not_kept(log, "x.swf") == ["name", "account", "qos", "dependency (but for the end of one job)", ends]
+    ends = "state (except for success, failure and cancellation)"
+    assert not_kept(log, "x.swf") == ["name", "account", "qos", "dependency (except for the end of one job)", ends]
     assert not_kept(log.select([0, 1]), "x.swf.gz") == ["name", "account", "qos", ends]
-    assert not_kept(log.select([0, 2]), "x.swf")[3:] == ["dependency (but for the end of one job)"]
+    assert not_kept(log.select([0, 2]), "x.swf")[3:] == ["dependency (except for the end of one job)"]
     assert not_kept(log, "x.maui") == [
         "dependency",
-        "state (but for removed jobs and those that never ran)",
+        "state (except for removed jobs and jobs that never ran)",
         "allocated",
     ]
     assert not_kept(log.select([0, 2]), "x.maui") == ["dependency", "allocated"]
@@ -173,9 +173,9 @@ def test_ids_that_formats_cannot_keep(log, through):
     """Ids that would be read as something else are refused, and new numbers help."""
     odd = replace(log, ids=["1.2", "a", "b"], labels={"dependency": ["", "afterok:1.2", "afterany:a:1.2"]})
     for suffix, name in ((".swf", "SWF"), (".sacct", "Slurm's sacct")):
-        with pytest.raises(TraceError, match=f"{name} cannot keep this job id.*--renumber"):
+        with pytest.raises(TraceError, match=f"{name} cannot hold this job id.*--renumber"):
             through(odd, suffix)
-    with pytest.raises(TraceError, match="Maui's workload trace cannot keep this job id"):
+    with pytest.raises(TraceError, match="Maui's workload trace cannot hold this job id"):
         through(replace(log, ids=["a b", "c", "d"]), ".maui")
     again = through(renumber(odd), ".sacct")
     assert again.ids == ["1", "2", "3"]

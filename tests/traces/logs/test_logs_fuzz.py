@@ -74,4 +74,4 @@ def test_damaged_logs(name, data):
             continue
         for writer in (maui_chunks, sacct_chunks):
             written, message = outcome(lambda writer=writer, log=log: b"".join(writer(log)))
-            assert written or "cannot keep this job id" in message
+            assert written or "cannot hold this job id" in message

@@ -111,7 +111,7 @@ def test_required_features(read, tmp_path):
     assert again.labels["constraint"] == log.labels["constraint"]
     assert not any("constraint" in lost for lost in not_kept(log, "x.maui"))
     other = with_requests(log, constraint=["mic|ib", "", "gpu"])
-    assert "constraint (but for features that nodes must have)" in not_kept(other, "x.maui")
+    assert "constraint (except for required node features)" in not_kept(other, "x.maui")
     save(other, tmp_path / "again.maui")
     assert load(tmp_path / "again.maui").labels["constraint"] == ["", "", "gpu"]
 

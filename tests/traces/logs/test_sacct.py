@@ -157,7 +157,7 @@ def test_parts_of_different_logs(tmp_path):
     (tmp_path / "b").write_text("03/01/2017 08:00:00;Q;1.a;queue=q\n")
     (tmp_path / "c").write_text("1 0 -1 100 4 -1 -1 4 200 -1 1 7 2 -1 -1 -1 -1 -1\n")
     for names in ("ab", "ba", "ac", "ca", "cc"):
-        with pytest.raises(TraceError, match="the file is no part of a log in several files"):
+        with pytest.raises(TraceError, match="the file cannot be part of a log in several files"):
             load_parts([tmp_path / name for name in names])
 
 

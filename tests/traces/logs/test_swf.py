@@ -200,7 +200,7 @@ def test_bytes_that_are_no_text_in_a_field(refused, job_line):
 def test_nul_beyond_the_first_block(refused, job_line):
     """NUL bytes are found wherever they are."""
     text = "".join(job_line({1: job}) for job in range(1, 5000)) + "; \0\n"
-    assert "line 5000: is a binary file (it has NUL bytes)" in refused(text)
+    assert "line 5000: is a binary file (it contains NUL bytes)" in refused(text)
 
 
 def test_first_fault_is_reported(refused, job_line):
@@ -326,7 +326,7 @@ def test_writer_refuses_ids_that_are_no_numbers(tmp_path, job_line, job):
     path = tmp_path / "x.swf"
     path.write_text(job_line())
     workload = replace(load(path), ids=[job])
-    with pytest.raises(TraceError, match="SWF cannot keep this job id"):
+    with pytest.raises(TraceError, match="SWF cannot hold this job id"):
         save(workload, tmp_path / "y.swf")
     assert not (tmp_path / "y.swf").exists()
 
@@ -338,8 +338,8 @@ def test_writer_refuses_jobs_that_compute(tmp_path, job_line):
     with pytest.raises(TraceError) as caught:
         save(replace(load(path), runtime=np.array([1, np.nan]), profiles=["a", "b"]), path)
     assert str(caught.value) == (
-        "x, job '2': SWF cannot keep a job that computes: expected a profile of delays, found profile 'b'. "
-        "Its hosts decide how long it takes: keep the workload in Batsim's JSON."
+        "x, job '2': SWF cannot hold a job whose run time depends on its hosts: "
+        "expected a profile of delays, found profile 'b'. Keep the workload in Batsim's JSON."
     )
 
 

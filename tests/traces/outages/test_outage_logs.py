@@ -272,8 +272,11 @@ def test_compressed_logs(tmp_path):
     ("content", "says"),
     [
         (None, "is a folder: expected a file of outages. Name a file in it."),
-        (b"PK\x03\x04", "is a zip archive, which is not read: expected a file of outages, plain or compressed"),
-        (b"node,down,up\n\0", "is a binary file (it has NUL bytes): expected a file of outages, plain or compressed"),
+        (b"PK\x03\x04", "is a zip archive, which is not supported: expected a file of outages, plain or compressed"),
+        (
+            b"node,down,up\n\0",
+            "is a binary file (it contains NUL bytes): expected a file of outages, plain or compressed",
+        ),
     ],
 )
 def test_what_cannot_be_a_log_of_outages(tmp_path, content, says):

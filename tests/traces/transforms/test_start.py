@@ -67,7 +67,7 @@ def test_cold():
 
 def test_what_cannot_be():
     """A log without starts cannot be begun warm; a time after all jobs leaves none."""
-    with pytest.raises(TraceError, match="nobody knows which ran"):
+    with pytest.raises(TraceError, match="running jobs are unknown"):
         begun_at(log_of([(0.0, -1.0, 5.0, 5.0)]), 1.0, warm=True)
     with pytest.raises(TraceError, match="no job is left"):
         begun_at(log_of(ROWS), 1000.0, warm=False)

@@ -303,8 +303,8 @@ def test_all_jobs_can_come_at_once():
         (lambda w: scale_arrivals(w, 9e15), "a submit time would be too large"),
         (lambda w: scale_runtimes(w, 1e15), "a run time would be too large"),
         (lambda w: scale_walltimes(w, 1e15), "a requested time would be too large"),
-        (lambda w: scale_sizes(w, 9e15), "a size would be too large"),
-        (lambda w: scale_machine(changed(w, machine_size=None), 4), "size is not known"),
+        (lambda w: scale_sizes(w, 9e15), "the size would be too large"),
+        (lambda w: scale_machine(changed(w, machine_size=None), 4), "size is unknown"),
         (lambda w: scale_to_load(changed(w, machine_size=None), 1), "--machine-size"),
         (lambda w: scale_to_load(keep(w, np.array([True, False])), 1), "no load"),
         (lambda w: fix_walltimes(w, 0), "out of range"),
@@ -335,9 +335,9 @@ def test_jobs_that_compute_have_no_run_time_to_scale():
     }
     workload = parse_batsim(json.dumps(text).encode(), "w.json")
 
-    with pytest.raises(TraceError, match="only hosts can tell cannot be multiplied"):
+    with pytest.raises(TraceError, match="depends on the hosts cannot be multiplied"):
         scale_runtimes(workload, 2)
-    with pytest.raises(TraceError, match="cannot be taken as a measure"):
+    with pytest.raises(TraceError, match="cannot be used for requested times"):
         walltimes_of_runtimes(workload, 110, 110, rng())
     with pytest.raises(TraceError, match="made for a certain number"):
         scale_sizes(workload, 2)

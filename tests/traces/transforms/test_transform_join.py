@@ -255,10 +255,10 @@ def test_the_ids_of_copies():
     assert copy_ids(["11", "28490"], 12) == ["1200011", "1228490"]
     assert copy_ids(["a", "7"], 2) == ["a.2", "7.2"]
     assert copy_ids(["07", "7"], 1) == ["07.1", "7.1"]
-    with pytest.raises(TraceError, match="too large to be copied"):
+    with pytest.raises(TraceError, match="too large for copies"):
         copy_ids(["1234567890123456"], 1)
     taken = replace(make([0, 1]), ids=["a", "a.1"])
-    with pytest.raises(TraceError, match=r"a copy's id is taken.*'a\.1'"):
+    with pytest.raises(TraceError, match=r"two jobs would have the same id.*'a\.1'"):
         copies(taken, 2, rng())
     with pytest.raises(TraceError, match="at least 1"):
         copies(taken, 0, rng())
