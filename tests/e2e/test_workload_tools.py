@@ -275,7 +275,7 @@ def test_a_workload_without_jobs_that_can_run_is_described(shell):
         (["filter", "-o", "x.swf", "--first", "1"], ["Missing argument 'IN'"]),
         (["filter", "log.swf", "-o", "x.swf"], ["give at least one condition"]),
         (["filter", "log.swf", "-o", "log.swf", "--first", "1"], ["nothing was written over it"]),
-        (["filter", "log.swf", "-o", "x.txt", "--first", "1"], ["does not say which format"]),
+        (["filter", "log.swf", "-o", "x.txt", "--first", "1"], ["suffix names no format"]),
         (["filter", "log.swf", "-o", "x.swf", "--invert"], ["--invert needs a condition"]),
         (["filter", "log.swf", "-o", "x.swf", "--timezone", "UTC", "--first", "1"], ["goes with --begin"]),
         (["filter", "log.swf", "-o", "x.swf", "--begin", "2099-01-01"], ["no job is left", "6 jobs"]),

@@ -68,7 +68,7 @@ def test_run_times_up_to_the_hosts():
     """Jobs that compute are counted beside the run times that are known; there is no load then."""
     workload = replace(load_bundled("demo").select([0, 1]), runtime=np.array([60.0, np.nan]))
     facts = dict(describe(workload))
-    assert facts["run time"] == "60 to 60, median 60 s; of 1 jobs it depends on the hosts"
+    assert facts["run time"] == "60 to 60, median 60 s; for 1 jobs it depends on the hosts"
     assert facts["offered load"] == "unknown, because run times depend on the hosts"
     assert math.isnan(offered_load(workload, 8))
     workload = replace(workload, runtime=np.full(2, np.nan))

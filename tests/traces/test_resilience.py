@@ -32,7 +32,7 @@ def test_what_texts_mean(texts: dict[str, str], meant: Resilience) -> None:
     ("texts", "said"),
     [
         ({"resilience": "moldabel"}, "Did you mean 'moldable'"),
-        ({"resilience": "none", "spares": "2"}, "no dumps and no spares"),
+        ({"resilience": "none", "spares": "2"}, "cannot be combined"),
         ({"dump": "120"}, "--dump needs --checkpoint"),
         ({"read": "120", "spares": "2"}, "--read needs --checkpoint"),
         ({"checkpoint": "hourly"}, "unknown checkpoint interval"),

@@ -178,7 +178,7 @@ class _Reader:
         line = b" ".join(fields)
         if first and len(fields) == _OLD_HAIZEA:
             return _not_text(where, line) or TraceError(
-                "this is no SWF: ten columns are Haizea's old text of leases, which is not read",
+                "this is no SWF: ten columns are Haizea's old text of leases, which is not supported",
                 where=where,
                 expected=f"{len(FIELDS)} numbers, or Haizea's XML of leases",
                 hint="Write the leases as XML; 'pipistrelle help workloads' shows a trace.",

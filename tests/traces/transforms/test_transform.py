@@ -339,7 +339,7 @@ def test_jobs_that_compute_have_no_run_time_to_scale():
         scale_runtimes(workload, 2)
     with pytest.raises(TraceError, match="cannot be used for requested times"):
         walltimes_of_runtimes(workload, 110, 110, rng())
-    with pytest.raises(TraceError, match="made for a certain number"):
+    with pytest.raises(TraceError, match="made for a fixed number"):
         scale_sizes(workload, 2)
 
 
