@@ -1,1 +1,1 @@
-"""One run from one description of it, its inputs, its sessions, and schedulers tried for conformance."""
+"""One run: its description, inputs, execution, sessions and conformance checks."""

@@ -1,1 +1,1 @@
-"""Whether a scheduler keeps to the protocol: awkward situations, played to it by the real server."""
+"""Conformance: awkward situations that the real server plays to a scheduler."""

@@ -1,4 +1,4 @@
-"""What was wrong with how a scheduler has played a script, in words."""
+"""The problems with how a scheduler played a script, as sentences."""
 
 import shlex
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ from pipistrelle.runs.conformance.stage import Audience, Stage
 from pipistrelle.server.errors import SchedulerFailed
 from pipistrelle.server.simulation.simulate import Result
 
-#: the end of a run by which a scheduler says itself that it cannot go on
+#: the reason of a run that its scheduler gave up with an error
 _GIVES_UP: Final = "scheduler_error"
 _NAMED: Final = 60
 
 
 def problems_of(stage: Stage, audience: Audience, result: Result, words: Sequence[str], limit: float) -> list[str]:
-    """Return what was wrong with how a scheduler has played a script, in words."""
+    """Return what the scheduler did wrong in a script, as sentences."""
     script, failure = stage.script, result.failure
     own = [one for one in audience.rejections if stage.meddling is None or not stage.meddling.is_added(one[0])]
     problems = [f"an illegal decision ({rejected.code}): {_text(rejected.message)}" for _, rejected in own]
@@ -24,13 +24,13 @@ def problems_of(stage: Stage, audience: Audience, result: Result, words: Sequenc
         gives_up = script.may_give_up and failure.reason == _GIVES_UP
         return problems if gives_up else [*problems, failure_text(failure, words)]
     if result.summary.reason != script.ends:
-        problems.append(f"the run ends as '{result.summary.reason}', not as '{script.ends}'")
+        problems.append(f"the run ended as '{result.summary.reason}', expected '{script.ends}'")
     problems += _job_problems(script, audience)
     gone = stage.ended_as
     if gone is None:
-        problems.append(f"its process still ran {limit:g} s after the simulation had ended")
+        problems.append(f"its process was still running {limit:g} s after the end of the simulation")
     elif gone.reason != "scheduler_left":
-        problems.append(f"after the simulation had ended, {_how(gone)}")
+        problems.append(f"after the end of the simulation, {_how(gone)}")
     return problems
 
 
@@ -41,23 +41,23 @@ def _job_problems(script: Script, audience: Audience) -> list[str]:
         named = _text(job.name, _NAMED)
         if job.name in script.rejects:
             if job.name not in rejected:
-                problems.append(f"job {named} was not rejected, though it can never run")
+                problems.append(f"job {named} was not rejected, although it can never run")
         elif job.name in rejected:
-            problems.append(f"job {named} was rejected, though it can run")
+            problems.append(f"job {named} was rejected, although it can run")
         elif job.name not in audience.begun and job.cancelled_after is None and script.ends == "completed":
             problems.append(f"job {named} never ran")
     return problems
 
 
 def refusal_problems(stage: Stage, limit: float) -> list[str]:
-    """Return what was wrong where the HELLO was refused."""
+    """Return what the scheduler did wrong after its HELLO was refused."""
     if stage.ended_as is not None:
         return []
-    return [f"its process still ran {limit:g} s after its HELLO was refused"]
+    return [f"its process was still running {limit:g} s after its HELLO was refused"]
 
 
 def failure_text(error: PipistrelleError, words: Sequence[str]) -> str:
-    """Return what ended a run, without the socket's name and the command, which the user knows."""
+    """Return what ended a run, without the socket's name and the command."""
     what = error.what.removesuffix(f": {shlex.join(words)}")
     where = None if error.where is not None and error.where.startswith("ipc://") else error.where
     return _text(str(PipistrelleError(what, where=where, expected=error.expected, found=error.found, hint=error.hint)))
@@ -68,7 +68,7 @@ def _name_of(job_id: str) -> str:
 
 
 def _how(gone: SchedulerFailed) -> str:
-    """Return how a process has ended that had nothing more to do."""
+    """Return how a process ended after its work was done."""
     return gone.what.partition(" before the simulation was over")[0]
 
 

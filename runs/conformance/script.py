@@ -1,4 +1,4 @@
-"""A script: jobs, a machine, what befalls it, how messages are altered on their way, and what is expected then."""
+"""A conformance script: jobs, a machine, failures, altered messages, expectations."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -22,14 +22,16 @@ from pipistrelle.traces.workload import CANCELLED_AFTER
 
 Dialect = Literal["native", "batsim"]
 DIALECTS: Final[tuple[Dialect, ...]] = ("native", "batsim")
-#: returns the frame that is sent in the place of one of the server's; both are plain JSON values
+#: returns the frame sent instead of one of the server's; both are plain JSON values
 Alter = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class ScriptJob(NamedTuple):
-    """A job: its name, when it is submitted (s), its nodes, its walltime (s, None: no limit) and its run time (s).
+    """A job of a script; times in seconds.
 
-    One that its submitter cancels has the time from its submission to that (s).
+    Attributes:
+        walltime: None: no limit.
+        cancelled_after: time from submission to cancellation by the submitter; None: never.
     """
 
     name: str
@@ -42,28 +44,25 @@ class ScriptJob(NamedTuple):
 
 @dataclass(slots=True)
 class Meddling:
-    """What a script puts into a scheduler's replies: decisions of an operator, or mistakes that it is then told of.
+    """Changes to a scheduler's replies: an operator's decisions, or mistakes.
 
-    Parameters
-    ----------
-    decide
-        returns the decisions that the server is to carry out in place of the reply's.
-    added
-        those that are not the scheduler's, kept here by `apply`.
+    Attributes:
+        decide: returns the decisions that the server carries out instead of the reply's.
+        added: those that are not the scheduler's, collected by `apply`.
     """
 
     decide: Callable[[Notice, Reply], Sequence[Decision]]
     added: list[Decision] = field(default_factory=list)
 
     def apply(self, notice: Notice, reply: Reply) -> Reply:
-        """Return the reply as the server is to have it."""
+        """Return the reply that the server gets."""
         decisions = list(self.decide(notice, reply))
         own = {id(decision) for decision in reply.events}
         self.added += [decision for decision in decisions if id(decision) not in own]
         return Reply(reply.reply_to, reply.now, decisions, reply.wake, reply.leaves, reply.keeps)
 
     def is_added(self, decision: Decision) -> bool:
-        """Tell whether a decision is one that the scheduler has not taken."""
+        """Return whether a decision was added, not made by the scheduler."""
         return any(decision is one for one in self.added)
 
 
@@ -71,41 +70,24 @@ class Meddling:
 class Script:
     """An awkward situation.
 
-    Parameters
-    ----------
-    name
-        what it is called, in words joined by hyphens.
-    situation
-        what happens, and what the scheduler is to do, a sentence.
-    jobs
-        the workload; none: a workload without jobs.
-    nodes
-        of the machine, all alike.
-    absent
-        {dialect: why the script does not apply to it}.
-    outages, maintenance
-        what befalls nodes, and rules as of ``--maintenance``.
-    until
-        when the server ends the run (s); None: when all is done.
-    alter
-        {dialect: what alters the server's frames}.
-    meddle
-        makes what alters the scheduler's replies; None: nothing does.
-    rejects
-        names of jobs that the scheduler has to reject; all others must run, as far as the run goes, but those that are
-        cancelled.
-    ends
-        why the run has to end.
-    may_give_up
-        whether the scheduler may end the run by itself, as long as it does so at once and says that it failed.
-    refuses
-        whether the server refuses the scheduler's HELLO.
-    preempts
-        whether what alters replies may preempt, which the scheduler need not have asked for.
-    again
-        whether a second process is told the same once more, and must decide the same.
-    hand_over
-        whether a second process goes on from the middle of the run, if its HELLO says that it can.
+    Attributes:
+        name: words joined by hyphens.
+        situation: a sentence: what happens, and what the scheduler must do.
+        jobs: the workload; may be empty.
+        nodes: number of identical nodes.
+        absent: {dialect: why the script does not apply to it}.
+        outages, maintenance: outages of nodes, and rules as for ``--maintenance``.
+        until: when the server ends the run (s); None: when everything is done.
+        alter: {dialect: changes the server's frames}.
+        meddle: makes the object that changes the scheduler's replies; None: nothing does.
+        rejects: names of jobs that the scheduler must reject. All others must run, unless cancelled or the run ends
+            early.
+        ends: the expected reason of the run's end.
+        may_give_up: the scheduler may end the run at once by reporting that it failed.
+        refuses: the server refuses the scheduler's HELLO.
+        preempts: altered replies may preempt, even if the scheduler did not request the feature.
+        again: a second process gets the same notices and must decide the same.
+        hand_over: a second process takes the run over halfway, if its HELLO supports that.
     """
 
     name: str
@@ -127,12 +109,12 @@ class Script:
     hand_over: bool = False
 
     def spec(self, words: Sequence[str], dialect: Dialect) -> RunSpec:
-        """Return its run under a scheduler's command, but for what `inputs` has."""
+        """Return its run under a scheduler's command, without what `inputs` returns."""
         until = None if self.until is None else f"{self.until!r}s"
         return RunSpec(scheduler=tuple(words), dialect=dialect, workload=(), until=until)
 
     def inputs(self) -> Inputs:
-        """Return its jobs and its machine, with what befalls that."""
+        """Return its jobs, machine, outages and maintenance."""
         platform = homogeneous(self.nodes, "machine")
         reliability = None
         if self.outages or self.maintenance:
@@ -144,7 +126,7 @@ class Script:
                 outages=Outages.of(self.outages) if self.outages else None,
                 maintenance=MaintenancePlan(tuple(rules)) if self.maintenance else None,
             )
-        # A workload of no jobs is read as one of a job that is left out.
+        # The parser needs a job: an empty workload is made by leaving out a dummy.
         jobs = self.jobs or (ScriptJob("none", 0, 1, 1, 1),)
         workload = parse_batsim(workload_json(jobs, self.nodes), self.name).select(range(len(self.jobs)))
         if any(job.cancelled_after is not None for job in self.jobs):
@@ -154,7 +136,7 @@ class Script:
 
 
 def workload_json(jobs: Sequence[ScriptJob], nodes: int) -> bytes:
-    """Return a workload for so many nodes as a file has it, in Batsim's JSON."""
+    """Return a workload file for ``nodes`` nodes in Batsim's JSON format."""
     rows = [
         {
             "id": job.name,

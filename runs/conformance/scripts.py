@@ -1,4 +1,4 @@
-"""The scripts in library/scripts.toml, and what alters messages in some of them."""
+"""The scripts of library/scripts.toml, and the changes to messages that they name."""
 
 import tomllib
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ from pipistrelle.protocol.decisions import (
 from pipistrelle.protocol.messages import Notice, Reply
 from pipistrelle.runs.conformance.script import Meddling, Script, ScriptJob
 
-#: what a server of another time, or another make, may add
+#: fields that a server of another version or implementation may add
 _UNKNOWN: Final[dict[str, Any]] = {"x-conformance": {"deep": [1, None, {"type": "JOB_COMPLETED"}], "text": "\u00e9"}}
-#: a job name with all that JSON can carry and shells, files and databases take amiss
+#: a job name with everything that JSON allows and that shells, files and databases mishandle
 _ODD_NAME: Final = "\u00fc\u4e16\U0001f987 'a\" \\ $(b) {c}%s;" + "n" * 4000
 
 
@@ -30,7 +30,7 @@ _ODD_NAME: Final = "\u00fc\u4e16\U0001f987 'a\" \\ $(b) {c}%s;" + "n" * 4000
 
 
 def _with_fields(frame: dict[str, Any]) -> dict[str, Any]:
-    """Return a frame with unknown fields wherever an object's fields are the protocol's."""
+    """Return a frame with unknown fields in every object that the protocol defines."""
     altered = {**_UNKNOWN, **frame, "zz": 1}
     if isinstance(frame.get("data"), dict):
         altered["data"] = {**frame["data"], **_UNKNOWN}
@@ -47,12 +47,12 @@ def _event_with_fields(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_event(frame: dict[str, Any]) -> dict[str, Any]:
-    """Return a notice with an event of an unknown type before the others, where a job has ended."""
+    """Return a notice with an unknown event before the others, if a job ended in it."""
     return _inserted(frame, {"type": "COFFEE_IS_READY", "data": {"cups": 2}})
 
 
 def _with_notification(frame: dict[str, Any]) -> dict[str, Any]:
-    """Return the same with a NOTIFY of an unknown type, as Batsim forwards external events."""
+    """Return the same with an unknown NOTIFY, as Batsim forwards external events."""
     return _inserted(frame, {"type": "NOTIFY", "data": {"type": "coffee_is_ready", "cups": 2}})
 
 
@@ -68,7 +68,7 @@ def _inserted(frame: dict[str, Any], event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _killer() -> Meddling:
-    """Kill at 50 s all jobs that were started before, of which one has just ended by itself; one is named twice."""
+    """Kill at 50 s all jobs started before: one just ended, one is named twice."""
     started: list[str] = []
 
     def decide(notice: Notice, reply: Reply) -> Sequence[Decision]:
@@ -84,7 +84,7 @@ def _killer() -> Meddling:
 
 
 def _preempter() -> Meddling:
-    """Preempt at 30 s the job that was started first, and at 40 s, after a grace, the next attempt of it if it runs."""
+    """Preempt the first job at 30 s, and its next attempt at 40 s with a grace period."""
     started: list[str] = []
 
     def decide(notice: Notice, reply: Reply) -> Sequence[Decision]:
@@ -100,7 +100,7 @@ def _preempter() -> Meddling:
 
 
 def _caller() -> Meddling:
-    """Ask for calls that the scheduler has not asked for: two at an instant, one at that of an end, one long after."""
+    """Add wakeups: two at one instant, one at a job's end, one long after."""
     done: list[float] = []
 
     def decide(notice: Notice, reply: Reply) -> Sequence[Decision]:
@@ -129,13 +129,13 @@ def _forger() -> Meddling:
     return Meddling(decide)
 
 
-#: {as the file has it: what alters frames, or replies}
+#: {name in the file: what changes frames, or replies}
 _ALTER: Final = {"with_fields": _with_fields, "with_event": _with_event, "with_notification": _with_notification}
 _MEDDLE: Final = {"killer": _killer, "preempter": _preempter, "caller": _caller, "forger": _forger}
 
 
 def _generated(name: str) -> list[tuple[str, float, int, float, float]]:
-    """Return the rows of many jobs, which the file names."""
+    """Return the rows of a large workload that the file names."""
     if name == "scattered":
         return [
             *((f"n{number}", 0, 1, 100, 90 if number % 2 else 10) for number in range(64)),
@@ -148,7 +148,7 @@ def _generated(name: str) -> list[tuple[str, float, int, float, float]]:
 
 
 def _script(told: dict[str, Any]) -> Script:
-    """Return a script as the file has it."""
+    """Return a script from its table in the file."""
     rows = _generated(told["jobs"]) if isinstance(told["jobs"], str) else told["jobs"]
     jobs = (
         ScriptJob(_ODD_NAME if name == "odd" else name, submit, nodes, None if walltime == "none" else walltime, *rest)

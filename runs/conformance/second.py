@@ -1,4 +1,4 @@
-"""Scripts that go on with a second process: told the same once more, or taking a run over."""
+"""Scripts with a second process: replayed the same notices, or taking a run over."""
 
 import tempfile
 from collections.abc import Sequence
@@ -23,13 +23,13 @@ from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, snapshots_in
 
 
 def told_again(before: Stage, words: Sequence[str], limit: float, printed: IO[bytes]) -> list[str]:
-    """Tell a new process what one was told before, and return what is wrong with how it answers, in words."""
+    """Replay the notices to a new process; return what is wrong with its replies."""
     stage = Stage(before.script, before.dialect)
-    before.log.append((SERVER, "(a new process is told the same)"))
+    before.log.append((SERVER, "(a new process gets the same notices)"))
     staged = Staged(stage, words, limit, printed)
     spec, inputs = before.script.spec(words, before.dialect), before.script.inputs()
     last = before.notice
-    assert last is not None, "the run has come to its end"
+    assert last is not None, "the run has ended"
     try:
         with (
             Interrupts() as interrupts,
@@ -40,10 +40,10 @@ def told_again(before: Stage, words: Sequence[str], limit: float, printed: IO[by
                 transport.send(notice)
                 found = transport.receive()
                 if parting(reply, found) is not None:
-                    return [f"told the same once more, it answers notice {notice.seq} otherwise"]
+                    return [f"replayed to a new process, it answers notice {notice.seq} differently"]
             transport.farewell(last)
     except RunError as error:
-        return [f"told the same once more: {failure_text(error, words)}"]
+        return [f"replayed to a new process: {failure_text(error, words)}"]
     finally:
         before.log += stage.log
     return []
@@ -52,9 +52,10 @@ def told_again(before: Stage, words: Sequence[str], limit: float, printed: IO[by
 def taken_over(
     script: Script, words: Sequence[str], limit: float, printed: IO[bytes]
 ) -> tuple[Stage, list[str] | None]:
-    """Let a second process go on from the middle of a run that a first one has carried out.
+    """Let a second process take over in the middle of a run of a first one.
 
-    What was noted is returned, and what was wrong, in words; None if the scheduler does not say that it can take over.
+    Returns:
+        The stage, and what is wrong, as sentences; None if the scheduler does not support taking over.
     """
     first, audience = Stage(script, "native"), Audience()
     with tempfile.TemporaryDirectory(prefix="pipistrelle-") as name:

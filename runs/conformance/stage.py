@@ -1,4 +1,4 @@
-"""Where a script is played: the real server, a scheduler's process, and between them what notes and alters messages."""
+"""The place of a script: the real server, a process, and a transport between."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -28,25 +28,19 @@ from pipistrelle.server.transport.in_process import Transport
 from pipistrelle.server.transport.native import NativeTransport
 from pipistrelle.server.transport.peer import Peer
 
-#: which side says a frame, as logs have it
+#: the sender of a frame, as logged
 SERVER: Final = "server"
 SCHEDULER: Final = "scheduler"
 
 
 @dataclass(slots=True)
 class Stage:
-    """What is noted of a script that is played to a scheduler.
+    """What is recorded while a script is played to a scheduler.
 
-    Parameters
-    ----------
-    script, dialect
-        what is played.
-    log
-        every frame: who says it, and its text.
-    notice
-        the last one that was sent.
-    ended_as
-        how the scheduler's process ended after the run; None: it had not when its time was over.
+    Attributes:
+        log: (sender, text) of every frame.
+        notice: the last one sent.
+        ended_as: how the process ended after the run; None: it was still running when its time was over.
     """
 
     script: Script
@@ -54,18 +48,18 @@ class Stage:
     log: list[tuple[str, str]] = field(default_factory=list)
     notice: Notice | None = None
     ended_as: SchedulerFailed | None = None
-    #: what the scheduler was told, and what it has replied by itself
+    #: each notice, and the scheduler's unaltered reply
     exchanges: list[tuple[Notice, Reply]] = field(default_factory=list)
-    #: whether the scheduler was told that the run is over, as the script has it
+    #: whether the scheduler was sent the end that the script expects
     last_told: bool = False
-    #: what alters replies; None: nothing does
+    #: what changes replies; None: nothing does
     meddling: Meddling | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.meddling = None if self.script.meddle is None else self.script.meddle()
 
     def told(self, frame: bytes) -> bytes:
-        """Return what is sent in the place of a frame of the server, and note it."""
+        """Log a frame of the server and return what is sent instead."""
         alter: Alter | None = self.script.alter.get(self.dialect)
         if alter is not None:
             frame = json.dumps(alter(json.loads(frame)), ensure_ascii=False).encode()
@@ -73,31 +67,31 @@ class Stage:
         return frame
 
     def ends(self, notice: Notice) -> None:
-        """Note the last notice."""
+        """Store the last notice."""
         self.notice = notice
         last = notice.events[-1]
         self.last_told = isinstance(last, SimulationEnds) and last.data.reason == self.script.ends
 
     def heard(self, frame: bytes) -> None:
-        """Note a frame of the scheduler."""
+        """Log a frame of the scheduler."""
         self.log.append((SCHEDULER, frame.decode("utf-8", "backslashreplace")))
 
     def replied(self, reply: Reply) -> Reply:
-        """Return what the server is to take for a reply."""
-        assert self.notice is not None, "it answers a notice"
+        """Return the reply that the server gets."""
+        assert self.notice is not None, "a reply follows a notice"
         self.exchanges.append((self.notice, reply))
         return reply if self.meddling is None else self.meddling.apply(self.notice, reply)
 
 
 class _Noted(Peer[Any]):
-    """Notes what passes through a dialect's transport, which comes after it among the bases, and alters it."""
+    """Logs and alters the frames of a dialect's transport, the next base class."""
 
     def __init__(self, stage: Stage, endpoint: str, **waits: Any) -> None:
         self._stage = stage
         super().__init__(endpoint, **waits)
 
     def _take_frame(self, now: float) -> bytes | None:
-        frame = super()._take_frame(now)  # type: ignore[safe-super]  # that of the dialect
+        frame = super()._take_frame(now)  # type: ignore[safe-super]  # the dialect's
         if frame is not None:
             self._stage.heard(frame)
         return frame
@@ -128,18 +122,18 @@ class _StagedNative(_Noted, NativeTransport):
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
         hello, welcome = super().greet(run_id, server)
         if self._stage.script.preempts and "preemption" not in welcome.features:
-            welcome = replace(welcome, features=(*welcome.features, "preemption"))  # the server may; nobody is told
+            welcome = replace(welcome, features=(*welcome.features, "preemption"))  # known only to the server
         return hello, welcome
 
     def _refused(self, message: str) -> None:
-        """Say nothing: a script has it so."""
+        """Do not warn: the script wants the refusal."""
 
     def _hand_over(self, frame: bytes) -> None:
         super()._hand_over(self._stage.told(frame))
 
 
 class _StagedBatsimSession(BatsimServerSession):
-    """Batsim's conversation, with what a script alters."""
+    """Batsim's session with a script's changes."""
 
     def __init__(self, stage: Stage) -> None:
         super().__init__()
@@ -163,16 +157,10 @@ class _StagedBatsim(_Noted, BatsimTransport):
 class Staged:
     """A connection to a scheduler's process that plays a script.
 
-    Parameters
-    ----------
-    stage
-        what is noted.
-    words
-        program and arguments, ``{endpoint}`` among them.
-    limit
-        how long to wait for the scheduler, for each of its replies and for its end, in seconds of the wall clock.
-    printed
-        takes what the process prints.
+    Attributes:
+        words: program and arguments, including ``{endpoint}``.
+        limit: how long to wait for the scheduler, each reply, and its end (wall-clock s).
+        printed: takes what the process prints.
     """
 
     stage: Stage
@@ -182,7 +170,7 @@ class Staged:
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
-        """Start the process, yield what leads to it, and see how it ends when it was told that the run is over."""
+        """Start the process, yield its transport, and record how it ends after the run."""
         children: list[Child] = []
 
         def fate(patience: float) -> SchedulerFailed | None:
@@ -208,10 +196,12 @@ class Staged:
 
 
 class Audience(Observer):
-    """Sees how the jobs of a script fare.
+    """Records what happens to the jobs of a script.
 
-    ``begun`` are the names of the jobs that began, in any attempt; ``over`` has the ids, with their prefix, and final
-    states of all that are over; ``rejections`` has illegal decisions, and what was wrong with each.
+    Attributes:
+        begun: names of the jobs that started, in any attempt.
+        over: {id with prefix: final state}.
+        rejections: illegal decisions, each with its error.
     """
 
     def __init__(self) -> None:
@@ -220,14 +210,14 @@ class Audience(Observer):
         self.rejections: list[tuple[Decision, DecisionRejectedData]] = []
 
     def started(self, now: float, job: Job) -> None:
-        """Note a start."""
+        """Record a start."""
         self.begun.add(job.id.partition("!")[2].partition("#")[0])
 
     def ended(self, now: float, job: Job) -> None:
-        """Note an end."""
+        """Record an end."""
         self.over[job.id] = str(job.state)
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
-        """Note a decision that was illegal."""
+        """Record an illegal decision."""
         if rejected is not None:
             self.rejections.append((decision, rejected))

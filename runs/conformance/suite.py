@@ -1,4 +1,4 @@
-"""The suite: each script is played to a process of its own, and judged."""
+"""The suite: each script is played to a process of its own and judged."""
 
 import tempfile
 from collections.abc import Sequence
@@ -13,26 +13,19 @@ from pipistrelle.runs.conformance.stage import Audience, Stage, Staged
 from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.server.errors import Interrupted, RunError
 
-#: characters of what a scheduler printed that are kept
+#: most characters kept of what a scheduler printed
 _PRINTED: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptOutcome:
-    """What came of a script.
+    """The outcome of a script.
 
-    Parameters
-    ----------
-    name, situation
-        the script's.
-    verdict
-        ``passed``, ``failed``, or ``skipped`` if it does not apply.
-    lines
-        what was wrong, one line each; why it does not apply; or a remark.
-    log
-        every frame: who says it, and its text.
-    printed
-        what the scheduler's process printed, the end of it.
+    Attributes:
+        verdict: ``skipped`` if the script does not apply.
+        lines: what was wrong, one line each; why it does not apply; or a remark.
+        log: (sender, text) of every frame.
+        printed: the end of what the process printed.
     """
 
     name: str
@@ -46,19 +39,13 @@ class ScriptOutcome:
 def play_script(script: Script, words: Sequence[str], *, dialect: Dialect = "native", limit: float) -> ScriptOutcome:
     """Play a script to a scheduler.
 
-    Parameters
-    ----------
-    words
-        the scheduler's program and arguments, ``{endpoint}`` among them.
-    limit
-        how long to wait for the scheduler, for each of its replies and for its end, in seconds of the wall clock.
+    Args:
+        words: the scheduler's program and arguments, including ``{endpoint}``.
+        limit: how long to wait for the scheduler, each reply, and its end (wall-clock s).
 
-    Raises
-    ------
-    PipistrelleError
-        when it cannot be started.
-    KeyboardInterrupt
-        when the user wants it to end.
+    Raises:
+        PipistrelleError: the scheduler cannot be started.
+        KeyboardInterrupt: the user interrupted it.
     """
     if (why := script.absent.get(dialect)) is not None:
         return ScriptOutcome(script.name, script.situation, "skipped", [why], [])
@@ -76,7 +63,7 @@ def play_script(script: Script, words: Sequence[str], *, dialect: Dialect = "nat
 
 
 def _played(stage: Stage, words: Sequence[str], limit: float, printed: IO[bytes]) -> list[str] | None:
-    """Play a script, and return what was wrong."""
+    """Play a script and return what was wrong."""
     script, audience = stage.script, Audience()
     staged = Staged(stage, words, limit, printed)
     options = RunOptions(connection=staged, given=script.inputs(), observers=[audience], check=False)

@@ -1,4 +1,4 @@
-"""A scheduler as a child process: started with an endpoint, watched, and ended."""
+"""A scheduler as a child process: start it with an endpoint, watch it, end it."""
 
 import errno
 import os
@@ -16,25 +16,27 @@ from pipistrelle.schedulers.catalogue.names import PLACEHOLDER
 from pipistrelle.server.errors import SchedulerFailed
 
 ENVIRONMENT: Final = "PIPISTRELLE_ENDPOINT"
-#: how long a scheduler may take to end, in seconds: one that was told that the run is over, and one that was refused
+#: how long a scheduler may take to end (s): after a complete run, and after a failed one
 _GRACE_S: Final = 3.0
 _BRIEF_S: Final = 0.5
-#: what there is too little of, if a process cannot be started for that
+#: errors of a process start that mean an exhausted resource
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
-#: signals by which a user, or a batch system, asks a process to end
+#: signals by which a user or a batch system asks a process to end
 _INTERRUPTS: Final = frozenset((signal.SIGHUP, signal.SIGINT, signal.SIGTERM))
-#: what a shell adds to the number of the signal that has killed a program
+#: what a shell adds to the number of the signal that killed a program
 _BY_SIGNAL: Final = 128
 
 
 class CommandError(PipistrelleError):
-    """A scheduler's command that cannot be started."""
+    """A scheduler's command cannot be started."""
 
 
 def own_command(policy: str, *options: str, verbose: int = 0, batsim: bool = False) -> list[str]:
-    """Return the command that serves with one of our own policies.
+    """Return the command that runs a built-in policy as a scheduler process.
 
-    ``verbose`` is the log's level, as `-v` counts; ``batsim`` is whether it listens and speaks the batsim dialect.
+    Args:
+        verbose: how many `-v` to pass.
+        batsim: listen and speak the batsim dialect.
     """
     program = [sys.executable, "-m", "pipistrelle.cli", *["-v"] * verbose]
     way = ["--dialect", "batsim", "--bind"] if batsim else ["--connect"]
@@ -42,40 +44,34 @@ def own_command(policy: str, *options: str, verbose: int = 0, batsim: bool = Fal
 
 
 def check_command(command: Sequence[str]) -> None:
-    """Raise CommandError unless the command tells its scheduler the endpoint."""
+    """Raise CommandError unless the command passes the endpoint to its scheduler."""
     if not any(PLACEHOLDER in word for word in command):
         raise CommandError(
             "the scheduler's command does not name the endpoint",
             where=shlex.join(command),
             expected=f"{PLACEHOLDER} in one of its arguments",
             hint=f"For example: --scheduler {shlex.join([*command, PLACEHOLDER])}. "
-            "Everything after --scheduler belongs to the command.",
+            "--scheduler takes all arguments that follow it.",
         )
 
 
 class Child:
-    """A started scheduler; use it as a context manager.
+    """A started scheduler process; use it as a context manager.
 
-    Parameters
-    ----------
-    command
-        program and arguments; ``{endpoint}`` in them is replaced.
-    endpoint
-        where the server listens; in the batsim dialect, where the scheduler shall.
-    printed
-        takes what it prints, on both of its streams; None: they are ours.
+    Args:
+        command: program and arguments; ``{endpoint}`` in them is replaced.
+        endpoint: where the server listens; in the batsim dialect, where the scheduler listens.
+        printed: takes both output streams of the process; None: it shares ours.
 
-    Raises
-    ------
-    CommandError
-        when it cannot be started.
+    Raises:
+        CommandError: the process cannot be started.
     """
 
     def __init__(self, command: Sequence[str], endpoint: str, *, printed: IO[bytes] | None = None) -> None:
         self._name = shlex.join(command)
         words = [word.replace(PLACEHOLDER, endpoint) for word in command]
         try:
-            # A session of its own: Ctrl-C reaches the server alone, which then tells the scheduler.
+            # A new session, so that Ctrl-C reaches only the server, which then notifies the scheduler.
             self._process = subprocess.Popen(  # noqa: S603 - running the user's command is the purpose
                 words,
                 stdin=subprocess.DEVNULL,
@@ -89,41 +85,41 @@ class Child:
             raise CommandError(
                 f"cannot start the scheduler ({error.strerror or error})",
                 where=self._name,
-                hint="Give it more (ulimit, a batch system's limit)." if wants else "Is the path right?",
+                hint="Raise the limit (ulimit, the batch system's)." if wants else "Is the path right?",
             ) from None
 
     def fate(self, patience: float = 0.0) -> SchedulerFailed | None:
-        """Return None if the process lives on for so long (s), else how it ended."""
+        """Return how the process ended, or None if it still runs after ``patience`` (s)."""
         if not self._ended(patience):
             return None
         how, reason = _ending(self._process.returncode)
         return SchedulerFailed(f"the scheduler {how} before the simulation was over: {self._name}", reason=reason)
 
     def terminate(self) -> None:
-        """Ask the process, and what it has started, to end."""
+        """Send SIGTERM to the process and those that it started."""
         self._signal(signal.SIGTERM)
 
     def __enter__(self) -> "Child":
         return self
 
     def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
-        """Give the process some seconds to end by itself, then end it; sooner if the run never began.
+        """Give the process a few seconds to end, then end it; fewer if the run failed.
 
-        Signals go to its whole group: a command may be a script that starts the real scheduler.
+        Signals go to its whole process group, because the command may be a script that starts the real scheduler.
         """
         try:
             by_itself = self._ended(_GRACE_S if failed is None else _BRIEF_S)
-            self._signal(signal.SIGTERM)  # also for what it left behind
+            self._signal(signal.SIGTERM)  # for processes that it left behind, too
             if by_itself or self._ended(_GRACE_S):
                 return
-        except BaseException:  # a second Ctrl-C: no more patience, but no orphan either
+        except BaseException:  # a second Ctrl-C: stop waiting, but leave no orphan
             self._signal(signal.SIGKILL)
             raise
         self._signal(signal.SIGKILL)
         self._process.wait()
 
     def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError, PermissionError):  # nobody is left in the group
+        with suppress(ProcessLookupError, PermissionError):  # the group is empty
             os.killpg(self._process.pid, number)
 
     def _ended(self, patience: float) -> bool:
@@ -134,7 +130,7 @@ class Child:
 
 
 def _ending(code: int) -> tuple[str, EndReason]:
-    """Return how a process with this return code has ended; shells tell of signals as 128 and their number."""
+    """Return how a process ended; shells report a signal as 128 + its number."""
     number = -code if code < 0 else code - _BY_SIGNAL
     how = f"ended with exit code {code}"
     if number in _INTERRUPTS:

@@ -1,4 +1,4 @@
-"""How server and scheduler of a run come together: in one process, with a child, or with one that is elsewhere."""
+"""Ways to connect server and scheduler: one process, a child, a socket."""
 
 import os
 import socket
@@ -24,29 +24,33 @@ if TYPE_CHECKING:
     from pipistrelle.schedulers.policy.interfaces import Policy
     from pipistrelle.server.transport.peer import Peer
 
-#: the path of a Unix socket has at most 107 bytes; a batch system's folder for temporary files can be longer
+#: a Unix socket's path has at most 107 bytes; a batch system's temporary folder can be longer
 _LONGEST_HOME: Final = 80
 _SHORT_HOME: Final = "/tmp"  # noqa: S108 - the folder made in it is private
 #: tells whether the user wants the run to end
-Interrupted = Callable[[], bool]
+#: returns whether the user has interrupted the run
 
 
 class Connection(Protocol):
-    """A way to bring server and scheduler together; a run's result does not depend on it."""
+    """A way to connect server and scheduler; it does not change a run's result."""
 
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> AbstractContextManager[Transport]:
-        """Return what leads to the scheduler while it is entered; PipistrelleError if it cannot be had."""
+        """Connect, and yield the transport; PipistrelleError if that fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
-    """The scheduler is called directly; ``policy`` is what decides in the place of the one that the run names."""
+    """Call the scheduler directly.
+
+    Attributes:
+        policy: decides instead of the spec's scheduler.
+    """
 
     policy: "Policy | None" = None
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
-        """Yield what calls the policy."""
+        """Yield a transport that calls the policy."""
         if spec.batsim is not None and spec.batsim.no_sched:
             from pipistrelle.runs.description.batsim import StartAtOnce
 
@@ -62,25 +66,20 @@ class InProcess:
                     "a program cannot run inside the server", found=" ".join(spec.program), hint="Run it as a child."
                 )
             if spec.dialect == "batsim":
-                raise InputError("a run in one process speaks no dialect", expected="native", found="batsim")
+                raise InputError("--in-process uses no dialect", expected="native", found="batsim")
             policy = spec.make_policy()
         yield InProcessTransport(Runtime(policy, package_version(), cancellations=setup.cancels), interrupted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OverZeroMQ:
-    """What all connections to another process have.
+    """What all connections to another process have in common.
 
-    Parameters
-    ----------
-    endpoint
-        where to listen; None for a Unix socket in a private folder.
-    allow_remote
-        whether the endpoint may be on other machines, or reachable from them, though nothing is encrypted.
-    hello_timeout, decision_timeout
-        how long to wait for the scheduler and for each of its replies, s on the wall clock.
-    announce
-        called with the endpoint as soon as a scheduler can come; what it returns is entered meanwhile.
+    Attributes:
+        endpoint: where to listen; None: a Unix socket in a private folder.
+        allow_remote: allow an endpoint that other machines can reach, although nothing is encrypted.
+        hello_timeout, decision_timeout: how long to wait for the scheduler and for each reply (wall-clock s).
+        announce: called with the endpoint once a scheduler can connect; its context is open during the run.
     """
 
     endpoint: str | None = None
@@ -90,7 +89,7 @@ class _OverZeroMQ:
     announce: Callable[[str], AbstractContextManager[None]] = lambda endpoint: nullcontext()
 
     def limits(self, interrupted: Interrupted) -> dict[str, Any]:
-        """Return what ends each wait."""
+        """Return the arguments of a transport that limit its waits."""
         return {
             "hello_timeout": self.hello_timeout,
             "decision_timeout": self.decision_timeout,
@@ -100,17 +99,14 @@ class _OverZeroMQ:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithChild(_OverZeroMQ):
-    """The scheduler is started as a child process and reached over ZeroMQ.
+    """Start the scheduler as a child process and reach it over ZeroMQ.
 
-    In the batsim dialect the scheduler listens, at the endpoint, and the server connects.
+    In the batsim dialect the scheduler listens at the endpoint, and the server connects.
 
-    Parameters
-    ----------
-    verbose
-        level of the log of a scheduler of ours, as `-v` counts.
-    name
-        what to call the scheduler in the batsim dialect, where it cannot say it itself; None: as its policy or program
-        is called.
+    Attributes:
+        verbose: how many `-v` to pass to a built-in scheduler.
+        name: the scheduler's name in the batsim dialect, which has no message for it; None: the policy's or program's
+            name.
     """
 
     verbose: int = 0
@@ -118,7 +114,7 @@ class WithChild(_OverZeroMQ):
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
-        """Start the scheduler and yield what leads to it; it ends with the block."""
+        """Start the scheduler and yield its transport; the process ends with the block."""
         check_scheduler(spec)
         batsim = setup.batsim is not None
         words: Sequence[str] | None = spec.program
@@ -155,13 +151,13 @@ class WithChild(_OverZeroMQ):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening(_OverZeroMQ):
-    """The server listens for a scheduler that somebody else starts; with ``keys``, for one that shows its key."""
+    """Listen for a scheduler that is started elsewhere; ``keys`` require its key."""
 
     keys: ListenerKeys | None = None
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
-        """Listen."""
+        """Listen, and yield the transport."""
         from pipistrelle.server.transport.native import NativeTransport
 
         with _endpoint_or_private(self.endpoint) as address, ExitStack() as stack:
@@ -174,9 +170,11 @@ class Listening(_OverZeroMQ):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connecting(_OverZeroMQ):
-    """The server connects to a scheduler that listens at the endpoint and speaks the batsim dialect.
+    """Connect to a scheduler that listens and speaks the batsim dialect.
 
-    ``logged`` tells whether each message is logged, at level INFO; ``keys`` are for a socket that is encrypted.
+    Attributes:
+        logged: log each message at level INFO.
+        keys: for an encrypted socket.
     """
 
     logged: bool = False
@@ -184,7 +182,7 @@ class Connecting(_OverZeroMQ):
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
-        """Connect; without a scheduler, start all jobs at once."""
+        """Connect; with ``--no-sched``, start all jobs at once instead."""
         with ExitStack() as stack:
             transport: Transport
             if spec.batsim is not None and spec.batsim.no_sched:
@@ -206,10 +204,10 @@ class Connecting(_OverZeroMQ):
 
 
 def check_scheduler(spec: RunSpec) -> None:
-    """Raise PipistrelleError if a run does not say who decides, or with options that a program does not have."""
+    """Raise PipistrelleError if the scheduler is missing or its options do not apply."""
     if spec.scheduler in ((), ""):
         raise InputError(
-            "the run does not say which scheduler decides: it was started elsewhere",
+            "the run does not say which scheduler decides, because it was started elsewhere",
             expected='scheduler = "NAME"',
             hint="Add it, or --scheduler NAME on the command line; 'pipistrelle list schedulers' names them.",
         )
@@ -218,17 +216,17 @@ def check_scheduler(spec: RunSpec) -> None:
         if spec.folder is not None:
             check_built(spec.folder)
         if spec.options:
-            raise InputError(f"{spec.options[0]} goes with a scheduler of ours, not with a program")
+            raise InputError(
+                f"{spec.options[0]} applies to built-in schedulers, not to a program", hint="Remove the option."
+            )
 
 
 @contextmanager
 def private_endpoint() -> Iterator[str]:
-    """Yield an ipc endpoint in a folder that only this user can enter, removed afterwards.
+    """Yield an ipc endpoint in a private folder that is removed afterwards.
 
-    Raises
-    ------
-    InputError
-        when there is no place for such a folder.
+    Raises:
+        InputError: no such folder can be made.
     """
     try:
         home = tempfile.gettempdir()
@@ -246,7 +244,7 @@ def private_endpoint() -> Iterator[str]:
 
 
 def _with_port(endpoint: str) -> str:
-    """Return an endpoint with a free port in the place of ``*``: both sides must know it before either is there."""
+    """Return the endpoint with ``*`` replaced by a free port, for both sides to know."""
     if not endpoint.endswith(":*"):
         return endpoint
     host = endpoint.removeprefix("tcp://").removesuffix(":*")
@@ -255,7 +253,7 @@ def _with_port(endpoint: str) -> str:
         with socket.create_server((host.strip("[]"), 0), family=family) as probe:
             return f"tcp://{host}:{probe.getsockname()[1]}"
     except OSError as error:
-        raise EndpointError(f"there is no free port ({error.strerror or error})", where=endpoint) from None
+        raise EndpointError(f"no port is free ({error.strerror or error})", where=endpoint) from None
 
 
 def _endpoint_or_private(endpoint: str | None) -> AbstractContextManager[str]:

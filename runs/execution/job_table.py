@@ -1,4 +1,4 @@
-"""What became of the jobs of one run, as columns: every engine fills the same table, and all metrics come from it."""
+"""A run's jobs as columns: every engine fills them, all metrics use them."""
 
 from array import array
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from pipistrelle.server.outputs.reliability_book import ReliabilitySummary
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: what a state in `JobTable.state` means: its place here; SUBMITTED waits, or is to come back
+#: the states that `JobTable.state` numbers; SUBMITTED: queued, or to be requeued
 STATES: Final[tuple[State, ...]] = (
     "SUBMITTED",
     "RUNNING",
@@ -36,49 +36,29 @@ CANCELLED: Final = _NUMBERS["CANCELLED"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JobTable:
-    """A run's jobs, one row each, in the order of their first submission; times in seconds of simulated time.
+    """A run's jobs in the order of first submission; times in simulated seconds.
 
-    A job that lost its nodes and came back is one row. The times in which it held units are in the columns of holds,
-    one row an attempt that had units, in any order.
+    A job with several attempts is one row. The hold columns have one row per attempt that held units, in any order.
 
-    Parameters
-    ----------
-    submit
-        when it was first submitted, shape (jobs,).
-    start, end
-        of its last attempt; NaN where that has not started, or not ended. Of a job that waits both are NaN.
-    size
-        units that it asks for.
-    walltime
-        what it asked for, before anything extends it; inf: no limit.
-    runtime
-        how long it takes undisturbed; NaN where its hosts decide.
-    state
-        its place in `STATES`, when the run ended.
-    attempts
-        how often it was started.
-    wait, execution
-        sums over its attempts that have ended: from submission to start, and from start to end.
-    holder
-        row of the job that held units, shape (holds,).
-    held_from, held_until
-        from when to when; NaN: they were still held when the run ended.
-    held_units
-        how many.
-    units
-        size of the machine.
-    reason
-        what ended the run; ``horizon``: time did.
-    ended
-        when it ended.
-    until
-        when it would have ended at the latest; inf: at its end.
-    dropped
-        jobs of the workload that were left out before the run.
-    reliability, fragmentation
-        figures of failures and of idle GPUs, as the reference engine's summary has them; None where there are none.
-    nodes
-        the units of each job's last attempt; None if nobody asked for them.
+    Attributes:
+        submit: first submission, shape (jobs,).
+        start, end: of the last attempt; NaN if it has not started, or not ended; both NaN for a queued job.
+        size: requested units.
+        walltime: as requested, before any extension; inf: no limit.
+        runtime: undisturbed run time; NaN if the job's hosts determine it.
+        state: index in `STATES` at the end of the run.
+        attempts: number of starts.
+        wait, execution: submission to start, and start to end, summed over ended attempts.
+        holder: row of the job that held units, shape (holds,).
+        held_from, held_until: NaN in ``held_until``: still held at the end of the run.
+        held_units: number of units held.
+        units: size of the machine.
+        reason: why the run ended; ``horizon``: its time limit.
+        ended: when the run ended.
+        until: the run's time limit; inf: none.
+        dropped: jobs of the workload that were left out before the run.
+        reliability, fragmentation: figures as in the reference engine's summary; None if not computed.
+        nodes: units of each job's last attempt; None if not requested.
     """
 
     submit: Floats
@@ -111,10 +91,8 @@ class JobTable:
 class JobTableBook(Observer):
     """Fills a `JobTable` while the reference engine runs.
 
-    Parameters
-    ----------
-    with_nodes
-        whether the table tells which units each job had.
+    Args:
+        with_nodes: record which units each job had.
     """
 
     def __init__(self, *, with_nodes: bool = False) -> None:
@@ -124,7 +102,7 @@ class JobTableBook(Observer):
         self._over = 0.0
         #: {id of a first attempt: row}, of jobs that have not ended
         self._rows: dict[str, int] = {}
-        #: {row: attempt that waits or runs}
+        #: {row: attempt that is queued or running}
         self._live: dict[int, Job] = {}
         self._submit, self._start, self._end = array("d"), array("d"), array("d")
         self._walltime, self._runtime = array("d"), array("d")
@@ -135,11 +113,11 @@ class JobTableBook(Observer):
         self._held_from, self._held_until = array("d"), array("d")
 
     def begins(self, now: float, units: int) -> None:
-        """Remember the machine's size."""
+        """Store the machine's size."""
         self._units = units
 
     def submitted(self, now: float, job: Job) -> None:
-        """Give the job a row; one that comes back has its row already."""
+        """Add a row for the job, unless this is a later attempt."""
         attempt = job.attempt
         if attempt is not None and attempt.number:
             self._live[self._rows[attempt.root]] = job
@@ -160,7 +138,7 @@ class JobTableBook(Observer):
             self._nodes.append(NodeSet.EMPTY)
 
     def ended(self, now: float, job: Job) -> None:
-        """Add up the attempt."""
+        """Add the attempt to its job's sums."""
         attempt = job.attempt
         root = job.id if attempt is None else attempt.root
         retried = attempt is not None and attempt.retried
@@ -184,7 +162,7 @@ class JobTableBook(Observer):
             self._nodes[row] = job.alloc
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Keep when and why the run ended, and what the jobs that run held so far."""
+        """Store when and why the run ended, and what running jobs hold."""
         self._over, self._reason = now, reason
         for row, job in self._live.items():
             if job.state == "RUNNING":
@@ -199,7 +177,7 @@ class JobTableBook(Observer):
         reliability: ReliabilitySummary | None = None,
         fragmentation: Fragmentation | None = None,
     ) -> JobTable:
-        """Return the table, once the run is over; the figures are those of the run's summary."""
+        """Return the table after the run; the figures are those of the run's summary."""
         return JobTable(
             submit=np.array(self._submit),
             start=np.array(self._start),

@@ -1,4 +1,4 @@
-"""A run from one call: its description in, figures and files out."""
+"""One run from one call: description in, figures and files out."""
 
 import dataclasses
 import math
@@ -32,48 +32,34 @@ from pipistrelle.server.simulation.simulate import Result, Simulation, simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.traces.workload import Workload
 
-#: rows reach the disk so often at least, in seconds of the wall clock
+#: rows reach the disk at least this often (wall-clock seconds)
 FLUSH_S: Final = 10.0
-#: how long a thread that writes rows rests at least, in seconds
+#: how long the output thread sleeps, at least (s)
 _SOON_S: Final = 0.05
-#: how long it rests at most where somebody looks at the run, in seconds
+#: how long it sleeps, at most, if the run is being watched (s)
 _GLANCE_S: Final = 0.2
-#: how long an interrupt waits for a pause of a run whose last state is wanted, in seconds
+#: how long an interrupt waits for a pause if the last state is wanted (s)
 _LASTING_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How a run is carried out: all that does not decide its result.
+    """How to carry out a run: everything that does not change its result.
 
-    Parameters
-    ----------
-    connection
-        how its scheduler is reached; None: it runs in this process.
-    out
-        folder for the outputs, made if need be; ``out_command.json`` in it is the description.
-    outputs
-        other outputs than those.
-    observers
-        who else is told what happens.
-    setup
-        what `load_setup` made of the same description, if it is there already.
-    given
-        objects in the place of inputs that the description names; there is no ``out_command.json`` then.
-    check
-        whether a run that failed raises; else its result says so.
-    between
-        called with each pause between two notices, where the run's state can be taken.
-    resume
-        such a state of the same run: it goes on from there, and writes on to the outputs so far. Or what lets a pause
-        that is not one yet go on from a state.
-    beat
-        called at the begin, and then every 10 s of the wall clock or somewhat later.
-    lasting
-        called with the last pause before an interrupt ends the run, if there is one within half a second.
-    look
-        called at the begin, and then whenever so many seconds of the wall clock have passed as it returned, between two
-        steps of the run: also while its scheduler takes long. It changes nothing.
+    Attributes:
+        connection: how the scheduler is reached; None: in this process.
+        out: folder for the outputs, made if missing; ``out_command.json`` in it is the description.
+        outputs: replaces the outputs in ``out``.
+        setup: the result of `load_setup` for the same description, if already loaded.
+        given: objects that replace inputs of the description; no ``out_command.json`` is written then.
+        check: raise if the run fails; otherwise only its result says so.
+        between: called with each pause between two notices, when the run's state can be taken.
+        resume: a state of the same run to continue from, with its outputs; or a function that restores a given pause.
+        beat: called at the start, and then about every 10 s of wall-clock time.
+        lasting: called with the last pause before an interrupt ends the run, if one comes within half a second.
+        look: called at the start, and then whenever the number of seconds it returned have passed, also while the
+            scheduler
+        is deciding. It changes nothing.
     """
 
     connection: Connection | None = None
@@ -91,14 +77,12 @@ class RunOptions:
 
 
 def run(spec: RunSpec, options: RunOptions = RunOptions()) -> Result:
-    """Carry out a run; ``options`` say how, and do not change its result.
+    """Simulate a run.
 
-    Raises
-    ------
-    PipistrelleError
-        when the description or an input is wrong, no scheduler came, or the run failed; outputs so far are kept.
-    KeyboardInterrupt
-        when Ctrl-C ended the run and it is to raise, or before it has begun; outputs so far are kept.
+    Raises:
+        PipistrelleError: the description or an input is wrong, no scheduler connected, or the run failed; outputs are
+            kept.
+        KeyboardInterrupt: Ctrl-C, before the run began or if ``options.check``; outputs are kept.
     """
     setup, out, between, lasting = options.setup, options.out, options.between, options.lasting
     if setup is None:
@@ -150,7 +134,7 @@ def run(spec: RunSpec, options: RunOptions = RunOptions()) -> Result:
         )
     if as_parquet and out is not None:
         write_parquet(out)
-    if options.check and isinstance(result.failure, Interrupted):  # who goes on after a failed run must not after this
+    if options.check and isinstance(result.failure, Interrupted):  # ends callers that would survive a failed run
         raise KeyboardInterrupt from result.failure
     if options.check and result.failure is not None:
         raise result.failure
@@ -166,24 +150,16 @@ def run_in_process(
     spec: RunSpec | None = None,
     options: RunOptions = RunOptions(),
 ) -> Result:
-    """Simulate in this process, where the workload, the policy or the machine is an object that no description names.
+    """Simulate in this process with a workload, policy or machine given as an object.
 
-    Parameters
-    ----------
-    workload, policy, platform
-        a name, a path, or the object itself; None: as ``spec`` says.
-    reliability
-        what happens to the machine, as `pipistrelle.runs.description.reliability.load_reliability` has it; None: as
-        ``spec`` says.
-    spec
-        all else that the run is; None: as it is by default.
-    options
-        how it is carried out; its connection is to the policy, and there is no ``out_command.json``.
+    Args:
+        workload, policy, platform: a name, a path, or the object itself; None: from ``spec``.
+        reliability: as from `pipistrelle.runs.description.reliability.load_reliability`; None: from ``spec``.
+        spec: everything else about the run; None: the defaults.
+        options: its connection is replaced by the policy; no ``out_command.json`` is written.
 
-    Raises
-    ------
-    PipistrelleError, KeyboardInterrupt
-        as `run` does.
+    Raises:
+        PipistrelleError, KeyboardInterrupt: as `run` does.
     """
     spec = spec or RunSpec()
     if workload is not None:
@@ -204,28 +180,27 @@ def run_in_process(
 
 
 class _Regularly:
-    """Lets the rows of a run reach the disk now and then, also while its scheduler takes long, and lets others look.
+    """Writes a run's rows to disk regularly, and calls ``beat`` and ``look``.
 
-    It is called whenever a transport looks for interrupts, between two messages and several times a second where it
-    waits for another process, and while simulated time passes without any. The wall clock decides when rows are
-    written, never which. ``beat`` is called when they are, ``look`` as often as it asks for.
+    Transports call it between messages and several times per second while they wait; simulated time without messages
+    does, too. The wall clock decides when rows are written, never which.
     """
 
     def __init__(self, options: RunOptions) -> None:
         self.interrupts = Interrupts()
-        #: how long an interrupt waits for the next pause, in seconds, and until when the one that has struck does
+        #: how long an interrupt waits for the next pause (s), and until when the current one waits
         self._patience = 0.0 if options.lasting is None else _LASTING_S
         self._patient_until: float | None = None
         self._beat = options.beat or (lambda simulation: None)
         self._look = options.look
         self._simulation: Simulation | None = None
-        #: when rows are written next, when somebody looks next, and the earlier of the two
+        #: when rows are written next, when `look` is called next, and the earlier of the two
         self._keep_at = self._look_at = self._due = math.inf
-        #: why rows could not be written while the scheduler was at work
+        #: why rows could not be written while the scheduler was deciding
         self._failure: OutputFailed | None = None
 
     def begin(self, simulation: Simulation) -> None:
-        """Begin to count the time."""
+        """Start counting time."""
         self._simulation, self._keep_at = simulation, time.monotonic() + FLUSH_S
         self._beat(simulation)
         if self._look is not None:
@@ -233,7 +208,7 @@ class _Regularly:
         self._work(simulation)
 
     def _work(self, simulation: Simulation) -> None:
-        """Do what is due, but for the beat; OutputFailed if nothing could be written."""
+        """Write rows and call `look` if due; OutputFailed if writing fails."""
         now = time.monotonic()
         if now >= self._keep_at:
             self._keep_at = now + FLUSH_S
@@ -245,7 +220,7 @@ class _Regularly:
 
     @contextmanager
     def while_thinking(self, transport: InProcessTransport) -> Iterator[None]:
-        """Let another thread work meanwhile, if it is time, while a scheduler in this process is at work."""
+        """Do the due work in a thread while a scheduler in this process is deciding."""
         over, busy = threading.Event(), threading.Lock()
 
         def keep() -> None:
@@ -267,12 +242,12 @@ class _Regularly:
         finally:
             over.set()
             transport.busy = None
-            busy.acquire(blocking=False)  # a second Ctrl-C may have struck before it was ours again
+            busy.acquire(blocking=False)  # a second Ctrl-C may have struck before the lock was taken back
             busy.release()
             thread.join()
 
     def __call__(self) -> bool:
-        """Work if it is time; tell whether an interrupt has struck; OutputFailed if nothing could be written."""
+        """Do the due work; return whether the run is interrupted. Raises OutputFailed."""
         if self._failure is not None:
             raise self._failure
         if time.monotonic() >= self._due and self._simulation is not None:

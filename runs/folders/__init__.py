@@ -1,1 +1,1 @@
-"""The files of a run's folder, read as columns of cells."""
+"""The files of a run's output folder, read as columns of cells."""

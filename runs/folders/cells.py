@@ -1,4 +1,4 @@
-"""Cells of a table as they stand in its file: bytes, of which whole columns are read, compared and sorted at once."""
+"""Columns of table cells, kept as bytes: read, compared and sorted at once."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -19,18 +19,18 @@ from pipistrelle.runs.folders.octets import (
 )
 
 Floats = NDArray[np.float64]
-#: cells whose numbers are read together: what is made of them stays in a processor's cache
+#: cells whose numbers are read together: small enough for a processor's cache
 _ROWS: Final = 1 << 13
-#: so many bytes at a time stand in a rectangle, cells padded to the longest: more are looked at one by one
+#: most bytes of a rectangle of cells, each padded to the longest; larger columns are read cell by cell
 _WIDEST: Final = 1 << 27
-#: digits of a whole number that a double has exactly
+#: most digits of a whole number that a double holds exactly
 _EXACT: Final = 15
 
 
 class TextColumn(Sequence[str]):
-    """A column of texts, UTF-8: cell ``i`` are the octets from ``begins[i]`` to before ``begins[i] + lengths[i]``.
+    """A column of UTF-8 texts.
 
-    Nothing is made a text before somebody asks for it.
+    Cell ``i`` is ``octets[begins[i] : begins[i] + lengths[i]]``; it is decoded only when it is read.
     """
 
     def __init__(self, octets: Octets, begins: Ints, lengths: Ints) -> None:
@@ -40,7 +40,7 @@ class TextColumn(Sequence[str]):
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> "TextColumn":
-        """Return the same texts as cells."""
+        """Return the texts as a column."""
         if isinstance(texts, TextColumn):
             return texts
         whole = "".join(texts)
@@ -77,13 +77,17 @@ class TextColumn(Sequence[str]):
         return iter([octets[begin:end].decode("utf-8", "surrogatepass") for begin, end in spans])
 
     def take(self, rows: NDArray[np.integer[Any]]) -> "TextColumn":
-        """Return the cells of these rows, in this order; "" for -1."""
+        """Return the cells of ``rows``, in that order; row -1 gives ""."""
         if not len(self):
             return TextColumn(self.octets, np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64))
         return TextColumn(self.octets, self.begins[rows], np.where(rows < 0, 0, self.lengths[rows]))
 
     def flat(self, mark: bytes = b"") -> tuple[Octets, Ints]:
-        """Return all cells in a row, each with ``mark`` (at most one octet) behind it, and where each begins."""
+        """Return all cells back to back, and where each begins.
+
+        Args:
+            mark: a separator of at most one byte, added after each cell.
+        """
         steps = self.lengths + len(mark)
         begins = np.cumsum(steps) - steps
         total = int(steps.sum())
@@ -107,7 +111,7 @@ class TextColumn(Sequence[str]):
         return found, begins
 
     def joined(self, other: "TextColumn", mark: str) -> "TextColumn":
-        """Return each cell of this column, ``mark``, and the other's."""
+        """Return each cell of this column, ``mark``, and the other column's cell."""
         mine, mark_octets = self.lengths, np.frombuffer(mark.encode(), dtype=np.uint8)
         lengths = mine + len(mark_octets) + other.lengths
         begins = np.cumsum(lengths) - lengths
@@ -120,20 +124,20 @@ class TextColumn(Sequence[str]):
         return TextColumn(found, begins, lengths)
 
     def mapped(self, change: Callable[[str], str]) -> "TextColumn":
-        """Return the texts that a function makes of these; it is asked once for those that are alike."""
+        """Return ``change(text)`` of each cell; it is called once per distinct text."""
         names, codes = self.codes()
         return TextColumn.of([change(name) for name in names]).take(codes)
 
     def behind(self, other: "TextColumn") -> "TextColumn":
-        """Return these cells and, behind them, another column's."""
+        """Return these cells followed by another column's."""
         octets = np.concatenate([self.octets, other.octets])
         begins = np.concatenate([self.begins, other.begins + len(self.octets)])
         return TextColumn(octets, begins, np.concatenate([self.lengths, other.lengths]))
 
-    # -- what they hold -----------------------------------------------------------------------------------------------
+    # -- contents -----------------------------------------------------------------------------------------------------
 
     def equal(self, text: str) -> NDArray[np.bool_]:
-        """Tell which of them are this text, shape (cells,)."""
+        """Return which cells equal ``text``, shape (cells,)."""
         octets = np.frombuffer(text.encode(), dtype=np.uint8)
         found: NDArray[np.bool_] = self.lengths == len(octets)
         if not len(octets):
@@ -147,11 +151,11 @@ class TextColumn(Sequence[str]):
         return found
 
     def count(self, value: Any) -> int:
-        """Return how many of them are a text."""
+        """Return how many cells equal ``value``."""
         return int(self.equal(value).sum()) if isinstance(value, str) else 0
 
     def counted(self, octet: str) -> Ints:
-        """Return how often an octet is in each of them, shape (cells,)."""
+        """Return how often a byte occurs in each cell, shape (cells,)."""
         flat, begins = self.flat()
         before = np.concatenate([[0], np.cumsum(flat == ord(octet))])
         found: Ints = before[begins + self.lengths] - before[begins]
@@ -159,21 +163,22 @@ class TextColumn(Sequence[str]):
 
     @cached_property
     def longest(self) -> int:
-        """How many octets the longest has."""
+        """The length of the longest cell in bytes."""
         return int(self.lengths.max(initial=0))
 
     def plain(self, most: int) -> bool:
-        """Tell whether all of them can be shown as they are: printable ASCII, at most so many characters."""
+        """Return whether every cell is printable ASCII of at most ``most`` characters."""
         if self.longest > most:
             return False
         flat, _ = self.flat()
         return bool(((flat >= 0x20) & (flat < 0x7F)).all())
 
     def numbers(self) -> tuple[Floats, NDArray[np.bool_]] | None:
-        """Return the numbers that they hold, NaN where one is empty, and which are empty; None unless they are plain.
+        """Return the cells' numbers (NaN if empty) and which are empty; None if not plain.
 
-        Plain is a decimal number of at most 15 digits, perhaps with a minus; its double is the nearest, as `float`
-        finds it, as both numerator and power of ten are exact.
+        A plain number is decimal, has at most 15 digits and perhaps a minus. Numerator and power of ten are then exact,
+        so
+        the quotient is the nearest double, as `float` returns it.
         """
         count, width = len(self), self.longest
         if width > _EXACT + 2:
@@ -187,7 +192,7 @@ class TextColumn(Sequence[str]):
         aligned = self._aligned(minus)
         if aligned is not None:
             return aligned
-        # From the last character to the first: all cells at once, the scale of each as far as it has come.
+        # From the last character to the first, for all cells at once; `scale` is the next digit's power of ten.
         scale = np.ones(count, dtype=np.int64)
         least = self.begins + minus
         for back in range(1, width + 1):
@@ -211,7 +216,7 @@ class TextColumn(Sequence[str]):
         return found, empty
 
     def _aligned(self, minus: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]] | None:
-        """Return the same where all have as many decimals, as most columns do; None where they have not."""
+        """Return the same if all numbers have equally many decimals, else None."""
         last = self[int(np.argmax(self.lengths > 0))]
         point = len(last) - last.index(".") if "." in last else 0
         decimals = max(point - 1, 0)
@@ -238,7 +243,7 @@ class TextColumn(Sequence[str]):
         return found, empty
 
     def codes(self) -> tuple[list[str], Ints]:
-        """Return the different texts in the order of their first use, and the place of each cell's among them."""
+        """Return the distinct texts, by first use, and each cell's index among them."""
         return self._codes
 
     @cached_property
@@ -254,7 +259,7 @@ class TextColumn(Sequence[str]):
         return list(numbered), np.array(places, dtype=np.int64)
 
     def places_in(self, others: "TextColumn") -> Ints:
-        """Return where each of them is among others, the last such place, -1 where it is not, shape (cells,)."""
+        """Return each cell's last index in ``others``, -1 if absent, shape (cells,)."""
         width = max(self.longest, others.longest)
         mine, theirs = self._keys(width), others._keys(width)
         if mine is not None and theirs is not None:
@@ -266,9 +271,9 @@ class TextColumn(Sequence[str]):
         return np.array([known.get(text, -1) for text in self], dtype=np.int64).reshape(len(self))
 
     def _keys(self, width: int) -> Keys | None:
-        """Return a number of each that is the same for the same text, and seldom for others; None: too much to do.
+        """Return a hash of each cell, or None if that takes too much memory.
 
-        Those of two columns are alike if they were asked for with the same ``width``, at least that of the longest.
+        Hashes of two columns are comparable if both were made with the same ``width``, at least the longest cell's.
         """
         if width * len(self) > _WIDEST:
             return None
@@ -277,7 +282,7 @@ class TextColumn(Sequence[str]):
     def _same(
         self, rows: NDArray[np.integer[Any]], others: "TextColumn", their: NDArray[np.integer[Any]]
     ) -> NDArray[np.bool_]:
-        """Tell which of these rows hold what the others' rows do."""
+        """Return for each row whether its cell equals the paired cell of ``others``."""
         wide = max(self.longest, others.longest)
         same: NDArray[np.bool_] = self.lengths[rows] == others.lengths[their]
         for begin in range(0, len(rows), _ROWS):

@@ -1,4 +1,4 @@
-"""A run's output folder as `pipistrelle explain` reads it: jobs, starts, free units over time."""
+"""A run's output folder as `explain` reads it: jobs, starts, free units."""
 
 import csv
 import json
@@ -18,24 +18,25 @@ from pipistrelle.server.engine.jobs import Labels
 from pipistrelle.server.outputs.folder import COMMAND_FILE, CONFIG_FILE, OUTPUT_PREFIX, check_outputs
 
 Floats = NDArray[np.float64]
-#: ids among which the closest is looked for
+#: most ids among which the closest is searched
 _MOST_NAMES: Final = 5000
-#: characters of a scheduler's reason that are shown
+#: most characters shown of a scheduler's reason
 _SHOWN: Final = 300
-#: characters of one cell: a frame of a scheduler has no more
+#: most characters of one cell: no scheduler's frame is longer
 _LONGEST_CELL: Final = 1 << 27
 
 
 class ExplainError(PipistrelleError):
-    """A run or a job that cannot be explained."""
+    """A run or a job cannot be explained."""
 
 
 class JobLine(Struct, array_like=True):
-    """A job as the outputs tell of it; times in seconds, None where there is none.
+    """A job of the outputs; times in seconds.
 
-    ``queued`` is the submit time that counts in the queue: of the first attempt, where a job that comes back has its
-    old place. ``requested`` is the walltime, None without one. ``labels`` are names as with `Job.labels`, None where
-    they are not known: the outputs alone do not tell them.
+    Attributes:
+        queued: the submit time that counts in the queue: of the first attempt if the job keeps its place.
+        requested: the walltime; None without one.
+        labels: names as in `Job.labels`; None if unknown, because the outputs alone do not have them.
     """
 
     id: str
@@ -51,7 +52,7 @@ class JobLine(Struct, array_like=True):
 
 
 class MachineStates(Struct):
-    """Units over time: from ``times[i]`` (s, ascending) on ``idle[i]`` are free and ``down[i]`` out of service."""
+    """Units over time: ``idle[i]`` free and ``down[i]`` down from ``times[i]`` (s)."""
 
     times: Floats
     idle: Floats
@@ -59,27 +60,27 @@ class MachineStates(Struct):
 
 
 class RunFiles(Struct):
-    """What a run's folder tells, as far as it was written."""
+    """The contents of a run's folder, as far as it was written."""
 
     folder: Path
     config: dict[str, Any]
-    #: None where the run did not come to its end, as when it was killed
+    #: None if the run did not finish, for example because it was killed
     summary: dict[str, Any] | None
     jobs: dict[str, JobLine]
-    #: {job id: when it was started (s)}, in the order of the starts
+    #: {job id: start time (s)}, in the order of the starts
     starts: dict[str, float]
-    #: {job id: when it was rejected (s)}
+    #: {job id: time of rejection (s)}
     rejections: dict[str, float]
-    #: {job id: what the scheduler gave as its reason for starting or rejecting it}
+    #: {job id: the scheduler's reason for starting or rejecting it}
     whys: dict[str, str]
     states: MachineStates
-    #: the last instant of which the outputs tell (s)
+    #: the last instant in the outputs (s)
     until: float
-    #: {id of a job that was preempted: the scheduler's reason, "" if it gave none}
+    #: {id of a preempted job: the scheduler's reason, "" if it gave none}
     preempted: dict[str, str] = field(default_factory=dict)
 
     def wait_ends(self, line: JobLine) -> float:
-        """Return until when (s) a job waited: its start, or its rejection, else the end of the outputs."""
+        """Return when a job's wait ended: its start, cancellation, rejection, or `until`."""
         if line.start is not None:
             return line.start
         if line.state == "CANCELLED" and line.end is not None:
@@ -89,13 +90,13 @@ class RunFiles(Struct):
         return self.until
 
     def of_workload(self, key: str) -> Any:
-        """Return what the first workload has under a key of the configuration: ``epoch``, ``timezone``."""
+        """Return the first workload's value of a key: ``epoch``, ``timezone``."""
         first = next(iter(self.config["workloads"].values()), None)
         return first.get(key) if isinstance(first, dict) else None
 
     @property
     def left_out(self) -> str | None:
-        """Which jobs of the workload the run left out before it began, in words; None if it had them all."""
+        """The jobs that the run left out before it began, as a sentence; None if none."""
         dropped = self.config.get("dropped")
         if not isinstance(dropped, dict) or not dropped:
             return None
@@ -104,17 +105,19 @@ class RunFiles(Struct):
 
     @property
     def scheduler(self) -> str:
-        """What the scheduler called itself."""
+        """The scheduler's own name."""
         return printable(str(self.config["scheduler"].get("name", "")))
 
 
 def find_job(name: str, known: list[str], where: str, left_out: str | None = None) -> str:
-    """Return which of the known ids is meant by ``name``: ``w0!17``, or ``17`` where that is clear.
+    """Return the known id that ``name`` means: ``w0!17``, or ``17`` if unambiguous.
 
-    Raises
-    ------
-    ExplainError
-        when it is none of them, or several; ``where`` is the run's folder, ``left_out`` which jobs it had not.
+    Args:
+        where: the run's folder, for the error.
+        left_out: the sentence about jobs that the run left out, for the error.
+
+    Raises:
+        ExplainError: no id matches, or several do.
     """
     if name in known:
         return name
@@ -138,10 +141,8 @@ def find_job(name: str, known: list[str], where: str, left_out: str | None = Non
 def read_run(folder: Path) -> RunFiles:
     """Read the outputs of `pipistrelle run`.
 
-    Raises
-    ------
-    PipistrelleError
-        when they are not there, are none, or not those of one run.
+    Raises:
+        PipistrelleError: the outputs are missing, damaged, or mixed from several runs.
     """
     config = read_config(folder)
     summary = output_json(folder / f"{OUTPUT_PREFIX}summary.json")
@@ -161,7 +162,7 @@ def read_run(folder: Path) -> RunFiles:
             asked[row["job_id"]] = legible(row["why"], _SHOWN)
     for name, start in starts.items():
         if name in jobs and jobs[name].start is not None:
-            jobs[name].start = start  # to the last digit: that file has six decimals
+            jobs[name].start = start  # exact: out_jobs.csv has six decimals
     states = _states(folder)
     if len(states.times):
         until = max(until, float(states.times[-1]))
@@ -170,33 +171,33 @@ def read_run(folder: Path) -> RunFiles:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise ExplainError if there is no such folder: neither a run's nor another."""
+    """Raise ExplainError unless ``folder`` is a folder."""
     if not folder.is_dir():
         what = "this is a file, not a folder" if folder.exists() else "there is no such folder"
         raise ExplainError(what, where=str(folder), expected="the outputs of 'pipistrelle run'")
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Return the configuration of the run whose outputs a folder has; PipistrelleError as `read_run` raises it."""
+    """Return the configuration of a run from its outputs; raise as `read_run` does."""
     check_folder(folder)
     config = output_json(folder / CONFIG_FILE)
     if config is None:
         raise ExplainError(
-            f"there is no {CONFIG_FILE} in it", where=str(folder), expected="the outputs of 'pipistrelle run'"
+            f"the folder has no {CONFIG_FILE}", where=str(folder), expected="the outputs of 'pipistrelle run'"
         )
     check_outputs(folder)
     if not isinstance(config.get("scheduler"), dict) or not isinstance(config.get("workloads"), dict):
-        raise ExplainError("this is no configuration of a run", where=str(folder / CONFIG_FILE))
+        raise ExplainError("the file is not a run's configuration", where=str(folder / CONFIG_FILE))
     return config
 
 
 def read_command(folder: Path) -> dict[str, Any] | None:
-    """Return how a run was called, None where nothing tells; ExplainError if the file cannot be read."""
+    """Return the run's description, None if there is none; ExplainError if unreadable."""
     return output_json(folder / COMMAND_FILE)
 
 
 def output_json(path: Path) -> dict[str, Any] | None:
-    """Return what a JSON file holds, None where there is none; ExplainError if it cannot be read."""
+    """Return a JSON file's object, None without a file; ExplainError if unreadable."""
     try:
         found = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -204,14 +205,14 @@ def output_json(path: Path) -> dict[str, Any] | None:
     except OSError as error:
         raise ExplainError(f"cannot read the file ({error.strerror or error})", where=str(path)) from None
     except (ValueError, RecursionError):
-        raise ExplainError("this is no JSON", where=str(path), hint="Was the run killed while it wrote?") from None
+        raise ExplainError("the file is not JSON", where=str(path), hint="Was the run killed while it wrote?") from None
     if not isinstance(found, dict):
-        raise ExplainError("this is no JSON object", where=str(path))
+        raise ExplainError("the file is not a JSON object", where=str(path))
     return found
 
 
 def output_rows(folder: Path, name: str, *columns: str, needed: bool = True) -> Iterator[dict[str, str]]:
-    """Yield the lines of an output; a last one that was cut off is left out."""
+    """Yield the rows of an output as dicts; an incomplete last line is skipped."""
     path = folder / f"{OUTPUT_PREFIX}{name}"
     csv.field_size_limit(_LONGEST_CELL)
     try:
@@ -220,34 +221,34 @@ def output_rows(folder: Path, name: str, *columns: str, needed: bool = True) -> 
             header = next(lines, [])
             missing = [column for column in columns if column not in header]
             if missing:
-                raise ExplainError(f"there is no column {missing[0]}", where=str(path), hint="Is it a run's output?")
+                raise ExplainError(f"the column {missing[0]} is missing", where=str(path), hint="Is it a run's output?")
             places = {column: header.index(column) for column in header}
             for line in lines:
-                if len(line) != len(header):  # cut off
+                if len(line) != len(header):  # incomplete
                     return
                 yield {column: line[place] for column, place in places.items()}
     except FileNotFoundError:
         if needed:
-            raise ExplainError(f"there is no {path.name} in it", where=str(folder)) from None
+            raise ExplainError(f"the folder has no {path.name}", where=str(folder)) from None
     except OSError as error:
         raise ExplainError(f"cannot read the file ({error.strerror or error})", where=str(path)) from None
     except UnicodeDecodeError:
         raise ExplainError("the file is not UTF-8 text", where=str(path)) from None
-    except csv.Error:  # a quoted field that was cut off ends the file
+    except csv.Error:  # the file ends inside a quoted field
         return
 
 
 def number_in(text: str) -> float:
-    """Return the finite number that a cell of an output holds; ExplainError if it is none."""
+    """Return the finite number in a cell of an output, or raise ExplainError."""
     with suppress(ValueError):
         number = float(text)
         if isfinite(number):
             return number
-    raise ExplainError("a value in the outputs is no number", found=f"'{printable(text)[:60]}'")
+    raise ExplainError("a value in the outputs is not a number", found=f"'{printable(text)[:60]}'")
 
 
 def _origins(folder: Path, config: dict[str, Any]) -> dict[str, float]:
-    """Return {attempt: the submit time (s) that counts} where jobs come back to their old places."""
+    """Return {attempt: original submit time (s)} if jobs keep their place in queue."""
     reliability = config.get("reliability")
     if isinstance(reliability, dict) and reliability.get("requeue") == "back":
         return {}
@@ -260,7 +261,7 @@ def _origins(folder: Path, config: dict[str, Any]) -> dict[str, float]:
 
 
 def _preempted(folder: Path, asked: Mapping[str, str]) -> dict[str, str]:
-    """Return those of the jobs that were to be preempted that have been: others ended before."""
+    """Return the jobs whose preemption took effect; the others ended before it."""
     columns = ("job_id", "workload_name", "final_state", "cause")
     gone = {
         f"{row['workload_name']}!{row['job_id']}"

@@ -1,6 +1,6 @@
-"""What columns of cells are made of: octets in rectangles, digits read eight at a time, keys found among keys.
+"""Byte operations on columns: gather rectangles, parse digits, look up hashes.
 
-All of it goes through blocks that stay in a processor's cache: fresh memory costs more than what is done with it.
+They work in blocks that fit a processor's cache, because fresh memory costs more than the work on it.
 """
 
 from collections.abc import Iterator
@@ -12,22 +12,22 @@ from numpy.typing import NDArray
 Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]
-#: rows, or octets, that are looked at together
+#: rows, or bytes, handled together
 _ROWS: Final = 1 << 13
 _OCTETS: Final = 1 << 16
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(29)
-#: how often keys are spread anew before they are sorted instead
+#: how often `last_places` rehashes before it sorts instead
 _TURNS: Final = 8
 _WORD: Final = 8
-#: of a word, its first octets, and its last, by their number
+#: masks that keep the first, or the last, 0 to 8 bytes of a word
 _FIRST: Final = np.frombuffer(b"".join(b"\xff" * kept + b"\0" * (_WORD - kept) for kept in range(9)), dtype="<u8")
 _LAST: Final = np.frombuffer(b"".join(b"\0" * (_WORD - kept) + b"\xff" * kept for kept in range(9)), dtype="<u8")
 _ZEROS: Final = np.uint64(0x3030303030303030)
 
 
 def blocks_of(lengths: Ints) -> Iterator[slice]:
-    """Yield slices of cells, each of some ten thousands of octets, or of one cell that has more."""
+    """Yield slices of cells of up to 64 KiB each, or of one longer cell."""
     ends = np.cumsum(lengths)
     begin, count = 0, len(lengths)
     while begin < count:
@@ -38,11 +38,14 @@ def blocks_of(lengths: Ints) -> Iterator[slice]:
 
 
 def rectangle(octets: Octets, begins: NDArray[np.integer[Any]], width: int) -> Octets:
-    """Return so many octets from each place on, shape (places, width); what is before or behind all is anything."""
+    """Return ``width`` bytes from each place on, shape (places, width).
+
+    Bytes outside ``octets`` have any value.
+    """
     last = len(octets) - width
     if last < 0:
         octets, last = np.concatenate([octets, np.zeros(-last, dtype=np.uint8)]), 0
-    # Elements of `width` octets that begin at every octet: each is copied at once.
+    # Overlapping elements of `width` bytes, one at every byte, so that each is copied at once.
     cells = np.ndarray((last + 1,), f"V{width}", buffer=octets, strides=(1,))
     found: Octets = cells[np.clip(begins, 0, last)].view(np.uint8).reshape(len(begins), width)
     rows = np.flatnonzero(begins > last)
@@ -57,7 +60,11 @@ def rectangle(octets: Octets, begins: NDArray[np.integer[Any]], width: int) -> O
 
 
 def words_of(octets: Octets, begins: NDArray[np.integer[Any]], lengths: Ints, width: int) -> Keys:
-    """Return texts of at most ``width`` octets in words of eight, padded with zeros, shape (cells, words)."""
+    """Return texts as words of 8 bytes, padded with zeros, shape (cells, words).
+
+    Args:
+        width: at least the longest text's length in bytes.
+    """
     count = max(1, (width + _WORD - 1) // _WORD)
     if not len(octets):
         return np.zeros((len(begins), count), dtype="<u8")
@@ -69,7 +76,7 @@ def words_of(octets: Octets, begins: NDArray[np.integer[Any]], lengths: Ints, wi
 
 
 def keys_of(octets: Octets, begins: Ints, lengths: Ints, width: int) -> Keys:
-    """Return a number of each text that is the same for the same one, and seldom for others, by a common ``width``."""
+    """Return a hash of each text; for equal ``width``, equal texts have equal hashes."""
     found = lengths.astype(np.uint64)
     for begin in range(0, len(begins), _ROWS):
         rows = slice(begin, begin + _ROWS)
@@ -83,7 +90,11 @@ def keys_of(octets: Octets, begins: Ints, lengths: Ints, width: int) -> Keys:
 
 
 def digits_before(octets: Octets, ends: Ints, counts: Ints) -> Ints | None:
-    """Return the whole numbers of so many digits, at most 16, before some places; None if others are among them."""
+    """Return the numbers of ``counts`` digits, at most 16, that end before ``ends``.
+
+    Returns:
+        None if one of those bytes is not a digit.
+    """
     value = np.zeros(len(ends), dtype=np.uint64)
     for back in range(0, int(counts.max(initial=0)), _WORD):
         word = rectangle(octets, ends - (back + _WORD), _WORD).view("<u8")[:, 0]
@@ -91,7 +102,7 @@ def digits_before(octets: Octets, ends: Ints, counts: Ints) -> Ints | None:
         word &= _LAST[np.clip(counts - back, 0, _WORD)]
         if (((word + np.uint64(0x0606060606060606)) | word) & np.uint64(0xF0F0F0F0F0F0F0F0)).any():
             return None
-        # Neighbours are put together: digits to pairs, pairs to fours, fours to eight.
+        # Combine neighbours: digits to pairs, pairs to fours, fours to eights.
         for times, bits, kept in ((10, 8, 0x00FF00FF00FF00FF), (100, 16, 0x0000FFFF0000FFFF), (10000, 32, 0xFFFFFFFF)):
             word = (word * np.uint64(times) + (word >> np.uint64(bits))) & np.uint64(kept)
         value += word * np.uint64(10**back)
@@ -99,14 +110,14 @@ def digits_before(octets: Octets, ends: Ints, counts: Ints) -> Ints | None:
 
 
 def last_places(mine: Keys, theirs: Keys) -> Ints:
-    """Return where each key is among others, the last such place, -1 where it is not, shape (mine,)."""
+    """Return each key's last index in ``theirs``, -1 if absent, shape (mine,)."""
     found = np.full(len(mine), -1, dtype=np.int64)
     looking, left = np.arange(len(mine)), np.arange(len(theirs))
     my, their = mine, theirs
     for _ in range(_TURNS):
         if not len(looking) or not len(left):
             return found
-        # Each goes to the slot of its highest bits, where the last one stays; others of that slot try again.
+        # Each key goes to the slot of its highest bits. The last one stays; the others of that slot try again.
         shift = np.uint64(63 - len(left).bit_length())
         my, their = my * _MIX, their * _MIX
         table = np.full(1 << (64 - int(shift)), -1, dtype=np.int32 if len(theirs) < 1 << 31 else np.int64)

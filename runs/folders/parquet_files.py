@@ -1,4 +1,4 @@
-"""A run's tables as Parquet, beside the CSV files: each column with its type, whatever the rows hold."""
+"""A run's tables as Parquet beside the CSV files, with a fixed type per column."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -9,7 +9,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outputs.folder import OUTPUT_FILES
 
-#: columns that are texts, and those of whole numbers; all others are doubles
+#: text columns, and columns of whole numbers; all others are doubles
 _TEXTS: Final = frozenset(
     (
         *("job_id", "workload_name", "profile", "final_state", "allocated_resources", "metadata", "batsim_version"),
@@ -34,16 +34,16 @@ _WHOLE: Final = frozenset(
         ),
     )
 )
-#: bytes of a CSV file that are read at a time
+#: bytes of a CSV file read at a time
 _BLOCK: Final = 1 << 24
 
 
 class NoParquet(PipistrelleError):
-    """Parquet files are wanted, and cannot be written here."""
+    """Parquet files were requested but cannot be written."""
 
 
 def import_arrow() -> Any:
-    """Return pyarrow; NoParquet, which names the extra, if it is not installed."""
+    """Return pyarrow; raise NoParquet, which names the extra, if it is not installed."""
     try:
         import pyarrow
         import pyarrow.csv
@@ -56,16 +56,13 @@ def import_arrow() -> Any:
 
 
 def write_parquet(folder: Path) -> list[Path]:
-    """Write each table of a run's outputs as Parquet beside its CSV file; return the files.
+    """Write each table of a run's outputs as Parquet beside its CSV; return the files.
 
-    A cell without a number is null. Equal tables give equal bytes with one version of pyarrow.
+    An empty cell of a number column is null. Equal tables give equal bytes with one version of pyarrow.
 
-    Raises
-    ------
-    NoParquet
-        when pyarrow is not installed.
-    OutputFailed
-        when a file cannot be read or written.
+    Raises:
+        NoParquet: pyarrow is not installed.
+        OutputFailed: a file cannot be read or written.
     """
     return [_written(path, path.with_suffix(".parquet")) for path in _tables(folder) if path.is_file()]
 

@@ -1,4 +1,4 @@
-"""A run's folder as columns: each job that ended or ran, over all its attempts, and whose it is."""
+"""A run's jobs as columns, summed over all attempts, with their labels."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,36 +28,27 @@ AGAIN: Final = "#"
 
 
 class ReportError(PipistrelleError):
-    """Runs that cannot be told of, or not together."""
+    """Runs cannot be reported, or not together."""
 
 
 @dataclass(frozen=True, eq=False)
 class RunJobs:
-    """The jobs of a run that ended, rejected ones apart; times in seconds of simulated time.
+    """The ended jobs of a run, without rejected ones; times in simulated seconds.
 
-    A job that lost its nodes and came back is one job, as in the summary: its wait and its execution time are the sums
-    over its attempts, its state, end and units are the last one's.
+    A job with several attempts is one job, as in the summary: wait and execution time are sums over its attempts,
+    state,
+    end and units are the last attempt's.
 
-    Parameters
-    ----------
-    folder
-        where the outputs are.
-    config, summary
-        what was run, and its figures; None where it did not come to its end.
-    ids
-        ``PREFIX!NAME``, by submission, then as in the file.
-    size
-        units, shape (jobs,).
-    submit, start, end
-        of the first attempt, of the first and of the last, shape (jobs,).
-    wait, execution
-        shape (jobs,).
-    state, alloc
-        the last attempt's.
-    labels
-        {``user``, ``queue``, ...: a name for each job, "" where nobody knows}; without those that the log lacks.
-    rejected
-        ids of the jobs that were refused.
+    Attributes:
+        folder: the outputs.
+        config, summary: the run's configuration and figures; ``summary`` is None if the run did not finish.
+        ids: ``PREFIX!NAME``, by submission, then as in the file.
+        size: units, shape (jobs,).
+        submit, start, end: of the first attempt (submit, start) and the last (end), shape (jobs,).
+        wait, execution: shape (jobs,).
+        state, alloc: of the last attempt.
+        labels: {``user``, ``queue``, ...: a name per job, "" if unknown}; labels that no job has are left out.
+        rejected: ids of the rejected jobs.
     """
 
     folder: Path
@@ -80,38 +71,39 @@ class RunJobs:
 
     @property
     def scheduler(self) -> str:
-        """What the scheduler called itself."""
+        """The scheduler's own name."""
         return printable(str(self.config["scheduler"].get("name", "")))
 
     @property
     def turnaround(self) -> Floats:
-        """Wait and execution time, s."""
+        """Wait plus execution time (s)."""
         return self.wait + self.execution
 
     @property
     def bounded_slowdown(self) -> Floats:
-        """As the summary has it: max(1, turnaround / max(execution time, 10 s))."""
+        """max(1, turnaround / max(execution time, 10 s)), as in the summary."""
         found: Floats = np.maximum(1.0, self.turnaround / np.maximum(self.execution, TAU))
         return found
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """{id: place in the columns}."""
+        """{id: index in the columns}."""
         return {name: place for place, name in enumerate(self.ids)}
 
     @property
     def workloads(self) -> list[tuple[str, str]]:
-        """Prefix and digest of each workload."""
+        """The prefix and digest of each workload."""
         return [(prefix, str(one.get("sha256"))) for prefix, one in self.config["workloads"].items()]
 
 
 def read_run_jobs(folder: Path, tables: OutputTables | None = None) -> RunJobs:
-    """Read the outputs of a run; ``tables`` are its files, if they have been read.
+    """Read a run's jobs from its outputs.
 
-    Raises
-    ------
-    PipistrelleError
-        when they are not there, are none, or not those of one run.
+    Args:
+        tables: the folder's tables, if already read.
+
+    Raises:
+        PipistrelleError: the outputs are missing, damaged, or mixed from several runs.
     """
     config = read_config(folder)
     summary = output_json(folder / SUMMARY_FILE)
@@ -129,7 +121,7 @@ def read_run_jobs(folder: Path, tables: OutputTables | None = None) -> RunJobs:
             attempts.setdefault(name, []).append(tuple(line))
         else:
             rejected.add(name)
-    ids = sorted(attempts, key=lambda name: attempts[name][0][0])  # stable: as in the file, where the times are equal
+    ids = sorted(attempts, key=lambda name: attempts[name][0][0])  # stable: equal times keep the file's order
     lines = [attempts[name] for name in ids]
     count = len(ids)
     return RunJobs(
@@ -152,7 +144,7 @@ def read_run_jobs(folder: Path, tables: OutputTables | None = None) -> RunJobs:
 
 def _labels(tables: OutputTables, ids: list[str]) -> dict[str, list[str]]:
     table = tables.perhaps("labels", "job_id", "workload_name", *LABEL_NAMES)
-    if not table:  # an older version's
+    if not table:  # outputs of an older version
         return {}
     names = (f"{prefix}!{job}" for prefix, job in zip(table["workload_name"], table["job_id"], strict=True))
     line_of = {name: line for line, name in enumerate(names)}

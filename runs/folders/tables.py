@@ -1,4 +1,4 @@
-"""The CSV files of a run's folder as columns of cells: each is read once, whole."""
+"""The CSV files of a run's folder as columns of cells, each file read once."""
 
 import csv
 import io
@@ -15,52 +15,44 @@ from pipistrelle.runs.folders.cells import TextColumn
 from pipistrelle.runs.folders.files import ExplainError
 from pipistrelle.server.outputs.folder import OUTPUT_PREFIX
 
-#: characters of one cell: a frame of a scheduler has no more
+#: most characters of one cell: no scheduler's frame is longer
 _LONGEST_CELL: Final = 1 << 27
 
 _QUOTE: Final = ord('"')
 
-#: octets of a file that are searched together, and stay in a processor's cache meanwhile
+#: bytes of a file searched together: small enough for a processor's cache
 _BLOCK: Final = 1 << 18
 
 Columns = Mapping[str, TextColumn]
 
 
 class OutputTables:
-    """The tables of a folder of outputs, as far as they were written: a last line that was cut off is left out.
-
-    Parameters
-    ----------
-    folder
-        the outputs of a run.
-    """
+    """The tables of an output folder; an incomplete last line is left out."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._read: dict[str, Columns | None] = {}
 
     def columns(self, name: str, *needed: str) -> Columns:
-        """Return {column: its cells, one for each line} of ``out_NAME.csv``.
+        """Return {column: its cells} of ``out_NAME.csv``.
 
-        Raises
-        ------
-        ExplainError
-            when there is no such file, it cannot be read, or has not the columns ``needed``.
+        Raises:
+            ExplainError: the file is missing or unreadable, or lacks a column of ``needed``.
         """
         found = self.perhaps(name, *needed)
         if found is None:
-            raise ExplainError(f"there is no {OUTPUT_PREFIX}{name}.csv in it", where=str(self.folder))
+            raise ExplainError(f"the folder has no {OUTPUT_PREFIX}{name}.csv", where=str(self.folder))
         return found
 
     def perhaps(self, name: str, *needed: str) -> Columns | None:
-        """Return the same, None where there is no such file, as in outputs of an older version."""
+        """Return the same, or None if there is no such file, as with older versions."""
         path = self.folder / f"{OUTPUT_PREFIX}{name}.csv"
         if name not in self._read:
             self._read[name] = _columns(path)
         found = self._read[name]
         missing = [column for column in needed if found is not None and column not in found]
         if missing:
-            raise ExplainError(f"there is no column {missing[0]}", where=str(path), hint="Is it a run's output?")
+            raise ExplainError(f"the column {missing[0]} is missing", where=str(path), hint="Is it a run's output?")
         return found
 
 
@@ -81,19 +73,19 @@ def _columns(path: Path) -> Columns | None:
     if plain is not None:
         return plain
     rows: list[list[str]] = []
-    with suppress(csv.Error):  # a quoted field that was cut off ends the file; the lines before it are there
+    with suppress(csv.Error):  # the file ends inside a quoted field; the lines before it are read
         rows.extend(csv.reader(io.StringIO(octets.decode(), newline=""), strict=True))
     if not rows:
         return {}
     header, *lines = rows
-    if set(map(len, lines)) - {len(header)}:  # a line was cut off
+    if set(map(len, lines)) - {len(header)}:  # an incomplete line
         del lines[next(number for number, line in enumerate(lines) if len(line) != len(header)) :]
     cells: Sequence[Sequence[str]] = list(zip(*lines, strict=True)) or [()] * len(header)
     return dict(zip(header, map(TextColumn.of, cells), strict=True))
 
 
 def _plain_columns(text: bytes) -> Columns | None:
-    """Return the columns of lines that quote nothing but empty last cells, as most outputs do; None of others."""
+    """Return the columns if only empty last cells are quoted (the usual case)."""
     if not text or b"\r" in text:
         return None
     header = text[: text.find(b"\n")].decode().split(",")
@@ -114,7 +106,7 @@ def _plain_columns(text: bytes) -> Columns | None:
         blocks.append((begin, np.ascontiguousarray(ends.reshape(-1, width).T, dtype=np.int32)))
         begin = end
     empty = None
-    if quotes:  # two are an empty text, if there is nothing else in the last cell
+    if quotes:  # a last cell of two quotes alone is an empty text
         last = _PlainColumns(header, octets, blocks, None)[header[-1]]
         empty = np.flatnonzero(last.lengths == 2)
         at = last.begins[empty]
@@ -125,18 +117,12 @@ def _plain_columns(text: bytes) -> Columns | None:
 
 
 class _PlainColumns(Columns):
-    """Columns of a file by where its cells end, block by block: those that nobody asks for are not made.
+    """The columns of a file, each built from its cells' ends when it is first read.
 
-    Parameters
-    ----------
-    header
-        their names.
-    octets
-        the file.
-    blocks
-        where each block of lines begins, and where cells end from there on, shape (columns, lines), the header's, too.
-    empty
-        lines whose last cell is an empty text in quotes.
+    Args:
+        blocks: where each block of lines begins, and where its cells end relative to that, shape (columns, lines),
+        with the header's line.
+        empty: lines whose last cell is a quoted empty text.
     """
 
     def __init__(
@@ -171,7 +157,7 @@ class _PlainColumns(Columns):
         return len(self._places)
 
     def _ends(self, place: int) -> NDArray[np.int64]:
-        """Return where cells of a column end, the header's first, shape (lines + 1,)."""
+        """Return where the cells of a column end, the header's first, shape (lines + 1,)."""
         found = np.empty(sum(block.shape[1] for _, block in self._blocks), dtype=np.int64)
         row = 0
         for begin, block in self._blocks:
@@ -181,7 +167,11 @@ class _PlainColumns(Columns):
 
 
 def numbers(cells: Sequence[str], empty: float = np.nan) -> NDArray[np.float64]:
-    """Return the finite numbers in some cells, ``empty`` where a cell is; ExplainError if one holds none."""
+    """Return the finite numbers of cells; ``empty`` for empty cells.
+
+    Raises:
+        ExplainError: a cell is not a finite number.
+    """
     read = cells.numbers() if isinstance(cells, TextColumn) else None
     if read is not None:
         found, is_empty = read
@@ -210,4 +200,4 @@ def _number(cell: str, empty: float) -> float:
 
 
 def _no_number(cell: str) -> ExplainError:
-    return ExplainError("a value in the outputs is no number", found=f"'{printable(cell)[:60]}'")
+    return ExplainError("a value in the outputs is not a number", found=f"'{printable(cell)[:60]}'")

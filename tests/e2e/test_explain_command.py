@@ -285,7 +285,7 @@ def test_a_call_that_was_edited(ran):
             ({"scheduler": 7}, "does not say how a run was called"),
             ({"parts": {"colour": "red"}}, "does not say how a run was called"),
             ({"surprise": 1}, "does not say how a run was called"),
-            (None, "this is no JSON"),
+            (None, "the file is not JSON"),
         )
     ):
         folder = ran.folder / f"edited-{number}"

@@ -55,7 +55,7 @@ def test_a_run_goes_on_from_a_snapshot(shell: Any, jobs: str) -> None:
     shell.run("resume", snapshot, "--out", "again", "--quiet").ok()
     assert outputs(shell.folder / "whole") == outputs(shell.folder / "again")
     other = shell.run("resume", snapshot, "--scheduler", "fcfs", "--out", "other", "--quiet")
-    other.failed(2, "of the two schedulers one alone may preempt")
+    other.failed(2, "only one of the two schedulers may preempt")
 
 
 def test_what_was_lost_is_accounted_for(shell: Any, jobs: str) -> None:

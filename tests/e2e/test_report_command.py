@@ -46,7 +46,7 @@ def test_estimates_for_those_who_waited(ran):
     [
         ([], 2, "Missing argument"),
         (["nowhere"], 2, "there is no such folder"),
-        (["."], 2, "there is no out_config.json in it"),
+        (["."], 2, "the folder has no out_config.json"),
         (["fcfs", "--trust"], 2, "--trust goes with --explain or --estimates"),
         (["fcfs", "--estimates", "0"], 2, "--estimates"),
         (["fcfs", "-o", "fcfs/out_jobs.csv"], 2, "nothing was written over it"),

@@ -76,7 +76,7 @@ def test_a_program_that_cannot_be_a_scheduler_is_reported_at_once(shell, words, 
 def test_our_own_parts_do_not_go_with_a_program(shell):
     """What would be accepted and ignored is refused."""
     outcome = shell.run("run", "--order", "sjf", "--scheduler", "./prog", "{endpoint}")
-    outcome.failed(2, "--order goes with a scheduler of ours, not with a program")
+    outcome.failed(2, "--order applies to built-in schedulers, not to a program")
 
 
 def test_a_module_may_hold_the_policy(shell):

@@ -393,16 +393,16 @@ def test_which_job_is_meant():
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("out_config.json", None, "there is no out_config.json"),
-        ("out_config.json", b"{", "this is no JSON"),
-        ("out_config.json", b"[]", "this is no JSON object"),
-        ("out_config.json", b"{}", "no configuration of a run"),
-        ("out_jobs.csv", None, "there is no out_jobs.csv"),
-        ("out_jobs.csv", b"", "there is no column job_id"),
+        ("out_config.json", None, "the folder has no out_config.json"),
+        ("out_config.json", b"{", "the file is not JSON"),
+        ("out_config.json", b"[]", "the file is not a JSON object"),
+        ("out_config.json", b"{}", "not a run's configuration"),
+        ("out_jobs.csv", None, "the folder has no out_jobs.csv"),
+        ("out_jobs.csv", b"", "the column job_id is missing"),
         ("out_jobs.csv", b"\xff\xfe", "not UTF-8"),
-        ("out_decisions.csv", b"a,b\n", "there is no column time"),
-        ("out_machine_states.csv", b"time,nb_idle\nnan,1\n", "a value in the outputs is no number.*'nan'"),
-        ("out_machine_states.csv", b"time,nb_idle\n1,x\n", "a value in the outputs is no number.*'x'"),
+        ("out_decisions.csv", b"a,b\n", "the column time is missing"),
+        ("out_machine_states.csv", b"time,nb_idle\nnan,1\n", "a value in the outputs is not a number.*'nan'"),
+        ("out_machine_states.csv", b"time,nb_idle\n1,x\n", "a value in the outputs is not a number.*'x'"),
     ],
 )
 def test_a_folder_that_is_no_run(case, name, content, message):

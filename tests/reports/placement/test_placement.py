@@ -189,7 +189,7 @@ def test_units_are_those_of_nodes() -> None:
 
 def test_runs_that_are_none(tmp_path: Path, placed: PlacedRun) -> None:
     """A folder without outputs, a list that cannot be."""
-    with pytest.raises(PipistrelleError, match=r"there is no out_config\.json in it"):
+    with pytest.raises(PipistrelleError, match=r"the folder has no out_config\.json"):
         read_placed_run(tmp_path)
     (tmp_path / "out_config.json").write_text('{"scheduler": {}, "workloads": {}, "platform": 3}')
     with pytest.raises(PipistrelleError, match="the machine cannot be read"):

@@ -49,7 +49,7 @@ def test_too_few_descriptors_are_not_taken_for_a_wrong_path() -> None:
     with open(os.devnull, "rb") as last:  # the next descriptor is one beyond
         resource.setrlimit(resource.RLIMIT_NOFILE, (last.fileno() + 1, limits[1]))
         try:
-            with pytest.raises(CommandError, match=r"Too many open files.*Give it more"):
+            with pytest.raises(CommandError, match=r"Too many open files.*Raise the limit"):
                 Child([PYTHON, "{endpoint}"], "tcp://127.0.0.1:1")
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)

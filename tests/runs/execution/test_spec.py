@@ -159,8 +159,8 @@ def test_files_are_those_of_the_description(tmp_path: Path, monkeypatch: pytest.
     [
         (RunSpec(scheduler=()), "does not say which scheduler decides"),
         (RunSpec(scheduler=("./prog",)), "does not name the endpoint"),
-        (RunSpec(scheduler=("./prog", "{endpoint}"), order="sjf"), "--order goes with a scheduler of ours"),
-        (RunSpec(scheduler="./prog {endpoint}", poll="5s"), "--poll goes with a scheduler of ours"),
+        (RunSpec(scheduler=("./prog", "{endpoint}"), order="sjf"), "--order applies to built-in schedulers"),
+        (RunSpec(scheduler="./prog {endpoint}", poll="5s"), "--poll applies to built-in schedulers"),
     ],
 )
 def test_a_scheduler_that_nobody_can_start_is_refused(spec: RunSpec, said: str) -> None:
@@ -174,7 +174,7 @@ def test_a_scheduler_that_nobody_can_start_is_refused(spec: RunSpec, said: str) 
     [
         (RunSpec(workload=("demo", "demo")), "a run has one workload"),
         (RunSpec(scheduler="./prog {endpoint}"), "a program cannot run inside the server"),
-        (RunSpec(dialect="batsim"), "a run in one process speaks no dialect"),
+        (RunSpec(dialect="batsim"), "--in-process uses no dialect"),
         (RunSpec(batsim=BatsimSpec(), dialect="batsim"), "names no platform"),
         (RunSpec(batsim=BatsimSpec(), platform="x.xml"), "speaks no other dialect"),
         (RunSpec(batsim=BatsimSpec(), platform="x.xml", dialect="batsim", repair="1h"), "found repair"),

@@ -174,11 +174,11 @@ def goes_on_strictly(path: Path, out: Path, listener: Listening) -> None:
 @pytest.mark.parametrize(
     ("listener", "says"),
     [
-        (Listening(("failures",)), "'listener' cannot take a run over: it was not there.*found failures"),
-        (Listening(("takeover",)), "nodes fail in it, and of the two schedulers one alone"),
-        (Listening(("takeover", "failures"), early=True), "it decides in its reply to notice 1"),
-        (Listening(("takeover", "failures", "preemption")), "of the two schedulers one alone may preempt"),
-        (Listening(("takeover", "failures", "recorded")), "it goes by what the log recorded, and the jobs so far have"),
+        (Listening(("failures",)), "'listener' cannot take a run over: it does not support.*found failures"),
+        (Listening(("takeover",)), "nodes fail in this run, and only one of the two schedulers"),
+        (Listening(("takeover", "failures"), early=True), "its reply to notice 1 has decisions"),
+        (Listening(("takeover", "failures", "preemption")), "only one of the two schedulers may preempt"),
+        (Listening(("takeover", "failures", "recorded")), "it uses recorded times, which the run's earlier jobs far have"),
     ],
     ids=["no feature", "not told of failures", "decides too early", "preempts", "recorded"],
 )
