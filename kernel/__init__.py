@@ -1,1 +1,1 @@
-"""The study kernel: the subset of runs that Monte Carlo studies need, compiled, with the reference engine's results."""
+"""The compiled kernel: the runs of Monte Carlo studies, with the engine's results."""

@@ -1,7 +1,7 @@
-"""Who starts while maintenance is known: jobs that would run into it get no units of its nodes.
+"""Starts around known maintenance: jobs that run into it get none of its nodes.
 
-The same as the schedulers' `OpenUnits`, by words of positions. Known maintenance closes its units from its begin on to
-jobs that end later, so that what is closed to a job follows from its end alone: there are levels, each with more.
+This matches the schedulers' `OpenUnits`, on words of positions. Announced maintenance closes its units, from its begin,
+to jobs that end later. What is closed to a job thus depends only on its end: each level closes more units.
 """
 
 from math import inf
@@ -15,7 +15,7 @@ from pipistrelle.kernel.waiting import BLOCK, cut, drop_first, first_of, join, k
 
 @within
 def _find_levels(plans: Plans, words: int) -> None:
-    """Work out what is closed to whom; the windows are ordered by their begins."""
+    """Compute what is closed at each level; windows are ordered by begin."""
     level = 0
     plans.level_closed[:words] = 0
     for at in range(plans.counts.windows):
@@ -33,7 +33,7 @@ def _find_levels(plans: Plans, words: int) -> None:
 
 @within
 def _level_of(plans: Plans, end: float) -> int:
-    """Return the level of a job that ends then (s) at the latest."""
+    """Return the level of a job that ends at ``end`` (s) at the latest."""
     level = 0
     while level < plans.counts.levels and plans.levels[level + 1].begin < end:
         level += 1
@@ -42,7 +42,7 @@ def _level_of(plans: Plans, end: float) -> int:
 
 @within
 def _forget_counts(plans: Plans) -> None:
-    """What is free has changed."""
+    """Clear the cached counts, because what is free has changed."""
     for level in range(plans.counts.levels + 1):
         plans.levels[level].open = -1
         plans.levels[level].beside = -1
@@ -62,7 +62,7 @@ def _count_open(nodes: Nodes, plans: Plans, level: int) -> int:
 
 @within
 def _count_beside(nodes: Nodes, plans: Plans, level: int) -> int:
-    """Return how many of them are not reserved."""
+    """Return how many free and open units are not reserved."""
     row = plans.levels[level]
     if row.beside < 0:
         base, found = level * nodes.free.size, 0
@@ -74,7 +74,7 @@ def _count_beside(nodes: Nodes, plans: Plans, level: int) -> int:
 
 @within
 def _take_first(units: Ints, count: int, taken: Ints) -> None:
-    """Put the first ``count`` positions of ``units``, of at least so many, into ``taken``."""
+    """Put the first ``count`` positions of ``units`` into ``taken``."""
     for word in range(units.size):
         bits = units[word]
         held = bits_in(bits)
@@ -90,10 +90,11 @@ def _take_first(units: Ints, count: int, taken: Ints) -> None:
 
 @within
 def _take_beside(plans: Plans, size: int, beside: int, first: int, reserved: int) -> int:
-    """Put units for a job that stays beyond the shadow time into ``plans.taken``; it needs enough of the open ones.
+    """Take units for a job that ends after the shadow time; return the reserved ones.
 
-    ``first`` of the ``reserved`` units must be left, ``beside`` of the open ones are not reserved. Returns how many
-    reserved ones it takes.
+    They go into ``plans.taken``; enough units must be open. ``first`` of the ``reserved`` units must remain, and
+    ``beside`` of
+    the open ones are not reserved.
     """
     _take_first(plans.open, size, plans.taken)
     found = 0
@@ -111,7 +112,7 @@ def _take_beside(plans: Plans, size: int, beside: int, first: int, reserved: int
         _take_first(plans.open, size, plans.taken)
         return 0
     left = missing
-    for position in plans.position:  # of the lowest numbers, whatever the order of the nodes
+    for position in plans.position:  # lowest unit numbers, whatever the node order
         bit = 1 << (position % WORD)
         if left > 0 and plans.taken[position // WORD] & bit:
             plans.open[position // WORD] |= bit
@@ -123,7 +124,7 @@ def _take_beside(plans: Plans, size: int, beside: int, first: int, reserved: int
 
 @within
 def _running_ends(plans: Plans, slots: KernelSlots, running: int, words: int, now: float) -> None:
-    """Write down by when (s) running jobs end at the latest, by maintenance or walltime, ascending."""
+    """Sort the latest ends (s) of running jobs, by maintenance or walltime."""
     for at in range(running):
         slot, end = slots.planned_slot[at], slots.planned_time[at]
         row = slots.rows[slot]
@@ -150,9 +151,9 @@ def _running_ends(plans: Plans, slots: KernelSlots, running: int, words: int, no
 
 @woven_in
 def _reserve(run: State, size: int, walltime: float, now: float) -> tuple[float, int]:
-    """Return when (s) so many units will be open for so long, inf if no one can tell, and how many there are then.
+    """Return when (s) enough units are open (inf: unknown), and how many.
 
-    They are put into ``plans.reserved``. As `pipistrelle.schedulers.plan.around_windows.reserve`.
+    The open units go into ``plans.reserved``. This matches `pipistrelle.schedulers.plan.around_windows.reserve`.
     """
     nodes, slots, plans = run.nodes, run.slots, run.plans
     words, running = nodes.free.size, run.clock.running
@@ -160,7 +161,7 @@ def _reserve(run: State, size: int, walltime: float, now: float) -> tuple[float,
     units = plans.open
     for word in range(words):
         units[word] = nodes.free[word]
-    for node in range(nodes.rows.size):  # under maintenance alone, hence back at its end
+    for node in range(nodes.rows.size):  # nodes that are down only for maintenance return at its end
         row = nodes.rows[node]
         if row.reasons > 0 and row.broken == 0:
             for position in range(row.first, row.first + row.units):
@@ -202,7 +203,7 @@ def _reserve(run: State, size: int, walltime: float, now: float) -> tuple[float,
 
 @within
 def _start_on_taken(run: State, job: int, now: float) -> None:
-    """Let a job start now on ``plans.taken``."""
+    """Start a job now on ``plans.taken``."""
     nodes, slots = run.nodes, run.slots
     words = nodes.free.size
     slot = slots.spare[slots.spare.size - 1 - run.clock.running]
@@ -221,7 +222,7 @@ def _start_on_taken(run: State, job: int, now: float) -> None:
 
 @within
 def _open_to(nodes: Nodes, plans: Plans, level: int) -> None:
-    """Put the free units that are open at a level into ``plans.open``, and none into ``plans.taken``."""
+    """Put a level's open free units into ``plans.open``, and clear ``plans.taken``."""
     base = level * nodes.free.size
     for word in range(nodes.free.size):
         plans.open[word] = nodes.free[word] & ~plans.level_closed[base + word]
@@ -230,7 +231,7 @@ def _open_to(nodes: Nodes, plans: Plans, level: int) -> None:
 
 @within
 def _start_in_order(run: State, now: float) -> int:
-    """Start the first job again and again as long as it fits; return how many."""
+    """Start the first jobs of the queue while they fit; return how many."""
     nodes, plans, queue = run.nodes, run.plans, run.queue
     started = 0
     while queue.counts.waiting > 0:
@@ -249,7 +250,7 @@ def _start_in_order(run: State, now: float) -> int:
 
 @woven_in
 def _passes(run: State, first: int, job: int, now: float) -> bool:
-    """Start a job if it may pass the first; tell whether it does."""
+    """Start a job if it may pass the first; return whether it did."""
     nodes, plans, clock = run.nodes, run.plans, run.clock
     size, walltime, wanted = run.jobs.size[job], run.lives.walltime[job], run.jobs.size[first]
     if size > clock.free:
@@ -259,7 +260,7 @@ def _passes(run: State, first: int, job: int, now: float) -> bool:
         return False
     late = False
     if run.rules.backfill == EASY:
-        if plans.counts.reserved < 0:  # not before somebody asks
+        if plans.counts.reserved < 0:  # computed only when needed
             clock.shadow, plans.counts.reserved = _reserve(run, wanted, run.lives.walltime[first], now)
         late = is_late(now, walltime, clock.shadow)
     if not late:
@@ -279,7 +280,7 @@ def _passes(run: State, first: int, job: int, now: float) -> bool:
 
 @within
 def _pass_over(run: State, now: float) -> int:
-    """Start the jobs that may pass the first, in the order of the queue, and return how many they are."""
+    """Start the jobs that may pass the first, in queue order; return how many."""
     queue, plans = run.queue, run.plans
     first, found, classes = first_of(queue), 0, queue.size_class[-1] + 1
     plans.counts.reserved = -1
@@ -290,7 +291,7 @@ def _pass_over(run: State, now: float) -> int:
         begin, end = block * BLOCK + queue.first[block], block * BLOCK + queue.end[block]
         if place == 0:
             begin += 1
-        else:  # the job that ends soonest is kept from the fewest units
+        else:  # the fewest units are closed to the job that ends soonest
             soonest = queue.least_time[block * classes + queue.size_class[run.clock.free]]
             if queue.least_size[block] > _count_open(run.nodes, plans, _level_of(plans, end_of(now, soonest))):
                 continue
@@ -307,7 +308,7 @@ def _pass_over(run: State, now: float) -> int:
 
 @within
 def start_around(run: State, fresh: int, now: float) -> int:
-    """Let those join that do, ``fresh`` of them, start who may start now, and return how many these are."""
+    """Queue ``fresh`` listed jobs, start all that may start, and return how many."""
     for at in range(fresh):
         job = run.lists.fresh[at]
         join(run.queue, job, run.jobs.size[job], run.lives.walltime[job])

@@ -1,6 +1,6 @@
-"""Attempts of jobs whose nodes can fail: how each begins, what became of it, and how the job comes back.
+"""Attempts of jobs on nodes that can fail: start, end, log entry, requeueing.
 
-The rules are those of the reference engine (`pipistrelle.server.attempts.accounting`), compiled unchanged.
+The rules are the reference engine's (`pipistrelle.server.attempts.accounting`), compiled unchanged.
 """
 
 from pipistrelle.kernel.compiled import shared, within, woven_in
@@ -42,7 +42,7 @@ shared(node_time, work_kept, split_work, time_to_save)
 
 @within
 def extended(run: State, walltime: float, job: int, saved: float) -> float:
-    """Return a job's walltime (s), extended by dumps and a read of what is saved if the rules say so."""
+    """Return a job's walltime (s), extended by dumps and a read if the rules require it."""
     rules, nodes = run.rules, run.nodes
     if not rules.extended:
         return walltime
@@ -52,7 +52,7 @@ def extended(run: State, walltime: float, job: int, saved: float) -> float:
 
 @within
 def count_nodes(nodes: Nodes, held: Ints, base: int, low: int, high: int) -> int:
-    """Return how many nodes have at least one of the positions in words; those of a node stand together."""
+    """Return how many nodes have any of the positions; each node's are adjacent."""
     found, last = 0, -1
     for word in range(low, high):
         bits = held[base + word]
@@ -67,7 +67,7 @@ def count_nodes(nodes: Nodes, held: Ints, base: int, low: int, high: int) -> int
 
 @woven_in
 def set_off(run: State, slot: int, now: float) -> float:
-    """Let the job of a slot begin to work now, and return when it will have ended if nothing happens (s)."""
+    """Start the work of a slot's job now; return when it ends if nothing happens (s)."""
     rules, nodes, row = run.rules, run.nodes, run.slots.rows[slot]
     job = run.slots.job[slot]
     runtime, walltime = run.jobs.runtime[job], run.lives.walltime[job]
@@ -89,7 +89,7 @@ def set_off(run: State, slot: int, now: float) -> float:
 
 @woven_in
 def begin_work(run: State, slot: int, job: int, now: float) -> None:
-    """Let a job begin now in the next spare slot, which has its units already."""
+    """Start a job now in the next spare slot, which has its units already."""
     rules, slots, clock = run.rules, run.slots, run.clock
     row = slots.rows[slot]
     slots.job[slot] = job
@@ -101,7 +101,7 @@ def begin_work(run: State, slot: int, job: int, now: float) -> None:
         ends = set_off(run, slot, now)
         row.ends = ends
         run.lives.state[job] = RUNNING
-    else:  # the rest follows from its start
+    else:  # its start determines the rest
         run.lives.start[job] = now
         ends = now + min(run.jobs.runtime[job], walltime)
     heap_push(slots.end_time, slots.end_slot, clock.running, ends, slot)
@@ -115,7 +115,7 @@ def begin_work(run: State, slot: int, job: int, now: float) -> None:
 
 @within
 def _come_back(run: State, job: int, held: int, saved: float, now: float) -> None:
-    """Let a job that has just lost ``held`` nodes be as its next attempt finds it."""
+    """Prepare the next attempt of a job that has just lost ``held`` nodes."""
     rules, lives, clock = run.rules, run.lives, run.clock
     lives.fruitless[job] = fruitless_after(lives.fruitless[job], lives.saved[job], saved)
     lives.attempt[job] += 1
@@ -132,7 +132,7 @@ def _come_back(run: State, job: int, held: int, saved: float, now: float) -> Non
 
 @woven_in
 def close(run: State, slot: int, now: float) -> None:
-    """Write the row of an attempt that ends now, or is lost before its time, and note what becomes of its job."""
+    """Log an attempt that ends or is interrupted now, and update its job."""
     rules, lives, one = run.rules, run.lives, run.slots.rows[slot]
     job, start, ends = run.slots.job[slot], one.start, one.ends
     size, runtime, before = run.jobs.size[job], run.jobs.runtime[job], lives.saved[job]
@@ -186,7 +186,7 @@ def close(run: State, slot: int, now: float) -> None:
 
 @woven_in
 def rank(run: State, job: int) -> float:
-    """Return what a job that joins the queue is ordered by."""
+    """Return the sort key of a job that joins the queue."""
     if run.rules.order == BY_WALLTIME:
         return float(run.lives.walltime[job])
     if run.rules.order == BY_SUBMIT:

@@ -1,4 +1,4 @@
-"""What has functions over arrays compiled; the plain function stays at hand as ``py_func``."""
+"""Compilation of functions over arrays; ``py_func`` is the plain function."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,7 @@ from pipistrelle.server.engine import stalls
 
 _plain: Final = as_python(ends_and_shadow)
 _NAMES: Final = ("around", "attempts", "compiled", "loop", "outages", "sets", "state", "waiting")
-#: the files whose functions and limits are compiled, or go into what is
+#: the files whose functions and constants are compiled
 _FILES: Final = (
     *(Path(__file__).with_name(f"{name}.py") for name in _NAMES),
     *(source_of(module) for module in (checkpointing, ends_and_shadow, accounting, stalls)),
@@ -22,31 +22,32 @@ _Result = TypeVar("_Result")
 
 
 def compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Return the function compiled by numba when it is first called, without the interpreter's lock.
+    """Return the function compiled by numba at its first call, without the GIL.
 
-    The machine code is kept on disk (`compiled_by_numba`). With ``NUMBA_DISABLE_JIT=1`` the function is returned as it
-    is. Compiled functions make no arrays, so none is counted by reference.
+    The machine code is cached on disk (`compiled_by_numba`). With ``NUMBA_DISABLE_JIT=1`` the plain function is
+    returned.
+    Compiled functions must not allocate arrays, because reference counting is off.
     """
     return _compiled(function)
 
 
 def inlined(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Return such a function whose code is put where it is called: a call with a hundred arrays takes long."""
+    """Return the compiled function, inlined: a call with a hundred arrays is slow."""
     return _compiled(function, forceinline=True)
 
 
 def within(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Return such a function that compiled ones alone call: a way in for Python with many arrays takes long to make."""
+    """Return the function compiled for compiled callers only; that compiles faster."""
     return _compiled(function, no_cpython_wrapper=True)
 
 
 def woven_in(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Return such a function whose code is put where it is called."""
+    """Return the function compiled for compiled callers only, inlined."""
     return _compiled(function, no_cpython_wrapper=True, forceinline=True)
 
 
 def shared(*functions: Callable[..., object]) -> None:
-    """Let compiled functions call these plain ones, which the reference engine calls, too."""
+    """Let compiled functions call these plain functions of the reference engine."""
     if has_compiler():
         from numba.extending import register_jitable
 
@@ -55,13 +56,13 @@ def shared(*functions: Callable[..., object]) -> None:
 
 
 def _compiled(function: Callable[_Parameters, _Result], **options: bool) -> Callable[_Parameters, _Result]:
-    if not has_compiler():  # nobody may run it, but whoever asks what the kernel can do comes by here
+    if not has_compiler():  # the kernel cannot run, but its subset can still be checked
         return function
     made = compiled_by_numba(function, _FILES, nogil=True, _nrt=False, no_cfunc_wrapper=True, **options)
     return cast(Callable[_Parameters, _Result], made)
 
 
-# The schedulers' rules, unchanged
+# the schedulers' rules, unchanged
 end_of = woven_in(_plain.end_of)
 held_until = woven_in(_plain.held_until)
 is_late = woven_in(_plain.is_late)

@@ -1,4 +1,4 @@
-"""A run by the kernel: whether it can do it, and what comes out, as the reference engine's to the last bit."""
+"""A run in the kernel: whether it can, and results equal to the last bit."""
 
 from math import inf
 from typing import Final, Literal, NamedTuple, TypeVar, cast
@@ -32,9 +32,9 @@ from pipistrelle.server.errors import SetupError, Stalled
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup.setup import Setup
 
-#: outages are made so far ahead at first (s), beyond the last submission
+#: how far beyond the last submission outages are made at first (s)
 _AHEAD: Final = 1e6
-#: so many plans are looked up at first
+#: how many plans are read at first
 _PLANS: Final = 32
 _Column = TypeVar("_Column", Floats, Ints, Rows)
 _STALLS: Final = {
@@ -54,25 +54,17 @@ _STALLS: Final = {
 
 
 class KernelRun(NamedTuple):
-    """What came out of a run; times in seconds.
+    """The results of a run; times in seconds.
 
-    Parameters
-    ----------
-    reason, end
-        whether all jobs came to an end, or the horizon did, and when.
-    lives
-        of each job, by rows of the workload.
-    attempts
-        those that ended, where nodes can fail, in the order of their ends; no ``words`` if nobody asked.
-    units
-        the unit of each position.
-    busy
-        of each unit, how long jobs held it that have ended.
-    failures, down
-        of each node, how often it failed that was up, and how long it was down, for failures and for maintenance; shape
-        (nodes,) and (2, nodes).
-    running
-        {row of a job that still runs: the positions that it has}; empty if nobody asked.
+    Attributes:
+        reason, end: whether all jobs ended or the time limit was reached, and when.
+        lives: of each job, by rows of the workload.
+        attempts: those that ended, if nodes can fail, by end; no ``words`` unless requested.
+        units: the unit of each position.
+        busy: how long ended jobs held each unit.
+        failures, down: how often each node failed while up, shape (nodes,), and how long it was down for failures and
+            maintenance, shape (2, nodes).
+        running: {row of a running job: its positions}; empty unless requested.
     """
 
     reason: Literal["completed", "horizon"]
@@ -96,12 +88,10 @@ class KernelRun(NamedTuple):
 
 
 def why_not(setup: Setup, spec: RunSpec, policy: Policy | None = None) -> str | None:
-    """Return the first reason why the kernel cannot do a run, None if it can.
+    """Return the first reason why the kernel cannot simulate a run, or None.
 
-    Raises
-    ------
-    PipistrelleError
-        if the scheduler that ``spec`` names cannot be had at all.
+    Raises:
+        PipistrelleError: the scheduler of ``spec`` cannot be made.
     """
     try:
         plan_of(setup, spec, policy, keeping=False)
@@ -118,30 +108,21 @@ def simulate(
     policy: Policy | None = None,
     keeping: bool = False,
 ) -> KernelRun:
-    """Carry out a run by the kernel.
+    """Simulate a run in the kernel.
 
-    Parameters
-    ----------
-    setup, spec
-        the run: what it consists of, and who decides.
-    outages
-        all that fails; None: what the setup's reliability draws, as far ahead as needed.
-    policy
-        what decides, in the place of whom ``spec`` names.
-    keeping
-        whether it is to be known which units jobs had.
+    Args:
+        outages: all failures; None: drawn from the setup's reliability as needed.
+        policy: decides instead of the scheduler of ``spec``.
+        keeping: record which units jobs had.
 
-    Raises
-    ------
-    SetupError
-        if the kernel cannot do it (`why_not`).
-    Stalled
-        if the run will never end.
+    Raises:
+        SetupError: the kernel cannot simulate it (`why_not`).
+        Stalled: the run would never end.
     """
     try:
         plan = plan_of(setup, spec, policy, keeping=keeping)
     except Outside as outside:
-        raise SetupError(f"the kernel cannot do this run: {outside}", hint="Let the reference engine do it.") from None
+        raise SetupError(f"the kernel cannot do this run: {outside}", hint="Use the reference engine.") from None
     reliability = setup.reliability or Reliability()
     return _carry_out(plan, reliability, _Feed(reliability if outages is None else Reliability(outages=outages)))
 
@@ -170,7 +151,7 @@ def _carry_out(plan: KernelPlan, reliability: Reliability, feed: "_Feed") -> Ker
 
 
 def _with_outages(run: State, outages: Outs) -> State:
-    """Return the same run with these outages to come, and room for their repairs, too."""
+    """Return the run with these upcoming outages, and room for their repairs."""
     slots, room, repairs = run.slots, np.zeros(outages.node.size + 1), run.clock.repairs
     slots = slots._replace(
         repair_time=np.concatenate((slots.repair_time[:repairs], room)),
@@ -181,7 +162,7 @@ def _with_outages(run: State, outages: Outs) -> State:
 
 
 def _result(plan: KernelPlan, run: State, *, at_horizon: bool) -> KernelRun:
-    """Return what came out; where it is the horizon that did, jobs still wait or run."""
+    """Return the results; at the horizon, jobs may still be queued or running."""
     clock, lives, nodes = run.clock, run.lives, run.nodes
     end = float(clock.now)
     slots = run.slots.end_slot[: clock.running]
@@ -219,7 +200,7 @@ def _result(plan: KernelPlan, run: State, *, at_horizon: bool) -> KernelRun:
 
 
 def _complete(plan: KernelPlan, lives: KernelLives, submitted: int, running: Ints) -> None:
-    """Work out what became of the jobs where nothing fails: all follows from their starts."""
+    """Compute the ends and states of jobs from their starts, if nothing fails."""
     jobs = plan.jobs
     lives.end[:] = lives.start + np.minimum(jobs.runtime, jobs.walltime)
     lives.state[:submitted] = np.where(jobs.runtime <= jobs.walltime, state.COMPLETED, state.AT_WALLTIME)[:submitted]
@@ -228,7 +209,7 @@ def _complete(plan: KernelPlan, lives: KernelLives, submitted: int, running: Int
 
 
 def _check_hope(reliability: Reliability, run: State, plan: KernelPlan) -> None:
-    """Raise Stalled if one of the jobs that were just struck will never be done."""
+    """Raise Stalled if a job that was just interrupted will never finish."""
     clock, lists, most = run.clock, run.lists, reliability.expected_attempts
     now, each = float(clock.now), int(run.nodes.rows.units.max())
     for job, time in zip(lists.hopes[: clock.hopes].tolist(), lists.needed.tolist(), strict=False):
@@ -251,10 +232,10 @@ def _stalled(why: int, run: State) -> Stalled:
 
 
 class _Planned:
-    """Tells of maintenance as far ahead as it is needed: rules may recur for ever."""
+    """Supplies maintenance as far ahead as needed: rules may recur for ever."""
 
     def __init__(self, reliability: Reliability, plan: KernelPlan) -> None:
-        assert reliability.maintenance is not None, "nobody asked for this"
+        assert reliability.maintenance is not None, "there is no maintenance"
         self._coming = reliability.planned()
         self._next = next(self._coming, None)
         self._count = _PLANS
@@ -265,7 +246,7 @@ class _Planned:
         self._nodes = int(plan.interval.size) - 1
 
     def more(self, plans: Plans) -> Plans:
-        """Return the plans that follow, all that are announced at a time together, and what is known so far."""
+        """Return the next plans, all of an announcement together, and the known ones."""
         found: list[Maintenance] = []
         while self._next is not None and (len(found) < self._count or self._next.announced == found[-1].announced):
             found.append(self._next)
@@ -294,20 +275,20 @@ class _Planned:
 
 
 def _grown(column: _Column, size: int) -> _Column:
-    """Return a column of at least so many rows."""
+    """Return a column with at least ``size`` rows."""
     grown = np.concatenate((column, np.zeros(max(size - column.size, 0), dtype=column.dtype)))
     return cast(_Column, grown.view(type(column)))
 
 
 class _Feed:
-    """Makes outages as far ahead as they are needed."""
+    """Makes outages as far ahead as needed."""
 
     def __init__(self, reliability: Reliability) -> None:
         self._streams = reliability.streams()
         self._endless = reliability.failures is not None
 
     def until(self, horizon: float) -> Outs:
-        """Return the outages that go down after those that were made and before a horizon (s)."""
+        """Return the outages that begin after those made before, and before a horizon (s)."""
         if not self._endless or horizon >= LONGEST_HORIZON:
             horizon = LONGEST_HORIZON
         made = [stream.extend(horizon) for stream in self._streams]

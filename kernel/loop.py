@@ -1,7 +1,7 @@
-"""The kernel's loop: instants one after the other, each as reference engine and scheduler go through it.
+"""The kernel's loop over instants, in the order of reference engine and scheduler.
 
-Within an instant jobs end, then nodes fail, then are repaired; jobs that lost their nodes queue again before others
-join; then the scheduler starts what may start.
+At an instant jobs end, then nodes fail, then nodes are repaired. Interrupted jobs are requeued before others join the
+queue. Then the scheduler starts jobs.
 """
 
 from math import inf
@@ -16,9 +16,8 @@ from pipistrelle.kernel.state import EASY, FIRST_FIT, NO_BACKFILL, WAITING, Stat
 from pipistrelle.kernel.waiting import drop_first, first_of, join, pass_over
 from pipistrelle.server.engine.stalls import MAX_FRUITLESS
 
-#: why the loop has stopped: all is done; the horizon; it needs to know of later outages; the log has no room for an
-#: instant's attempts; there are jobs to be checked; the ways of a run that will never end; and it needs to know of
-#: later maintenance
+#: why the loop stopped: all done; time limit; later outages needed; log too small for an instant's attempts; jobs to
+#: check; three kinds of stalls; later maintenance needed
 DONE: Final = 0
 AT_HORIZON: Final = 1
 NEEDS_OUTAGES: Final = 2
@@ -32,10 +31,9 @@ NEEDS_PLANS: Final = 8
 
 @woven_in
 def _choose(run: State, fresh: int, now: float, step: int) -> int:
-    """Write down who starts now, in order, take them out of the queue, and return how many they are.
+    """Take the jobs that start now out of the queue, in order; return how many.
 
-    In step 0 those that join do so, and the first in the queue start as long as they fit, in step 1 others pass the
-    first.
+    In step 0 new jobs join, and the first in the queue start while they fit; in step 1 others may pass the first.
     """
     jobs, queue, clock = run.jobs, run.queue, run.clock
     chosen = run.lists.chosen
@@ -46,7 +44,7 @@ def _choose(run: State, fresh: int, now: float, step: int) -> int:
             job = run.lists.fresh[0]
             size = jobs.size[job]
             late = False
-            if first >= 0:  # nothing has changed but that it came
+            if first >= 0:  # nothing has changed except the new job
                 alone = queue.rank[job] > queue.rank[first] or (
                     queue.rank[job] == queue.rank[first] and queue.number[job] > queue.number[first]
                 )
@@ -97,7 +95,7 @@ def _choose(run: State, fresh: int, now: float, step: int) -> int:
 
 @woven_in
 def _start(run: State, job: int, now: float) -> None:
-    """Let a job start now; its units are counted as taken already."""
+    """Start a job now; its units are already counted as taken."""
     nodes, slots = run.nodes, run.slots
     slot = slots.spare[slots.spare.size - 1 - run.clock.running]
     if run.rules.placing:
@@ -107,8 +105,8 @@ def _start(run: State, job: int, now: float) -> None:
 
 
 @compiled
-def advance(run: State) -> int:  # noqa: PLR0915 - a call with all that it needs takes long
-    """Let time pass until all is done, or something is needed; return why it has stopped (`DONE` and others)."""
+def advance(run: State) -> int:  # noqa: PLR0915 - calls with this many arguments are slow
+    """Advance until done or until something is needed; return why (`DONE` and others)."""
     rules, jobs, nodes = run.rules, run.jobs, run.nodes
     outages, plans, lives = run.outages, run.plans, run.lives
     queue, slots, clock = run.queue, run.slots, run.clock

@@ -1,4 +1,4 @@
-"""Nodes go and come back, for failures and for maintenance, and jobs lose them."""
+"""Nodes that go down and up, for failures and maintenance, and interrupt jobs."""
 
 from math import inf
 from typing import Final
@@ -9,14 +9,14 @@ from pipistrelle.kernel.sets import WORD, Ints, add_where, drop_sorted, heap_dro
 from pipistrelle.kernel.state import EASY, WAITING, KernelClock, KernelSlots, Log, Nodes, Plans, State
 from pipistrelle.server.engine.stalls import MAX_FRUITLESS
 
-#: the steps of what is planned
+#: kinds of steps of maintenance
 _BEGINS: Final = 0
 _ENDS: Final = 1
 
 
 @within
 def _holder(slots: KernelSlots, running: int, words: int, position: int) -> int:
-    """Return the slot of the job that has a position, -1 if none has it."""
+    """Return the slot of the job that holds a position, -1 if none does."""
     word, bit = position // WORD, position % WORD
     for at in range(running):
         slot = slots.end_slot[at]
@@ -28,7 +28,7 @@ def _holder(slots: KernelSlots, running: int, words: int, position: int) -> int:
 
 @within
 def _find_struck(nodes: Nodes, slots: KernelSlots, clock: KernelClock, struck: Ints, node: int) -> None:
-    """Add the slots that hold units of a node to those that are struck, in the order of their starts."""
+    """Add the slots that hold units of a node to ``struck``, in order of their starts."""
     row = nodes.rows[node]
     for position in range(row.first, row.first + row.units):
         slot = _holder(slots, clock.running, nodes.free.size, position)
@@ -45,7 +45,7 @@ def _find_struck(nodes: Nodes, slots: KernelSlots, clock: KernelClock, struck: I
 
 @woven_in
 def release(run: State, slot: int, now: float) -> None:
-    """Free the units of a job that ends; its end is not on the heap any more."""
+    """Free the units of an ended job, whose end is off the heap."""
     nodes, slots, clock = run.nodes, run.slots, run.clock
     row = slots.rows[slot]
     if run.rules.placing:
@@ -63,7 +63,7 @@ def release(run: State, slot: int, now: float) -> None:
 
 @within
 def keep_words(nodes: Nodes, slots: KernelSlots, log: Log, slot: int, row: int) -> None:
-    """Write down which positions the job of a slot has."""
+    """Log the positions of a slot's job."""
     base = slot * nodes.free.size
     for word in range(slots.rows[slot].low, slots.rows[slot].high):
         log.words[row, word] = slots.held[base + word]
@@ -71,7 +71,7 @@ def keep_words(nodes: Nodes, slots: KernelSlots, log: Log, slot: int, row: int) 
 
 @woven_in
 def end(run: State, slot: int, place: int, now: float) -> None:
-    """End the attempt of a slot, whose end is at a place of the heap."""
+    """End the attempt of a slot, whose end is at ``place`` of the heap."""
     heap_drop(run.slots.end_time, run.slots.end_slot, run.clock.running, place)
     if run.rules.keeping:
         row = run.clock.rows if run.rules.failing else run.slots.job[slot]
@@ -83,10 +83,7 @@ def end(run: State, slot: int, place: int, now: float) -> None:
 
 @within
 def _lose(run: State, fresh: int, now: float) -> int:
-    """End the attempts that are struck; those that come back are put into the list ``fresh``, after so many others.
-
-    Returns how many there are then.
-    """
+    """End the struck attempts; append requeued jobs to ``fresh``; return their number."""
     clock = run.clock
     for at in range(clock.struck):
         slot = run.lists.struck[at]
@@ -106,7 +103,7 @@ def _lose(run: State, fresh: int, now: float) -> int:
 
 @within
 def _goes_down(run: State, node: int, planned: int, now: float) -> None:
-    """Count one more reason for which a node is down; with the first it goes, and strikes the jobs that hold it."""
+    """Add a reason why a node is down; the first one interrupts the jobs that hold it."""
     row = run.nodes.rows[node]
     row.reasons += 1
     if row.reasons == 1:
@@ -118,7 +115,7 @@ def _goes_down(run: State, node: int, planned: int, now: float) -> None:
 
 @within
 def _close_node(nodes: Nodes, clock: KernelClock, node: int, now: float) -> None:
-    """Take the units out of service of a node that has gone now: what jobs have just given back is among them."""
+    """Remove the free units, also those just released, of a node that went down now."""
     row = nodes.rows[node]
     if row.since == now:
         for position in range(row.first, row.first + row.units):
@@ -130,7 +127,7 @@ def _close_node(nodes: Nodes, clock: KernelClock, node: int, now: float) -> None
 
 @within
 def _comes_up(nodes: Nodes, clock: KernelClock, node: int, now: float) -> None:
-    """Take away a reason for which a node is down; without any it is back."""
+    """Remove a reason why a node is down; without any, it is up."""
     row = nodes.rows[node]
     row.reasons -= 1
     if row.reasons == 0:
@@ -143,7 +140,7 @@ def _comes_up(nodes: Nodes, clock: KernelClock, node: int, now: float) -> None:
 
 @within
 def _passes_in_vain(clock: KernelClock, arriving: bool) -> bool:
-    """Count an instant at which nodes go, and tell whether too many of them have passed without a step of a job."""
+    """Count an instant of outages; return whether too many passed without progress."""
     if clock.moved & 1 or arriving:
         clock.idle_outages = 0
         clock.moved &= 2
@@ -153,10 +150,11 @@ def _passes_in_vain(clock: KernelClock, arriving: bool) -> bool:
 
 @within
 def fail(run: State, arriving: bool, now: float) -> tuple[int, bool, bool]:
-    """Let all nodes fail that fail now; ``arriving``: jobs are still to come.
+    """Let nodes fail that fail now; ``arriving``: the workload has more jobs.
 
-    Returns how many jobs are to queue again, at the begin of the list ``fresh``; whether a node failed that had not;
-    and whether too many outages have passed in vain.
+    Returns:
+        How many jobs are requeued, at the start of the list ``fresh``; whether a node failed that was working; whether
+            too many outages passed without progress.
     """
     outages, slots, clock = run.outages, run.slots, run.clock
     if _passes_in_vain(clock, arriving):
@@ -181,7 +179,7 @@ def fail(run: State, arriving: bool, now: float) -> tuple[int, bool, bool]:
 
 @within
 def repair(nodes: Nodes, slots: KernelSlots, clock: KernelClock, now: float) -> bool:
-    """Let all nodes come back whose repair is done now; tell whether there are any."""
+    """Bring up all nodes at the end of their repair; return whether there are any."""
     news = False
     while clock.repairs > 0 and slots.repair_time[0] == now:
         node = slots.repair_node[0]
@@ -195,7 +193,7 @@ def repair(nodes: Nodes, slots: KernelSlots, clock: KernelClock, now: float) -> 
 
 @within
 def next_planned(plans: Plans) -> float:
-    """Return when (s) the next step of what is planned comes."""
+    """Return the time (s) of the next maintenance step."""
     counts, time = plans.counts, inf
     if counts.steps > 0:
         time = plans.step_time[0]
@@ -211,7 +209,7 @@ def _is_in(words: Ints, base: int, position: int) -> bool:
 
 @within
 def _announce(plans: Plans) -> None:
-    """Let the next plan be known."""
+    """Announce the next plan."""
     counts, times = plans.counts, plans.step_time
     plan = plans.coming[counts.next]
     counts.next += 1
@@ -228,7 +226,7 @@ def _announce(plans: Plans) -> None:
 
 @within
 def _forget(plans: Plans, chosen: int, end: float) -> None:
-    """Drop a window of a set of nodes that ends now; those that end together are dropped at one time."""
+    """Drop one window of a set of nodes that ends now."""
     place = 0
     while plans.windows[place].end != end or plans.windows[place].which != chosen:
         place += 1
@@ -239,7 +237,7 @@ def _forget(plans: Plans, chosen: int, end: float) -> None:
 
 @within
 def _next_step(plans: Plans) -> tuple[int, int]:
-    """Take the first step; return the set of nodes that it is about, and its kind."""
+    """Remove the first step; return its set of nodes and its kind."""
     chosen, kind = plans.step_set[0], plans.step_kind[0]
     plans.counts.steps -= 1
     for at in range(plans.counts.steps):
@@ -251,10 +249,10 @@ def _next_step(plans: Plans) -> tuple[int, int]:
 
 @within
 def maintain(run: State, fresh: int, arriving: bool, now: float) -> tuple[int, bool]:
-    """Do what is planned for now: announcements, begins and ends, in the order in which they came to be known.
+    """Do the maintenance steps of now: announcements, begins, ends, as announced.
 
-    Returns how many jobs are to queue again, ``fresh`` of which did before; and whether too many outages have passed
-    in vain.
+    Returns:
+        How many jobs are requeued, including ``fresh`` earlier ones; whether too many outages passed without progress.
     """
     plans, nodes, clock = run.plans, run.nodes, run.clock
     while next_planned(plans) == now:

@@ -1,6 +1,6 @@
-"""Sets of positions as words of bits, heaps and sorted lists of running jobs, and records: arrays, compiled.
+"""Bit sets of positions, heaps and sorted lists of running jobs, and records.
 
-Words have 62 bits, so that no step leaves the range of an int64, in compiled code as in plain Python.
+Words have 62 bits, so that no step exceeds an int64, in compiled code and in plain Python.
 """
 
 from typing import Any, Final, TypeVar, cast
@@ -12,13 +12,13 @@ from pipistrelle.kernel.compiled import inlined
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-#: an array of records, whose fields a class declares (`rows_of`)
+#: an array of records; a class declares their fields (`rows_of`)
 Rows = np.recarray[Any, Any]
 _Record = TypeVar("_Record")
 
-#: bits of a word
+#: bits per word
 WORD: Final = 62
-#: so many bits of a word are found one by one
+#: up to this many bits of a word are found one by one
 _FEW: Final = 4
 _ODD: Final = 0x1555555555555555
 _PAIRS: Final = 0x3333333333333333
@@ -26,12 +26,12 @@ _FOURS: Final = 0x0F0F0F0F0F0F0F0F
 
 
 def words_of(count: int) -> int:
-    """Return how many words hold so many bits."""
+    """Return how many words hold ``count`` bits."""
     return -(-count // WORD)
 
 
 def rows_of(kind: type, count: int) -> Rows:
-    """Return so many records of zeros, with a field for each annotation of a class: an int64 or a float64."""
+    """Return records of zeros with an int64 or float64 field per annotation."""
     fields = [(name, np.int64 if hint is int else np.float64) for name, hint in kind.__annotations__.items()]
     return np.zeros(count, np.dtype(fields, align=True)).view(np.recarray)
 
@@ -55,10 +55,11 @@ def bits_in(word: int) -> int:
 
 @inlined
 def take_lowest(free: Ints, held: Ints, base: int, count: int) -> tuple[int, int]:
-    """Move the lowest ``count`` bits, of at least so many, from ``free`` to ``held``, whose words begin at ``base``.
+    """Move the lowest ``count`` bits of ``free`` to ``held``, from word ``base`` on.
 
-    Returns the first word with such a bit and the one after the last; what stands in other words of ``held`` is of no
-    meaning.
+    There must be enough. Returns the first word with such a bit, and the one after the last; other words of ``held``
+    keep
+    meaningless values.
     """
     at = 0
     while free[at] == 0:
@@ -85,9 +86,9 @@ def take_lowest(free: Ints, held: Ints, base: int, count: int) -> tuple[int, int
 
 @inlined
 def add_where(sums: Floats, held: Ints, base: int, first: int, last: int, number: float) -> None:
-    """Add a number to the sums of all positions in words, whose own begin at ``base`` of ``held``.
+    """Add a number to the sums of all positions in words of ``held`` from ``base`` on.
 
-    There is a sum for each bit of each word.
+    There is one sum per bit.
     """
     for at in range(first, last):
         word = held[base + at]
@@ -119,10 +120,10 @@ def heap_push(times: Floats, slots: Ints, count: int, time: float, slot: int) ->
 
 @inlined
 def heap_drop(times: Floats, slots: Ints, count: int, at: int) -> None:
-    """Remove what stands at a place of a heap of ``count`` pairs; 0 is the first."""
+    """Remove the pair at index ``at`` of a heap of ``count`` pairs."""
     last = count - 1
     time, slot = times[last], slots[last]
-    while at > 0 and times[(at - 1) >> 1] > time:  # from the middle the last may have to go up
+    while at > 0 and times[(at - 1) >> 1] > time:  # the replacement of an inner pair may move up
         times[at] = times[(at - 1) >> 1]
         slots[at] = slots[(at - 1) >> 1]
         at = (at - 1) >> 1
@@ -156,7 +157,7 @@ def rank_of(times: Floats, count: int, time: float) -> int:
 
 @inlined
 def insert_sorted(times: Floats, units: Ints, slots: Ints, count: int, time: float, size: int, slot: int) -> None:
-    """Insert a running job into ``count`` of them, ascending by the time at which each will have ended."""
+    """Insert a running job into a list of ``count``, ascending by end time."""
     place = rank_of(times, count, time)
     for at in range(count, place, -1):
         times[at] = times[at - 1]

@@ -1,4 +1,4 @@
-"""All that the kernel knows of a run, as arrays and records: what goes in, how far it is, what comes out."""
+"""The kernel's whole state of a run as arrays and records."""
 
 from math import inf
 from typing import Final, NamedTuple, TypeVar
@@ -11,16 +11,16 @@ from pipistrelle.kernel.waiting import Queue, make_queue
 
 _Columns = TypeVar("_Columns", "KernelSlots", "KernelLives", "Plans")
 
-#: how jobs are ranked: by submit time less a boost, by walltime, or by a number given for each
+#: rank of jobs: by submit time less a boost, by walltime, or by a number per job
 BY_SUBMIT: Final = 0
 BY_WALLTIME: Final = 1
 BY_NUMBER: Final = 2
-#: who may pass the first in the queue: nobody, whoever does not delay it, or all
+#: who may pass the first in the queue: none, those that do not delay it, or all
 NO_BACKFILL: Final = 0
 EASY: Final = 1
 FIRST_FIT: Final = 2
 
-#: what a job is at the end of a run
+#: states of a job
 COMING: Final = 0
 WAITING: Final = 1
 RUNNING: Final = 2
@@ -30,27 +30,18 @@ GIVEN_UP: Final = 5
 
 
 class Rules(NamedTuple):
-    """What decides a run beside its jobs and outages.
+    """The rules of a run, besides its jobs and outages; times in seconds.
 
-    Parameters
-    ----------
-    order, backfill
-        one of the constants above.
-    failing, planned, placing, keeping
-        whether nodes can go; whether for maintenance, too; whether it is followed which nodes a job gets; and whether
-        that is written down.
-    dumps
-        whether jobs dump their state.
-    dump, read
-        how long a dump and the reading of one take (s).
-    retries, original
-        whether a job that lost its nodes comes back; and whether to its old place in the queue.
-    most_attempts
-        how often a job is started at most.
-    rest, extended
-        whether a new attempt's walltime is what is left of the old; whether walltimes are extended by dumps and reads.
-    until
-        the horizon (s).
+    Attributes:
+        order, backfill: constants above.
+        failing, planned, placing, keeping: nodes can go down; also for maintenance; positions of jobs are tracked; and
+            logged.
+        dumps: jobs dump their state.
+        dump, read: duration of a dump, and of reading one.
+        retries, original: interrupted jobs are requeued; at their old place in the queue.
+        most_attempts: limit per job.
+        rest, extended: a new attempt's walltime is the rest of the old one; walltimes are extended by dumps and reads.
+        until: the time limit.
     """
 
     order: int
@@ -71,7 +62,7 @@ class Rules(NamedTuple):
 
 
 class Jobs(NamedTuple):
-    """The workload by columns, shape (jobs,): times in seconds; ``boost`` is what the order needs beside them."""
+    """The workload, shape (jobs,); times in seconds. ``boost`` is the order's bonus."""
 
     submit: Floats
     size: Ints
@@ -81,7 +72,7 @@ class Jobs(NamedTuple):
 
 
 class Outs(NamedTuple):
-    """Outages by the time they go down (s); all that go down before ``known`` (s) are there."""
+    """Outages by begin (s), complete for begins before ``known`` (s)."""
 
     node: Ints
     down: Floats
@@ -89,16 +80,19 @@ class Outs(NamedTuple):
     known: float
 
 
-#: nothing ever fails
+#: no outages
 NEVER: Final = Outs(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0), inf)
 
 
 class KernelNode:
     """The record of a node.
 
-    ``first`` is its first position, ``units`` how many it has. ``reasons`` counts the outages and maintenances that
-    keep it down, ``broken`` the outages among them; ``planned`` tells whether it was maintenance that took it down,
-    ``failed`` how often it has failed, ``since`` since when it is down (s).
+    Attributes:
+        first, units: its first position, and the number of its units.
+        reasons, broken: outages and maintenances that keep it down, and the outages among them.
+        planned: whether maintenance took it down.
+        failed: number of failures.
+        since: since when it is down (s).
     """
 
     first: int
@@ -111,24 +105,16 @@ class KernelNode:
 
 
 class Nodes(NamedTuple):
-    """The machine: positions are its units in the order in which they are given away.
+    """The machine; positions are its units in the order of allocation.
 
-    Parameters
-    ----------
-    rows
-        the nodes: `KernelNode`.
-    node
-        of each position its node.
-    interval
-        by number of nodes, the time of work between two dumps (s).
-    free
-        the positions that are free and in service, in words.
-    busy
-        of each position, how long jobs held it that have ended (s).
-    down
-        how long each node was before (s), shape (2, nodes): by failures, for maintenance.
-    together
-        of each size, the least number of nodes that have so many units.
+    Attributes:
+        rows: `KernelNode` records.
+        node: the node of each position.
+        interval: time of work between two dumps (s), by number of nodes.
+        free: free positions in service, as words.
+        busy: how long ended jobs held each position (s).
+        down: how long each node was down before (s), shape (2, nodes): for failures, for maintenance.
+        together: the least number of nodes with that many units, by size.
     """
 
     rows: Rows
@@ -141,7 +127,7 @@ class Nodes(NamedTuple):
 
 
 class PlannedRow:
-    """The record of one maintenance: when it is announced, begins and ends (s), and the set of its nodes."""
+    """The record of a maintenance: announcement, begin, end (s), and its set of nodes."""
 
     announced: float
     begin: float
@@ -150,9 +136,11 @@ class PlannedRow:
 
 
 class LevelRow:
-    """The record of a level: the units that are open to jobs which end before the ``begin`` (s) of the next window.
+    """The record of a level: the units open to jobs that end before ``begin`` (s).
 
-    ``open`` and ``beside`` count the free units among them, and those that are not reserved; -1: not counted yet.
+    ``begin`` is the next window's begin. ``open`` and ``beside`` count the free units among them, and those not
+    reserved; -1:
+    not counted yet.
     """
 
     begin: float
@@ -161,9 +149,9 @@ class LevelRow:
 
 
 class PlanCounts:
-    """A record: the next plan, whether there are plans after those that are known, and how long the lists are.
+    """The record of the next plan, whether more follow, and the lengths of lists.
 
-    ``reserved`` counts the units that are reserved; -1: not known yet.
+    ``reserved`` counts the reserved units; -1: not known yet.
     """
 
     next: int
@@ -175,28 +163,18 @@ class PlanCounts:
 
 
 class Plans(NamedTuple):
-    """Maintenance: what is planned, what is known of it, and room for those who start around it; times in seconds.
+    """Maintenance, planned and announced, and room for starts around it; in seconds.
 
-    Parameters
-    ----------
-    coming
-        the plans by announcement: `PlannedRow`.
-    sets
-        the positions of set k in words from k * words on.
-    position
-        of each unit its position.
-    step_time, step_set, step_kind
-        begins and ends of what is known, by time; those of one time in the order in which they came to be known.
-    windows
-        what is known and not over, by begin: `PlannedRow`.
-    levels, level_closed
-        `LevelRow`, and of each level the positions that are closed to it, in words.
-    open, reserved, taken
-        positions, in words: open to a job, reserved for the first, and taken for the one that starts.
-    end_time, end_slot
-        the running jobs by when they end at the latest.
-    counts
-        `PlanCounts`.
+    Attributes:
+        coming: plans by announcement: `PlannedRow`.
+        sets: the positions of set k, from word k * words on.
+        position: the position of each unit.
+        step_time, step_set, step_kind: begins and ends of announced maintenance, by time, then by announcement.
+        windows: announced and not over, by begin: `PlannedRow`.
+        levels, level_closed: `LevelRow`, and the positions closed at each level, as words.
+        open, reserved, taken: positions open to a job, reserved for the first job, taken by the starting job, as words.
+        end_time, end_slot: the running jobs by latest end.
+        counts: `PlanCounts`.
     """
 
     coming: Rows
@@ -217,11 +195,13 @@ class Plans(NamedTuple):
 
 
 class SlotRow:
-    """The record of a running job.
+    """The record of a running job; times in seconds.
 
-    Its positions are between the words ``low`` and ``high``. It began at ``start``, ends at ``ends``, and its work is
-    done at ``finish`` if its walltime allows (s); ``in_time`` tells whether that is so. It has so many ``nodes``, makes
-    ``dumped`` dumps if nothing fails, and ``serial`` jobs were started before.
+    Attributes:
+        low, high: first word with a position, and the one after the last.
+        finish, in_time: end of its work if the walltime allows, and whether it does.
+        dumped: number of dumps if nothing fails.
+        serial: number of jobs started before.
     """
 
     low: int
@@ -236,24 +216,16 @@ class SlotRow:
 
 
 class KernelSlots(NamedTuple):
-    """The running jobs, each in a slot; and, at the end, the repairs to come.
+    """The running jobs, one per slot, and the upcoming repairs.
 
-    Parameters
-    ----------
-    job, until
-        of each slot the job's row, and when its walltime is over (s).
-    rows
-        of each slot: `SlotRow`.
-    held
-        the positions of slot s in words from s * words on.
-    spare
-        slots that are not in use.
-    end_time, end_slot
-        a heap of the ends to come.
-    planned_time, planned_units, planned_slot
-        the same jobs by the end of their walltimes.
-    repair_time, repair_node
-        a heap of the repairs to come.
+    Attributes:
+        job, until: each slot's row of the workload, and the end of its walltime (s).
+        rows: `SlotRow` of each slot.
+        held: the positions of slot s, from word s * words on.
+        spare: unused slots.
+        end_time, end_slot: a heap of ends.
+        planned_time, planned_units, planned_slot: the running jobs by end of walltime.
+        repair_time, repair_node: a heap of repairs.
     """
 
     job: Ints
@@ -271,10 +243,11 @@ class KernelSlots(NamedTuple):
 
 
 class KernelLives(NamedTuple):
-    """What became of each job, shape (jobs,); times in seconds.
+    """The life of each job, shape (jobs,); times in seconds.
 
-    ``attempt`` counts those before the present one; ``saved``, ``fruitless``, ``walltime`` and ``came`` are of the
-    present or last one, as are ``start`` and ``end``; ``waited`` and ``ran`` are sums over the attempts.
+    ``attempt`` counts earlier attempts. ``saved``, ``fruitless``, ``walltime``, ``came``, ``start`` and ``end`` belong
+    to the
+    current or last attempt; ``waited`` and ``ran`` are sums over attempts.
     """
 
     state: Ints
@@ -290,9 +263,10 @@ class KernelLives(NamedTuple):
 
 
 class Log(NamedTuple):
-    """The attempts that have ended, where nodes can fail; times in seconds, from ``useful`` on unit-seconds.
+    """The ended attempts, if nodes can fail; in (unit-)seconds.
 
-    ``words`` has the positions of each attempt, shape (rows, words); where nothing fails, of each job.
+    Fields from ``useful`` on are unit-seconds. ``words`` has the positions of each attempt, or of each job if nothing
+    fails, shape (rows, words).
     """
 
     job: Ints
@@ -315,12 +289,15 @@ class Log(NamedTuple):
 
 
 class KernelClock:
-    """The record of where a run stands.
+    """The record of a run's progress.
 
-    ``next_job`` and ``next_outage`` are rows of the workload and of the outages. ``running`` counts the jobs that run,
-    ``repairs`` those to come, ``free`` the free units, ``started`` and ``submitted`` the jobs, ``rows`` those of the
-    log, ``struck`` and ``hopes`` what is in those lists. ``idle_outages``, ``idle_notices`` and ``moved`` tell a run
-    that has stalled. The reservation is for the job ``first`` (-1: none) at ``shadow`` (s), and leaves ``extra`` units.
+    Attributes:
+        next_job, next_outage: rows of the workload and of the outages.
+        running, repairs, hopes, struck, rows: lengths of lists and of the log.
+        free: free units.
+        started, submitted: numbers of jobs.
+        idle_outages, idle_notices, moved: for detecting a stalled run.
+        first, extra, shadow: the job with the reservation (-1: none), the units it leaves, and its time (s).
     """
 
     now: float
@@ -343,9 +320,9 @@ class KernelClock:
 
 
 class KernelLists(NamedTuple):
-    """Room for lists: jobs that join, jobs that start, slots that are struck, jobs to check.
+    """Room for lists: jobs that join, jobs that start, struck slots, jobs to check.
 
-    Of those to check, ``needed`` is how long each must work until it has saved something (s).
+    ``needed`` is how long a job to check must work before it has saved something (s).
     """
 
     fresh: Ints
@@ -356,7 +333,7 @@ class KernelLists(NamedTuple):
 
 
 class State(NamedTuple):
-    """A run that has not begun, or stands between two instants."""
+    """A run before it starts, or between two instants."""
 
     rules: Rules
     jobs: Jobs
@@ -372,14 +349,11 @@ class State(NamedTuple):
 
 
 def make_state(rules: Rules, jobs: Jobs, node_of: Ints, interval: Floats) -> State:
-    """Return a run at time 0 in which nothing fails, with room in the log for one attempt per job and some more.
+    """Return a run at time 0 without outages, with log space for extra attempts.
 
-    Parameters
-    ----------
-    node_of
-        the node of each position; the positions of a node stand together.
-    interval
-        by number of nodes, the time of work between two dumps (s).
+    Args:
+        node_of: the node of each position; a node's positions are adjacent.
+        interval: time of work between two dumps (s), by number of nodes.
     """
     count, units = jobs.submit.size, node_of.size
     words, rows = words_of(units), count + max(count // 8, 64) + units
@@ -408,7 +382,7 @@ def make_state(rules: Rules, jobs: Jobs, node_of: Ints, interval: Floats) -> Sta
         start=np.full(count, np.nan),
         end=np.full(count, np.nan),
     )
-    # Two large blocks: small arrays are given back and asked for anew with each run, which takes long.
+    # Two large blocks: allocating many small arrays for each run is slow.
     ended = rows if rules.failing else 0
     ints, floats = np.zeros((5, ended), dtype=np.int64), np.zeros((11, ended))
     log = Log._make((*ints, *floats, np.zeros((rows if rules.keeping else 0, words), dtype=np.int64)))
@@ -426,7 +400,7 @@ def make_state(rules: Rules, jobs: Jobs, node_of: Ints, interval: Floats) -> Sta
 
 
 def words_with(chosen: NDArray[np.bool_]) -> Ints:
-    """Return words that have the positions where ``chosen``, shape (units,), is true."""
+    """Return words with the positions at which ``chosen``, shape (units,), is true."""
     words = words_of(chosen.size)
     bits = np.zeros(words * WORD, dtype=np.int64)
     bits[: chosen.size] = chosen
@@ -435,7 +409,7 @@ def words_with(chosen: NDArray[np.bool_]) -> Ints:
 
 
 def make_plans(units: int, words: int) -> Plans:
-    """Return plans that there are none of, for a machine of so many units; 0 if there will be none."""
+    """Return empty plans for a machine of ``units`` units; 0 without maintenance."""
     return _blank(Plans, 0)._replace(
         coming=rows_of(PlannedRow, 0),
         windows=rows_of(PlannedRow, 0),
@@ -450,7 +424,7 @@ def make_plans(units: int, words: int) -> Plans:
 
 
 def _blank(kind: type[_Columns], count: int) -> _Columns:
-    """Return columns of zeros, ``count`` each."""
+    """Return columns of ``count`` zeros."""
     return kind._make(
         np.zeros(count, dtype=np.float64 if hint == Floats else np.int64) for hint in kind.__annotations__.values()
     )

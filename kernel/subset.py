@@ -1,4 +1,4 @@
-"""Which runs the kernel can do, and what it makes of them."""
+"""The subset of runs that the kernel can simulate, and their form in the kernel."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -34,7 +34,7 @@ from pipistrelle.traces.resilience import Resilience
 from pipistrelle.traces.workload import Workload
 
 _BACKFILLS: Final[Mapping[type, int]] = {NoBackfill: state.NO_BACKFILL, Easy: state.EASY, FirstFit: state.FIRST_FIT}
-#: what of a setup the kernel knows, or looks at before it agrees; whatever else there is must be as it is by default
+#: fields of a setup that the kernel uses or checks; all others must have their defaults
 _KNOWN: Final = frozenset(
     (
         *("platform", "workloads", "dropped", "strict", "machine", "batsim", "reliability", "conditions"),
@@ -44,11 +44,11 @@ _KNOWN: Final = frozenset(
 
 
 class Outside(Exception):
-    """A run is not in the kernel's subset; its text says why."""
+    """A run is not in the kernel's subset; the text says why."""
 
 
 class KernelPlan(NamedTuple):
-    """A run as the kernel does it: its rules, its jobs, the node of each position, and times between dumps."""
+    """A run's form in the kernel: rules, jobs, nodes of positions, dump intervals."""
 
     rules: Rules
     jobs: Jobs
@@ -62,19 +62,14 @@ class KernelPlan(NamedTuple):
 
 
 def plan_of(setup: Setup, spec: RunSpec, policy: Policy | None, *, keeping: bool) -> KernelPlan:
-    """Return what the kernel makes of a run.
+    """Return the kernel's form of a run.
 
-    Parameters
-    ----------
-    policy
-        what decides; None: whom ``spec`` names.
-    keeping
-        whether it is to be known which nodes jobs had.
+    Args:
+        policy: decides; None: the scheduler of ``spec``.
+        keeping: record which units jobs had.
 
-    Raises
-    ------
-    Outside
-        if it is not in the subset, with the first reason.
+    Raises:
+        Outside: it is not in the subset, with the first reason.
     """
     _check_setup(setup, spec)
     if policy is None:
@@ -125,7 +120,7 @@ def plan_of(setup: Setup, spec: RunSpec, policy: Policy | None, *, keeping: bool
 
 
 def _check_setup(setup: Setup, spec: RunSpec) -> None:
-    """Raise Outside for what no kernel run has, whoever decides."""
+    """Raise Outside for what the kernel never supports, whatever the policy."""
     reliability = setup.reliability
     for says, why in (
         (not has_compiler(), "numba is not installed (pip install 'pipistrelle[study]')"),
@@ -153,7 +148,7 @@ def _check_setup(setup: Setup, spec: RunSpec) -> None:
 
 
 def _order_of(policy: ComposedPolicy, workload: Workload) -> tuple[int, Floats]:
-    """Return how jobs are ranked, and what that needs of each beside its submit time and its walltime."""
+    """Return the rank of jobs, and each job's boost."""
     order, none = policy.order, np.zeros(len(workload))
     if type(order) is Fcfs:
         return state.BY_SUBMIT, none
@@ -176,7 +171,7 @@ def _line_of(placement: Placement, machine: Machine) -> Line:
 
 
 def _intervals(setup: Setup, reliability: Reliability) -> Floats:
-    """Return by number of nodes the time of work between two dumps (s), shape (nodes + 1,)."""
+    """Return the work between two dumps (s) by number of nodes, shape (nodes + 1,)."""
     way, nodes = reliability.resilience, setup.platform.nodes
     if way.kind == "none" or not way.rates_matter:
         return np.full(nodes + 1, interval_of(way, way.dump, 0.0))
@@ -188,5 +183,5 @@ def _intervals(setup: Setup, reliability: Reliability) -> Floats:
 
 @lru_cache(maxsize=16)
 def _intervals_at(way: Resilience, rate: float, nodes: int) -> Floats:
-    """Return them for nodes that all fail at one rate (per second); trials of a point share it."""
+    """Return them for one failure rate per node (1/s); trials of a point share them."""
     return np.array([interval_of(way, way.dump, rate * count) for count in range(nodes + 1)])

@@ -1,4 +1,4 @@
-"""What came out of a kernel's run, as the table that every engine fills and with the reference engine's figures."""
+"""A kernel's run as the job table of every engine, with the reference's figures."""
 
 from math import fsum, nan
 from typing import Final
@@ -27,7 +27,7 @@ _STATES: Final = {
     state.AT_WALLTIME: "COMPLETED_WALLTIME_REACHED",
     state.GIVEN_UP: "COMPLETED_FAILED",
 }
-#: what units spend their time on; nothing else comes up
+#: what units spend time on in the kernel; other kinds do not occur
 _KINDS: Final = frozenset(("useful", "unsaved", "lost", "dumping", "reading"))
 
 
@@ -39,9 +39,10 @@ def run_kernel(
     policy: Policy | None = None,
     with_nodes: bool = False,
 ) -> JobTable:
-    """Carry out a run by the kernel and return its table; parameters and errors are those of `simulate`.
+    """Simulate a run in the kernel and return its table; see `simulate`.
 
-    ``with_nodes`` asks for the units of each job's last attempt.
+    Args:
+        with_nodes: record the units of each job's last attempt.
     """
     made = simulate(setup, spec, outages, policy=policy, keeping=with_nodes)
     (workload,) = setup.workloads.values()
@@ -88,7 +89,7 @@ def run_kernel(
 
 
 def _nodes(made: KernelRun, *, failing: bool, there: NDArray[np.bool_]) -> tuple[NodeSet, ...]:
-    """Return the units of each job's last attempt that has begun, empty if there is none."""
+    """Return the units of each job's last started attempt, empty if none."""
     found = [NodeSet.EMPTY] * int(there.sum())
     rows = made.attempts.job.tolist() if failing else range(len(made.attempts.words))
     for row, job in enumerate(rows):
@@ -100,7 +101,7 @@ def _nodes(made: KernelRun, *, failing: bool, there: NDArray[np.bool_]) -> tuple
 
 
 def _figures(made: KernelRun, platform: Platform, size: Ints) -> ReliabilitySummary:
-    """Return the figures of failures, in the arithmetic of `ReliabilityBook` and `NodeBook`."""
+    """Return the failure figures, computed as `ReliabilityBook` and `NodeBook` do."""
     attempts = made.attempts
     sizes = size[attempts.job]
     lost = attempts.state == state.GIVEN_UP
@@ -161,5 +162,5 @@ def _size_class(power: int, held: Floats, lost: NDArray[np.bool_]) -> SizeClass:
 
 
 def _exact_sum(numbers: Floats) -> float:
-    """Return the exact sum; most of them are zero."""
+    """Return the exact sum; most numbers are zero."""
     return fsum(numbers[numbers != 0].tolist())

@@ -1,10 +1,13 @@
-"""The waiting jobs in the order of their ranks, in blocks that know what is in them, so that most are passed by.
+"""The queue by rank, in blocks with an index, so that backfilling skips most.
 
-A block has up to `BLOCK` jobs, side by side. Of each block the index tells the least size, and of all its jobs that
-have fewer units than a power of two the least walltime. So a backfilling pass over n jobs looks at n / 32 blocks or
-fewer, and only into those in which a job may start (where sizes are no powers of two it may look in vain). The first
-block is always looked into, and of it alone the index is not kept up: a shallow queue has no other. Two neighbouring
-blocks together have more than half a block of jobs, else they become one.
+A block has up to `BLOCK` jobs. The index has the least size of each block and, for each power of two, the least
+walltime
+of its jobs below that size. A backfilling pass over n jobs then checks about n / 32 blocks and opens only those in
+which
+a job may start (or may seem to, for sizes that are no powers of two). The first block is always opened, and its index
+is
+not maintained: a shallow queue has no other. Two neighbouring blocks together hold more than half a block of jobs;
+otherwise they are merged.
 """
 
 from typing import Final, NamedTuple
@@ -14,13 +17,13 @@ import numpy as np
 from pipistrelle.kernel.compiled import compiled, inlined, is_late, within, woven_in
 from pipistrelle.kernel.sets import Floats, Ints, record_of
 
-#: jobs of a block at most
+#: most jobs of a block
 BLOCK: Final = 64
 _HALF: Final = BLOCK // 2
 
 
 class QueueCounts:
-    """A record: how many blocks are in use and spare, and how many jobs wait."""
+    """The record of how many blocks are used and spare, and how many jobs wait."""
 
     line: int
     spare: int
@@ -28,29 +31,17 @@ class QueueCounts:
 
 
 class Queue(NamedTuple):
-    """The waiting jobs; what stands at block b, place i is at b * BLOCK + i of an array.
+    """The queued jobs; block b, place i is at index b * BLOCK + i.
 
-    Parameters
-    ----------
-    job, size, occupies
-        a job's row, its units and its walltime (s).
-    first, end
-        of each block the first place with a job, and the one after the last.
-    line
-        the blocks in the order of the queue.
-    spare
-        blocks that are not in use.
-    least_size
-        of each block.
-    least_time
-        of each block b, at b * classes + c, the least walltime of its jobs of fewer than 2^(c+1) units.
-    counts
-        `QueueCounts`.
-    rank, number
-        of each row of the workload what it is ordered by, lower first: a number that the order gives, then that of its
-        submission.
-    size_class
-        the logarithm of each size to the base 2, rounded down.
+    Attributes:
+        job, size, occupies: a job's row, units and walltime (s).
+        first, end: each block's first place with a job, and the one after the last.
+        line: the blocks in queue order.
+        spare: unused blocks.
+        least_size: of each block.
+        least_time: at b * classes + c, the least walltime of block b's jobs of fewer than 2^(c+1) units.
+        rank, number: sort keys of each row of the workload, lower first: the order's rank, then the submission number.
+        size_class: floor(log2) of each size.
     """
 
     job: Ints
@@ -69,7 +60,7 @@ class Queue(NamedTuple):
 
 
 def make_queue(jobs: int, units: int) -> Queue:
-    """Return an empty queue for so many jobs, of up to so many units."""
+    """Return an empty queue for ``jobs`` jobs of up to ``units`` units."""
     blocks = 4 * jobs // BLOCK + 4
     size_class = np.zeros(units + 1, dtype=np.int64)
     for power in range(1, units.bit_length()):
@@ -102,7 +93,7 @@ def _precedes(queue: Queue, job: int, other: int) -> bool:
 
 @inlined
 def _count_in(queue: Queue, block: int, size: int, time: float) -> None:
-    """Let the index know of one more job of a block."""
+    """Add a job to the index of a block."""
     queue.least_size[block] = min(queue.least_size[block], size)
     classes = queue.size_class[-1] + 1
     for at in range(block * classes + queue.size_class[size], (block + 1) * classes):
@@ -111,7 +102,7 @@ def _count_in(queue: Queue, block: int, size: int, time: float) -> None:
 
 @within
 def summarise(queue: Queue, block: int) -> None:
-    """Work out anew what the index tells of a block."""
+    """Recompute the index of a block."""
     classes = queue.size_class[-1] + 1
     begin = block * classes
     queue.least_time[begin : begin + classes] = np.inf
@@ -128,7 +119,7 @@ def summarise(queue: Queue, block: int) -> None:
 
 @within
 def _new_block(queue: Queue, place: int) -> int:
-    """Put an empty block into the line at a place, and return it."""
+    """Insert an empty block at a place in the line, and return it."""
     counts = queue.counts
     counts.spare -= 1
     block = queue.spare[counts.spare]
@@ -144,7 +135,7 @@ def _new_block(queue: Queue, place: int) -> int:
 
 @woven_in
 def copy_job(queue: Queue, source: int, target: int) -> None:
-    """Copy the job at one place of the arrays to another."""
+    """Copy the job at one index to another."""
     queue.job[target] = queue.job[source]
     queue.size[target] = queue.size[source]
     queue.occupies[target] = queue.occupies[source]
@@ -152,14 +143,14 @@ def copy_job(queue: Queue, source: int, target: int) -> None:
 
 @within
 def _move(queue: Queue, source: int, target: int, count: int) -> None:
-    """Copy jobs from one place of the arrays to another, which may overlap if it comes before."""
+    """Copy jobs between indices, which may overlap if ``target`` is lower."""
     for at in range(count):
         copy_job(queue, source + at, target + at)
 
 
 @within
 def _close_up(queue: Queue, block: int) -> int:
-    """Move the jobs of a block to its begin, and return how many they are."""
+    """Move the jobs of a block to its start, and return how many there are."""
     gone = queue.first[block]
     count = queue.end[block] - gone
     _move(queue, block * BLOCK + gone, block * BLOCK, count)
@@ -170,8 +161,8 @@ def _close_up(queue: Queue, block: int) -> int:
 
 @within
 def _place_of(queue: Queue, job: int) -> tuple[int, int]:
-    """Return the place in the line, and in its block, before which a job belongs that is not the last."""
-    low, high = 0, queue.counts.line - 1  # in the first block whose last job comes after it
+    """Return the place in the line, and in the block, of a job that is not the last."""
+    low, high = 0, queue.counts.line - 1  # find the first block whose last job comes after it
     while low < high:
         middle = (low + high) >> 1
         block = queue.line[middle]
@@ -192,7 +183,7 @@ def _place_of(queue: Queue, job: int) -> tuple[int, int]:
 
 @inlined
 def join(queue: Queue, job: int, size: int, time: float) -> None:
-    """Let a job of ``size`` units and a walltime of ``time`` s join at its rank."""
+    """Insert a job of ``size`` units and a walltime of ``time`` (s) at its rank."""
     counts = queue.counts
     counts.waiting += 1
     at = counts.line - 1
@@ -239,7 +230,7 @@ def first_of(queue: Queue) -> int:
 
 @inlined
 def drop_first(queue: Queue) -> None:
-    """Let the first job leave."""
+    """Remove the first job."""
     counts = queue.counts
     counts.waiting -= 1
     block = queue.line[0]
@@ -257,7 +248,7 @@ def drop_first(queue: Queue) -> None:
 
 @compiled
 def tidy(queue: Queue) -> None:
-    """Take empty blocks out of the line, and let neighbours with few jobs become one."""
+    """Remove empty blocks from the line, and merge neighbours with few jobs."""
     counts = queue.counts
     kept = 0
     for place in range(counts.line):
@@ -285,7 +276,7 @@ def tidy(queue: Queue) -> None:
 
 @woven_in
 def keep(queue: Queue, at: int, kept: int) -> int:
-    """Close the gap before a job that stays, which is to stand at ``kept``; return the place after it."""
+    """Move a job that stays to ``kept`` if there is a gap; return the next index."""
     if kept < at:
         copy_job(queue, at, kept)
     return kept + 1
@@ -293,7 +284,7 @@ def keep(queue: Queue, at: int, kept: int) -> int:
 
 @woven_in
 def cut(queue: Queue, place: int, end: int) -> None:
-    """Let the jobs of the block at a place in the line end before ``end``, a place of the arrays."""
+    """End the jobs of the block at a place in the line before index ``end``."""
     block = queue.line[place]
     if end < block * BLOCK + queue.end[block]:
         queue.end[block] = end - block * BLOCK
@@ -303,7 +294,7 @@ def cut(queue: Queue, place: int, end: int) -> None:
 
 @woven_in
 def leave(queue: Queue, count: int) -> None:
-    """Count the jobs that have left from the middle."""
+    """Count jobs that were removed from the middle."""
     queue.counts.waiting -= count
     if count > 0 and queue.counts.line > 1:
         tidy(queue)
@@ -311,10 +302,10 @@ def leave(queue: Queue, count: int) -> None:
 
 @inlined
 def pass_over(queue: Queue, chosen: Ints, free: int, extra: int, shadow: float, now: float) -> tuple[int, int, int]:
-    """Take the jobs out of the queue that may pass the first, in order, and write their rows to ``chosen``.
+    """Remove the jobs that may pass the first, in order; put their rows in ``chosen``.
 
-    A job may pass if it has at most ``free`` units, and ends by its walltime not later than ``shadow`` (s) when it
-    starts ``now`` (s), or has at most ``extra`` units. Returns how many they are, and what is left of both.
+    A job may pass if it has at most ``free`` units, and either ends by its walltime at ``shadow`` (s) at the latest if
+    started ``now`` (s), or has at most ``extra`` units. Returns their number, and what remains of both.
     """
     found = 0
     classes = queue.size_class[-1] + 1

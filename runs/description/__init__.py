@@ -1,1 +1,1 @@
-"""What a run is, as one value, and the setup that it leads to."""
+"""The description of a run as one value, and the setup made from it."""

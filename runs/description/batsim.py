@@ -1,4 +1,4 @@
-"""What a run in Batsim's way has of its own: hosts, events, names of outputs, what stands in for a scheduler."""
+"""Batsim-compatible runs: hosts, events, output names, and a stand-in scheduler."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -28,14 +28,12 @@ from pipistrelle.traces.workload import Workload
 
 
 def load_batsim_setup(spec: RunSpec, way: BatsimSpec, workloads: Sequence[Workload]) -> Setup:
-    """Return the setup of a run in Batsim's way; the workloads are those that the description names.
+    """Return the setup of a Batsim-compatible run.
 
-    Without a scheduler every job starts at time 0, whatever its submit time, as Batsim has it, and hosts are shared.
+    Without a scheduler every job starts at time 0, whatever its submit time, as in Batsim, and hosts are shared.
 
-    Raises
-    ------
-    PipistrelleError
-        when an input is wrong, or they do not go together.
+    Raises:
+        PipistrelleError: an input is wrong, or inputs do not fit together.
     """
     _check(spec, way)
     assert spec.platform is not None, "just checked"
@@ -54,7 +52,7 @@ def load_batsim_setup(spec: RunSpec, way: BatsimSpec, workloads: Sequence[Worklo
         acknowledge_dynamic_jobs=way.acknowledge_dynamic_jobs,
         profile_reuse=way.enable_profile_reuse,
         forward_profiles=way.forward_profiles_on_submission,
-        # Batsim, too, forwards nothing where there are no events files.
+        # Batsim, too, forwards nothing without events files.
         forward_unknown_events=way.forward_unknown_events and bool(way.events),
         compute_sharing=way.enable_compute_sharing or way.no_sched,
         energy=way.energy,
@@ -62,43 +60,41 @@ def load_batsim_setup(spec: RunSpec, way: BatsimSpec, workloads: Sequence[Worklo
         events=events,
         bandwidth=way.bandwidth,
     )
-    # Batsim's wire has no word for an illegal decision: one ends the run.
+    # Batsim's protocol cannot report an illegal decision, so one ends the run.
     return Setup.of(machine, *workloads, strict=True, batsim=options)
 
 
 def _check(spec: RunSpec, way: BatsimSpec) -> None:
-    """Raise InputError for what does not go together."""
+    """Raise InputError for inputs that do not fit together."""
     if spec.platform is None:
-        raise InputError("a run in Batsim's way names no platform", expected="a file in SimGrid's XML")
+        raise InputError("a Batsim-compatible run names no platform", expected="a file in SimGrid's XML")
     if spec.dialect != "batsim":
-        raise InputError("a run in Batsim's way speaks no other dialect", expected="batsim", found=spec.dialect)
+        raise InputError("a Batsim-compatible run needs Batsim's dialect", expected="batsim", found=spec.dialect)
     if way.sched_cfg is not None and way.sched_cfg_file is not None:
         raise InputError("--sched-cfg and --sched-cfg-file exclude each other")
     if way.enable_profile_reuse and not way.enable_dynamic_jobs:
-        raise InputError("--enable-profile-reuse goes with --enable-dynamic-jobs")
+        raise InputError("--enable-profile-reuse requires --enable-dynamic-jobs")
     if spec.node_table is not None:
-        raise InputError("a run in Batsim's way takes its hosts as they are", found="node-table")
+        raise InputError("a Batsim-compatible run does not support this key", found="node-table")
     if spec.scale_platform is not None:
         raise InputError(
-            "a run in Batsim's way takes its hosts as they are", found="scale-platform", hint="See --mmax."
+            "a Batsim-compatible run does not support this key", found="scale-platform", hint="See --mmax."
         )
     if spec.partition_pools:
-        raise InputError("a run in Batsim's way has hosts, no pools", found="partition-pools")
+        raise InputError("a Batsim-compatible run has hosts, not pools", found="partition-pools")
     happens = (name for name, kind in decided().items() if kind in (Decides.EVENTS, Decides.SEED))
     given = next((name for name in happens if getattr(spec, name) != getattr(RunSpec(), name)), None)
     if given is not None:
         raise InputError(
-            "nodes do not fail in a run in Batsim's way", found=given.replace("_", "-"), hint="events can do it."
+            "nodes do not fail in a Batsim-compatible run", found=given.replace("_", "-"), hint="Use an events file."
         )
 
 
 def parse_roles(texts: Sequence[str]) -> dict[str, str]:
-    """Return {host: role} for texts such as ``host8:master`` or ``host1,host2:storage``; the last one counts.
+    """Return {host: role} of texts such as ``host1,host2:storage``; the last one wins.
 
-    Raises
-    ------
-    InputError
-        when a text is none of these.
+    Raises:
+        InputError: a text has another form.
     """
     roles: dict[str, str] = {}
     for text in texts:
@@ -117,14 +113,13 @@ def parse_roles(texts: Sequence[str]) -> dict[str, str]:
 
 
 def load_events(names: Sequence[str], *, unknown: bool) -> tuple[ExternalEvent, ...]:
-    """Return the events of Batsim's events files, by time; those of one time in the order of the files.
+    """Return the events of Batsim's events files, by time, then in file order.
 
-    ``unknown`` tells whether events of unknown types are let pass.
+    Args:
+        unknown: accept events of unknown types.
 
-    Raises
-    ------
-    PipistrelleError
-        when a file cannot be read or is wrong.
+    Raises:
+        PipistrelleError: a file is unreadable or wrong.
     """
     events: list[ExternalEvent] = []
     for name in names:
@@ -140,7 +135,7 @@ def _most_machines(way: BatsimSpec, workloads: Sequence[Workload]) -> int | None
         for workload, size in zip(workloads, sizes, strict=True):
             if size is None:
                 raise InputError(
-                    "the workload does not say how many hosts it is for",
+                    "the workload does not give its number of hosts",
                     where=workload.source,
                     expected="the field nb_res",
                     hint="Add it, or use --mmax NUMBER instead of --mmax-workload.",
@@ -154,16 +149,16 @@ def _check_events(events: Sequence[ExternalEvent], machine: SimGridPlatform) -> 
     for event in events:
         if event.resources and NodeSet.parse(event.resources).last > last:
             raise InputError(
-                "an event happens to hosts that the platform does not have",
+                "an event names hosts that the platform does not have",
                 where=f"event {event.type} at {event.timestamp!r} s",
                 expected=f"hosts 0 to {last}",
                 found=event.resources,
-                hint="Mend the event, or the number of hosts (--mmax, --mmax-workload).",
+                hint="Correct the event, or the number of hosts (--mmax, --mmax-workload).",
             )
 
 
 def _at_once(workload: Workload, prefix: str, machine: SimGridPlatform) -> Workload:
-    """Return the workload with all its jobs at time 0."""
+    """Return the workload with every job submitted at time 0."""
     too_large = np.flatnonzero(workload.size > len(machine.hosts))
     if too_large.size:
         row = int(too_large[0])
@@ -172,23 +167,23 @@ def _at_once(workload: Workload, prefix: str, machine: SimGridPlatform) -> Workl
             where=workload.source,
             expected=f"at most {len(machine.hosts)} hosts",
             found=str(int(workload.size[row])),
-            hint="Take the job out, or run with a scheduler.",
+            hint="Remove the job, or run with a scheduler.",
         )
     return dataclasses.replace(workload, submit=np.zeros(len(workload)))
 
 
 class StartAtOnce:
-    """Stands in for a scheduler where there is none: a job of n hosts starts on the hosts 0 to n - 1 when it comes."""
+    """Replaces a scheduler: starts a job of n hosts on hosts 0 to n - 1 at submission."""
 
     def hello(self) -> HelloData:
-        """Return what the summary says of it."""
+        """Return the name for the summary."""
         return HelloData("no scheduler", package_version())
 
     def welcome(self, data: WelcomeData) -> None:
-        """Do nothing: no feature is asked for."""
+        """Do nothing: no feature is requested."""
 
     def answer(self, notice: Notice) -> Reply:
-        """Start the jobs that the notice announces."""
+        """Start the jobs that the notice submits."""
         starts = [
             ExecuteJob(notice.now, ExecuteJobData(event.data.job_id, str(NodeSet.interval(0, event.data.job.res - 1))))
             for event in notice.events
@@ -197,7 +192,7 @@ class StartAtOnce:
         return Reply(notice.seq, notice.now, starts)
 
     def state(self) -> dict[str, Any]:
-        """Return nothing: it keeps nothing from one notice for the next."""
+        """Return an empty state."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -205,7 +200,7 @@ class StartAtOnce:
 
 
 class LoggedTransport:
-    """Another transport, with every message of both sides in the log, as Batsim's wire has it."""
+    """Logs every message of another transport, as Batsim's protocol writes it."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = self.behind = transport
@@ -221,24 +216,24 @@ class LoggedTransport:
         self._transport.send(notice)
 
     def receive(self) -> Reply:
-        """Return the reply, after it was logged."""
+        """Log and return the reply."""
         reply = self._transport.receive()
         logger().info("received {}", printable(_reply_text(reply)))
         return reply
 
     def farewell(self, notice: Notice) -> None:
         """Log and send the last notice."""
-        with suppress(PipistrelleError):  # what cannot be told is not sent either
+        with suppress(PipistrelleError):  # a notice that cannot be encoded is not sent either
             logger().info("sends {}", printable(encode_notice(notice).decode()))
         self._transport.farewell(notice)
 
     def close(self) -> None:
-        """Close the other one."""
+        """Close the other transport."""
         self._transport.close()
 
 
 def _reply_text(reply: Reply) -> str:
     try:
         return encode_reply(reply).decode()
-    except PipistrelleError:  # an unreadable decision is in it: the wire has no form for that
+    except PipistrelleError:  # it has an unreadable decision, which the protocol cannot express
         return repr(reply)

@@ -1,4 +1,4 @@
-"""What the maui.cfg of a run, or of its preset, says of credentials and hosts, beside what the run has of these."""
+"""Warnings about a maui.cfg whose credentials or hosts the run does not have."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,20 +14,18 @@ from pipistrelle.schedulers.maui.config.settings import DEFAULT, Credential, Mau
 from pipistrelle.schedulers.maui.standing import StandingReservations
 from pipistrelle.traces.workload import Workload, label_column
 
-#: {kind of credential: the label of a job that says it}
+#: {kind of credential: label of a job}
 _LABELS: Final = {"USER": "user", "GROUP": "group", "ACCOUNT": "account", "CLASS": "queue", "QOS": "qos"}
 _NAMED: Final = 5
 
 
 def maui_remarks(spec: RunSpec, platform: Platform, workload: Workload) -> list[str]:
-    """Return what is to be said, before the run, of the maui.cfg that its scheduler reads, if it reads one.
+    """Return warnings about the maui.cfg of the scheduler, if it reads one.
 
-    Of one that a preset names the warnings are among that: nobody else reads it for them.
+    They include the parser's warnings about a maui.cfg that a preset names, because nothing else reports those.
 
-    Raises
-    ------
-    PipistrelleError
-        when the file cannot be read, or the machine has not the hosts of a standing reservation.
+    Raises:
+        PipistrelleError: the file is unreadable, or the machine lacks hosts of a standing reservation.
     """
     name = spec.scheduler
     if not isinstance(name, str) or spec.program is not None:
@@ -40,7 +38,7 @@ def maui_remarks(spec: RunSpec, platform: Platform, workload: Workload) -> list[
         return []
     settings, warnings = read_maui_config(Path(config), strict=strict)
     said = [str(warning) for warning in warnings] if spec.config is None else []
-    whole = name == MAUI  # not its order of jobs alone
+    whole = name == MAUI  # not only its job order
     if whole:
         StandingReservations(settings, Machine(platform.units, platform.info))
     present = {kind: set(label_column(workload, label) or ()) - {""} for kind, label in _LABELS.items()}
@@ -73,6 +71,6 @@ def _remarks(settings: MauiSettings, present: dict[str, set[str]], jobs: str, *,
 
 
 def _some(names: list[str]) -> str:
-    """Return the first of some names."""
+    """Return the first few names as text."""
     text = ", ".join(names[:_NAMED])
     return text if len(names) <= _NAMED else f"{text} and {len(names) - _NAMED} more"

@@ -1,4 +1,4 @@
-"""Who decides in a run: a scheduler by name, with its parts and their options, or the words of a program."""
+"""The scheduler of a run: a name with parts and options, or a program's command."""
 
 import math
 import shlex
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from pipistrelle.schedulers.policy.interfaces import Policy
 
 MAUI: Final = "maui"
-#: classes of the jobs that the scheduler has seen
+#: size classes of the jobs submitted so far
 AUTO: Final[Literal["auto"]] = "auto"
-#: as of the lengths of time in files of failures; far below what a double can tell apart from the next second
+#: longest time (s), as in failure files: beyond it doubles lose precision
 _LONGEST_S: Final = 1e14
 _AXES: Final = ("order", "backfill", "placement")
-#: {field: (axis, key of the table that a preset's file has for the options of the part on this axis)}
+#: {field: (axis, key of the option in a preset's table for that axis)}
 _KEYS: Final = {
     "formula": ("order", "formula"),
     "queue_priority": ("order", "queue-priorities"),
@@ -44,7 +44,7 @@ _KEYS: Final = {
 }
 
 
-#: {field: option of preemption}
+#: {field: preemption option}
 _PREEMPTION: Final = {
     "preempt_type": "type",
     "preempt_mode": "mode",
@@ -54,38 +54,28 @@ _PREEMPTION: Final = {
     "preempt_exempt_time": "exempt_time",
     "preempt_youngest_first": "youngest_first",
 }
-#: {field that is on unless one says otherwise: the option that says so}
+#: {field that is true by default: the option that turns it off}
 OPPOSITES: Final = {"strict_config": "--lenient-config"}
 
 
 class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """Who decides; each field is what the option of that name says on the command line (docs/reference/cli.md).
+    """The scheduler of a run; each field is the option of that name (docs/reference/cli.md).
 
-    Parameters
-    ----------
-    scheduler
-        the name of one of ours, ``file.toml``, ``file.py:OBJECT``, a folder with ``scheduler.toml`` or a command with
-        ``{endpoint}`` in it; words: those of a program; no words: the scheduler is started elsewhere.
-    order, backfill, placement
-        the parts that replace the scheduler's own, None for these.
-    formula, queue_priority, fairshare_entity, fairshare_shares, unknown_shares
-        of the order ``pbs``, as its two successors.
-    fairshare_decay_time, fairshare_decay_factor
-        how usage fades.
-    backfill_depth, strict_ordering
-        of the rule ``depth``.
-    node_order, age_aware, dual_ended, base_order, reliability_target
-        of every placement (docs/reference/placing.md); ``dual_ended`` and ``base_order`` are conditions on jobs.
-    reliability, blocking, admission
-        partitions by reliability: of which classes (bundled, a file, or ``auto``), for which chance of blocking, and
-        what becomes of a job that cannot start at once.
-    preempt_type, preempt_mode, preempt, priority_tier, preempt_grace, preempt_exempt_time, preempt_youngest_first
-        who may preempt whom, how, after which grace, and who not yet (docs/reference/preemption.md).
-    config
-        a maui.cfg; with ``strict_config`` it is refused if anything in it is unknown or would, if it were supported,
-        change decisions; else that is a warning, too.
-    poll
-        the step at whose multiples alone decisions are taken, as ``5s``; None: whenever something happens.
+    Attributes:
+        scheduler: a name, ``file.toml``, ``file.py:OBJECT``, a folder with ``scheduler.toml``, or a command with
+            ``{endpoint}``; a tuple: a program's words; an empty tuple: the scheduler is started elsewhere.
+        order, backfill, placement: parts that replace the scheduler's own.
+        formula, queue_priority, fairshare_entity, fairshare_shares, unknown_shares: of the order ``pbs``.
+        fairshare_decay_time, fairshare_decay_factor: how usage decays, in the order ``pbs``.
+        backfill_depth, strict_ordering: of the backfill ``depth``.
+        node_order, age_aware, dual_ended, base_order, reliability_target: of every placement
+            (docs/reference/placing.md); ``dual_ended`` and ``base_order`` are conditions on jobs.
+        reliability, blocking, admission: reliability partitions: their classes (bundled, a file, or ``auto``), the
+            blocking probability, and what happens to a job that cannot start at once.
+        preempt_type to preempt_youngest_first: docs/reference/preemption.md.
+        config, strict_config: a maui.cfg. If strict, unknown parameters, and unsupported ones that would change
+            decisions, are errors; otherwise they are warnings.
+        poll: decide only at multiples of this time, such as ``5s``; None: at every event.
     """
 
     scheduler: str | tuple[str, ...] = "easy"
@@ -122,7 +112,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def program(self) -> tuple[str, ...] | None:
-        """The words of a program; none if it is started elsewhere; None if the scheduler is one that we make."""
+        """A program's words; empty if it is started elsewhere; None for a built-in policy."""
         if not isinstance(self.scheduler, str):
             return self.scheduler
         if self.folder is not None:
@@ -131,19 +121,19 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def folder(self) -> str | None:
-        """The folder of a scheduler in another language; None if it is called otherwise."""
+        """The folder of a scheduler in another language; None without one."""
         return self.scheduler if isinstance(self.scheduler, str) and is_foreign(self.scheduler) else None
 
     @property
     def program_name(self) -> str | None:
-        """What to call a run of a program, which is not that of somewhere else; None if the scheduler is none."""
+        """The name of a run's program; None if it has none, or is started elsewhere."""
         if self.folder is not None:
             return read_foreign(self.folder).name
         return short_name(self.program) if self.program else None
 
     @property
     def code(self) -> str | None:
-        """The scheduler's name if it is Python code, as ``file.py:CLASS``: making it runs that code."""
+        """The scheduler's name if it is Python code to execute, ``file.py:CLASS``."""
         from pipistrelle.schedulers.catalogue.names import entries, is_ours
 
         name = self.scheduler
@@ -153,7 +143,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def options(self) -> list[str]:
-        """The parts and options that are given, as a command line has them."""
+        """The given parts and options, as on a command line."""
         words: list[str] = []
         for one in fields(PolicySpec)[1:]:
             value, option = getattr(self, one.name), f"--{one.encode_name}"
@@ -170,12 +160,10 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def may_preempt(self) -> bool:
-        """Whether the scheduler may preempt jobs, as far as is known: a program's own, or code, nobody has looked at.
+        """Whether the scheduler may preempt; assumed of programs and Python code.
 
-        Raises
-        ------
-        PipistrelleError
-            when a preset's file cannot be read.
+        Raises:
+            PipistrelleError: a preset's file is unreadable.
         """
         if self.preempt_type is not None or self.program is not None or self.code is not None:
             return True
@@ -190,18 +178,16 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def asks_of_nodes(self) -> bool:
-        """Whether not every machine will do for the placement, or for partitions."""
+        """Whether the placement, or partitions, need properties that a machine may lack."""
         placed = self.node_order not in (None, "id") or bool(self.age_aware) or self.reliability_target is not None
         return placed or self.reliability is not None
 
     @property
     def size_classes(self) -> "tuple[RankedClass, ...] | None":
-        """The classes that partitions are for; None if there are none, or they are those of the jobs seen.
+        """The size classes of the partitions; None without any, or if taken from the jobs.
 
-        Raises
-        ------
-        PipistrelleError
-            when there are none of this name, or their file is wrong.
+        Raises:
+            PipistrelleError: no classes have this name, or their file is wrong.
         """
         if self.reliability in (None, AUTO):
             return None
@@ -211,15 +197,14 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return tuple(one.sizes for one in described(load_classes(str(self.reliability))).classes)
 
     def make_policy(self, *, warn: bool = True, polls: bool = True) -> "Policy":
-        """Return the policy of a scheduler that is no program.
+        """Return the policy; the scheduler must not be a program.
 
-        What of a maui.cfg has no effect is logged as warnings if ``warn`` is true. Without ``polls`` the policy is
-        that which decides when it is time.
+        Args:
+            warn: log what in a maui.cfg has no effect.
+            polls: False: return the policy without polling.
 
-        Raises
-        ------
-        PipistrelleError
-            if there is none of this name, it cannot be loaded, or parts and options do not suit it.
+        Raises:
+            PipistrelleError: the scheduler is unknown or cannot be loaded, or parts and options do not suit it.
         """
         from pipistrelle.schedulers.catalogue.registry import make_policy, own_placement  # help needs none of these
 
@@ -227,9 +212,9 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         assert isinstance(name, str), "a program"
         if self.folder is not None:
             raise SchedulerChoice(
-                "a folder's scheduler is a program of its own",
+                "a folder's scheduler runs as a program of its own",
                 where=printable(self.folder),
-                hint=f"'pipistrelle run --scheduler {printable(self.folder)}' starts it.",
+                hint=f"Start it with 'pipistrelle run --scheduler {printable(self.folder)}'.",
             )
         step = None if self.poll is None else step_of(self.poll)
         parts = {axis: part for axis in _AXES if (part := getattr(self, axis)) is not None}
@@ -241,7 +226,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             from pipistrelle.schedulers.orders.pbs import UNKNOWN, VARIABLES
             from pipistrelle.schedulers.pbs.formula import Formula
 
-            Formula(self.formula, VARIABLES, "--formula", UNKNOWN)  # so that a message names the option
+            Formula(self.formula, VARIABLES, "--formula", UNKNOWN)  # so that an error names the option
         if self.config is not None or not self.strict_config:
             self._read_config(name, warn=warn)
             if name != MAUI:
@@ -277,27 +262,27 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return Polling(policy, step)
 
     def _partitions(self) -> dict[str, Any]:
-        """Return what is said of partitions by reliability, as `make_policy` has it."""
+        """Return the arguments of `make_policy` about reliability partitions."""
         found: dict[str, Any] = {
             key: value for key in ("blocking", "admission") if (value := getattr(self, key)) is not None
         }
         if self.reliability is None:
             return found
-        from pipistrelle.schedulers.partitions.placement import PartitionOptions  # most runs have none
+        from pipistrelle.schedulers.partitions.placement import PartitionOptions  # rarely needed
 
         return {"reliability": PartitionOptions(classes=self.size_classes or AUTO), **found}
 
     def _read_config(self, name: str, *, warn: bool) -> None:
-        """Read the maui.cfg once, for its warnings; raise PolicyError if nobody else would."""
+        """Read the maui.cfg for its warnings; raise PolicyError if no part uses it."""
         from pipistrelle.schedulers.catalogue.registry import order_of
         from pipistrelle.schedulers.policy.errors import PolicyError
 
         if self.config is None:
-            raise PolicyError(f"{OPPOSITES['strict_config']} goes with --config FILE")
+            raise PolicyError(f"{OPPOSITES['strict_config']} requires --config FILE")
         ordered = None if name == MAUI else order_of(name, self.order)
         if MAUI not in (name, ordered and ordered[0]):
             raise PolicyError(
-                f"'{printable(name)}' reads no maui.cfg",
+                f"'{printable(name)}' does not read a maui.cfg",
                 where="--config",
                 expected="the scheduler maui, or the order maui",
             )
@@ -309,22 +294,22 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 
 class SchedulerChoice(PipistrelleError):
-    """A scheduler that cannot be called so, or whose options cannot be read."""
+    """A scheduler's name or options are not valid."""
 
 
 def span_of(text: str) -> float:
-    """Return a length of time in seconds, at least 0 and not longer than a run can be; ValueError if it is none."""
+    """Return a length of time (s), at least 0 and not too long; else raise ValueError."""
     try:
         seconds = seconds_of(text)
     except ValueError as error:
-        raise ValueError(f"'{text}' is no length of time: {error}.") from None
+        raise ValueError(f"'{text}' is not a length of time: {error}.") from None
     if seconds > _LONGEST_S or math.isnan(seconds):
         raise ValueError(f"'{text}' is longer than {_LONGEST_S:g} s.")
     return seconds
 
 
 def step_of(text: str) -> float:
-    """Return the step of a policy that polls, in seconds; SchedulerChoice if it is none."""
+    """Return a polling interval in seconds; SchedulerChoice if it is not valid."""
     try:
         if (seconds := span_of(text)) > 0:
             return seconds
@@ -334,7 +319,7 @@ def step_of(text: str) -> float:
 
 
 def split_words(text: str, where: str) -> tuple[str, ...]:
-    """Return the words of a command as a shell splits them; SchedulerChoice if that cannot be done."""
+    """Return the words of a command as a shell splits them, or raise SchedulerChoice."""
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
@@ -342,7 +327,7 @@ def split_words(text: str, where: str) -> tuple[str, ...]:
 
 
 def short_name(scheduler: str | Sequence[str]) -> str:
-    """Return what to call a run: a policy's name, or that of the script or program that decides."""
+    """Return a run's name: the policy's, or the script's or program's."""
     if isinstance(scheduler, str):
         return scheduler.removeprefix("./")
     words = [word for word in scheduler[1:] if Path(word).suffix and not word.startswith("-")]

@@ -1,4 +1,4 @@
-"""What fails in a run, and how its jobs live with it, from what its description says."""
+"""Failures, outages, maintenance and resilience of a run, from its description."""
 
 import hashlib
 import math
@@ -22,7 +22,7 @@ from pipistrelle.traces.files import read_text
 from pipistrelle.traces.resilience import NONE, parse_resilience
 from pipistrelle.traces.workload import Workload
 
-# Most runs have no failures: what deals with them is imported when there are some.
+# Most runs have no failures, so their modules are imported late.
 if TYPE_CHECKING:
     from pipistrelle.platforms.failures.durations import Durations
     from pipistrelle.platforms.failures.outage import Outages
@@ -31,22 +31,20 @@ if TYPE_CHECKING:
     from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
     from pipistrelle.traces.outages.log import OutageLog
 
-#: in place of a model: the platform's own failures are left out
+#: replaces a model: ignore the platform's own failures
 NO_FAILURES: Final = "none"
-#: options about jobs that come back, which those do that were preempted, too
+#: options about requeued jobs, which also apply to preempted jobs
 _COMING_BACK: Final = ("requeue", "max_attempts", "restart_walltime", "checkpoint_walltime")
 
 
 def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workload: Workload) -> Reliability | None:
-    """Return what happens on a machine during a workload; None if nothing ever fails or is maintained.
+    """Return what happens to a machine during a workload; None if nothing ever does.
 
-    Failures with which a workload can hardly end are warned of. A file of outages can name the hosts of a machine
-    that has names for them.
+    Failures that a workload can hardly survive are logged as warnings. A file of outages may use a machine's host
+    names.
 
-    Raises
-    ------
-    PipistrelleError
-        if a text is wrong, a file cannot be read, they do not suit the machine, or one has no effect.
+    Raises:
+        PipistrelleError: a text is wrong, a file is unreadable, inputs do not suit the machine, or one has no effect.
     """
     resilience = parse_resilience(
         checkpoint=spec.checkpoint, dump=spec.dump, read=spec.read, spares=spec.spares, resilience=spec.resilience
@@ -65,7 +63,7 @@ def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workl
     maintenance, rules = _maintenance(spec, platform, hosts, workload)
     interrupts = not (plan is None and outages is None and maintenance is None)
     own, models = have_own_ways(workload), plan is not None
-    preempted = has_coming_back(spec) and spec.may_preempt  # looked at only where it makes a difference
+    preempted = has_coming_back(spec) and spec.may_preempt  # the second can be slow
     _refuse_idle_options(
         spec,
         models=models,
@@ -102,18 +100,18 @@ def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workl
 
 
 def has_coming_back(spec: RunSpec) -> bool:
-    """Return whether a run has options about jobs that come back."""
+    """Return whether a run has options about requeued jobs."""
     return any(getattr(spec, name) != getattr(RunSpec(), name) for name in _COMING_BACK)
 
 
 def _plan(
     spec: RunSpec, platform: Platform, repair: "Durations | None"
 ) -> "tuple[FailurePlan | None, list[dict[str, Any]]]":
-    """Return the failures, and what the run's configuration says of them."""
+    """Return the failures, and their entry in the run's configuration."""
     if spec.failures == (NO_FAILURES,):
         return None, []
     if NO_FAILURES in spec.failures:
-        raise InputError("--failures none goes with no other model", found=", ".join(spec.failures))
+        raise InputError("--failures none cannot be combined with a model", found=", ".join(spec.failures))
     if spec.failures:
         from pipistrelle.runs.inputs.outages import failure_plan
 
@@ -126,7 +124,7 @@ def _plan(
 def _outages(
     spec: RunSpec, platform: Platform, hosts: Sequence[str], repair: "Durations | None"
 ) -> "tuple[Outages | None, dict[str, Any] | None, bool]":
-    """Return the outages of the file, what the run's configuration says of them, and whether ends are drawn."""
+    """Return the file's outages, their configuration entry, and if ends are random."""
     if spec.outages is None:
         if (spec.outages_class, spec.outages_start, spec.outages_shortest) != (None, None, None):
             raise InputError("--outages-class, --outages-start and --outages-shortest choose a part of --outages FILE")
@@ -142,13 +140,13 @@ def _outages(
     if spec.outages_shortest is not None:
         with said_of("--outages-shortest"):
             shortest = parse_seconds(spec.outages_shortest)
-        log = log.select(~(log.up - log.down < shortest))  # an end that is not known is none too early
+        log = log.select(~(log.up - log.down < shortest))  # keeps unknown ends (NaN)
     start = None if spec.outages_start is None else _start(log, spec.outages_start)
     outages = on_machine(log, platform, start=start, repair=repair, seed=spec.seed, hosts=hosts)
     outages.check_nodes(platform.nodes)
     if start is not None and len(log) and not len(outages):
         raise InputError(
-            "all outages of the file are over by then",
+            "all outages of the file end before this time",
             where="--outages-start",
             expected=f"before {clock_text(log, float(np.nanmax(log.down)))}",
             found=spec.outages_start,
@@ -179,15 +177,15 @@ def _maintenance(
         if os.path.isfile(text):
             found = rules_of_lines(read_text(Path(text)).splitlines(), read, where=text)
             if not found:
-                raise InputError("there is no maintenance in the file", where=text, expected="a rule a line")
+                raise InputError("the file has no maintenance rules", where=text, expected="one rule per line")
             rules += found
-        elif len(text.split()) == 1:  # a rule has three words at least
+        elif len(text.split()) == 1:  # a rule has at least three words
             raise InputError(
-                "this is neither a rule of maintenance nor a file of them",
+                "this is neither a maintenance rule nor a file of them",
                 where="--maintenance",
-                expected="as '2017-01-29 08:00 +8h all', or a file's name",
+                expected="a rule such as '2017-01-29 08:00 +8h all', or a file's name",
                 found=f"'{text}', " + ("a folder" if os.path.isdir(text) else "and there is no such file"),
-                hint="'pipistrelle help failures' has the language.",
+                hint="See 'pipistrelle help failures'.",
             )
         else:
             rules.append(read(text, where="--maintenance"))
@@ -197,16 +195,20 @@ def _maintenance(
 def _refuse_idle_options(
     spec: RunSpec, *, models: bool, drawn: bool, interrupts: bool, dumps: bool, ways: bool
 ) -> None:
-    """Raise InputError if something is said of what never comes.
+    """Raise InputError if an option has no effect.
 
-    ``models`` tells whether there are models of failures, ``drawn`` whether something is random, ``interrupts``
-    whether jobs can lose nodes at all, ``dumps`` and ``ways`` whether some save work or have any way to meet it.
+    Args:
+        models: there are failure models.
+        drawn: something is random.
+        interrupts: jobs can lose nodes.
+        dumps: some jobs save work.
+        ways: some jobs have resilience.
     """
     default = RunSpec()
     nothing = ("nothing fails", "--failures, --outages or --maintenance, or a platform with failures")
     ends = "the file says when its outages end" if spec.outages is not None else "nothing fails"
     drawing = (ends, "--failures, or a platform with failures")
-    without_models = ("there are no models of failures", "--failures, or a platform with failures")
+    without_models = ("there are no failure models", "--failures, or a platform with failures")
     for name, works, (why, expected) in (
         ("repair", drawn, drawing),
         ("reliability_factor", models, without_models),
@@ -216,10 +218,10 @@ def _refuse_idle_options(
         ("expected_attempts", models, without_models),
         ("restart_walltime", interrupts, nothing),
         ("checkpoint_walltime", interrupts, nothing),
-        ("max_attempts", spec.requeue != "never", ("jobs do not come back", "another --requeue than never")),
-        ("expected_attempts", spec.requeue != "never", ("jobs do not come back", "another --requeue than never")),
-        ("expected_attempts", spec.max_attempts is None, ("--max-attempts limits them", "one of both")),
-        ("restart_walltime", spec.requeue != "never", ("jobs do not come back", "another --requeue than never")),
+        ("max_attempts", spec.requeue != "never", ("jobs are not requeued", "another --requeue than never")),
+        ("expected_attempts", spec.requeue != "never", ("jobs are not requeued", "another --requeue than never")),
+        ("expected_attempts", spec.max_attempts is None, ("--max-attempts limits attempts", "one of the two")),
+        ("restart_walltime", spec.requeue != "never", ("jobs are not requeued", "another --requeue than never")),
         ("restart_walltime", dumps, ("no job saves work", "--checkpoint")),
         ("checkpoint_walltime", ways, ("no job has dumps or spares", "--checkpoint, --spares or --resilience")),
     ):
@@ -230,14 +232,14 @@ def _refuse_idle_options(
 def platform_failures(
     platform: Platform, repair: "Durations | None" = None, factor: float = 1.0
 ) -> "FailurePlan | None":
-    """Return the plan of the failures that a platform's own file names; None if it names none.
+    """Return the failure plan of a platform's own file; None without failures.
 
-    ``repair`` replaces that of each model, ``factor`` multiplies all rates.
+    Args:
+        repair: replaces the repair of each model.
+        factor: multiplies all rates.
 
-    Raises
-    ------
-    PipistrelleError
-        if one of its texts is wrong, or does not suit the machine.
+    Raises:
+        PipistrelleError: a text is wrong, or does not suit the machine.
     """
     if not platform.failures:
         return None
@@ -255,7 +257,7 @@ def platform_failures(
 
 
 def _digest(text: str) -> dict[str, str]:
-    """Return the digest of the file that a model's text names, none if it names no file: its name alone says little."""
+    """Return the digest of the file that a model's text names, {} without a file."""
     name = text.partition(",")[0].strip()
     if not name.endswith(".toml"):
         return {}

@@ -1,4 +1,4 @@
-"""What a user should be told of failures and maintenance with which a workload can hardly end."""
+"""Warnings about failures and maintenance that a workload can hardly survive."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:  # most runs have no failures
     from pipistrelle.platforms.maintenance.plan import MaintenancePlan
 
 _DAY: Final = 86400.0
-#: by so much (s) a gap between two dates can be longer than the days between them
+#: at a clock change, a gap between two dates is longer by this (s)
 _CLOCK_CHANGE: Final = 3600.0
-#: attempts of one job
+#: attempts per job that count as endless
 _MANY: Final = 1000
-#: so many standard deviations above the mean are hardly ever seen
+#: standard deviations above the mean that practically never occur
 _NEVER: Final = 4.0
 
 
 def remarks_on(reliability: Reliability, platform: Platform, workload: Workload) -> list[str]:
-    """Return what is to be said before the run."""
+    """Return the warnings to give before the run."""
     return [
         *(() if reliability.failures is None else _failures(reliability.failures, platform, workload)),
         *(() if reliability.failures is None else _endless(reliability, reliability.failures, platform, workload)),
@@ -34,12 +34,12 @@ def remarks_on(reliability: Reliability, platform: Platform, workload: Workload)
 
 
 def have_own_ways(workload: Workload) -> bool:
-    """Return whether jobs say themselves how they meet failures."""
+    """Return whether jobs of the workload specify their resilience."""
     return any(b'"resilience"' in raw for raw in workload.job_json or ())
 
 
 def _failures(plan: "FailurePlan", platform: Platform, workload: Workload) -> list[str]:
-    """Return what is to be said of failures with which a workload can hardly end."""
+    """Return warnings about long repairs, and jobs that hardly ever find enough units."""
     if not len(workload):
         return []
     remarks = []
@@ -48,7 +48,7 @@ def _failures(plan: "FailurePlan", platform: Platform, workload: Workload) -> li
     if repair > span:
         remarks.append(
             f"a repair takes {repair:,.6g} s on average, longer than all jobs of {workload.name} take to be submitted "
-            f"and run ({span:,.6g} s): a node that fails will hardly be back by then"
+            f"and run ({span:,.6g} s): a failed node will hardly be repaired by then"
         )
     up, spread = plan.units_up(platform)
     largest = workload.size <= platform.units
@@ -57,16 +57,17 @@ def _failures(plan: "FailurePlan", platform: Platform, workload: Workload) -> li
     if largest[row] and size > up + _NEVER * spread:
         remarks.append(
             f"{up:,.6g} of {platform.units:,} units are up on average: job {workload.ids[row]} of {size:,} units "
-            "will hardly ever find as many"
+            "will hardly ever find enough"
         )
     return remarks
 
 
 def _endless(reliability: Reliability, plan: "FailurePlan", platform: Platform, workload: Workload) -> list[str]:
-    """Return what is to be said of jobs that fail again and again before they have saved or done anything.
+    """Return warnings about jobs that fail too often to save or finish work.
 
-    With a rate L of failures together, e^(L t) attempts are to be expected until one works for a time t. Domains,
-    whose nodes fail together, and jobs that can go on with fewer nodes are left out.
+    With a total failure rate L, a job needs e^(L t) expected attempts to run for a time t. Failure domains and jobs
+    that can
+    continue on fewer nodes are not considered.
     """
     way = reliability.resilience
     limited = reliability.requeue == "never" or reliability.max_attempts is not None or have_own_ways(workload)
@@ -82,11 +83,11 @@ def _endless(reliability: Reliability, plan: "FailurePlan", platform: Platform, 
     rows = np.flatnonzero((nodes * rate * needed > np.log(_MANY)) & (workload.size <= platform.units))
     if not rows.size:
         return []
-    return [f"{_named(rows, workload)} will hardly ever be over: more than {_MANY:,} attempts are to be expected"]
+    return [f"{_named(rows, workload)} will hardly ever finish: more than {_MANY:,} attempts are expected"]
 
 
 def _losses(outages: "Outages", platform: Platform, workload: Workload) -> list[str]:
-    """Return what is to be said of jobs for which too many units are gone for good when they are submitted."""
+    """Return warnings about jobs with too few units left at submission, for good."""
     gone = np.isinf(outages.up)
     if not gone.any():
         return []
@@ -100,11 +101,11 @@ def _losses(outages: "Outages", platform: Platform, workload: Workload) -> list[
     )
     if not rows.size:
         return []
-    return [f"{_named(rows, workload)} can never start, for nodes that never come back"]
+    return [f"{_named(rows, workload)} can never start, because nodes are never repaired"]
 
 
 def _squeezes(plan: "MaintenancePlan", platform: Platform, workload: Workload) -> list[str]:
-    """Return what is to be said of jobs whose walltimes fit between no two occurrences of what recurs for ever."""
+    """Return warnings about jobs too long for the gap between recurring maintenance."""
     remarks = []
     each = np.repeat([pool.units_per_node for pool in platform.pools], [pool.nodes for pool in platform.pools])
     for rule in plan.rules:
@@ -119,12 +120,12 @@ def _squeezes(plan: "MaintenancePlan", platform: Platform, workload: Workload) -
             & (workload.submit + workload.walltime > rule.first.seconds)
         )
         if rows.size:
-            remarks.append(f"{_named(rows, workload)} can hardly be over between two occurrences of '{rule.text}'")
+            remarks.append(f"{_named(rows, workload)} can hardly finish between two occurrences of '{rule.text}'")
     return remarks
 
 
 def _named(rows: NDArray[np.intp], workload: Workload) -> str:
-    """Return how many jobs these are, and which, as far as that is short."""
+    """Return the number and names of jobs, as short text."""
     names = ", ".join(workload.ids[row] for row in rows[:3].tolist())
     if rows.size == 1:
         return f"job {names}"

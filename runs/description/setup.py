@@ -1,4 +1,4 @@
-"""What a run's description leads to: its inputs read, its setup made."""
+"""The way from a run's description to its setup: inputs read and checked."""
 
 import dataclasses
 from collections.abc import Callable, Iterable
@@ -32,28 +32,24 @@ from pipistrelle.traces.workload import Workload
 
 if TYPE_CHECKING:
     from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
-#: workloads with their machines that a cache keeps, and the combinations of each with what happens and who decides
+#: how many workloads with machines a cache keeps, and setups and checks of each
 _INPUTS_KEPT: Final = 2
 _SETUPS_KEPT: Final = 256
-#: what decides which workload and machine that are
+#: the kinds of fields that decide the workload and machine
 _SHARED: Final = (Decides.INPUTS, Decides.DIALECT)
-#: of a run that names none
+#: the default seed
 _SEED: Final = RunSpec().seed
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """Objects in the place of inputs that a description names; of what is None, the description decides.
+    """Objects that replace inputs of a description; None: the description's.
 
-    Parameters
-    ----------
-    workload
-        the jobs, as they are after reading and transforming.
-    machine
-        the machine, as it is after scaling.
-    reliability
-        what happens to it.
+    Attributes:
+        workload: the jobs after reading and transforming.
+        machine: the machine after scaling.
+        reliability: what happens to the machine.
     """
 
     workload: Workload | None = None
@@ -62,18 +58,18 @@ class Inputs:
 
 
 class SetupCache:
-    """Keeps what several runs share, so that it is read once; a user is told each remark once.
+    """Keeps inputs that runs share, and logs each warning once.
 
-    What is kept is made from the fields alone that decide it (`RunSpec.part`), which are its key, too.
+    Entries are made from, and keyed by, only the fields that decide them (`RunSpec.part`).
     """
 
     def __init__(self) -> None:
         self._inputs: dict[str, _Shared] = {}
-        #: remarks that have been told
+        #: warnings already logged
         self._told: set[str] = set()
 
     def shared(self, spec: RunSpec, given: Inputs | None = None) -> "_Shared":
-        """Return workload and machine of a run, read now or kept; PipistrelleError as of `load_inputs`."""
+        """Return a run's workload and machine, cached unless given; see `load_inputs`."""
 
         def make() -> _Shared:
             part = spec.part(*_SHARED)
@@ -82,7 +78,7 @@ class SetupCache:
         return make() if given is not None else _kept(self._inputs, spec.key(*_SHARED), _INPUTS_KEPT, make)
 
     def tell(self, remarks: Iterable[str]) -> None:
-        """Log remarks that have not been told yet as warnings."""
+        """Log warnings that have not been logged yet."""
         for remark in remarks:
             if remark not in self._told:
                 self._told.add(remark)
@@ -90,13 +86,13 @@ class SetupCache:
 
 
 class _Shared:
-    """Workload and machine as several runs share them, and their setups with what happens to the machine."""
+    """A workload and machine that runs share, and their setups with failures."""
 
     def __init__(self, spec: RunSpec, inputs: "tuple[Workload, Platform | SimGridPlatform]") -> None:
         self._spec = spec
         self.trace, self.machine = inputs
         self._setups: dict[str, Setup] = {}
-        #: combinations with a policy that go together
+        #: combinations with a policy that passed the checks
         self._checked: dict[str, None] = {}
 
     @cached_property
@@ -104,10 +100,10 @@ class _Shared:
         return _steady_setup(self._spec, self.trace, self.machine)
 
     def setup(self, spec: RunSpec, given: Reliability | None, tell: Callable[[list[str]], None]) -> Setup:
-        """Return the setup of a run without its limits, after a check with its policy; ``tell`` takes the remarks."""
-        # Options of jobs that come back need to know whether the policy preempts jobs.
+        """Return a run's setup without limits, after checks; ``tell`` gets the warnings."""
+        # Options about requeued jobs depend on whether the policy preempts.
         kinds = (Decides.EVENTS, Decides.POLICY) if has_coming_back(spec) else (Decides.EVENTS,)
-        # Without outages, whose ends may be drawn, replicas share all but the seed, which begins streams alone.
+        # Without outages, whose ends may be drawn, replicas differ only in the seed of the failure streams.
         key = spec.key(*kinds) if spec.outages is None else spec.key(*kinds, Decides.SEED)
 
         def make() -> Setup:
@@ -124,7 +120,7 @@ class _Shared:
                 happens = dataclasses.replace(happens, seed=spec.seed, described=described)
                 setup = dataclasses.replace(setup, reliability=happens)
             elif spec.outages is None and spec.seed != _SEED:
-                make()  # so that a seed without effect is refused
+                make()  # rejects a seed that has no effect
 
         def check() -> None:
             _check_placement(spec, setup.platform)
@@ -137,37 +133,30 @@ class _Shared:
 
 
 def load_setup(spec: RunSpec, given: Inputs | None = None, cache: SetupCache | None = None) -> Setup:
-    """Return the setup of a run: the one road from a description to what is simulated.
+    """Return the setup of a run: the only way from a description to a simulation.
 
-    What a user should know of its inputs is logged as warnings.
+    What a user should know about the inputs is logged as warnings.
 
-    Parameters
-    ----------
-    spec
-        what the run is.
-    given
-        objects in the place of inputs that it names.
-    cache
-        keeps what runs share; without one everything is read anew.
+    Args:
+        given: objects that replace inputs of the description.
+        cache: keeps what runs share; None: read everything.
 
-    Raises
-    ------
-    PipistrelleError
-        when an input is wrong, or they do not go together.
+    Raises:
+        PipistrelleError: an input is wrong, or inputs do not fit together.
     """
     if spec.batsim is None:
         cache = cache or SetupCache()
         shared = cache.shared(spec, given)
         return _limited(spec, shared.setup(spec, None if given is None else given.reliability, cache.tell))
     if given is not None:
-        raise InputError("a run in Batsim's way reads its inputs itself", expected="names of files")
+        raise InputError("a Batsim-compatible run reads its inputs from files", expected="names of files")
     from pipistrelle.runs.description.batsim import load_batsim_setup  # most runs start without it
 
     return _limited(spec, load_batsim_setup(spec, spec.batsim, [load_jobs(spec, name) for name in spec.workload]))
 
 
 def _kept(kept: dict[str, T], key: str, most: int, make: Callable[[], T]) -> T:
-    """Return what is kept under a key, made now if it is not there; of more than ``most`` the oldest is dropped."""
+    """Return the value cached under a key, made if missing; keep the ``most`` latest."""
     value = kept[key] = kept.pop(key) if key in kept else make()
     if len(kept) > most:
         del kept[next(iter(kept))]
@@ -175,23 +164,23 @@ def _kept(kept: dict[str, T], key: str, most: int, make: Callable[[], T]) -> T:
 
 
 def _limited(spec: RunSpec, setup: Setup) -> Setup:
-    """Return a setup with the limits and rules of the engine; PipistrelleError if the horizon cannot be read."""
+    """Return a setup with the engine's limits and rules."""
     until = setup.until if spec.until is None else _horizon(spec.until, setup)
     dispersion = None if spec.dispersion is None else _dispersion(spec.dispersion, setup)
     return dataclasses.replace(setup, until=until, queue_lengths=spec.queue_lengths, dispersion=dispersion)
 
 
 def _dispersion(share: float, setup: Setup) -> Dispersion:
-    """Return how much longer jobs take on nodes that are far apart; PipistrelleError where that makes no sense."""
+    """Return how much longer jobs take on distant nodes; InputError if not applicable."""
     if setup.has_work:
         raise InputError(
-            "jobs whose hosts decide how long they take do not take longer by a rule", where="--dispersion"
+            "--dispersion does not apply to jobs whose hosts determine their run time", where="--dispersion"
         )
     return Dispersion(setup.platform, share)
 
 
 def _horizon(text: str, setup: Setup) -> float:
-    """Return the time in seconds after time 0 that a user gives: a length, or a date."""
+    """Return the end time (s after time 0) of a text: a length, or a date."""
     from pipistrelle.platforms.maintenance.dates import Calendar  # most runs have no horizon
 
     words = text.removeprefix("@").split()
@@ -201,12 +190,12 @@ def _horizon(text: str, setup: Setup) -> float:
         calendar = Calendar(setup.epoch, setup.timezone)
         moment, used = calendar.read(words, "time")
         if used < len(words) or moment.seconds <= 0:
-            raise InputError("a horizon is one time after time 0", expected=f"after {calendar.zero()}", found=text)
+            raise InputError("the end must be one time after time 0", expected=f"after {calendar.zero()}", found=text)
     return moment.seconds
 
 
 def _scaled(machine: "Platform | SimGridPlatform", text: str) -> Platform:
-    """Return a machine with more nodes, or fewer; some of its nodes can have no names then, which is warned of."""
+    """Return a machine with more or fewer nodes, with warnings about lost names."""
     from pipistrelle.models.workloads.options import parse_factor  # most runs take the machine as it is
 
     with said_of("--scale-platform"):
@@ -216,42 +205,40 @@ def _scaled(machine: "Platform | SimGridPlatform", text: str) -> Platform:
         if any(pool.names for pool in machine.pools):
             logger().warning("the nodes of {} x {:g} have no names", machine.name, factor)
         if machine.topology or machine.groups:
-            text = "the nodes of {} x {:g} have no places, and all of a pool are alike"
+            text = "the nodes of {} x {:g} have no locations, and all nodes of a pool are equal"
             logger().warning(text, machine.name, factor)
         return machine.scaled(factor)
 
 
 def _with_table(machine: "Platform | SimGridPlatform", text: str) -> Platform:
-    """Return a machine with what a table says of its nodes."""
-    from pipistrelle.platforms.node_rows import with_node_rows  # most runs have none
+    """Return a machine with the node properties of a table."""
+    from pipistrelle.platforms.node_rows import with_node_rows  # rarely needed
     from pipistrelle.runs.inputs.node_table import load_node_rows
 
     if not isinstance(machine, Platform):
-        what, found = "single hosts have no table of nodes", "a platform in SimGrid's XML"
+        what, found = "a table of nodes does not apply to single hosts", "a platform in SimGrid's XML"
         raise InputError(what, where="--node-table", found=found)
     return with_node_rows(machine, load_node_rows(text))
 
 
 def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, Platform | SimGridPlatform]":
-    """Return a run's workload and machine, read from their files where they are not given.
+    """Return a run's workload and machine, read from files unless given.
 
-    Raises
-    ------
-    PipistrelleError
-        when one cannot be had, or a change to it makes no sense.
+    Raises:
+        PipistrelleError: an input is missing or wrong, or a change does not suit it.
     """
     if spec.resumed is not None:
         raise InputError(
-            "this run went on from a snapshot of another, under another policy: it cannot be begun anew",
+            "this run continued another run's snapshot under another policy, so it cannot be started again",
             where=printable(f"{spec.resumed.folder}/{spec.resumed.snapshot}"),
-            hint="'pipistrelle resume' with this snapshot, the policy and --out does the same once more.",
+            hint="Use 'pipistrelle resume' with this snapshot, the policy and --out.",
         )
     trace, machine = (None, None) if given is None else (given.workload, given.machine)
     name = ""
     if trace is None:
         if len(spec.workload) != 1:
             raise InputError(
-                "a run has one workload", expected="several in Batsim's way alone", found=str(len(spec.workload))
+                "a run has one workload", expected="one (several in 'batsim')", found=str(len(spec.workload))
             )
         (name,) = spec.workload
         trace = load_jobs(spec, name)
@@ -266,12 +253,10 @@ def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, 
 
 
 def _steady_setup(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPlatform") -> Setup:
-    """Return a run's setup without what happens to the machine, and without a horizon.
+    """Return a run's setup without failures and end time.
 
-    Raises
-    ------
-    PipistrelleError
-        when workload and machine do not go together.
+    Raises:
+        PipistrelleError: workload and machine do not fit together.
     """
     if spec.dialect == "batsim":
         from pipistrelle.server.setup.setup import BatsimOptions  # most runs speak the other one
@@ -285,52 +270,50 @@ def _steady_setup(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPl
 
 
 def _check_placement(spec: RunSpec, platform: Platform) -> None:
-    """Raise PipistrelleError if a machine will not do for a run's placement, or its partitions."""
+    """Raise PipistrelleError if the machine lacks what placement or partitions need."""
     if spec.asks_of_nodes:
         learn(spec.make_policy(warn=False, polls=False), Machine(platform.units, platform.info))
 
 
 def _check_recorded(spec: RunSpec, setup: Setup) -> None:
-    """Raise InputError if the log's own starts are wanted, and cannot be had."""
+    """Raise InputError if the log's own starts are requested but unavailable."""
     if spec.scheduler != RECORDED:
         return
     if spec.dialect == "batsim":
-        raise InputError("the batsim dialect does not tell when jobs started in reality", expected="native")
+        raise InputError("the batsim dialect cannot send the recorded starts of jobs", expected="native")
     for trace in setup.workloads.values():
         if len(trace) and bool(np.isnan(starts_of(trace)).all()):
             raise InputError(
-                "the log does not tell when its jobs started",
+                "the log does not give start times of its jobs",
                 where=trace.source,
-                expected="wait times (SWF's field 3), or dates of starts (sacct, PBS, Maui)",
-                hint="Another scheduler needs none.",
+                expected="wait times (SWF's field 3), or start dates (sacct, PBS, Maui)",
+                hint="Use another scheduler.",
             )
 
 
 def _check_preemption(spec: RunSpec, setup: Setup) -> None:
-    """Raise PipistrelleError if jobs are to be preempted, and that cannot be."""
+    """Raise PipistrelleError if preemption is requested but not possible."""
     if spec.program is not None or spec.code is not None or not spec.may_preempt:
         return
     if spec.dialect == "batsim":
-        raise InputError("the batsim dialect has no word for preemption", expected="--dialect native")
+        raise InputError("the batsim dialect does not support preemption", expected="--dialect native")
     refuse_attempts(setup.workloads)
 
 
 def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
-    """Return what a user should know of a run's inputs before it."""
+    """Return warnings about a run's inputs."""
     other_units = units_remark(trace, setup.platform, spec.units)
     remarks = [*([] if other_units is None else [other_units]), *setup.remarks]
     if UNMET in setup.dropped:
-        remarks.append("--ignore-constraints lets jobs have any nodes, whatever they ask for")
+        remarks.append("--ignore-constraints: jobs may get any nodes, whatever they request")
     if spec.cancellations == "keep" and not setup.cancels:
-        remarks.append(
-            f"--cancellations keep: no job of {trace.name} was cancelled while it waited, as far as it tells"
-        )
+        remarks.append(f"--cancellations keep: no job of {trace.name} is known to have been cancelled while queued")
     options = None if not isinstance(spec.scheduler, str) or spec.program is not None else preemption_of(spec.scheduler)
     kind = spec.preempt_type or (None if options is None else options.type)
     label = {"qos": "qos", "partition_prio": "queue"}.get(kind or "")
     if label is not None and named_column(trace, label) is None:
-        told = "QOS" if label == "qos" else "queue"
-        remarks.append(f"no job of {trace.name} tells its {told}: nobody is preempted")
+        name = "QOS" if label == "qos" else "queue"
+        remarks.append(f"no job of {trace.name} has a {name}, so none is preempted")
     if spec.config is not None or str(spec.scheduler).endswith(SUFFIX):
         from pipistrelle.runs.description.maui import maui_remarks  # most runs start without it
 
@@ -341,10 +324,10 @@ def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
 
 
 def load_jobs(spec: RunSpec, name: str) -> Workload:
-    """Return a workload as a run has it; PipistrelleError if it cannot be had, or a step makes no sense for it."""
+    """Return a workload, read and transformed; PipistrelleError if that fails."""
     units = spec.units
     if spec.platform is not None and is_resource_trace(spec.platform) and not begins_as_log(name, spec.columns):
-        units = "nodes"  # it is the machine alone of which the description says what is counted
+        units = "nodes"  # the option then applies only to the machine
     trace = load_workload(
         name, sort=spec.sort, units=units, timezone=spec.timezone, columns=spec.columns, strict=spec.strict
     )
@@ -353,7 +336,7 @@ def load_jobs(spec: RunSpec, name: str) -> Workload:
     for step in spec.transform:
         trace = step.apply(trace)
     if spec.warm and spec.from_ is None:
-        raise InputError("--warm goes with --from DATE")
+        raise InputError("--warm requires --from DATE")
     if spec.from_ is not None:
         from pipistrelle.models.workloads.options import trace_time, zone_of  # most runs begin with their log
         from pipistrelle.traces.transforms.start import begun_at
@@ -365,7 +348,7 @@ def load_jobs(spec: RunSpec, name: str) -> Workload:
 
 
 def _bound(trace: Workload, platform: Platform, texts: tuple[str, ...]) -> Workload:
-    """Return a workload whose jobs are bound to pools of a machine by their partitions."""
+    """Return a workload whose jobs are bound to pools by their partitions."""
     bound: dict[str, tuple[str, ...]] = {}
     with said_of("--partition-pools"):
         for text in texts:
@@ -373,7 +356,7 @@ def _bound(trace: Workload, platform: Platform, texts: tuple[str, ...]) -> Workl
             names = tuple(pools.split("|"))
             if not (partition and sign) or "" in names or partition in bound:
                 expected = "PARTITION=POOL or PARTITION=POOL|POOL, each partition once"
-                raise InputError("partitions cannot be bound to pools so", expected=expected, found=f"'{text}'")
+                raise InputError("a binding of partitions to pools is malformed", expected=expected, found=f"'{text}'")
             for name in names:
                 platform.pool_units(name)
             bound[partition] = names

@@ -1,4 +1,4 @@
-"""What a run is: one frozen value that says all that decides its result, and nothing else."""
+"""A run's description: one frozen value with everything that decides its result."""
 
 import os.path
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from pipistrelle.schedulers.catalogue.names import FOREIGN_FILE, SUFFIX
 from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.resilience import Requeue, RestartWalltime, Walltime
 
-#: where a Batsim looks for its scheduler unless it is told otherwise
+#: Batsim's default address of its scheduler
 BATSIM_ENDPOINT: Final = "tcp://localhost:28000"
 _T = TypeVar("_T")
 
@@ -23,21 +23,21 @@ _T = TypeVar("_T")
 class Decides(Enum):
     """What a field of a run's description decides."""
 
-    #: the jobs and the machine with which it begins
+    #: the jobs and the machine
     INPUTS = "inputs"
-    #: what happens to the machine, and how jobs live with it
+    #: what happens to the machine, and how jobs handle it
     EVENTS = "events"
-    #: where the streams of random failures begin
+    #: the start of the random failure streams
     SEED = "seed"
     #: which jobs start, when and where
     POLICY = "policy"
-    #: how long jobs take on the nodes that they get, and when the run ends
+    #: how long jobs take on their nodes, and when the run ends
     ENGINE = "engine"
-    #: which protocol scheduler and server speak, and all of a run in Batsim's way
+    #: the protocol, and everything special about a Batsim-compatible run
     DIALECT = "dialect"
     #: which outputs are written
     OUTPUTS = "outputs"
-    #: nothing: a run is refused where it does not hold
+    #: nothing: a run is rejected if it does not hold
     CHECK = "check"
 
 
@@ -51,9 +51,9 @@ Check = Annotated[_T, Decides.CHECK]
 
 
 class BatsimSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """What a run in Batsim's way adds; each field is the option of that name (docs/how-to/batsim.md).
+    """The special part of a Batsim-compatible run; fields are options (docs/how-to).
 
-    Of ``sched_cfg`` and ``sched_cfg_file`` one may be given; ``no_sched`` starts every job at time 0, without a
+    At most one of ``sched_cfg`` and ``sched_cfg_file`` may be given. ``no_sched`` starts every job at time 0, without a
     scheduler.
     """
 
@@ -76,16 +76,12 @@ class BatsimSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 
 class ResumedFrom(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """Where a run comes from that went on from a snapshot of another under another policy.
+    """The origin of a run that continued another run's snapshot under another policy.
 
-    Parameters
-    ----------
-    folder, snapshot, sha256
-        of the outputs of that run; the snapshot's file, and the digest of the state in it.
-    notices, now
-        how many its scheduler had answered by then, at which simulated time (s).
-    scheduler
-        what that scheduler was called.
+    Attributes:
+        folder, snapshot, sha256: the other run's outputs, the snapshot's file, and the digest of its state.
+        notices, now: how many notices were answered by then, and the simulated time (s).
+        scheduler: the other run's scheduler.
     """
 
     folder: str
@@ -97,60 +93,41 @@ class ResumedFrom(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
 
 class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """What a run is; each field is the option of that name of `run` (docs/reference/cli.md).
+    """A run; each field is an option of `pipistrelle run` (docs/reference/cli.md).
 
-    How server and scheduler are connected, and where the outputs go, is no part of it. Names of files are as the user
-    gave them, relative to the working directory.
+    How server and scheduler connect, and where outputs go, is not part of it. File names are as the user gave them,
+    relative
+    to the working directory.
 
-    Parameters
-    ----------
-    platform, scale_platform
-        a bundled machine or a file, None: the workload's own; and by what its nodes are multiplied, as ``120%``.
-    node_table
-        ``FILE`` or ``FILE,at=DATE``: what is known of each node, beside what the platform says.
-    workload
-        the jobs, bundled or a file; several in Batsim's way alone.
-    sort, units, timezone, columns
-        how a log is to be read.
-    transform
-        what is done with the workload before it is simulated, step by step.
-    ignore_constraints, partition_pools
-        whether jobs may have any nodes, whatever they ask for; and to which pools jobs are bound by their partition, as
-        ``2=gpu|old``.
-    from_, warm
-        a date of the log, or a length of time after its time 0, at which the run begins; and whether with the jobs that
-        ran and waited then.
-    cancellations
-        what becomes of jobs that were cancelled while they waited: they wait and leave then, or are left out.
-    strict
-        whether an illegal decision ends the run, in Batsim's way it always does; and a record of a log that cannot be
-        read.
-    dispersion
-        by what share of its runtime a job takes longer that is spread like the whole machine; None: no job does.
-    until
-        when the run ends, whatever still runs or waits: a length of time after time 0, or a date; None: at its end.
-    queue_lengths
-        whether the outputs tell the queue's length over time.
-    format
-        of tables among the outputs: CSV, or Parquet as well.
-    dialect
-        which protocol scheduler and server speak.
-    failures, repair, seed, reliability_factor
-        models, which replace those of the platform (``none``: none; empty: the platform's), and what belongs to them.
-    outages, outages_class, outages_start, outages_shortest
-        a file of outages, the part of its nodes to take, when on its clock time 0 is, and how long they last at least.
-    maintenance
-        rules, or files of rules.
-    checkpoint, dump, read, spares, resilience
-        how jobs meet failures whose workload does not say.
-    requeue, max_attempts, expected_attempts, restart_walltime, checkpoint_walltime
-        what becomes of jobs that lost their nodes.
-    batsim
-        what a run in Batsim's way has beyond that; None: it is none.
-    resumed
-        where a run comes from that another one was until a snapshot; None: it began itself.
-    files
-        {name of a file that the run reads: its SHA-256}; a run is refused where one has another content.
+    Attributes:
+        platform, scale_platform: a bundled machine or a file, None: the workload's own; and a factor of its nodes, such
+            as ``120%``.
+        node_table: ``FILE`` or ``FILE,at=DATE``: properties of nodes that extend the platform's.
+        workload: the jobs, bundled or a file; only Batsim-compatible runs have several.
+        sort, units, timezone, columns: how to read a log.
+        transform: steps that change the workload before the run.
+        ignore_constraints, partition_pools: give jobs any nodes; bind jobs to pools by partition, such as
+            ``2=gpu|old``.
+        from_, warm: start at this date or time after the log's time 0, with the jobs running and queued then if
+            ``warm``.
+        cancellations: jobs cancelled while queued: "keep" queues them until then, "drop" leaves them out.
+        strict: an illegal decision ends the run (always so in Batsim-compatible runs), an unreadable log record is an
+            error.
+        dispersion: extra share of runtime of a job spread over the whole machine; None: no extra.
+        until: end time of the run: a time after time 0, or a date; None: when all jobs have ended.
+        queue_lengths: write the queue's length over time.
+        format: tables as CSV, or as Parquet in addition.
+        failures, repair, seed, reliability_factor: failure models that replace the platform's (``none``: no failures;
+            empty: the platform's), and their parameters.
+        outages, outages_class, outages_start, outages_shortest: a file of outages, the class of its nodes to use, time
+            0 on its clock, and the minimum length.
+        maintenance: rules, or files of rules.
+        checkpoint, dump, read, spares, resilience: resilience of jobs for which the workload gives none.
+        requeue, max_attempts, expected_attempts, restart_walltime, checkpoint_walltime: what happens to interrupted
+            jobs.
+        batsim: the special part of a Batsim-compatible run; None for other runs.
+        resumed: the snapshot that the run continued under another policy; None: it started from the beginning.
+        files: {name of an input file: SHA-256}; a run is rejected if a file has changed.
     """
 
     platform: Input[str | None] = None
@@ -198,7 +175,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
     @property
     def inputs(self) -> list[str]:
-        """What may be names of files that are read; bundled names are among them."""
+        """Names that may be input files, including bundled names."""
         names = [*self.workload, *self.maintenance, *(text.partition(",")[0] for text in self.failures)]
         classes = None if self.reliability == AUTO else self.reliability
         names += [name for name in (self.platform, self.outages, self.config, classes) if name is not None]
@@ -215,15 +192,15 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         return [name for name in names if name]
 
     def without_policy(self) -> "RunSpec":
-        """Return the same run with nothing said of its scheduler: that is started elsewhere."""
+        """Return the same run without a scheduler, which is then started elsewhere."""
         return replace(self, **{**asdict(PolicySpec()), "scheduler": ()})
 
     def part(self, *kinds: Decides) -> "RunSpec":
-        """Return a run with the fields that decide one of ``kinds`` as here, and all others as they are by default."""
+        """Return a run with the fields that decide ``kinds``, and defaults for all others."""
         return RunSpec(**{name: getattr(self, name) for name in _deciding(kinds)})
 
     def key(self, *kinds: Decides) -> str:
-        """Return a text that is the same for all runs of which `part` is the same."""
+        """Return a text that is equal for runs with an equal `part`."""
         return repr([getattr(self, name) for name in _deciding(kinds)])
 
 
@@ -235,12 +212,10 @@ def _deciding(kinds: tuple[Decides, ...]) -> tuple[str, ...]:
 
 @cache
 def decided() -> Mapping[str, Decides]:
-    """Return what each field of a run's description decides: those of `PolicySpec` the policy, others as declared.
+    """Return what each field of a description decides.
 
-    Raises
-    ------
-    TypeError
-        when a field does not declare it.
+    Raises:
+        TypeError: a field does not declare it.
     """
     found: dict[str, Decides] = {}
     for name, hint in get_type_hints(RunSpec, include_extras=True).items():

@@ -1,4 +1,4 @@
-"""The description of a run as a file, in TOML or JSON: read with clear errors, written, and its inputs compared."""
+"""A run's description as a TOML or JSON file, and digests of its input files."""
 
 import hashlib
 import json
@@ -22,53 +22,52 @@ from pipistrelle.schedulers.catalogue.names import registered
 from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.files import read_text
 
-_MANUAL: Final = "'pipistrelle help cli' lists every key: they are the options' names."
-#: keys of which one text may stand for a list of one
+_MANUAL: Final = "Keys are the names of options: see 'pipistrelle help cli'."
+#: keys that accept a text instead of a list of one
 _LISTS: Final = ("workload", "failures", "maintenance")
 
 
 class SpecError(PipistrelleError):
-    """The description of a run is wrong."""
+    """A run's description is wrong."""
 
 
 class InputChanged(SpecError):
-    """A file that a run reads is not what it was when the run was described."""
+    """An input file has changed since the run was described."""
 
 
 def read_spec(path: str | Path) -> RunSpec:
-    """Return the run that a file describes: TOML, or JSON as ``out_command.json`` is.
+    """Return the run that a file describes: TOML, or JSON like ``out_command.json``.
 
-    Raises
-    ------
-    PipistrelleError
-        if the file cannot be read, is neither, has an unknown key, one twice or none, or a value of the wrong type.
+    Raises:
+        PipistrelleError: the file is unreadable, has unknown, repeated or no keys, or a value of the wrong type.
     """
     where = printable(str(path))
     if not os.path.exists(path):
         raise SpecError(
-            f"there is no description of a run '{where}'",
+            f"there is no run description '{where}'",
             expected="a file in TOML, or a run's out_command.json",
-            hint=f"{did_you_mean(where, registered())} 'pipistrelle run' takes a scheduler's name, too; a workload is "
-            "named with --workload.",
+            hint=f"{did_you_mean(where, registered())} 'pipistrelle run' also takes a scheduler's name. Give workloads "
+            "with --workload.",
         )
     raw = read_raw(read_text(Path(path)), where)
     if not raw:
         raise SpecError(
-            "the description says nothing",
+            "the description is empty",
             where=where,
-            expected='at least one key, as workload = "demo"',
-            hint="'pipistrelle run' without a description is the default run.",
+            expected='at least one key, such as workload = "demo"',
+            hint="For the default run, use 'pipistrelle run' without a description.",
         )
     return convert_spec(raw, where)
 
 
 def read_raw(text: str, where: str, *, once: bool = True) -> Any:
-    """Return the plain values that a text in TOML or JSON stands for; SpecError if it is neither.
+    """Return the plain values of a TOML or JSON text; SpecError if it is neither.
 
-    TOML has no key twice; JSON neither if each is to be there ``once``.
+    Args:
+        once: reject repeated keys in JSON; TOML always does.
     """
     if not (where.endswith(".json") or text.lstrip().startswith("{")):
-        return read_toml(text, where, SpecError, manual=_MANUAL, hint='Texts need quotes, as in scheduler = "fcfs".')
+        return read_toml(text, where, SpecError, manual=_MANUAL, hint='Texts need quotes: scheduler = "fcfs".')
     try:
         raw = msgspec.json.decode(text)
         if once:
@@ -76,28 +75,32 @@ def read_raw(text: str, where: str, *, once: bool = True) -> Any:
     except RecursionError:
         raise SpecError("arrays or objects are nested too deep", where=where, hint=_MANUAL) from None
     except ValueError as error:
-        raise SpecError(f"this is no JSON: {printable(str(error))[:200]}", where=where, hint=_MANUAL) from None
+        raise SpecError(f"the file is not JSON: {printable(str(error))[:200]}", where=where, hint=_MANUAL) from None
     if not isinstance(raw, dict):
-        raise SpecError("this is no description of a run", where=where, expected="a JSON object", hint=_MANUAL)
+        raise SpecError("this is not a run description", where=where, expected="a JSON object", hint=_MANUAL)
     return raw
 
 
 def _once(where: str, pairs: list[tuple[str, Any]]) -> None:
-    """Raise SpecError if a key of an object is there twice: the decoder takes the last."""
+    """Raise SpecError if an object's key is repeated, which the decoder ignores."""
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:
-            raise SpecError(f"the key {quoted(key)} is there twice", where=where, hint="Leave one of the two out.")
+            raise SpecError(f"the key {quoted(key)} is repeated", where=where, hint="Remove one of the two.")
         seen.add(key)
 
 
 def find_spec(path: Path) -> RunSpec | None:
-    """Return the run that a file describes, None if it is rather a machine or a workload; SpecError if it is wrong."""
+    """Return the run that a file describes, None for a machine or workload file.
+
+    Raises:
+        SpecError: the description is wrong.
+    """
     if path.suffix not in (".toml", ".json") or not path.is_file():
         return None
     try:
         raw = read_raw(read_text(path), str(path), once=False)
-    except PipistrelleError:  # who reads the other kinds says better what is wrong
+    except PipistrelleError:  # the readers of the other kinds report errors better
         return None
     if not isinstance(raw, dict) or raw.keys() & {"pools", "name", "jobs", "profiles"}:
         return None
@@ -107,7 +110,7 @@ def find_spec(path: Path) -> RunSpec | None:
 
 
 def convert_spec(raw: Any, where: str) -> RunSpec:
-    """Return the run that plain values describe; SpecError, with the value's path, if they describe none."""
+    """Return the run that plain values describe, or raise SpecError with a path."""
     if isinstance(raw, dict):
         raw = {key: [value] if key in _LISTS and isinstance(value, str) else value for key, value in raw.items()}
     for path, number in _numbers(raw, ""):
@@ -120,7 +123,7 @@ def convert_spec(raw: Any, where: str) -> RunSpec:
 
 
 def checked(spec: RunSpec) -> RunSpec:
-    """Return a description that was made in Python as a file would give it; SpecError if a value is none."""
+    """Return a description made in Python as a file would give it, or raise SpecError."""
     return convert_spec(msgspec.to_builtins(spec), "the run")
 
 
@@ -133,7 +136,7 @@ def _numbers(raw: Any, path: str) -> Iterator[tuple[str, float]]:
 
 
 def to_toml(spec: RunSpec) -> str:
-    """Return TOML text that reads as the same run; what is as it is without being said is left out."""
+    """Return TOML text of the same run; defaults are left out."""
     plain, default = msgspec.to_builtins(spec), msgspec.to_builtins(RunSpec())
     said = {key: value for key, value in plain.items() if value != default[key]}
     steps = said.pop("transform", [])
@@ -148,12 +151,10 @@ def to_toml(spec: RunSpec) -> str:
 
 
 def with_digests(spec: RunSpec) -> RunSpec:
-    """Return the run with the digests of all files that it reads.
+    """Return the run with the digests of all its input files.
 
-    Raises
-    ------
-    InputChanged
-        if the description has the digest of one, and the file has another content by now, or is not there.
+    Raises:
+        InputChanged: a file is missing, or differs from the description's digest.
     """
     bundled = {*platforms.names(), *workloads.names()}
     names = sorted({*spec.inputs} - bundled)
@@ -163,7 +164,7 @@ def with_digests(spec: RunSpec) -> RunSpec:
 
 
 def policy_digest(spec: RunSpec) -> str:
-    """Return a digest of who decides in a run, and of the files that say so, as `with_digests` has them."""
+    """Return a digest of the scheduler, its options and their files."""
     values = [getattr(spec, one.name) for one in fields(PolicySpec)]
     code = spec.scheduler.rpartition(":")[0] if isinstance(spec.scheduler, str) else None
     names = [name for name in spec.files if name in values or name == code]
@@ -171,16 +172,15 @@ def policy_digest(spec: RunSpec) -> str:
 
 
 def check_files(files: Mapping[str, str]) -> None:
-    """Raise InputChanged unless all files, {name: SHA-256}, are what they were when a run was described."""
+    """Raise InputChanged unless all files, {name: SHA-256}, are unchanged."""
     for name, digest in files.items():
         if _digest(name) != digest:
             there = os.path.isfile(name)
             raise InputChanged(
                 "an input has changed since the run was described",
                 where=printable(name),
-                found="its content is not that of the run" if there else "it is not there",
-                hint="Bring it back (relative names are looked up from the present folder), or take its digest out of "
-                "the description.",
+                found="another content" if there else "no such file",
+                hint="Restore it (relative names start at the current folder), or remove its digest here.",
             )
 
 

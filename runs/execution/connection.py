@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 #: a Unix socket's path has at most 107 bytes; a batch system's temporary folder can be longer
 _LONGEST_HOME: Final = 80
 _SHORT_HOME: Final = "/tmp"  # noqa: S108 - the folder made in it is private
-#: tells whether the user wants the run to end
 #: returns whether the user has interrupted the run
+Interrupted = Callable[[], bool]
 
 
 class Connection(Protocol):
@@ -66,7 +66,9 @@ class InProcess:
                     "a program cannot run inside the server", found=" ".join(spec.program), hint="Run it as a child."
                 )
             if spec.dialect == "batsim":
-                raise InputError("--in-process uses no dialect", expected="native", found="batsim")
+                raise InputError(
+                    "a run in one process supports only the native dialect", expected="native", found="batsim"
+                )
             policy = spec.make_policy()
         yield InProcessTransport(Runtime(policy, package_version(), cancellations=setup.cancels), interrupted)
 

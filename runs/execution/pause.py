@@ -149,7 +149,7 @@ class Pause:
             found = state.get(key) if isinstance(state, dict) else None
             if found != marks[key]:
                 raise StateError(
-                    f"the state is of another {what}" if found is not None else "this is not a run's state",
+                    f"this is the state of another {what}" if found is not None else "this is not a run's state",
                     expected=str(marks[key]),
                     found=str(found),
                     hint="Continue from a state of the same run, with the version that saved it.",

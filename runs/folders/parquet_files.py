@@ -1,4 +1,4 @@
-"""A run's tables as Parquet beside the CSV files, with a fixed type per column."""
+"""A run's tables as Parquet in addition to CSV, with a fixed type per column."""
 
 from collections.abc import Iterable
 from contextlib import suppress

@@ -1,1 +1,1 @@
-"""What a user names, as values: platforms, workloads and what is done with them, outages, reliability."""
+"""User inputs as values: platforms, workloads and steps, outages, keys."""

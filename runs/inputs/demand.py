@@ -1,4 +1,4 @@
-"""The classes and the machine that a user names: a description or a log, a platform, or alike nodes."""
+"""Job classes and a machine from user input: a description or log, and a platform."""
 
 import os
 from collections.abc import Sequence
@@ -25,30 +25,22 @@ def load_demand(
     bins: Sequence[int] = (),
     **reading: Any,
 ) -> tuple[ClassDemand, Machine]:
-    """Return the classes and the machine of a plan.
+    """Return the job classes and the machine of a reliability plan.
 
-    Parameters
-    ----------
-    source
-        bundled classes, a TOML file of classes, or a workload, bundled or a file.
-    platform
-        the machine, bundled or a file; None: that of the classes, or the workload's own.
-    mttf
-        the mean time to failure of the nodes of which the machine says none, as a text; None: it is not known.
-    bins
-        the largest size of each class of a workload; none: powers of two.
-    reading
-        how a log is read, as `load_workload` has it.
+    Args:
+        source: bundled classes, a TOML file of classes, or a workload, bundled or a file.
+        platform: the machine, bundled or a file; None: the one of the classes or the workload.
+        mttf: mean time to failure, as text, of nodes without one; None: unknown.
+        bins: the largest size of each class of a workload; empty: powers of two.
+        reading: as in `load_workload`.
 
-    Raises
-    ------
-    PipistrelleError
-        if one of them cannot be had, a class is larger than the machine, or options do not go with the source.
+    Raises:
+        PipistrelleError: an input is missing or wrong, a class exceeds the machine, or options do not suit the source.
     """
     own = None if platform is None else load_platform(platform)
     if source in names() or source.endswith(".toml"):
         if bins:
-            raise ReliabilityError("the classes are described: there is nothing to bin", where="--bins", found=source)
+            raise ReliabilityError("--bins applies to a workload, not to described classes", found=source)
         classes = load_classes(source)
         own = own or homogeneous(classes.machine_size, classes.name)
         return described(classes, own.units), _machine(own, mttf)
@@ -58,7 +50,7 @@ def load_demand(
 
 
 def _machine(platform: Platform, mttf: str | None) -> Machine:
-    """Return the machine, whose nodes have the mean time to failure that was given if it says none of them."""
+    """Return the machine, with ``mttf`` for nodes that have none."""
     machine = Machine(platform.units, platform.info)
     if mttf is not None:
         with said_of("--mttf"):

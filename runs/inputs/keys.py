@@ -1,4 +1,4 @@
-"""Keys of encrypted connections (CurveZMQ) as files: made, never written over, read with care."""
+"""Key files of encrypted connections (CurveZMQ): made, never overwritten, checked."""
 
 import os
 import re
@@ -20,54 +20,54 @@ from pipistrelle.protocol.sockets import CallerKeys, KeyPair, ListenerKeys
 #: suffixes of the files of a private and of a public key
 PRIVATE: Final = ".key"
 PUBLIC: Final = ".pub"
-_MANUAL: Final = "'pipistrelle help remote' tells of keys; 'pipistrelle keys' makes them."
+_MANUAL: Final = "See 'pipistrelle help remote'; 'pipistrelle new keys' makes keys."
 _Z85: Final = r"^[0-9a-zA-Z.\-:+=^!/*?&<>()\[\]{}@%$#]{40}$"
 _Key = Annotated[str, Meta(pattern=_Z85)]
 _NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}")
-#: a file of a key has some hundred bytes
+#: most bytes of a key file; real ones have about a hundred
 _MOST_BYTES: Final = 4096
 _OF_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _PRIVATE_TEXT: Final = """\
-# A private key of Pipistrelle (CurveZMQ): whoever reads it can act in its owner's name. It stays where it is used.
+# A private key of Pipistrelle (CurveZMQ). Anyone who reads it can impersonate its owner. Keep it where it is used.
 public = "{public}"
 secret = "{secret}"
 """
 _PUBLIC_TEXT: Final = """\
-# A public key of Pipistrelle (CurveZMQ): give it to whom its owner shall talk to.
+# A public key of Pipistrelle (CurveZMQ). Give it to those who should connect to its owner.
 public = "{public}"
 """
 _K = TypeVar("_K", bound=Struct)
 
 
 class KeyFileError(PipistrelleError):
-    """A file of a key that cannot be had, is none, or is not kept as it should be."""
+    """A key file is missing, malformed, or badly protected."""
 
 
 class PrivateKeyFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a private key's file says: 40 characters of Z85 each."""
+    """The fields of a private key's file, each 40 characters of Z85."""
 
     public: _Key
     secret: _Key
 
 
 class PublicKeyFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a public key's file says."""
+    """The field of a public key's file."""
 
     public: _Key
 
 
 def make_keys(folder: Path, names: Sequence[str]) -> list[Path]:
-    """Make a pair of keys for each name and return their files: NAME.key, which its owner alone can read, and NAME.pub.
+    """Make a key pair per name and return their files, NAME.key and NAME.pub.
 
-    Raises
-    ------
-    KeyFileError
-        when a name is none, one of the files is there already (then nothing is written), or it cannot be written.
+    Only the owner can read NAME.key.
+
+    Raises:
+        KeyFileError: a name is invalid, a file exists (then nothing is written), or a file cannot be written.
     """
     for name in names:
         if not _NAME.fullmatch(name):
             raise KeyFileError(
-                "this is no name for a key",
+                "a name of a key is not valid",
                 where=printable(name),
                 expected="up to 64 letters, digits, '.', '_' and '-', a letter or digit first",
             )
@@ -75,9 +75,9 @@ def make_keys(folder: Path, names: Sequence[str]) -> list[Path]:
     for path in paths:
         if os.path.lexists(path):
             raise KeyFileError(
-                "a key is there already, and is never written over",
+                "the key exists already, and keys are never overwritten",
                 where=printable(str(path)),
-                hint="Name another folder, or other keys with --name.",
+                hint="Choose another folder, or another name with --name.",
             )
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ def make_keys(folder: Path, names: Sequence[str]) -> list[Path]:
 
 
 def _write(path: Path, text: str, mode: int) -> None:
-    """Write a new file, which never has other rights than these."""
+    """Write a new file that has these access rights from the start."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     with open(descriptor, "w", encoding="ascii") as file:
         os.fchmod(descriptor, mode)
@@ -102,35 +102,33 @@ def _write(path: Path, text: str, mode: int) -> None:
 def read_private(path: Path) -> KeyPair:
     """Return the keys in a private key's file.
 
-    Raises
-    ------
-    KeyFileError
-        when it cannot be read, is no private key, its keys are no pair, or others than its owner can read it.
+    Raises:
+        KeyFileError: it is unreadable or malformed, its keys do not match, or users other than its owner can read it.
     """
     text, rights = _text(path)
     found = _read(text, path, PrivateKeyFile)
     if rights & _OF_OTHERS:
         raise KeyFileError(
-            "others can read or change this private key",
+            "other users can read or change this private key",
             where=printable(str(path)),
-            expected="rights for its owner alone",
+            expected="access for its owner only",
             found=stat.filemode(rights),
-            hint=f"'chmod 600 {printable(str(path))}' mends that; if somebody may have read it, make new keys.",
+            hint=f"Run 'chmod 600 {printable(str(path))}'. If someone may have read it, make new keys.",
         )
     keys = KeyPair(found.public.encode(), found.secret.encode())
     with suppress(zmq.ZMQError, ValueError):
         if zmq.curve_public(keys.secret) == keys.public:
             return keys
-    raise KeyFileError("the public key does not belong to the secret one", where=printable(str(path)), hint=_MANUAL)
+    raise KeyFileError("the public key does not match the secret one", where=printable(str(path)), hint=_MANUAL)
 
 
 def read_public(path: Path) -> bytes:
-    """Return the key in a public key's file; KeyFileError when it cannot be read, or is none."""
+    """Return the key in a public key's file; KeyFileError if unreadable or malformed."""
     return _read(_text(path)[0], path, PublicKeyFile).public.encode()
 
 
 def read_known(folder: Path) -> frozenset[bytes]:
-    """Return the public keys in a folder; KeyFileError when there is none, or a file of one is wrong."""
+    """Return the public keys in a folder; KeyFileError if one is wrong or all missing."""
     try:
         paths = sorted(path for path in folder.iterdir() if path.suffix == PUBLIC)
     except OSError as error:
@@ -138,7 +136,7 @@ def read_known(folder: Path) -> frozenset[bytes]:
         raise KeyFileError(f"cannot read the folder of known keys ({error.strerror})", where=where) from None
     if not paths:
         raise KeyFileError(
-            "the folder of known keys has none, so that nobody could come",
+            "the folder of known keys is empty, so nobody could connect",
             where=printable(str(folder)),
             expected=f"files *{PUBLIC}",
         )
@@ -146,24 +144,24 @@ def read_known(folder: Path) -> frozenset[bytes]:
 
 
 def listener_keys(own: Path, known: Path | None) -> ListenerKeys:
-    """Return the keys of who listens, from their files; KeyFileError if one is wrong."""
+    """Return the keys of the listening side; KeyFileError if a file is wrong."""
     return ListenerKeys(read_private(own), None if known is None else read_known(known))
 
 
 def caller_keys(own: Path, listener: Path) -> CallerKeys:
-    """Return the keys of who connects, from their files; KeyFileError if one is wrong."""
+    """Return the keys of the connecting side; KeyFileError if a file is wrong."""
     return CallerKeys(read_private(own), read_public(listener))
 
 
 def _text(path: Path) -> tuple[str, int]:
-    """Return what stands in a file, and its kind and rights."""
+    """Return a file's text and mode."""
     where = printable(str(path))
     try:
-        # Without waiting, as it could be a pipe.
+        # O_NONBLOCK, because the path could be a pipe.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             kept = os.fstat(file.fileno())
             if not stat.S_ISREG(kept.st_mode):
-                raise KeyFileError("this is no file", where=where, hint=_MANUAL)
+                raise KeyFileError("this is not a regular file", where=where, hint=_MANUAL)
             raw = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise KeyFileError(f"cannot read the key ({error.strerror or error})", where=where, hint=_MANUAL) from None
@@ -172,7 +170,7 @@ def _text(path: Path) -> tuple[str, int]:
             return raw.decode(), kept.st_mode
     except UnicodeDecodeError:
         pass
-    raise KeyFileError("this is no key", where=where, hint=_MANUAL)
+    raise KeyFileError("this is not a key", where=where, hint=_MANUAL)
 
 
 def _read(text: str, path: Path, kind: type[_K]) -> _K:
@@ -181,7 +179,7 @@ def _read(text: str, path: Path, kind: type[_K]) -> _K:
     secret = raw.get("secret") is not None
     if "public" in raw and secret != (kind is PrivateKeyFile):
         raise KeyFileError(
-            "this is a private key, which its owner alone should have" if secret else "this is a public key",
+            "this is a private key, which only its owner should have" if secret else "this is a public key",
             where=where,
             expected=f"the {'public' if secret else 'private'} key, NAME{PUBLIC if secret else PRIVATE}",
         )
@@ -189,5 +187,7 @@ def _read(text: str, path: Path, kind: type[_K]) -> _K:
         return msgspec.convert(raw, kind)
     except msgspec.ValidationError as error:
         if "matching regex" in str(error):  # a message must not show a key
-            raise KeyFileError("this is no key", where=where, expected="40 characters of Z85", hint=_MANUAL) from None
+            raise KeyFileError(
+                "this is not a key", where=where, expected="40 characters of Z85", hint=_MANUAL
+            ) from None
         raise misfit(error, raw, kind, where, KeyFileError, _MANUAL) from None

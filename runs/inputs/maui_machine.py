@@ -1,4 +1,4 @@
-"""A platform made of a Maui resource trace: its nodes, alike ones as pools, and its classes."""
+"""A platform from a Maui resource trace: nodes, pools of identical nodes, classes."""
 
 import re
 from collections.abc import Sequence
@@ -13,30 +13,25 @@ from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.logs.maui_nodes import MauiNode
 
 _ODD: Final = re.compile(r"[^A-Za-z0-9_.-]+")
-_LONGEST: Final = 48  # of a pool's name may have 64, a number comes behind it
+_LONGEST: Final = 48  # a pool's name may have 64 characters; a number is appended
 
 
 def maui_platform(nodes: Sequence[MauiNode], name: str, *, units: Units = "nodes") -> Platform:
-    """Return the machine that the nodes of a resource trace are.
+    """Return the machine that a resource trace describes.
 
-    Nodes keep their names, if nodes can be called so. Nodes with the same processors, memory, disk, system,
-    architecture, features and classes are a pool, named after their features or their architecture; pools are in the
-    order in which the trace first has one of their nodes. Each
-    class may have the pools whose nodes list it. Nodes that are down or drained when the trace begins are part of it.
+    Nodes keep their names if these are valid. Nodes with the same processors, memory, disk, system, architecture,
+    features
+    and classes form a pool, named after their features or architecture; pools are in order of first occurrence. A class
+    may
+    use the pools whose nodes list it. Nodes that are down or drained at the start are included.
 
-    Parameters
-    ----------
-    nodes
-        at least one.
-    name
-        what the machine is called.
-    units
-        what a schedulable unit is: a whole node, or one of its processors (a core).
+    Args:
+        nodes: at least one.
+        name: the machine's name.
+        units: a schedulable unit: a whole node, or a processor (core).
 
-    Raises
-    ------
-    PlatformError
-        if the machine is too large, or a class has no valid name.
+    Raises:
+        PlatformError: the machine is too large, or a class's name is invalid.
     """
     kinds: dict[tuple[object, ...], list[MauiNode]] = {}
     for node in nodes:

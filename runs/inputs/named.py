@@ -1,4 +1,4 @@
-"""Platforms and workloads as a user names them: bundled ones by name, own ones by path."""
+"""Platforms and workloads from user input: bundled ones by name, files by path."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -28,44 +28,43 @@ if TYPE_CHECKING:
     from pipistrelle.platforms.node_rows import NodeRow
     from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
 
-#: formats that are not a centre's own: their sizes and times mean what they say
+#: formats that are not a centre's log, whose units and time zone are fixed
 _NO_LOGS: Final = ("", "SWF", "Batsim JSON")
 
 
 def load_platform(name: str) -> Platform:
-    """Return the bundled platform of this name, or the one that a file describes.
+    """Return a bundled platform, or the one that a file describes.
 
-    That is in TOML, SimGrid's XML or a Maui resource trace.
+    The file is TOML, SimGrid's XML or a Maui resource trace.
 
-    Raises
-    ------
-    PipistrelleError
-        when there is neither, or the file is wrong.
+    Raises:
+        PipistrelleError: no such platform or file exists, or the file is wrong.
     """
     machine = load_machine(name)
     return machine if isinstance(machine, Platform) else machine.to_platform()
 
 
 def load_machine(name: str, *, units: Units = "nodes") -> "Platform | SimGridPlatform":
-    """Return what `load_platform` does, but a file in SimGrid's XML as its single hosts.
+    """Return the same as `load_platform`, but a SimGrid file as its single hosts.
 
-    Jobs whose hosts decide how long they take can run on those alone. ``units`` are those of a Maui resource trace.
+    Only these can run jobs whose run time depends on their hosts.
 
-    Raises
-    ------
-    PipistrelleError
-        as `load_platform` does.
+    Args:
+        units: schedulable units of a Maui resource trace.
+
+    Raises:
+        PipistrelleError: as `load_platform` does.
     """
     if name in platforms.names():
         return platforms.get(name)
-    if not os.path.isfile(name):  # pathlib's would raise for a name that is too long
+    if not os.path.isfile(name):  # pathlib raises if the name is too long
         raise InputError(
             f"there is no platform '{name}'",
             expected="a bundled platform or a TOML file, one in SimGrid's XML, or a Maui resource trace",
             hint=did_you_mean(name, list(platforms.names())),
         )
     if is_resource_trace(name):
-        from pipistrelle.runs.inputs.maui_machine import maui_platform  # most machines are none
+        from pipistrelle.runs.inputs.maui_machine import maui_platform  # rarely needed
 
         return maui_platform(read_maui_resources(name), trace_name(name), units=units)
     require_text(name)
@@ -75,19 +74,14 @@ def load_machine(name: str, *, units: Units = "nodes") -> "Platform | SimGridPla
 def load_hosts(
     name: str, *, master: str = "master_host", roles: Mapping[str, str] | None = None, energy: bool = True
 ) -> "SimGridPlatform":
-    """Return the hosts of a platform file in SimGrid's XML, as `pipistrelle batsim` needs them.
+    """Return the hosts of a platform file in SimGrid's XML, for `pipistrelle batsim`.
 
-    Parameters
-    ----------
-    name
-        the file's path.
-    master, roles, energy
-        as with `pipistrelle.platforms.simgrid.platform_file.parse_simgrid`.
+    Args:
+        name: the file's path.
+        master, roles, energy: as in `pipistrelle.platforms.simgrid.platform_file.parse_simgrid`.
 
-    Raises
-    ------
-    PipistrelleError
-        when the file cannot be read or is wrong, or the roles do not suit it.
+    Raises:
+        PipistrelleError: the file is unreadable or wrong, or the roles do not suit it.
     """
     if not os.path.isfile(name):
         raise InputError(f"there is no platform file '{name}'", expected="a file in SimGrid's XML")
@@ -98,33 +92,31 @@ def load_hosts(
 
 
 def read_platform(name: str) -> "Platform | SimGridPlatform":
-    """Return what the platform file of this name describes; XML is SimGrid's, anything else our TOML.
+    """Return the platform of a file: XML is SimGrid's, anything else our TOML.
 
-    Raises
-    ------
-    PipistrelleError
-        when the file cannot be read or is wrong.
+    Raises:
+        PipistrelleError: the file is unreadable or wrong.
     """
     text = read_text(Path(name))
     if is_xml(text) or name.endswith(".xml"):
-        from pipistrelle.platforms.simgrid.platform_file import parse_simgrid  # most machines are no single hosts
+        from pipistrelle.platforms.simgrid.platform_file import parse_simgrid  # rarely needed
 
         return parse_simgrid(text, name, energy=False)
     return parse_platform(text, name, partial(_table_beside, name))
 
 
 def _table_beside(platform: str, text: str) -> "list[NodeRow]":
-    """Return the table of nodes that a platform's file names, relative to its own folder."""
-    from pipistrelle.runs.inputs.node_table import load_node_rows  # most machines have none
+    """Return the node table that a platform's file names, relative to its folder."""
+    from pipistrelle.runs.inputs.node_table import load_node_rows  # rarely needed
 
     return load_node_rows(text, os.path.dirname(platform))
 
 
 def is_platform(name: str) -> bool:
-    """Tell whether a file is a platform, by its suffix or, if that does not tell, because it begins as XML does."""
+    """Return whether a file is a platform, by its suffix or because it begins as XML."""
     if name.endswith((".toml", ".xml")):
         return True
-    if not os.path.isfile(name):  # bytes of a pipe would be gone once looked at
+    if not os.path.isfile(name):  # reading a pipe would consume its bytes
         return False
     try:
         with open(name, "rb") as file:
@@ -134,15 +126,14 @@ def is_platform(name: str) -> bool:
 
 
 def load_workload(name: str, *, sort: bool = False, **reading: Unpack[LogReading]) -> Workload:
-    """Return the bundled workload of this name, or the one in a file, of any format that `pipistrelle convert` reads.
+    """Return a bundled workload, or the one in a file of any supported format.
 
-    ``sort`` accepts a log whose submit times are not ascending; the others say how a centre's log is to be read, as
-    with `pipistrelle.traces.load.load`.
+    Args:
+        sort: accept a log whose submit times are not ascending.
+        reading: how to read a centre's log, as in `pipistrelle.traces.load.load`.
 
-    Raises
-    ------
-    PipistrelleError
-        when there is neither, or the file is wrong.
+    Raises:
+        PipistrelleError: no such workload or file exists, or the file is wrong.
     """
     if name in workloads.names():
         workload = workloads.load_bundled(name)
@@ -160,9 +151,10 @@ def load_workload(name: str, *, sort: bool = False, **reading: Unpack[LogReading
 
 
 def reading_for(name: str, names: Sequence[str], reading: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `load_workload` is told of one of several workloads: of those that are no logs not how logs are read.
+    """Return the `load_workload` options of one of several workloads.
 
-    Where none is a log, nothing is left out: it is refused there.
+    Options that only logs have are dropped for a workload that is not a log, unless none is: then its reader rejects
+    them.
     """
     columns = reading["columns"]
     if begins_as_log(name, columns) or not any(begins_as_log(other, columns) for other in names):
@@ -171,24 +163,24 @@ def reading_for(name: str, names: Sequence[str], reading: Mapping[str, Any]) -> 
 
 
 def clock_zone(name: str, timezone: str | None, columns: str | None) -> str | None:
-    """Return a zone that is given for dates if it is also that of a log's clock: the workload is such a log."""
+    """Return the dates' time zone if it also applies to the workload's clock (a log)."""
     return timezone if begins_as_log(name, columns) else None
 
 
 def begins_as_log(name: str, columns: str | None) -> bool:
-    """Tell whether a workload is in a centre's log, before it is read; ``columns`` are those of sacct's, if given."""
+    """Return whether a workload begins as a log; ``columns`` are sacct's, if given."""
     if name in workloads.names() or not os.path.exists(name):
         return False
     return kind_of(beginning(name), columns=columns is not None) not in ("swf", "batsim")
 
 
 def is_log(workload: Workload) -> bool:
-    """Tell whether a workload was read from a centre's log, where units and a time zone say how."""
+    """Return whether a workload was read from a centre's log."""
     return workload.format not in _NO_LOGS
 
 
 def _refuse_idle_options(workload: Workload, options: LogOptions) -> None:
-    """Raise InputError if it is said how to read a centre's log, and the workload is none."""
+    """Raise InputError if options of centres' logs are given for another workload."""
     names = ("units", "timezone", "columns")
     said = [f"--{name}" for name in names if getattr(options, name) != LogOptions._field_defaults[name]]
     if options.columns is not None and workload.format != SacctLog.format:
@@ -199,19 +191,16 @@ def _refuse_idle_options(workload: Workload, options: LogOptions) -> None:
         expected = "a log of PBS, Slurm, Maui or Haizea"
     if said:
         raise InputError(
-            f"{' and '.join(said)} {'say' if len(said) > 1 else 'says'} how to read a centre's log, and this is none",
+            f"{' and '.join(said)} {'apply' if len(said) > 1 else 'applies'} to a centre's log, and this is none",
             where=workload.source,
             expected=expected,
             found=workload.format or None,
-            hint="Leave the option out." if len(said) == 1 else "Leave them out.",
+            hint="Remove the option." if len(said) == 1 else "Remove the options.",
         )
 
 
 def units_remark(workload: Workload, platform: Platform, units: Units) -> str | None:
-    """Return what is to be said where sizes of a centre's log, read as ``units``, count other things than a machine's.
-
-    It is None where they count the same, and for all other workloads.
-    """
+    """Return a warning if a log's sizes, read as ``units``, do not match the machine."""
     found = {pool.unit for pool in platform.pools}
     if not is_log(workload) or len(found) > 1:
         return None
@@ -232,7 +221,7 @@ def units_remark(workload: Workload, platform: Platform, units: Units) -> str | 
 
 
 def require_text(name: str) -> None:
-    """Raise InputError if a file's name is no text, as the outputs, which are UTF-8, will say it."""
+    """Raise InputError if a file's name is not valid Unicode, which outputs require."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -240,14 +229,13 @@ def require_text(name: str) -> None:
 
 
 def platform_for(workload: Workload, name: str = "") -> Platform:
-    """Return the machine that a workload was made on, equal units as its own header describes it.
+    """Return the machine of a workload: identical units, their number from its header.
 
-    ``name`` is how the user called the workload; a bundled one has a bundled platform of the same name.
+    Args:
+        name: the workload as the user named it; a bundled one may have a bundled platform of the same name.
 
-    Raises
-    ------
-    InputError
-        when the header does not say how large the machine was.
+    Raises:
+        InputError: the header does not give the machine's size.
     """
     if name in workloads.names() and name in platforms.names():
         return platforms.get(name)
@@ -255,7 +243,7 @@ def platform_for(workload: Workload, name: str = "") -> Platform:
     if size is None or size > MOST_UNITS:
         said = [f"{key}: {workload.header[key]}" for key in ("MaxProcs", "MaxNodes") if key in workload.header]
         raise InputError(
-            "the workload does not say how large its machine was",
+            "the workload does not give the size of its machine",
             where=workload.source,
             expected=_size_text(workload),
             found=", ".join(said) or (None if size is None else f"{size:,}"),
@@ -274,7 +262,7 @@ def platform_for(workload: Workload, name: str = "") -> Platform:
 
 
 def _size_text(workload: Workload) -> str | None:
-    """Return where a workload says how large its machine was; None for logs that never do."""
+    """Return where a workload gives its machine's size; None if its format cannot."""
     if not is_log(workload):
         return f"MaxProcs or MaxNodes in its header (SWF), nb_res (JSON), 1 to {MOST_UNITS:,}"
     return f"a site of 1 to {MOST_UNITS:,} nodes" if workload.format == HaizeaLog.format else None
@@ -284,6 +272,6 @@ def _platform_hint(workload: Workload) -> str:
     if not is_log(workload) or workload.format == HaizeaLog.format:
         return "Name a platform with --platform."
     return (
-        f"{workload.format} never says it: name a platform with --platform, whose units are what sizes count: nodes, "
+        f"{workload.format} never gives it: name a platform with --platform, whose units are what sizes count: nodes, "
         "or processors with --units processors."
     )

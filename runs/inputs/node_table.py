@@ -1,4 +1,4 @@
-"""Tables of nodes from files: CSV, TOML, or the lives of a machine's parts at a date."""
+"""Tables of nodes from files: CSV, TOML, or the lives of Titan's GPUs."""
 
 import os
 import re
@@ -21,24 +21,20 @@ _TEXT: Final = re.compile(r"(?P<file>.+?)(?:,at=(?P<at>[^,]*))?", re.DOTALL)
 _WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
 _OWN: Final = ("name", "location", "class", "mttf", "age", "installed")
 _MANUAL: Final = "'pipistrelle help placement' describes tables of nodes."
-_DATE: Final = "a date, as 2017-05-01 or '2017-05-01 08:00'"
+_DATE: Final = "a date, such as 2017-05-01 or '2017-05-01 08:00'"
 
 
 def load_node_rows(text: str, folder: str = "") -> list[NodeRow]:
     """Return the rows of a table of nodes.
 
-    Parameters
-    ----------
-    text
-        ``FILE`` or ``FILE,at=DATE``: CSV with a header, TOML with ``[[nodes]]`` tables, or the lives of Titan's GPUs;
-        the date is when time 0 is, which lives and dates of installation need.
-    folder
-        what the file's name is relative to; empty: the working directory.
+    Args:
+        text: ``FILE`` or ``FILE,at=DATE``. FILE is CSV with a header, TOML with ``[[nodes]]`` tables, or the lives of
+            Titan's
+        GPUs. DATE is the date of time 0; lives and dates of installation require it.
+        folder: the file's name is relative to it; empty: the working directory.
 
-    Raises
-    ------
-    PipistrelleError
-        if the file cannot be read, a row is malformed, or a date is missing or later than time 0.
+    Raises:
+        PipistrelleError: the file is unreadable, a row is malformed, or a date is missing or later than time 0.
     """
     found = _TEXT.fullmatch(text)
     if found is None:
@@ -52,7 +48,7 @@ def load_node_rows(text: str, folder: str = "") -> list[NodeRow]:
         if {cell.strip() for cell in head.split(",")}.issuperset(SIGNS):
             if at is None:
                 raise PlatformError(
-                    "lives of GPUs say which were there at a date",
+                    "a table of GPU lives needs a date, to select those in service",
                     where=name,
                     expected=f"{found['file']},at=2017-05-01",
                 )
@@ -65,9 +61,9 @@ def load_node_rows(text: str, folder: str = "") -> list[NodeRow]:
 
 
 def is_node_table(text: str) -> bool:
-    """Tell whether ``FILE`` or ``FILE,at=DATE`` rather is a table of nodes than a machine or a workload.
+    """Return whether ``FILE`` or ``FILE,at=DATE`` is a table of nodes.
 
-    It is if the date is there, if CSV's header has a name or a location, and if ``[[nodes]]`` are all of TOML.
+    It is if a date is given, if a CSV header has a name or a location, or if TOML has nothing but ``[[nodes]]``.
     """
     found = _TEXT.fullmatch(text)
     if found is None or (found["at"] is None and not os.path.isfile(text)):
@@ -81,19 +77,19 @@ def is_node_table(text: str) -> bool:
                 cells = {cell.strip() for cell in head.split(",")}
                 return cells.issuperset(SIGNS) or bool(cells & {"name", "location"})
             raw = tomllib.loads(stream.read().decode("utf-8-sig", "replace"))
-    except (PipistrelleError, tomllib.TOMLDecodeError, RecursionError):  # who reads the others says it better
+    except (PipistrelleError, tomllib.TOMLDecodeError, RecursionError):  # its own reader reports this better
         return False
     return set(raw) == {"nodes"} and isinstance(raw["nodes"], list)
 
 
 def _of_toml(name: str, at: float | None) -> list[NodeRow]:
-    hint = "A table of nodes has a [[nodes]] table for each."
+    hint = "A table of nodes has one [[nodes]] table per node."
     with open_trace(name, what="a table of nodes") as stream:
         text = stream.read().decode("utf-8-sig", "replace")
     raw = read_toml(text, name, PlatformError, manual=_MANUAL, hint=hint)
     tables = raw.get("nodes")
     if set(raw) != {"nodes"} or not isinstance(tables, list) or not all(isinstance(one, dict) for one in tables):
-        raise PlatformError("this is no table of nodes", where=name, expected="[[nodes]] tables, and nothing else")
+        raise PlatformError("this is not a table of nodes", where=name, expected="[[nodes]] tables, and nothing else")
     rows = []
     for index, table in enumerate(tables):
         where = f"{name}: nodes[{index}]"
@@ -103,7 +99,7 @@ def _of_toml(name: str, at: float | None) -> list[NodeRow]:
 
 
 def _row(cells: Mapping[str, Any], where: str, at: float | None, read: Callable[[Any, str, str], Property]) -> NodeRow:
-    """Return a row of plain values; empty ones say nothing."""
+    """Return a row; empty cells count as missing."""
     said = {key: value for key, value in cells.items() if value != ""}
     name, location = str(said.get("name", "")), str(said.get("location", ""))
     if not name and not location:
@@ -133,7 +129,7 @@ def _time(value: Any, where: str) -> float | str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, str):
-        raise PlatformError("a time is out of range", where=where, expected="seconds, or as 3y", found=shown(value))
+        raise PlatformError("a time is malformed", where=where, expected="seconds, or such as 3y", found=shown(value))
     try:
         return float(value)
     except ValueError:
@@ -143,7 +139,7 @@ def _time(value: Any, where: str) -> float | str:
 def _age(text: str, at: float | None, where: str) -> float:
     if at is None:
         raise PlatformError(
-            "a date of installation needs the date of time 0", where=where, expected="FILE,at=DATE in place of FILE"
+            "a date of installation needs the date of time 0", where=where, expected="FILE,at=DATE instead of FILE"
         )
     age = at - _date(text, f"{where}, installed")
     if age < 0:
@@ -151,7 +147,7 @@ def _age(text: str, at: float | None, where: str) -> float:
             "a node was installed after time 0",
             where=where,
             found=shown(text),
-            hint="Leave it out, or take a later at=DATE.",
+            hint="Remove the node, or use a later at=DATE.",
         )
     return age
 
@@ -164,7 +160,7 @@ def _date(text: str, where: str) -> float:
 
 
 def _plain(text: str, _key: str, _where: str) -> Property:
-    """Return the value of a property in CSV: a whole number, another number, true or false, or a text."""
+    """Return a CSV property as a bool, whole number, other number, or text."""
     if text in ("true", "false"):
         return text == "true"
     if _WHOLE.fullmatch(text):

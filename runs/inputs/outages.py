@@ -1,4 +1,4 @@
-"""Outages from whatever a user names: failure models, and logs of real outages put onto a machine."""
+"""Outages from user input: failure models, and logs of real outages for a machine."""
 
 import math
 import os
@@ -24,14 +24,12 @@ from pipistrelle.traces.files import read_text
 from pipistrelle.traces.outages.log import OutageLog
 from pipistrelle.traces.outages.rows import iso_time
 
-#: logs kept by programs or by hand, in which outages of a node overlap now and then; our own CSV is exact
+#: logs in which outages of one node may overlap, because people or several programs wrote them
 _MERGED = ("LANL", "Titan", "Slurm")
-#: tables of one machine, whose names stand for its nodes in their order
+#: tables of one machine, whose names map to nodes in natural order
 _OWN_NAMES = ("LANL", "Titan")
 _LARGER = "Take a larger machine, or one class of the log's nodes."
-_NAMELESS = (
-    'Its nodes have no names: give its pools some, as names = "n[001-096]"; docs/reference/platforms.md has the form.'
-)
+_NAMELESS = 'The machine\'s nodes have no names: name them, such as names = "n[001-096]" (docs/reference/platforms.md).'
 
 
 def failure_plan(
@@ -41,25 +39,16 @@ def failure_plan(
     factor: float = 1.0,
     where: str = "--failures",
 ) -> FailurePlan:
-    """Return the plan of the failures that texts of the command line name.
+    """Return the failure plan that texts of the command line describe.
 
-    Parameters
-    ----------
-    texts
-        as `parse_failures` reads them; in place of a model's name a TOML file of ``pipistrelle outages fit`` may stand.
-    platform
-        the machine.
-    repair
-        how long repairs take; None: as the model says, if it is of the library or of a file.
-    factor
-        the reliability factor, which multiplies all rates of failure.
-    where
-        what the texts are called in messages.
+    Args:
+        texts: as `parse_failures` reads them; a TOML file of ``pipistrelle failures fit`` may replace a model's name.
+        repair: duration of repairs; None: as the model of the library or file says.
+        factor: reliability factor, which multiplies all failure rates.
+        where: name of the texts in error messages.
 
-    Raises
-    ------
-    PipistrelleError
-        if a text is wrong, a file cannot be read, or there is no repair.
+    Raises:
+        PipistrelleError: a text is wrong, a file is unreadable, or a repair time is missing.
     """
     sources = []
     for text in texts:
@@ -72,7 +61,7 @@ def failure_plan(
 
 
 def _known(text: str) -> dict[str, Callable[[], FailureSpec]]:
-    """Return the models that a text can name: those of the library, and the file it begins with if it is one."""
+    """Return the models that a text can name: the library's, and the file it names."""
     known = failure_catalogue.specs()
     name = text.partition(",")[0].strip()
     if name.endswith(".toml") and os.path.isfile(name):
@@ -89,28 +78,22 @@ def on_machine(
     seed: int = 0,
     hosts: Sequence[str] = (),
 ) -> Outages:
-    """Return a log's outages as those of a machine, in seconds after time 0.
+    """Return a log's outages as outages of a machine, in seconds after time 0.
 
-    A name is that of the machine's node of this name; a number is that node. LANL's and Titan's tables have names of
-    their own, which stand for the machine's nodes in natural order, unless it has some of these names; of one system of
-    LANL's, the number after the slash counts. What ends before time 0 is left out, and what then goes on begins at
-    time 0.
+    A name means the machine's node of that name, a number that node. Names in LANL's and Titan's tables map to the
+    machine's
+    nodes in natural order, unless the machine has one of these names; for a single LANL system, the number after the
+    slash
+    counts. Outages that end before time 0 are dropped, others are clipped at 0.
 
-    Parameters
-    ----------
-    start
-        when on the log's clock time 0 is, in seconds; None: time 0 itself, or of a log with dates the begin of the
-        watch.
-    repair
-        how long those outages last of which the log does not say; drawn with `seed`, in the log's order.
-    hosts
-        the names of the machine's nodes, in order, in place of those of the platform's pools.
+    Args:
+        start: time 0 on the log's clock (s); None: 0, or the start of observation if the log has dates.
+        repair: duration of outages without an end, drawn with ``seed`` in the log's order.
+        hosts: node names, in order, instead of the names in the platform's pools.
 
-    Raises
-    ------
-    OutageError
-        if a node is unknown, or has a name although the machine's have none; if an end is unknown without `repair`, or
-        outages overlap in a format where they must not.
+    Raises:
+        OutageError: a node is unknown or the machine's nodes have no names; an end is unknown and ``repair`` is None;
+            or outages overlap in a format that forbids it.
     """
     numbers = _numbers(log, platform, hosts)
     zero = start
@@ -149,7 +132,7 @@ def on_machine(
 
 
 def _merged(rows: Iterable[tuple[Outage, int]]) -> Outages:
-    """Return the union of outages that may overlap: they are dealt into as few streams as have no overlap."""
+    """Return the union of overlapping outages, merged from streams without overlaps."""
     streams: list[list[Outage]] = []
     ends: list[dict[int, float]] = []
     for row, _ in rows:
@@ -175,7 +158,7 @@ def _refuse_overlaps(rows: list[tuple[Outage, int]], log: OutageLog) -> None:
 
 
 def _numbers(log: OutageLog, platform: Platform, hosts: Sequence[str]) -> list[int]:
-    """Return the number on the machine of each of the log's nodes; names without outages may be beyond it."""
+    """Return each log node's number on the machine; unused names may exceed it."""
     names = log.nodes
     known = {name: number for number, name in enumerate(hosts)} or numbers_by_name(platform)
     if log.format in _OWN_NAMES and not any(name in known for name in names):
@@ -193,7 +176,7 @@ def _numbers(log: OutageLog, platform: Platform, hosts: Sequence[str]) -> list[i
                 "an outage names an unknown node",
                 where=f"{log.source}, line {line}",
                 expected=f"a node of '{platform.name}', which has {platform.nodes:,}",
-                found=f"'{names[index]}'" + (f", and {others:,} more that it has not" if others else ""),
+                found=f"'{names[index]}'" + (f", and {others:,} more unknown nodes" if others else ""),
                 hint=did_you_mean(names[index], list(known)) if known else _LARGER if nameless else _NAMELESS,
             )
     return numbers
@@ -204,18 +187,16 @@ def _is_number(text: str) -> bool:
 
 
 def clock_time(log: OutageLog, text: str) -> float:
-    """Return a time on a log's clock that a user gives, in seconds: a date, or, where the log has none, a length.
+    """Return a time (s) on a log's clock: from a date, or from a length without dates.
 
-    Raises
-    ------
-    OutageError
-        if the text is of another form, or below zero.
+    Raises:
+        OutageError: the text is malformed or negative.
     """
     if log.absolute:
         time = iso_time(text if len(text) > len("2017-01-29") else f"{text} 00:00")
         if time is None:
             raise OutageError(
-                "a time cannot be read", expected="a date, as 2017-01-29 or '2017-01-29 08:00'", found=shown(text)
+                "a time cannot be read", expected="a date, such as 2017-01-29 or '2017-01-29 08:00'", found=shown(text)
             )
         return time
     return parse_seconds(text, "time", or_zero=True)

@@ -13,23 +13,18 @@ from pipistrelle.protocol.base.errors import InputError, did_you_mean, quoted
 from pipistrelle.traces.logs.labels import named_column
 from pipistrelle.traces.workload import Workload, label_column
 
-#: more values than these are not listed
+#: most values that an error lists
 _MOST_NAMED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a job must fulfil to be kept; all of it.
+    """Conditions that a job must all fulfil to be kept.
 
-    Parameters
-    ----------
-    begin, end
-        its submit time is at least `begin` and below `end`, s.
-    size, runtime, walltime
-        its size in units, run time and requested time in s are in these ranges, bounds included.
-    fields
-        {one of `FIELDS`: the values of which it must have one}; a value is a number of the log, or a name that the log
-        has, or that its header gives a number.
+    Attributes:
+        begin, end: lower (inclusive) and upper (exclusive) bound of the submit time (s).
+        size, runtime, walltime: ranges of size (units), run time and requested time (s), bounds included.
+        fields: {one of `FIELDS`: allowed values}; a value is a number or name in the log, or a name in its header.
     """
 
     begin: float = -np.inf
@@ -42,10 +37,8 @@ class Conditions:
     def mask(self, workload: Workload) -> NDArray[np.bool_]:
         """Return which jobs fulfil them, shape (n,).
 
-        Raises
-        ------
-        InputError
-            if the log has no such field, or no job has one of the values.
+        Raises:
+            InputError: the log lacks a field, or no job has a value.
         """
         mask = (workload.submit >= self.begin) & (workload.submit < self.end)
         ranges = ((workload.size, self.size), (workload.runtime, self.runtime), (workload.walltime, self.walltime))
@@ -62,7 +55,7 @@ def _having(workload: Workload, name: str, wanted: Sequence[str]) -> NDArray[np.
     texts, named = label_column(workload, name), named_column(workload, name)
     if texts is None or named is None:
         known = [other for other in FIELDS if label_column(workload, other) is not None]
-        raise InputError(f"the log does not say a job's {name}", where=workload.source, hint=did_you_mean("", known))
+        raise InputError(f"the log does not give a job's {name}", where=workload.source, hint=did_you_mean("", known))
     present = {*texts, *named} - {""}
     for value in wanted:
         if value not in present:

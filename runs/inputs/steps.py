@@ -1,4 +1,4 @@
-"""What can be done with a workload, one step after another: on the command line, and in the description of a run."""
+"""Steps that change a workload, for the command line and a run's description."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
@@ -9,7 +9,7 @@ from msgspec.structs import fields
 from pipistrelle.models.workloads import FIELDS
 from pipistrelle.traces.logs.kinds import Units as LogUnits
 
-# Most runs take their workload as it is: what changes it is imported when that is wanted.
+# Most runs do not change their workload, so what changes it is imported late.
 if TYPE_CHECKING:
     import numpy as np
 
@@ -32,18 +32,16 @@ class Step(
     tag=str.lower,
     omit_defaults=True,
 ):
-    """A step; each field is the option of that name of ``pipistrelle workload`` (docs/how-to/workload-tools.md)."""
+    """A step; its fields are options of ``pipistrelle workload``."""
 
-    #: fields that say what is read, not what is done
+    #: fields about what is read, not about what is done
     _places: ClassVar[tuple[str, ...]] = ()
 
     def apply(self, workload: "Workload") -> "Workload":
         """Return the workload after the step.
 
-        Raises
-        ------
-        PipistrelleError
-            when a text cannot be read, options do not go together, or the step makes no sense for the workload.
+        Raises:
+            PipistrelleError: a text is malformed, options conflict, or the step does not suit the workload.
         """
         raise NotImplementedError
 
@@ -54,7 +52,7 @@ class Step(
 
     @property
     def words(self) -> str:
-        """The step as it could be typed, without the names of files."""
+        """The step as typed on the command line, without file names."""
         found = [type(self).__name__.lower()]
         for one in fields(self):
             value, name = getattr(self, one.name), f"--{one.encode_name}"
@@ -65,7 +63,7 @@ class Step(
 
 
 class Filter(Step, frozen=True, kw_only=True):
-    """The jobs that fulfil all conditions."""
+    """Keep the jobs that fulfil all conditions."""
 
     begin: str | None = None
     end: str | None = None
@@ -121,11 +119,11 @@ class Filter(Step, frozen=True, kw_only=True):
         if self.invert and not named and all(bound is None for bound in bounds):
             raise _refused("--invert needs a condition")
         if self.timezone is not None and not dated:
-            raise _refused("--timezone goes with --begin and --end")
+            raise _refused("--timezone requires --begin or --end")
         chosen_by = (*bounds, self.first, self.last, self.sample)
         if not (named or self.clean or self.rebase) and all(one is None for one in chosen_by):
             raise _refused("give at least one condition")
-        # The zone is needed for times only: a strange one in a header stops nothing else.
+        # Only times need the zone: an invalid one in a header must not matter otherwise.
         zone = zone_of(workload, self.timezone) if dated else None
 
         def time(text: str | None, otherwise: float) -> float:
@@ -158,7 +156,7 @@ class Filter(Step, frozen=True, kw_only=True):
 
 
 class Scale(Step, frozen=True, kw_only=True):
-    """Sizes, times or arrivals changed, in the order of these fields."""
+    """Change sizes, times or arrivals, in the order of these fields."""
 
     machine: Units | None = None
     sizes: str | None = None
@@ -182,10 +180,10 @@ class Scale(Step, frozen=True, kw_only=True):
         if self.arrivals is not None and self.load is not None:
             raise _refused("give either --arrivals or --load")
         if self.machine_size is not None and self.load is None:
-            raise _refused("--machine-size goes with --load")
+            raise _refused("--machine-size requires --load")
         what = (self.machine, self.sizes, self.runtimes, self.walltime, self.arrivals, self.load)
         if all(one is None for one in what):
-            raise _refused("say what to scale")
+            raise _refused("name what to scale")
         if self.machine is not None:
             workload = scale.scale_machine(workload, self.machine)
         if self.sizes is not None:
@@ -200,7 +198,7 @@ class Scale(Step, frozen=True, kw_only=True):
 
 
 class Merge(Step, frozen=True, kw_only=True):
-    """The jobs of several workloads as one; how the others are read is said as of a run."""
+    """Join the jobs of several workloads; the other workloads are read as in a run."""
 
     _places = ("others", "sort", "units", "timezone", "columns", "strict")
 
@@ -214,7 +212,7 @@ class Merge(Step, frozen=True, kw_only=True):
     strict: bool = False
 
     def apply(self, workload: "Workload") -> "Workload":
-        """Return all jobs; they are numbered anew if an id occurs twice."""
+        """Return all jobs, renumbered if an id occurs twice."""
         return self.join([workload, *self.load_others()])
 
     def join(self, workloads: "list[Workload]") -> "Workload":
@@ -224,15 +222,15 @@ class Merge(Step, frozen=True, kw_only=True):
         return merge(workloads, self.alignment(workloads), apart=self.apart)
 
     def alignment(self, workloads: "list[Workload]") -> "Align":
-        """Return what is at the same time."""
+        """Return how the workloads' times are aligned."""
         if self.align != "auto":
             return self.align
         return "date" if all(one.epoch is not None for one in workloads) else "zero"
 
     def load_others(self, beside: Sequence[str] = ()) -> "list[Workload]":
-        """Return the other workloads; PipistrelleError if there is none, or one cannot be had.
+        """Return the other workloads; PipistrelleError if none is named, or one is wrong.
 
-        How logs are read is refused if none of them is one, and none of the workloads ``beside`` them either.
+        Options of logs are rejected if neither one of them nor one of ``beside`` is a log.
         """
         from pipistrelle.runs.inputs.named import load_workload, reading_for
 
@@ -243,7 +241,7 @@ class Merge(Step, frozen=True, kw_only=True):
 
 
 class Shuffle(Step, frozen=True, kw_only=True):
-    """Submit times dealt out anew, or drawn."""
+    """Permute submit times, or draw new ones."""
 
     within: str | None = None
     submission_time: str | None = None
@@ -269,7 +267,7 @@ class Shuffle(Step, frozen=True, kw_only=True):
 
 
 class Copy(Step, frozen=True, kw_only=True):
-    """Each job several times."""
+    """Repeat each job."""
 
     times: Annotated[int, Meta(ge=1, le=1_000_000)]
     every: str | None = None
@@ -284,7 +282,7 @@ class Copy(Step, frozen=True, kw_only=True):
         return self.shift is not None or self.submission_time is not None
 
     def apply(self, workload: "Workload") -> "Workload":
-        """Return jobs and copies; a copy waits for the copies of the jobs that its original waits for."""
+        """Return jobs and copies; dependencies of a copy are copies of its original's."""
         from math import isfinite
 
         from pipistrelle.models.workloads.options import parse_gaps, parse_range, signed_seconds
@@ -292,7 +290,7 @@ class Copy(Step, frozen=True, kw_only=True):
         from pipistrelle.traces.transforms.join import copies
 
         if self.submission_time is not None and (self.shift is not None or self.every is not None):
-            raise _refused("--submission-time goes without --shift and --every")
+            raise _refused("--submission-time cannot be used with --shift or --every")
         low, high = parse_range(self.shift, signed_seconds, "range of shifts") if self.shift is not None else (0.0, 0.0)
         if not (isfinite(low) and isfinite(high)):
             raise _refused("--shift needs both bounds: MIN:MAX")
@@ -308,7 +306,7 @@ class Copy(Step, frozen=True, kw_only=True):
 
 
 class Redraw(Step, frozen=True, kw_only=True):
-    """Other jobs, drawn by a model of these, or by a named one: jobs, duration and load as of a model's drawing."""
+    """Replace the jobs by random ones, from a model fitted to them or a named one."""
 
     model: str | None = None
     jobs: Count | None = None
@@ -323,7 +321,7 @@ class Redraw(Step, frozen=True, kw_only=True):
         return True
 
     def apply(self, workload: "Workload") -> "Workload":
-        """Return jobs that are drawn; they have ids, times and walltimes of their own."""
+        """Return random jobs with new ids, times and walltimes."""
         from pipistrelle.models.likeness.drawing import generate_like
         from pipistrelle.models.likeness.fitting import fit
         from pipistrelle.models.likeness.model import load_model
@@ -335,7 +333,7 @@ class Redraw(Step, frozen=True, kw_only=True):
 
 
 AnyStep = Filter | Scale | Merge | Shuffle | Copy | Redraw
-#: {name of a step: what it is}
+#: {name of a step: its type}
 STEPS: Final[dict[str, type[AnyStep]]] = {
     "filter": Filter,
     "scale": Scale,

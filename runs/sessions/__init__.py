@@ -1,1 +1,1 @@
-"""Sessions: a run recorded frame by frame, played to a scheduler or to the server again; two runs compared."""
+"""Sessions: runs recorded frame by frame, replayed, resumed and taken over."""

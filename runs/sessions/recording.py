@@ -1,4 +1,4 @@
-"""Transports around a session: one that records another's frames, one that plays recorded replies to the server."""
+"""Transports of sessions: one records frames, one replays recorded replies."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,28 +21,23 @@ from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.transport.in_process import Transport, bare
 from pipistrelle.server.transport.peer import Peer
 
-#: characters of an event that a message shows
+#: most characters shown of an event
 _SHOWN = 400
+HeaderMaker = Callable[[str, HelloData, WelcomeData], SessionHeader]
 
 
 class RecordingTransport:
-    """Another transport, with all that both sides say written to a session.
+    """Writes everything that both sides of another transport send to a session.
 
-    Parameters
-    ----------
-    transport
-        the other one.
-    writer
-        of the session.
-    header
-        makes its first line of what both sides have said first.
+    Args:
+        header: makes the session's first line from what both sides agreed on.
     """
 
     def __init__(
         self,
         transport: Transport,
         writer: SessionWriter,
-        header: Callable[[str, HelloData, WelcomeData], SessionHeader],
+        header: HeaderMaker,
     ) -> None:
         self.transport = transport
         self.writer = writer
@@ -59,36 +54,36 @@ class RecordingTransport:
         return hello, welcome
 
     def send(self, notice: Notice) -> None:
-        """Send a notice, and write it while the scheduler is at work."""
+        """Send a notice, and write it while the scheduler is deciding."""
         self._owed = True
         self.transport.send(notice)
         self.writer.notice(encoder.encode(notice) if self._peer is None else self._peer.sent)
 
     def receive(self) -> Reply:
-        """Return the reply, after it was noted."""
+        """Write and return the reply."""
         reply = self.transport.receive()
         self._owed = False
         self.writer.reply(encoder.encode(reply) if self._peer is None else self._peer.received)
         return reply
 
     def save(self) -> str | None:
-        """Return the scheduler's state, as JSON; None if it is in this process, or gives none. It is not written."""
+        """Return the scheduler's state, as JSON; None if it is in process, or saves none."""
         return None if self._peer is None else self._peer.save()
 
     def farewell(self, notice: Notice) -> None:
-        """Send and write the last notice; a session ends with a notice that nobody has answered."""
+        """Send and write the last notice; a session ends with an unanswered notice."""
         self.transport.farewell(notice)
         if not self._owed:
             batsim = self._peer is not None and self._peer.batsim
             self.writer.notice(encode_notice(_last_of(notice)) if batsim else encoder.encode(notice))
 
     def close(self) -> None:
-        """Close the other one."""
+        """Close the other transport."""
         self.transport.close()
 
 
-def header_of(spec: RunSpec, setup: Setup) -> Callable[[str, HelloData, WelcomeData], SessionHeader]:
-    """Return what makes the header of a run's session."""
+def header_of(spec: RunSpec, setup: Setup) -> HeaderMaker:
+    """Return a function that makes the header of a run's session."""
 
     def header(run_id: str, hello: HelloData, welcome: WelcomeData) -> SessionHeader:
         return SessionHeader(
@@ -114,7 +109,7 @@ class Recorded:
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
-        """Yield what leads to the scheduler, and writes."""
+        """Yield the transport, recorded."""
         with self.connection.open(spec, setup, interrupted) as transport:
             writer = SessionWriter(self.path)
             try:
@@ -124,20 +119,14 @@ class Recorded:
 
 
 class ServerDiffers(RunError):
-    """The server says something else than it did when the session was recorded."""
+    """The server sends something else than in the recorded session."""
 
     exit_code = 1
     reason: EndReason = "stopped"
 
 
 class ReplayTransport:
-    """Answers the server as a session's scheduler did, and compares what the server says.
-
-    Parameters
-    ----------
-    header, exchanges
-        of the session.
-    """
+    """Answers the server from a session, and compares what the server sends."""
 
     apart = False
 
@@ -145,23 +134,23 @@ class ReplayTransport:
         self._header = header
         self._exchanges = exchanges
         self._reply: Reply | None = None
-        #: how many notices were the same
+        #: number of notices that matched
         self.same = 0
-        #: where the last notice is not what was recorded
+        #: how the last notice differs from the recorded one
         self.differs: PipistrelleError | None = None
         self._over = False
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Return what was said; SessionError if it was said of another run."""
+        """Return what was recorded; SessionError if it is of another run."""
         header = self._header
         if run_id != header.run_id:
             raise SessionError(
                 "the session is of another run",
-                expected=f"run {run_id}, as its description gives it now",
+                expected=f"run {run_id}, from its present description",
                 found=header.run_id,
-                hint="Platform, workload and options decide it; the session's first line has them.",
+                hint="Platform, workload or options differ; the session's first line has them.",
             )
-        if header.dialect == "batsim":  # nothing is agreed on in it
+        if header.dialect == "batsim":  # it has no negotiation
             return header.hello, header.welcome
         answer = negotiate(header.hello, run_id=run_id, server=server)
         if isinstance(answer, Refused):
@@ -169,7 +158,7 @@ class ReplayTransport:
         return header.hello, answer.data
 
     def send(self, notice: Notice) -> None:
-        """Compare a notice; ServerDiffers if it is another one."""
+        """Compare a notice; ServerDiffers if it differs."""
         self._over = True
         try:
             exchange = next(self._exchanges, None)
@@ -197,17 +186,17 @@ class ReplayTransport:
         else:
             where = f"{where}, $.events[{place}]"
             expected, found = _shown(recorded.events, place), _shown(notice.events, place)
-        raise ServerDiffers("the server says something else now", where=where, expected=expected, found=found)
+        raise ServerDiffers("the server sends something else now", where=where, expected=expected, found=found)
 
     def receive(self) -> Reply:
-        """Return the recorded reply; ServerDiffers if the session ends without one: the run went no further."""
+        """Return the recorded reply; ServerDiffers if the session ends without one."""
         if self._reply is None:
             self._over = True
-            raise ServerDiffers("the session ends with this notice, which nobody has answered")
+            raise ServerDiffers("the session ends with this notice, which has no reply")
         return self._reply
 
     def farewell(self, notice: Notice) -> None:
-        """Compare the last notice, too, if the run has come to its own end."""
+        """Compare the last notice, if the run ended normally."""
         exchange = None if self._over else next(self._exchanges, None)
         if exchange is not None:
             try:
@@ -220,7 +209,7 @@ class ReplayTransport:
 
 
 def _last_of(notice: Notice) -> Notice:
-    """Return what of the last notice is told in Batsim's dialect."""
+    """Return the last notice as Batsim's dialect sends it."""
     return Notice(notice.seq, notice.now, notice.events[-1:])
 
 

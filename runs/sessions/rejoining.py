@@ -1,4 +1,4 @@
-"""A run whose scheduler may go and come again: the new one is brought to where the old one was, and the run goes on."""
+"""Runs that outlive their scheduler: a new one is brought up to date."""
 
 from contextlib import closing
 from pathlib import Path
@@ -10,76 +10,70 @@ from pipistrelle.protocol.base.errors import legible
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.fields import STATE
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
-from pipistrelle.runs.sessions.recording import RecordingTransport
+from pipistrelle.runs.sessions.recording import HeaderMaker, RecordingTransport
 from pipistrelle.runs.sessions.replay import Played
-from pipistrelle.runs.sessions.session_file import SessionReader
+from pipistrelle.runs.sessions.session_file import SessionReader, SessionWriter
 from pipistrelle.server.errors import SchedulerFailed
 from pipistrelle.server.transport.native import NativeTransport
 
-#: ends of a scheduler after which another may come; one that has failed would fail again
+#: ends of a scheduler that another may follow; one that failed would fail again
 _GONE: Final = ("scheduler_left", "scheduler_interrupted", "scheduler_killed")
-#: characters of a scheduler's name that a message shows
+#: most characters shown of a scheduler's name
 _SHOWN: Final = 100
 
 
-class Rejoining:
-    """A transport whose session is written, and which lets another scheduler come when the first has gone.
+class Rejoining(RecordingTransport):
+    """Records a session, and lets a new scheduler continue when the first is gone.
 
-    That one must be the same, by its HELLO. It is given the last state that the first has given, if any, and told again
-    what that was told since; it must decide as the first did.
+    The new one must be the same, by its HELLO. It gets the last state that the first saved, if any, and all notices
+    since then; it must make the same decisions.
 
-    Parameters
-    ----------
-    transport
-        leads to the scheduler, and writes; over a socket of the native dialect.
-    path
-        the session's file.
-    patience
-        how long another is waited for, in seconds of the wall clock.
+    Args:
+        path: the session's file.
+        patience: how long to wait for a new scheduler (wall-clock s).
     """
 
-    apart = True
-
-    def __init__(self, transport: RecordingTransport, path: Path, patience: float) -> None:
-        assert isinstance(transport.transport, NativeTransport)
-        self._transport = transport
-        self._peer: NativeTransport = transport.transport
+    def __init__(
+        self, transport: NativeTransport, writer: SessionWriter, header: HeaderMaker, path: Path, patience: float
+    ) -> None:
+        super().__init__(transport, writer, header)
+        self._native = transport
         self._path = path
         self._patience = patience
         self._greeting = ("", "")
         #: number and time of the last notice
         self._last = (0, 0.0)
-        #: the last state that was given, with number and time of the notice before
+        #: the last saved state, with number and time of the notice before it
         self._saved: tuple[int, float, str] | None = None
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
         """Wait for a scheduler."""
         self._greeting = (run_id, server)
-        return self._transport.greet(run_id, server)
+        return super().greet(run_id, server)
 
     def send(self, notice: Notice) -> None:
-        """Send a notice, if need be to another scheduler."""
+        """Send a notice, to a new scheduler if necessary."""
         self._last = (notice.seq, notice.now)
         try:
-            self._transport.send(notice)
+            super().send(notice)
         except SchedulerFailed as failure:
             self._check(failure)
-            self._transport.writer.notice(self._peer.sent)
+            self.writer.notice(self._native.sent)
             self._wait(failure)
 
     def receive(self) -> Reply:
-        """Return the reply, if need be another scheduler's."""
+        """Return the reply, from a new scheduler if necessary."""
         while True:
             try:
-                return self._transport.receive()
+                return super().receive()
             except SchedulerFailed as failure:
                 self._check(failure)
                 self._wait(failure)
 
     def save(self) -> str | None:
-        """Return the scheduler's state; None if it gives none, or has gone instead."""
+        """Return the scheduler's state; None if it saves none, or is gone."""
         try:
-            saved = self._transport.save()
+            saved = super().save()
         except SchedulerFailed as failure:
             self._check(failure)
             self._wait(failure)
@@ -88,23 +82,15 @@ class Rejoining:
             self._saved = (*self._last, saved)
         return saved
 
-    def farewell(self, notice: Notice) -> None:
-        """Send the last notice."""
-        self._transport.farewell(notice)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._transport.close()
-
     @staticmethod
     def _check(failure: SchedulerFailed) -> None:
         if failure.reason not in _GONE:
             raise failure
 
     def _wait(self, failure: SchedulerFailed) -> None:
-        """Wait for another scheduler and bring it up, until one is; SchedulerFailed if none comes, or not the same."""
+        """Wait until a new scheduler is up to date; SchedulerFailed if none comes."""
         while True:
-            logger().warning("{} Another is waited for, for {:g} s.", failure, self._patience)
+            logger().warning("{} Waiting for another scheduler for {:g} s.", failure, self._patience)
             try:
                 self._bring_up()
             except SchedulerFailed as again:
@@ -114,39 +100,39 @@ class Rejoining:
                 return
 
     def _bring_up(self) -> None:
-        """Bring another scheduler to where the one before was, and tell it the notice that waits for its reply."""
-        self._transport.writer.flush()
+        """Bring a new scheduler up to date, and send it the notice that has no reply yet."""
+        self.writer.flush()
         reader = SessionReader(self._path)
-        self._peer.let_go(self._patience)
-        hello, welcome = self._peer.greet(*self._greeting)
+        self._native.let_go(self._patience)
+        hello, welcome = self._native.greet(*self._greeting)
         header, done = reader.header, 0
         if (apart_from_state(hello), welcome.features) != (apart_from_state(header.hello), header.welcome.features):
             raise SchedulerFailed(
-                "another scheduler has come in the place of the run's own",
+                "another scheduler has connected instead of the run's own",
                 expected=named(header.hello),
                 found=named(hello),
             )
         if self._saved is not None and STATE in hello.features:
-            self._peer.restore(*self._saved)
+            self._native.restore(*self._saved)
             done = self._saved[0]
-        play = Played(header, self._peer)
+        play = Played(header, self._native)
         with closing(reader.exchanges()) as exchanges:
             for exchange in exchanges:
                 if exchange.reply is None:
-                    self._peer.relay(exchange.seq, exchange.notice)
+                    self._native.relay(exchange.seq, exchange.notice)
                 elif exchange.seq > done and (parted := play(exchange)) is not None:
                     raise SchedulerFailed(
-                        "the scheduler that has come decides otherwise than the one before",
+                        "the new scheduler decides differently than the one before",
                         where=f"notice {parted[0].seq}, simulated time {parted[0].now!r}",
                     )
-        logger().warning("{} has come, and the run goes on.", named(hello))
+        logger().warning("{} has connected, and the run continues.", named(hello))
 
 
 def apart_from_state(hello: HelloData) -> HelloData:
-    """Return what a scheduler has said, whether or not it can give its state: that changes no decision."""
+    """Return a HELLO without the feature of saving state, which changes no decision."""
     return replace(hello, features=tuple(name for name in hello.features if name != STATE))
 
 
 def named(hello: HelloData) -> str:
-    """Return who a scheduler says it is, for a message."""
+    """Return a scheduler's name, version and features, for a message."""
     return legible(f"{hello.name} {hello.version} ({' '.join(hello.features)})", _SHOWN)

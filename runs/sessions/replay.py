@@ -1,4 +1,4 @@
-"""A session played again: its notices to a live scheduler, or its replies to the server, up to the first difference."""
+"""Replay of a session to a scheduler or the server, up to the first difference."""
 
 import time
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from pipistrelle.server.simulation.simulate import simulate
 from pipistrelle.server.transport.in_process import Transport
 from pipistrelle.server.transport.peer import Peer
 
-#: beginnings of the types of events that only schedulers with the feature ``failures`` are told of
+#: beginnings of events that only schedulers with the feature ``failures`` get
 _NODES: Final = (b'"type":"NODES_', b'"type":"MAINTENANCE_')
 
 
@@ -40,7 +40,7 @@ _counted: Final = msgspec.json.Decoder(_Counted)
 
 @dataclass(frozen=True, slots=True)
 class WaitingJob:
-    """A job that waits when two schedulers part: its id, units, walltime and time of submission, in seconds."""
+    """A job queued when two schedulers differ; times in seconds."""
 
     id: str
     units: int
@@ -50,18 +50,11 @@ class WaitingJob:
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """Where a scheduler first decides otherwise than the recorded one.
+    """The first notice that a scheduler answers differently than the recorded one.
 
-    Parameters
-    ----------
-    notice
-        to which both answer.
-    recorded, found
-        what they answer.
-    place
-        of the first decision that differs; that behind the last one if a reply's other fields do.
-    queue
-        who waits then.
+    Attributes:
+        place: index of the first different decision; the number of decisions if only other fields differ.
+        queue: the queued jobs.
     """
 
     notice: Notice
@@ -73,7 +66,7 @@ class Parting:
 
 @dataclass(frozen=True, slots=True)
 class PlayedSession:
-    """What came of it: how many notices and decisions were the same, and where they part; None: nowhere."""
+    """The result: how many notices and decisions matched, and the first difference."""
 
     scheduler: str
     notices: int
@@ -82,27 +75,22 @@ class PlayedSession:
 
 
 def replay(reader: SessionReader, connection: Connection, spec: RunSpec) -> PlayedSession:
-    """Play the recorded notices to a scheduler until it first decides otherwise.
+    """Send the recorded notices to a scheduler until it first decides differently.
 
-    Reasons (``why``, ``keeps``) are no decisions.
+    Reasons (``why``, ``keeps``) are not compared.
 
-    Parameters
-    ----------
-    connection, spec
-        how the scheduler is reached, and who it is; nothing else of the description counts.
+    Args:
+        connection, spec: how the scheduler is reached, and who it is; no other part of the description counts.
 
-    Raises
-    ------
-    PipistrelleError
-        when the session is wrong, the scheduler wants features that were not recorded, does not come or fails.
-    KeyboardInterrupt
-        when the user wants it to end.
+    Raises:
+        PipistrelleError: the session is wrong, or the scheduler needs unrecorded features, does not connect, or fails.
+        KeyboardInterrupt: the user interrupted it.
     """
     header = reader.header
     batsim = BatsimOptions() if header.dialect == "batsim" else None
     nothing = Setup(homogeneous(1, "session"), {}, {}, batsim=batsim)
     if batsim is not None and isinstance(connection, InProcess):
-        raise SessionError("the session is of Batsim's dialect, which a scheduler in this process does not speak")
+        raise SessionError("the session is in Batsim's dialect, which a scheduler in this process does not support")
     notices = decisions = 0
     last: Exchange | None = None
     with (
@@ -115,14 +103,14 @@ def replay(reader: SessionReader, connection: Connection, spec: RunSpec) -> Play
         told = "failures" in welcome.features or batsim is not None
         missing = {*welcome.features} - {*header.welcome.features, "wake_filter"}
         if missing:
-            raise _untold(f"the scheduler wants features that were not recorded: {', '.join(sorted(missing))}")
+            raise _untold(f"the scheduler needs features that were not recorded: {', '.join(sorted(missing))}")
         play = Played(reader.header, transport)
         for exchange in exchanges:
             if exchange.reply is None:
                 last = exchange
                 break
             if not told and any(mark in exchange.notice for mark in _NODES):
-                raise _untold(f"notice {exchange.seq} tells of nodes, and the scheduler has not the feature 'failures'")
+                raise _untold(f"notice {exchange.seq} is about nodes, and the scheduler lacks the feature 'failures'")
             parted = play(exchange)
             if parted is not None:
                 notice, recorded, found, place = parted
@@ -136,10 +124,9 @@ def replay(reader: SessionReader, connection: Connection, spec: RunSpec) -> Play
 
 
 class Played:
-    """Plays the notices of a session to a scheduler, one by one, and looks whether it decides the same.
+    """Sends a session's notices to a scheduler one by one, and compares its decisions.
 
-    A scheduler of another process is sent the frames as they were, and what it says is read only if that is another
-    frame than the recorded one.
+    A scheduler in another process gets the original frames; its reply is decoded only if its frame differs.
     """
 
     def __init__(self, header: SessionHeader, transport: Transport) -> None:
@@ -148,7 +135,7 @@ class Played:
         self._peer = transport if isinstance(transport, Peer) else None
 
     def __call__(self, exchange: Exchange) -> tuple[Notice, Reply, Reply, int] | None:
-        """Return notice, recorded reply, the scheduler's, and the place where these part; None if they do not."""
+        """Return notice, both replies, and where these differ; None if they match."""
         seq, frame, expected = exchange
         assert expected is not None
         if self._peer is not None:
@@ -171,9 +158,9 @@ def _untold(what: str) -> SessionError:
 
 
 def parting(recorded: Reply, found: Reply) -> int | None:
-    """Return the place of the first decision that differs, that behind the last if another field does, None if none.
+    """Return the index of the first different decision, None if the replies match.
 
-    A scheduler that would be woken more seldom has not decided otherwise.
+    The index is the number of decisions if only another field differs. A scheduler that wants fewer wakeups matches.
     """
     for place, (one, other) in enumerate(zip(recorded.events, found.events, strict=False)):
         if one != other and _plain(one) != _plain(other):
@@ -191,14 +178,14 @@ def _plain(decision: Decision) -> object:
 
 
 def _misses(recorded: Reply, found: Reply) -> bool:
-    """Tell whether a scheduler wants to be woken by what the recorded one was not: it would be told too late."""
+    """Return whether a scheduler wants wakeups that the recorded one did not get."""
     if recorded.wake is None:
         return False
     return found.wake is None or not set(found.wake) <= set(recorded.wake)
 
 
 def waiting_at(reader: SessionReader, seq: int) -> list[WaitingJob]:
-    """Return who waits when the notice of this number has been told, in the order of submission."""
+    """Return the jobs queued after notice ``seq``, in order of submission."""
     waiting: dict[str, WaitingJob] = {}
     started: dict[tuple[int, int], WaitingJob] = {}
     with closing(reader.exchanges()) as exchanges:
@@ -221,16 +208,12 @@ def waiting_at(reader: SessionReader, seq: int) -> list[WaitingJob]:
 
 
 def replay_server(reader: SessionReader) -> int:
-    """Play the recorded replies to the server, and return how many of its notices are the same: all.
+    """Send the recorded replies to the server; return how many notices matched (all).
 
-    Raises
-    ------
-    ServerDiffers
-        at the first notice that is not what was recorded.
-    PipistrelleError
-        when the session is wrong, or the run's inputs are not what they were.
-    KeyboardInterrupt
-        when the user wants it to end.
+    Raises:
+        ServerDiffers: a notice differs from the recorded one.
+        PipistrelleError: the session is wrong, or the run's inputs have changed.
+        KeyboardInterrupt: the user interrupted it.
     """
     spec = with_digests(convert_spec(reader.header.spec, "the session's description of its run"))
     with seldom_collected(), Interrupts() as interrupts, closing(reader.exchanges()) as exchanges:

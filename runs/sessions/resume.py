@@ -1,4 +1,4 @@
-"""Runs that are kept, and go on from their last snapshot as if nothing had happened."""
+"""Runs with snapshots that resume as if they had never been interrupted."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.description.spec_file import convert_spec, with_digests
 from pipistrelle.runs.execution.connection import Connection, InProcess, Interrupted
 from pipistrelle.runs.execution.run import RunOptions, run
-from pipistrelle.runs.sessions.recording import RecordingTransport, header_of
+from pipistrelle.runs.sessions.recording import HeaderMaker, RecordingTransport, header_of
 from pipistrelle.runs.sessions.rejoining import Rejoining, apart_from_state, named
 from pipistrelle.runs.sessions.replay import Played
 from pipistrelle.runs.sessions.session_file import Exchange, SessionReader, SessionWriter
@@ -45,22 +45,17 @@ from pipistrelle.server.transport.peer import Peer
 
 @dataclass(slots=True)
 class Journaled:
-    """A connection to a scheduler of another process, whose session is kept in a folder.
+    """A connection to a scheduler process, with the session kept in a folder.
 
-    If the session is there already, the scheduler is brought to where it was after the first ``notices`` of it before
-    the run goes on. One that can is given the state back that it had then; any other is played them, and must decide as
-    it did.
+    If there is a session already, the scheduler is brought to its state after the first ``notices`` notices before the
+    run
+    continues. A scheduler that saves its state gets it back; any other is sent the notices and must decide as before.
 
-    Parameters
-    ----------
-    prefix
-        what the outputs' names begin with.
-    now, saved
-        the simulated time then, in seconds, and that state, as JSON; None: it gave none.
-    awaits
-        how long (s) another scheduler is waited for when the run's has gone; None: not at all.
-    leave
-        whether the session stays in the folder.
+    Attributes:
+        prefix: beginning of the outputs' names.
+        now, saved: simulated time (s) and saved state (JSON; None: none) after these notices.
+        awaits: how long to wait for a new scheduler when the run's is gone (s); None: do not wait.
+        leave: keep the session in the folder.
     """
 
     connection: Connection
@@ -74,13 +69,13 @@ class Journaled:
     writer: SessionWriter | None = None
 
     def flush(self) -> None:
-        """Let all that was said so far reach the file."""
+        """Write everything recorded so far to the file."""
         if self.writer is not None:
             self.writer.flush()
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
-        """Yield what leads to the scheduler, and writes; the scheduler is brought up when it is greeted."""
+        """Yield the recording transport; the scheduler is brought up to date when greeted."""
         path = self.folder / f"{self.prefix}{SESSION}"
         new = path.with_name(f".{path.name}")
         with self.connection.open(spec, setup, interrupted) as transport:
@@ -88,11 +83,13 @@ class Journaled:
                 transport.saves = True
             self.writer = SessionWriter(new if self.notices else path)
             try:
-                recording = RecordingTransport(transport, self.writer, header_of(spec, setup))
                 if self.notices:
-                    yield BroughtUp(recording, self, path, new)
+                    yield BroughtUp(transport, self.writer, header_of(spec, setup), self, path, new)
+                elif self.awaits is None:
+                    yield RecordingTransport(transport, self.writer, header_of(spec, setup))
                 else:
-                    yield recording if self.awaits is None else Rejoining(recording, path, self.awaits)
+                    assert isinstance(transport, NativeTransport)
+                    yield Rejoining(transport, self.writer, header_of(spec, setup), path, self.awaits)
             finally:
                 self.writer.close()
                 if not self.leave:
@@ -102,40 +99,46 @@ class Journaled:
                     new.unlink()
 
 
-class BroughtUp:
-    """Another transport whose scheduler is brought to where it was before it is used.
+class BroughtUp(RecordingTransport):
+    """Brings its scheduler to an earlier state before it is used.
 
-    Parameters
-    ----------
-    transport
-        that one.
-    journal
-        says where it was.
-    path, new
-        the session so far, and where it is copied to.
+    Args:
+        journal: gives that state.
+        path, new: the session so far, and the file it is copied to.
     """
 
-    def __init__(self, transport: RecordingTransport, journal: Journaled, path: Path, new: Path) -> None:
-        self._transport = transport
+    def __init__(
+        self,
+        transport: Transport,
+        writer: SessionWriter,
+        header: HeaderMaker,
+        journal: Journaled,
+        path: Path,
+        new: Path,
+    ) -> None:
+        super().__init__(transport, writer, header)
         self._journal = journal
         self._path = path
         self._new = new
         self._notices = journal.notices
-        self.apart = transport.apart
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Agree with the scheduler, and bring it up; SnapshotError if it is another one, or decides otherwise."""
+        """Agree with the scheduler and bring it up to date.
+
+        Raises:
+            SnapshotError: it is another scheduler, or it decides differently.
+        """
         reader = SessionReader(self._path)
-        hello, welcome = self._transport.greet(run_id, server)
+        hello, welcome = super().greet(run_id, server)
         header = reader.header
         if (apart_from_state(hello), welcome.features) != (apart_from_state(header.hello), header.welcome.features):
             raise SnapshotError(
-                "this is another scheduler than that of the run",
+                "this is another scheduler than the run's",
                 where=str(self._path),
                 expected=named(header.hello),
                 found=named(hello),
             )
-        peer, saved = bare(self._transport.transport), self._journal.saved
+        peer, saved = bare(self.transport), self._journal.saved
         play: Callable[[Exchange], tuple[Notice, Reply, Reply, int] | None] = Played(header, peer)
         if saved is not None and STATE in hello.features and isinstance(peer, NativeTransport):
             peer.restore(self._notices, self._journal.now, saved)
@@ -149,12 +152,12 @@ class BroughtUp:
                 if parted is not None:
                     notice = parted[0]
                     raise SnapshotError(
-                        "the scheduler decides otherwise than it did: it cannot be brought to where it was",
+                        "the scheduler decides differently than before, so its state cannot be restored",
                         where=f"notice {notice.seq}, simulated time {notice.now!r}",
-                        hint=f"'pipistrelle replay {self._path}' shows both decisions.",
+                        hint=f"'pipistrelle check replay {self._path}' shows both decisions.",
                     )
-                self._transport.writer.notice(exchange.notice)
-                self._transport.writer.reply(exchange.reply)
+                self.writer.notice(exchange.notice)
+                self.writer.reply(exchange.reply)
                 played += 1
         if played < self._notices:
             raise SnapshotError(
@@ -163,42 +166,23 @@ class BroughtUp:
                 expected=f"{self._notices} notices",
                 found=str(played),
             )
-        self._journal.flush()  # a kill from now on must not find less than what the old file had
+        self._journal.flush()  # a kill from now on must not lose what the old file had
         self._new.replace(self._path)
         return hello, welcome
 
-    def send(self, notice: Notice) -> None:
-        """Send a notice."""
-        self._transport.send(notice)
-
-    def receive(self) -> Reply:
-        """Return the reply."""
-        return self._transport.receive()
-
-    def save(self) -> str | None:
-        """Return the scheduler's state."""
-        return self._transport.save()
-
-    def farewell(self, notice: Notice) -> None:
-        """Send the last notice."""
-        self._transport.farewell(notice)
-
-    def close(self) -> None:
-        """Close the other one."""
-        self._transport.close()
-
 
 def _pass_over(exchange: Exchange) -> None:
-    """Do nothing with what a scheduler was told: its state has it."""
+    """Send nothing: the saved state covers this exchange."""
 
 
 def run_kept(
     spec: RunSpec, options: RunOptions, keeping: Keeping, last: tuple[SnapshotHeader, dict[str, Any]] | None = None
 ) -> Result:
-    """Carry out a run of which snapshots are taken, or go on with it from the snapshot ``last``.
+    """Simulate a run with snapshots, or continue it from the snapshot ``last``.
 
-    What ends it early is not raised. Snapshots and session are in the folder ``options.out``. If the options name other
-    outputs, the caller keeps others from writing them.
+    An early end is not raised. Snapshots and session are in the folder ``options.out``. If the options have other
+    outputs,
+    the caller must lock them.
     """
     folder, connection, journal = options.out, options.connection, None
     assert folder is not None, "a run is kept in a folder"
@@ -224,7 +208,7 @@ def run_kept(
         with snapshots.on_signal():
             result = run(spec, options)
     except PipistrelleError:
-        if last is None:  # nothing has begun
+        if last is None:  # the run has not begun
             with suppress(OSError):
                 (folder / f"{keeping.prefix}{SESSION}").unlink()
         raise
@@ -234,7 +218,7 @@ def run_kept(
 
 
 class KeptRun(NamedTuple):
-    """A run that was kept: its description, a snapshot of it, and where its outputs are and how their names begin."""
+    """A run with snapshots: description, snapshot, the outputs' folder and prefix."""
 
     spec: RunSpec
     header: SnapshotHeader
@@ -243,12 +227,12 @@ class KeptRun(NamedTuple):
     prefix: str
 
     def setup(self, spec: RunSpec | None = None) -> Setup:
-        """Return its setup, or that of the run under another policy; PipistrelleError as of `load_setup`."""
+        """Return its setup, or that under another policy; raise as `load_setup` does."""
         return load_setup(replace(spec or self.spec, resumed=None))
 
 
 def _place_of(path: Path) -> tuple[Path, str]:
-    """Return the folder of a run's outputs and what their names begin with, as of `read_run`."""
+    """Return the folder of a run's outputs and the prefix of their names."""
     if path.is_file():
         found = path.name.partition(SNAPSHOT)
         return path.parent, found[0] if found[1] else OUTPUT_PREFIX
@@ -258,45 +242,40 @@ def _place_of(path: Path) -> tuple[Path, str]:
 
 
 def read_run(path: Path, *, elsewhere: bool = False) -> KeptRun:
-    """Return a run that was kept, with a snapshot of it.
+    """Return a run and one of its snapshots.
 
-    Parameters
-    ----------
-    path
-        its folder, for the last snapshot, or a snapshot in it; or what the paths of its outputs begin with.
-    elsewhere
-        whether nothing will be written there: then the run may still go on.
+    Args:
+        path: the run's folder, for the last snapshot; a snapshot in it; or the prefix of the outputs' paths.
+        elsewhere: nothing will be written there, so the run may still be running.
 
-    Raises
-    ------
-    PipistrelleError
-        when there is none, the run is still going on, or its inputs are not what they were.
+    Raises:
+        PipistrelleError: there is no snapshot, the run is still running, or its inputs have changed.
     """
     folder, prefix = _place_of(path)
     if not elsewhere and is_written(str(folder / prefix).removesuffix("_")):
-        raise SnapshotError("the run still goes on, or another writes there", where=str(folder))
+        raise SnapshotError("the run is still running, or another run writes there", where=str(folder))
     header, state = read_snapshot(path) if path.is_file() else last_snapshot(folder, prefix)
     spec = with_digests(convert_spec(header.spec, "the snapshot's description of its run"))
     return KeptRun(spec, header, state, folder, prefix)
 
 
 def resume(kept: KeptRun, options: RunOptions, keeping: Keeping) -> Result:
-    """Go on with a run from a snapshot: its outputs will have the bytes that they would have had.
+    """Continue a run from a snapshot, with the output bytes of an uninterrupted run.
 
-    They are written on as copies in the folder ``options.out``, or where they are if that is None.
+    The outputs are continued as copies in ``options.out``, or in place if that is None.
     """
     setup = options.setup or kept.setup()
     folder, out = kept.folder, options.out
     outputs = _batsim_outputs(folder, kept.prefix, kept.state)
     if outputs is not None and out is not None:
         raise SnapshotError(
-            "the outputs of 'pipistrelle batsim' are written on where they are", where="--out", found=str(out)
+            "the outputs of 'pipistrelle batsim' can only be continued in place", where="--out", found=str(out)
         )
     if out is not None:
         made_apart(folder, out)
         copy_outputs(folder, out, whole=True)
     elif outputs is None:
-        with suppress(OSError):  # that of its interruption
+        with suppress(OSError):  # the summary of the interrupted run
             (folder / SUMMARY_FILE).unlink()
     where = str(folder / kept.prefix).removesuffix("_")
     options = dataclasses.replace(options, setup=setup, out=out or folder, outputs=outputs)
@@ -306,7 +285,7 @@ def resume(kept: KeptRun, options: RunOptions, keeping: Keeping) -> Result:
 
 
 def _batsim_outputs(folder: Path, prefix: str, state: dict[str, Any]) -> BatsimOutputs | None:
-    """Return the outputs of a run of ``pipistrelle batsim``; None if the run's are others."""
+    """Return the outputs of a ``pipistrelle batsim`` run; None for other runs."""
     known = state["server"]["outputs"]
     if known is None or "_trace" not in known:
         return None
@@ -315,16 +294,14 @@ def _batsim_outputs(folder: Path, prefix: str, state: dict[str, Any]) -> BatsimO
 
 
 def take_over(spec: RunSpec, kept: KeptRun, options: RunOptions, keeping: Keeping) -> Result:
-    """Go on from a snapshot of a run under another policy, that of ``spec``, in the folder ``options.out``.
+    """Continue a run from a snapshot under the policy of ``spec``, in ``options.out``.
 
-    Raises
-    ------
-    PipistrelleError
-        when the policy cannot take the run over, or the snapshot is of another version or workload, or in Batsim's
-        dialect.
+    Raises:
+        PipistrelleError: the policy cannot take the run over, or the snapshot is of another version or workload, or in
+            Batsim's dialect.
     """
     folder, out = kept.folder, options.out
-    assert out is not None, "a folder of its own"
+    assert out is not None, "a separate folder"
     check_takeover(spec)
     spec = with_digests(spec)
     setup = options.setup or kept.setup(spec)
@@ -339,7 +316,7 @@ def check_takeover(spec: RunSpec) -> None:
     """Raise SnapshotError if no other scheduler can take such a run over."""
     if spec.dialect == "batsim":
         raise SnapshotError(
-            "no other scheduler can take a run over in Batsim's dialect, which cannot tell of jobs that run already",
+            "a run in Batsim's dialect cannot be taken over, because the dialect has no message for running jobs",
             expected="a run in the native dialect",
         )
 
@@ -347,7 +324,7 @@ def check_takeover(spec: RunSpec) -> None:
 def made_apart(folder: Path, out: Path) -> None:
     """Make another folder for the outputs; SnapshotError if it is the same."""
     if out.resolve() == folder.resolve():
-        what = "the outputs of a run that goes on otherwise need a folder of their own"
+        what = "a run that continues under another policy needs a separate output folder"
         raise SnapshotError(what, where="--out", found=str(out))
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
-"""The file of a session: every frame of both sides, a digest chain over them, and what the run was.
+"""The file of a session: the run's description, every frame, a chain of digests.
 
-One JSON object a line. The first is the header (`SessionHeader`). Then there are frames as they were on the wire, in
-turn, ``{"notice":FRAME}`` and ``{"reply":FRAME}``, and behind every some hundred of them, and the last one,
-``{"chain":TEXT}``: the beginning of the SHA-256 of all that stands before it.
+It has one JSON object per line. The first is the header (`SessionHeader`). Then come frames as sent, alternately
+``{"notice":FRAME}`` and ``{"reply":FRAME}``. After every few hundred frames, and at the end, ``{"chain":TEXT}`` has the
+beginning of the SHA-256 of everything before it.
 """
 
 import gzip
@@ -28,19 +28,19 @@ from pipistrelle.server.outputs.csv_file import unwritable
 from pipistrelle.traces.files import Counted, Swelling
 
 FORMAT: Final = 2
-#: hexadecimal digits of a chain that stand in a line
+#: hexadecimal digits of a chain in a line
 _CHAIN: Final = 16
-#: so many lines, or bytes, are written at once, and after so many seconds of the wall clock at the latest
+#: lines, or bytes, written at once; at the latest after this many wall-clock seconds
 _LINES: Final = 512
 _MANY: Final = 1 << 20
 _LATE_S: Final = 10.0
-#: bytes that are read at once
+#: bytes read at once
 _BYTES: Final = 1 << 16
-#: what stands before and behind a frame in its line
+#: the text before and after a frame in its line
 _NOTICE: Final = b'{"notice":'
 _REPLY: Final = b'{"reply":'
 _END: Final = b"}\n"
-#: bytes of the longest line: a frame of a server may tell of every job of a log
+#: most bytes of a line: a server's frame may name every job of a log
 _LONGEST: Final = 1 << 30
 #: zstandard's level: higher ones take longer than a round trip
 _LEVEL: Final = 1
@@ -48,13 +48,14 @@ _HINT: Final = "'pipistrelle run --record FILE' writes one."
 
 
 class SessionError(PipistrelleError):
-    """A file is no session, or not a whole one."""
+    """A file is not a session, or is damaged."""
 
 
 class SessionHeader(Struct, frozen=True, kw_only=True):
-    """What was recorded: the run's description, with the digests of its inputs, and what both sides have said first.
+    """The recorded run: its description, with digests of inputs, and both greetings.
 
-    ``epoch`` is the Unix time of time 0 in seconds, if there is one.
+    Attributes:
+        epoch: Unix time of time 0 (s); None: unknown.
     """
 
     session: int
@@ -67,25 +68,25 @@ class SessionHeader(Struct, frozen=True, kw_only=True):
     dialect: Literal["native", "batsim"] = "native"
 
     def read_notice(self, frame: bytes, seq: int) -> Notice:
-        """Return the notice in a frame; SessionError if it is none."""
+        """Return the notice in a frame, or raise SessionError."""
         try:
             if self.dialect == "batsim":
                 return batsim_codec.decode_notice(frame, seq)
             notice = codec.decode_notice(frame)
         except ProtocolError as error:
-            raise SessionError(f"this is no notice ({error})", where=f"notice {seq}", hint=_HINT) from None
+            raise SessionError(f"this is not a notice ({error})", where=f"notice {seq}", hint=_HINT) from None
         if not isinstance(notice, Notice):
-            raise SessionError("this is no notice", where=f"notice {seq}", hint=_HINT)
+            raise SessionError("this is not a notice", where=f"notice {seq}", hint=_HINT)
         return notice
 
     def read_reply(self, frame: bytes, notice: Notice) -> Reply:
-        """Return the reply in a frame to a notice; SessionError if it is none."""
+        """Return the reply in a frame to a notice, or raise SessionError."""
         try:
             if self.dialect == "batsim":
                 return batsim_codec.decode_reply(frame, notice)
             return codec.decode_reply(frame)
         except ProtocolError as error:
-            raise SessionError(f"this is no reply ({error})", where=f"notice {notice.seq}", hint=_HINT) from None
+            raise SessionError(f"this is not a reply ({error})", where=f"notice {notice.seq}", hint=_HINT) from None
 
 
 class _Chain(Struct, frozen=True, forbid_unknown_fields=True):
@@ -93,7 +94,7 @@ class _Chain(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Exchange(NamedTuple):
-    """A notice's frame and its reply's; None if none has come. Notices are numbered from 1."""
+    """The frames of a notice and its reply, None without one; notices count from 1."""
 
     seq: int
     notice: bytes
@@ -105,20 +106,19 @@ _chain: Final = msgspec.json.Decoder(_Chain)
 
 
 class SessionWriter:
-    """Writes a session as the run goes on; the name's ending chooses the compression: ``.zst``, ``.gz``, ``.xz``, none.
+    """Writes a session; the file's suffix selects the compression.
 
-    Raises
-    ------
-    OutputFailed
-        when the file cannot be written; from every method.
-    SessionError
-        when the ending wants a package that is not installed.
+    The suffix is ``.zst``, ``.gz``, ``.xz``, or any other for none.
+
+    Raises:
+        OutputFailed: the file cannot be written; from every method.
+        SessionError: the suffix requires a package that is not installed.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._chain = hashlib.sha256()
-        #: what is not written yet, and how many bytes of frames that are
+        #: lines not written yet, and the bytes of their frames
         self._lines: list[bytes] = []
         self._held = 0
         self._due = inf
@@ -143,23 +143,23 @@ class SessionWriter:
         self.flush()
 
     def notice(self, frame: bytes) -> None:
-        """Write a notice, and what has come together; to be called while the scheduler is at work on it."""
+        """Write a notice, and flush if due; call it while the scheduler is deciding."""
         self._add(_NOTICE, frame)
         if len(self._lines) >= _LINES or self._held >= _MANY or monotonic() >= self._due:
             self.flush()
 
     def reply(self, frame: bytes) -> None:
-        """Write the reply to it, with the next notice."""
+        """Write the reply to it, together with the next notice."""
         self._add(_REPLY, frame)
 
     def _add(self, kind: bytes, frame: bytes) -> None:
-        if b"\n" in frame or b"\r" in frame:  # white space: a text has it escaped
+        if b"\n" in frame or b"\r" in frame:  # white space, because strings escape it
             frame = frame.replace(b"\n", b" ").replace(b"\r", b" ")
         self._lines.append(kind + frame + _END)
         self._held += len(frame)
 
     def flush(self) -> None:
-        """Let what there is so far reach the file, compressed as it may still be."""
+        """Write everything so far to the file."""
         if self._lines:
             lines = b"".join(self._lines)
             self._lines.clear()
@@ -179,7 +179,7 @@ class SessionWriter:
             raise unwritable(self._path, error, "--record") from None
 
     def close(self) -> None:
-        """Write what is left and close the file."""
+        """Flush and close the file."""
         try:
             self.flush()
             self._file.close()
@@ -190,12 +190,10 @@ class SessionWriter:
 
 
 class SessionReader:
-    """A session that is read from its file, each time from its beginning.
+    """Reads a session from its file, each time from the beginning.
 
-    Raises
-    ------
-    SessionError
-        when it is none, or one of another format.
+    Raises:
+        SessionError: the file is not a session, or has another format.
     """
 
     def __init__(self, path: Path) -> None:
@@ -205,19 +203,19 @@ class SessionReader:
         try:
             self.header = _header.decode(first)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            what = f"this is no session ({printable(str(error))[:200]})"
+            what = f"this is not a session ({printable(str(error))[:200]})"
             raise SessionError(what, where=self._where, hint=_HINT) from None
         if self.header.session != FORMAT:
             found, expected = f"format {self.header.session}", f"format {FORMAT}"
-            raise SessionError("a session of another format", where=self._where, expected=expected, found=found)
+            raise SessionError("the session has another format", where=self._where, expected=expected, found=found)
 
     def exchanges(self) -> Generator[Exchange, None, None]:
-        """Yield notices and replies in turn; the last notice has none if the run ended there.
+        """Yield notices with replies; the last notice has none if the run ended there.
 
-        Raises
-        ------
-        SessionError
-            when a line is none, or the chain is broken; what was cut off at the end is left out.
+        An incomplete end is left out.
+
+        Raises:
+            SessionError: a line is malformed, or the chain is broken.
         """
         seq = 0
         notice = b""
@@ -240,7 +238,7 @@ class SessionReader:
 
     @contextmanager
     def _opened(self) -> Iterator[Iterator[bytes]]:
-        """Yield the lines; one that is too long, or data that end too early, end them."""
+        """Yield the lines up to one that is too long, or the end of incomplete data."""
         try:
             with self._path.open("rb") as raw:
                 head = raw.peek(4)[:4]
@@ -261,12 +259,12 @@ class SessionReader:
 
 
 def _checked(lines: Iterator[bytes], where: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of frames with their numbers, as soon as a chain says that they are what they were."""
+    """Yield the lines of frames with their numbers, once a chain has verified them."""
     digest = hashlib.sha256(next(lines, b""))
     together: list[bytes] = []
     first = 2
     for line in lines:
-        if not line.endswith(b"\n"):  # cut off
+        if not line.endswith(b"\n"):  # incomplete
             return
         if line.startswith((_NOTICE, _REPLY)) and line.endswith(_END):
             together.append(line)
@@ -287,14 +285,14 @@ def _checked(lines: Iterator[bytes], where: str) -> Iterator[tuple[int, bytes]]:
 
 
 def _no_line(where: str, number: int, why: str) -> SessionError:
-    return SessionError(f"this is no line of a session ({why})", where=f"{where}, line {number}", hint=_HINT)
+    return SessionError(f"this is not a line of a session ({why})", where=f"{where}, line {number}", hint=_HINT)
 
 
 def _lines(stream: Any) -> Iterator[bytes]:
     while True:
         try:
             line = stream.readline(_LONGEST)
-        except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile):  # cut off
+        except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile):  # incomplete
             return
         if not line:
             return
@@ -303,12 +301,12 @@ def _lines(stream: Any) -> Iterator[bytes]:
 
 def _zstandard(path: Path) -> Any:
     try:
-        import zstandard  # in an extra: the other endings need it not
+        import zstandard  # in an extra, needed only for this suffix
     except ImportError:
         raise SessionError(
             "zstandard is not installed",
             where=printable(str(path)),
             expected="the extra 'record': pip install 'pipistrelle[record]'",
-            hint="A name that ends in .jsonl.gz needs none.",
+            hint="A name that ends in .jsonl.gz needs no extra.",
         ) from None
     return zstandard

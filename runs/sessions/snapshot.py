@@ -1,7 +1,8 @@
-"""Snapshots of a run: taken now and then, on a signal, and before an interrupt ends it; written whole or not at all.
+"""Snapshots of a run, taken regularly, on a signal, and before an interrupt.
 
-A snapshot is a file beside the outputs, ``out_snapshot-N.gz`` with the number of notices so far: gzip of two lines of
-JSON. The first is the header (`SnapshotHeader`), with the SHA-256 of the second, which is the state.
+A snapshot is written whole or not at all, beside the outputs, as ``out_snapshot-N.gz`` with the number of notices so
+far:
+gzip of two lines of JSON. The first is the header (`SnapshotHeader`), with the SHA-256 of the second, the state.
 """
 
 import gzip
@@ -32,22 +33,22 @@ from pipistrelle.server.outputs.csv_file import unwritable
 from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, SNAPSHOT, snapshots_in
 
 FORMAT: Final = 2
-#: how many are kept unless a user says otherwise
+#: how many snapshots are kept by default
 KEPT: Final = 2
-#: the session of a run whose scheduler is another process: its state is made again by playing it
+#: the session of a run with a scheduler process, to restore its state by replay
 SESSION: Final = "session.jsonl.gz"
 JOURNAL: Final = f"{OUTPUT_PREFIX}{SESSION}"
 _SIMULATED: Final = "sim:"
-#: bytes of a snapshot's state, unpacked: more is no honest one
+#: most bytes of a snapshot's unpacked state, against decompression bombs
 _LONGEST: Final = 1 << 34
 
 
 class SnapshotError(PipistrelleError):
-    """There is no snapshot to go on from, or it is none of this version."""
+    """There is no snapshot to continue from, or it has another version."""
 
 
 class SnapshotHeader(Struct, frozen=True, kw_only=True):
-    """What a snapshot is of: the run, how far it was, and whether its scheduler's state is in it."""
+    """The run of a snapshot, its progress, and whether it has the scheduler's state."""
 
     snapshot: int
     pipistrelle: str
@@ -60,14 +61,14 @@ class SnapshotHeader(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """How often snapshots are taken: after so many seconds of the wall clock, or of simulated time; inf: not so."""
+    """Time between snapshots, in wall-clock and in simulated seconds; inf: never."""
 
     wall: float = inf
     simulated: float = inf
 
     @classmethod
     def of(cls, text: str) -> "Every":
-        """Return what ``10m`` or ``sim:7d`` says; LengthError if it says nothing."""
+        """Return the interval of a text such as ``10m`` or ``sim:7d``."""
         if text.startswith(_SIMULATED):
             return cls(simulated=parse_seconds(text.removeprefix(_SIMULATED), "time between snapshots"))
         return cls(wall=parse_seconds(text, "time between snapshots"))
@@ -75,20 +76,14 @@ class Every:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """How a run is kept, so that it can go on later.
+    """How a run keeps snapshots.
 
-    Parameters
-    ----------
-    every
-        how often snapshots are taken; the first is at the first pause, so that what cannot be kept shows at once.
-    most
-        how many of them stay.
-    leave
-        whether snapshots and session stay when the run has come to its own end; else they are removed.
-    prefix
-        what the outputs' names begin with.
-    awaits
-        how long (s) another scheduler is waited for when that of a run which begins has gone; None: not at all.
+    Attributes:
+        every: time between snapshots; the first is taken at the first pause, so that problems show at once.
+        most: how many are kept.
+        leave: keep snapshots and session when the run ends normally.
+        prefix: beginning of the outputs' names.
+        awaits: how long to wait for a new scheduler when that of a new run is gone (s); None: do not wait.
     """
 
     every: Every = Every()
@@ -99,18 +94,12 @@ class Keeping:
 
 
 class Snapshots:
-    """Takes the snapshots of a run; called with each of its pauses.
+    """Takes the snapshots of a run; called with each pause.
 
-    Parameters
-    ----------
-    folder
-        of the outputs.
-    spec
-        the run's description, plain values.
-    keeping
-        how often, and how many stay.
-    before
-        called before each, so that what else is written is there by then.
+    Args:
+        folder: of the outputs.
+        spec: the run's description, as plain values.
+        before: called before each snapshot, to write what must be on disk by then.
     """
 
     def __init__(
@@ -128,7 +117,7 @@ class Snapshots:
 
     @contextmanager
     def on_signal(self) -> Iterator[None]:
-        """Let SIGUSR1 ask for a snapshot meanwhile."""
+        """Take a snapshot on SIGUSR1 while the block runs."""
         handler = signal.signal(signal.SIGUSR1, self._ask)
         try:
             yield
@@ -139,12 +128,12 @@ class Snapshots:
         self._asked = True
 
     def __call__(self, pause: Pause) -> None:
-        """Take one if it is time, or somebody has asked."""
+        """Take a snapshot if due or requested."""
         if self._asked or time.monotonic() >= self._due or pause.now >= self._due_simulated:
             self.take(pause)
 
     def take(self, pause: Pause) -> None:
-        """Take one; OutputFailed if it cannot be written."""
+        """Take a snapshot; OutputFailed if it cannot be written."""
         self._asked = False
         self._before()
         state = pause.state()
@@ -155,7 +144,7 @@ class Snapshots:
             sha256=hashlib.sha256(body).hexdigest(),
             notices=pause.notices,
             now=pause.now,
-            in_process=state["state"] is not None,  # what is saved of another process is beside it
+            in_process=state["state"] is not None,  # another process's saved state is stored separately
             spec=self._spec,
         )
         path = self._folder / snapshot_name(pause.notices, self._prefix)
@@ -177,7 +166,7 @@ class Snapshots:
         self._due_simulated = pause.now + self._every.simulated
 
     def remove(self) -> None:
-        """Remove all snapshots, what kills have left of some, and the session: the run has come to its end."""
+        """Remove all snapshots, leftovers of killed runs, and the session."""
         left = self._folder.glob(f".{escape(self._prefix + SNAPSHOT)}*.gz.*")
         kept = snapshots_in(self._folder, self._prefix)
         for path in [*left, *kept, self._folder / f"{self._prefix}{SESSION}"]:
@@ -186,17 +175,15 @@ class Snapshots:
 
 
 def snapshot_name(notices: int, prefix: str = OUTPUT_PREFIX) -> str:
-    """Return what a snapshot is called that was taken after so many notices."""
+    """Return the name of a snapshot after ``notices`` notices."""
     return f"{prefix}{SNAPSHOT}{notices:010}.gz"
 
 
 def last_snapshot(folder: Path, prefix: str = OUTPUT_PREFIX) -> tuple[SnapshotHeader, dict[str, Any]]:
-    """Return the last snapshot that is whole; those that are not are warned of.
+    """Return the latest intact snapshot, with warnings about damaged ones.
 
-    Raises
-    ------
-    SnapshotError
-        when there is none.
+    Raises:
+        SnapshotError: there is none.
     """
     for path in reversed(snapshots_in(folder, prefix)):
         try:
@@ -204,26 +191,26 @@ def last_snapshot(folder: Path, prefix: str = OUTPUT_PREFIX) -> tuple[SnapshotHe
         except SnapshotError as error:
             logger().warning("{}", error)
     raise SnapshotError(
-        "there is no snapshot to go on from",
+        "there is no snapshot to resume from",
         where=printable(str(folder)),
-        expected=f"a file {printable(prefix)}{SNAPSHOT}N.gz that is whole",
-        hint="'pipistrelle run --snapshot-every 10m' writes some; a run that has come to its end leaves none.",
+        expected=f"an intact file {printable(prefix)}{SNAPSHOT}N.gz",
+        hint="'pipistrelle run --snapshot-every 10m' writes snapshots; a run that ends normally removes them.",
     )
 
 
 def read_snapshot(path: Path) -> tuple[SnapshotHeader, dict[str, Any]]:
-    """Return what a snapshot holds; SnapshotError if it is not whole, or of another format."""
+    """Return a snapshot's header and state, or raise SnapshotError."""
     where = printable(str(path))
     try:
         with gzip.open(path) as file:
             head, _, body = file.read(_LONGEST).partition(b"\n")
         header = msgspec.json.decode(head, type=SnapshotHeader)
         if hashlib.sha256(body).hexdigest() != header.sha256:
-            raise SnapshotError("the snapshot is not whole", where=where)
+            raise SnapshotError("the snapshot is damaged", where=where)
         if header.snapshot != FORMAT:
             raise SnapshotError(
-                "a snapshot of another format", where=where, expected=str(FORMAT), found=str(header.snapshot)
+                "the snapshot has another format", where=where, expected=str(FORMAT), found=str(header.snapshot)
             )
         return header, from_json(body)
     except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
-        raise SnapshotError(f"this is no whole snapshot ({printable(str(error))[:200]})", where=where) from None
+        raise SnapshotError(f"the snapshot is damaged ({printable(str(error))[:200]})", where=where) from None

@@ -1,4 +1,4 @@
-"""A run that goes on from a snapshot under another policy, in a folder of its own: what if, from that moment on."""
+"""A run that continues a snapshot under another policy, in a folder of its own."""
 
 import shutil
 from collections.abc import Mapping
@@ -40,17 +40,17 @@ from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.simulation.simulate import Simulation
 
 _NAMELESS: Final[Labels] = (None, None, None, None, None)
-#: what is read of the jobs that have ended
+#: columns of ended jobs
 _COLUMNS: Final = (
     *("job_id", "workload_name", "submission_time", "requested_number_of_resources", "requested_time", "final_state"),
     *("starting_time", "finish_time", "allocated_resources"),
 )
-#: of the events of one instant those of jobs that end come first, but not before the same job's start
+#: order of events at one instant: ends first, but not before the same job's start
 _ENDED, _SUBMITTED, _STARTED, _ENDED_AT_ONCE = range(4)
 
 
 def resumed_from(path: Path, header: SnapshotHeader, state: Mapping[str, Any]) -> ResumedFrom:
-    """Return what ``out_command.json`` says of where a run comes from."""
+    """Return the origin of a run, for its ``out_command.json``."""
     return ResumedFrom(
         folder=str(path.parent),
         snapshot=path.name,
@@ -62,14 +62,13 @@ def resumed_from(path: Path, header: SnapshotHeader, state: Mapping[str, Any]) -
 
 
 def copy_outputs(source: Path, target: Path, *, whole: bool) -> None:
-    """Let a folder have the outputs of another, so far, and no others.
+    """Give a folder the outputs of another, so far, and no others.
 
-    ``whole`` tells whether it is the same run, which goes on there: with its session, and how it was called.
+    Args:
+        whole: the same run continues there, so copy its session, too.
 
-    Raises
-    ------
-    OutputFailed
-        when that cannot be done.
+    Raises:
+        OutputFailed: copying failed.
     """
     remove_outputs([*(target / name for name in OUTPUT_FILES), *snapshots_in(target)])
     names = [name for name in OUTPUT_FILES if name not in (SUMMARY_FILE, f"{OUTPUT_PREFIX}schedule.csv")]
@@ -84,16 +83,12 @@ def copy_outputs(source: Path, target: Path, *, whole: bool) -> None:
 
 
 class TakenOver:
-    """Lets a run go on that another scheduler began: its outputs are copied, its jobs told to the new one.
+    """Continues a run under a new scheduler: copies the outputs, sends the past jobs.
 
-    Parameters
-    ----------
-    source, target
-        folders of the outputs: of that run, and of this one.
-    setup
-        of both.
-    state
-        of the snapshot.
+    Args:
+        source, target: output folders of the earlier run and of this one.
+        setup: of both runs.
+        state: the snapshot's.
     """
 
     def __init__(self, source: Path, target: Path, setup: Setup, state: dict[str, Any]) -> None:
@@ -103,25 +98,25 @@ class TakenOver:
         self._state = state
 
     def __call__(self, pause: Pause) -> None:
-        """Do so; PipistrelleError if the scheduler cannot take it over, or a file cannot be had."""
+        """Take over; PipistrelleError if the scheduler cannot, or a file is missing."""
         copy_outputs(self._source, self._target, whole=False)
         try:
             self._describe(pause)
             pause.take_over(self._state, self._past)
         except BaseException:
-            with suppress(OSError):  # they are of no use by themselves
+            with suppress(OSError):  # the copies are useless alone
                 remove_outputs(self._target / name for name in OUTPUT_FILES)
             raise
 
     def _describe(self, pause: Pause) -> None:
-        """Let the configuration name the scheduler, and the command where the run comes from."""
+        """Write the new scheduler and the run's origin to configuration and command."""
         welcome, hello = pause.simulation.welcome, pause.simulation.hello
         scheduler = {"name": hello.name, "version": hello.version, "features": list(welcome.features)}
         write_output(self._target / CONFIG_FILE, to_json({**read_config(self._target), "scheduler": scheduler}))
         write_output(self._target / COMMAND_FILE, to_json(msgspec.to_builtins(pause.spec)))
 
     def _past(self, simulation: Simulation) -> list[Event]:
-        """Return which jobs were submitted, started and ended, in that order."""
+        """Return the past submissions, starts and ends, in order."""
         engine = simulation.engine
         past = _Past(self._setup, engine.arrivals.labels(), engine.now)
         for row in output_rows(self._target, "jobs.csv", *_COLUMNS):
@@ -135,19 +130,16 @@ class TakenOver:
 
 
 def _joined(job: Job) -> float:
-    """Return when (s) a job joined the queue: who is kept back is submitted earlier."""
+    """Return when (s) a job joined the queue; one held back joins after submission."""
     return job.submit if isnan(job.joined) else job.joined
 
 
 class _Past:
-    """What has happened to jobs, to be told in that order.
+    """Past events of jobs, to be sent in order.
 
-    Parameters
-    ----------
-    labels
-        {job id: whose it is}, of those that have ended; {}: nobody wants to know.
-    now
-        when it ends, s.
+    Args:
+        labels: {job id: labels} of ended jobs; {}: not requested.
+        now: end of the past (s).
     """
 
     def __init__(self, setup: Setup, labels: Mapping[str, Labels], now: float) -> None:
@@ -158,9 +150,9 @@ class _Past:
             for prefix, workload in setup.workloads.items()
             for place, name in enumerate(workload.ids)
         }
-        #: when, and after how many others, who joined the queue last of those that wait
+        #: submit time and place in the workload of the queued job that joined last
         self._last = (0.0, -inf)
-        #: ((when, what, place among such), event)
+        #: ((time, kind, index within the kind), event)
         self._told: list[tuple[tuple[float, int, float], Event]] = []
 
     def add(self, data: JobSubmittedData, submit: float, start: float, started: JobStartedData) -> None:
@@ -169,7 +161,7 @@ class _Past:
         self._told.append(((start, _STARTED, len(self._told)), JobStarted(start, started)))
 
     def add_waiting(self, data: JobSubmittedData, submit: float) -> None:
-        """Add a job that waits, and joined the queue at ``submit`` (s), after the one before."""
+        """Add a queued job, which joined at ``submit`` (s) after those added before."""
         self._last = max(self._last, (submit, self._place(data)))
         self._told.append(((submit, _SUBMITTED, self._last[1]), JobSubmitted(submit, data)))
 
@@ -177,7 +169,7 @@ class _Past:
         return self._places.get(data.job_id.partition("#")[0], inf)
 
     def add_ended(self, row: Mapping[str, str]) -> None:
-        """Add a job that has ended, of which the outputs tell; nothing of one that was never started."""
+        """Add an ended job from a row of the outputs, unless it never started."""
         if not row["starting_time"]:
             return
         job_id, walltime = f"{row['workload_name']}!{row['job_id']}", number_in(row["requested_time"])
@@ -193,5 +185,5 @@ class _Past:
         self._told.append(((end, what, len(self._told)), JobCompleted(end, data)))
 
     def events(self) -> list[Event]:
-        """Return all, in the order in which it happened."""
+        """Return all events, in order."""
         return [event for _, event in sorted(self._told, key=itemgetter(0))]

@@ -32,7 +32,7 @@ def test_what_cannot_be_honoured_is_refused_with_a_reason(shell, files, option):
         (["--redis"], "No such option '--redis'"),
         (["--mtbf", "3"], "No such option '--mtbf'"),
         (["--sched-cfg", "a", "--sched-cfg-file", "b"], "exclude each other"),
-        (["--enable-profile-reuse"], "--enable-profile-reuse goes with --enable-dynamic-jobs"),
+        (["--enable-profile-reuse"], "--enable-profile-reuse requires --enable-dynamic-jobs"),
         (["-e", ""], "the path is empty"),
         (["-v", "loud"], "'quiet', 'network-only', 'information', 'debug'"),
         (["--mmax", "many"], "--mmax"),

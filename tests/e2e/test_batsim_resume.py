@@ -80,7 +80,7 @@ def test_a_run_of_batsims_command_goes_on(shell, files):
     assert outputs(shell, "sub/whole") == whole
     kept = snapshots(shell, "sub/whole")
     assert len(kept) == 3
-    shell.run("resume", "sub/whole", "--quiet", "--out", "x").failed(2, "--out", "are written on where they are")
+    shell.run("resume", "sub/whole", "--quiet", "--out", "x").failed(2, "--out", "can only be continued in place")
     shell.run("resume", "sub/whole", "--quiet", "--scheduler", "fcfs", "--out", "x").failed(2, "in Batsim's dialect")
     shell.run("resume", "sub/whole", "--endpoint", ENDPOINT).failed(2, "--connect, not --endpoint")
     for path in (*(f"sub/{name}" for name in kept), "sub/whole"):
@@ -125,7 +125,7 @@ def test_a_scheduler_that_decides_otherwise_is_refused(shell, files):
     shell.run("batsim", *files, "-s", ENDPOINT, *PATIENCE, "--snapshot-every", "sim:500s", "--leave-snapshots").ok()
     scheduler.finish()
     other = shell.start("schedule", "fcfs", "--dialect", "batsim", "--bind", ENDPOINT, "--quiet")
-    shell.run("resume", "out", "--connect", ENDPOINT, "--quiet").failed(2, "decides otherwise than it did")
+    shell.run("resume", "out", "--connect", ENDPOINT, "--quiet").failed(2, "decides differently than before")
     other.finish()
     shell.run("resume", "out", "--connect", ENDPOINT, "--hello-timeout", "0.2").failed(4, "no scheduler was there")
 

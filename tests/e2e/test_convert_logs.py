@@ -122,7 +122,7 @@ def test_wrong_use(shell, log, words, message):
 def test_a_log_that_says_no_machine_needs_a_platform(shell, log):
     """`run` and `serve` take a log as it is; the message tells how to name the machine, and to count processors."""
     shell.run("run", "-w", log[0], "--in-process").failed(
-        2, "does not say how large its machine was", "PBS accounting never says it", "--platform", "--units processors"
+        2, "does not give the size of its machine", "PBS accounting never gives it", "--platform", "--units processors"
     )
 
 
@@ -173,13 +173,13 @@ def test_a_log_without_header(shell):
     shell.run("run", "-w", "jobs.txt", "-p", "tiny", *columns, "--in-process", "--out", "out").ok()
     assert json.loads((shell.folder / "out" / "out_command.json").read_text())["columns"] == columns[1]
     assert "1" in shell.run("explain", "out", "1").ok().out
-    shell.run("run", *columns, "--in-process").failed(2, "--columns says how to read a centre's log", "sacct printed")
+    shell.run("run", *columns, "--in-process").failed(2, "--columns applies to a centre's log", "sacct printed")
 
 
 @pytest.mark.parametrize("command", ["run", "serve"])
 def test_how_to_read_a_log_goes_with_logs_alone(shell, command):
     """Nothing is written for a workload that is none."""
-    shell.run(command, "--timezone", "Europe/Prague", "--out", "out").failed(2, "--timezone says how to read", "SWF")
+    shell.run(command, "--timezone", "Europe/Prague", "--out", "out").failed(2, "applies to a centre's log", "SWF")
     assert not (shell.folder / "out").exists()
 
 

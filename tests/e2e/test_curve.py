@@ -129,11 +129,11 @@ def test_keys_are_kept_private_and_never_written_over(shell):
     assert "secret" not in told
     before = {name: path.read_bytes() for name, path in files.items()}
     files["server.pub"].unlink()
-    shell.run("keys", "k").failed(2, "k/server.key", "never written over")
-    shell.run("keys", "k", "--name", "new", "--name", "scheduler").failed(2, "k/scheduler.key", "never written over")
+    shell.run("keys", "k").failed(2, "k/server.key", "never overwritten")
+    shell.run("keys", "k", "--name", "new", "--name", "scheduler").failed(2, "k/scheduler.key", "never overwritten")
     (shell.folder / "k" / "sly.key").symlink_to("elsewhere")
-    shell.run("keys", "k", "--name", "sly").failed(2, "never written over")
-    shell.run("keys", "k", "--name", "../up").failed(2, "this is no name for a key")
+    shell.run("keys", "k", "--name", "sly").failed(2, "never overwritten")
+    shell.run("keys", "k", "--name", "../up").failed(2, "a name of a key is not valid")
     shell.run("keys", "w.txt/k" if shell.write("w.txt", "") else "").failed(2, "cannot write a key")
     left = {path.name: path.read_bytes() for path in (shell.folder / "k").iterdir() if not path.is_symlink()}
     assert left == {name: text for name, text in before.items() if name != "server.pub"}
@@ -144,7 +144,7 @@ def test_a_private_key_that_others_can_read_is_refused(shell, keys):
     path = shell.folder / "k" / "server.key"
     path.chmod(0o640)
     outcome = shell.run("serve", "-w", "demo", "--endpoint", "tcp://127.0.0.1:*", "--out", "out", *SERVER)
-    outcome.failed(2, "k/server.key", "others can read or change this", "chmod 600")
+    outcome.failed(2, "k/server.key", "other users can read or change this", "chmod 600")
 
     assert path.read_text().split('"')[3] not in outcome.err
     assert not (shell.folder / "out" / "connection.json").exists()
@@ -157,7 +157,7 @@ def test_a_private_key_that_others_can_read_is_refused(shell, keys):
         (["serve", "--endpoint", "tcp://*:*", "--clients", "k"], ["go with --curve"]),
         (["serve", "--endpoint", "tcp://*:*", *SERVER, "--insecure"], ["leave one of the two out"]),
         (["serve", "--endpoint", "tcp://*:*", *SCHEDULER], ["--server-key is for the side that connects"]),
-        (["serve", "--endpoint", "tcp://*:*", "--curve", "k/server.key", "--clients", "."], ["has none", "*.pub"]),
+        (["serve", "--endpoint", "tcp://*:*", "--curve", "k/server.key", "--clients", "."], ["is empty", "*.pub"]),
         (
             ["serve", "--endpoint", "tcp://*:*", "--curve", "k/server.key", "--clients", "no"],
             ["no", "cannot read the folder"],

@@ -51,18 +51,18 @@ WRONG = (
     (["--failures", "absent.toml"], ["there is no file 'absent.toml'"]),
     (["--failures", "m.toml"], ["--failures m.toml", "no failure model"]),
     (["--failures", "exponential,mtbf=5h,pool=b", "--repair", "1h"], ["no pool 'b'"]),
-    (["--failures", "none", *FAILING], ["--failures none goes with no other model"]),
+    (["--failures", "none", *FAILING], ["--failures none cannot be combined with a model"]),
     (["--outages", "overlap.csv"], ["overlap.csv", "lines 2 and 3", "overlap"]),
     (["--outages", "strange.csv"], ["strange.csv, line 2", "unknown node", "8"]),
     (["--outages", "nothing.csv"], ["nothing.csv", "is empty", "node,down,up,cause"]),
-    (["--outages", "one.csv", "--outages-start", "60"], ["--outages-start", "over by then"]),
+    (["--outages", "one.csv", "--outages-start", "60"], ["--outages-start", "end before this time"]),
     (["--outages", "one.csv", "--outages-start", "2017-01-29"], ["--outages-start", "a time cannot be read"]),
     (["--outages", "one.csv", "--repair", "1h"], ["--repair has no effect", "the file says"]),
     (["--outages", "one.csv", "--reliability-factor", "2"], ["--reliability-factor has no effect"]),
     (["--outages-class", "20"], ["--outages FILE"]),
     (["--maintenance", "1990-01-01 08:00 +1h all"], ["past"]),
     (["--maintenance", "@1d +1h 0-99"], ["no such nodes", "8-99"]),
-    (["--maintenance", "empty.txt"], ["no maintenance in the file"]),
+    (["--maintenance", "empty.txt"], ["the file has no maintenance rules"]),
     (["--maintenance", "absent.txt"], ["'absent.txt'", "no such file"]),
     (["--maintenance", "@1d +1h all", "--repair", "1h"], ["--repair has no effect"]),
     (["--checkpoint", "10", "--dump", "60"], ["shorter than the checkpoint"]),
@@ -353,4 +353,4 @@ def test_failures_with_which_a_workload_can_hardly_end_are_reported(centre):
     assert "a repair takes 3.15576e+07 s on average, longer than all jobs of w take" in centre.said["slow"][2]
     assert "2 of 8 units are up on average: job " in centre.said["down"][2]
     assert centre.said["gone"][0] == 5
-    assert "199 jobs (2, 3, 4 and others) can never start, for nodes that never come back" in centre.said["gone"][2]
+    assert "199 jobs (2, 3, 4 and others) can never start, because nodes are never repaired" in centre.said["gone"][2]

@@ -155,7 +155,7 @@ def test_a_served_run_refuses_another_scheduler(shell):
     for scheduler in (("fcfs",), ("easy", "--order", "sjf")):
         server = shell.start("resume", "out", "--quiet", "--out", "again")
         shell.run("schedule", *scheduler, "--connect", "again/connection.json", "--quiet")
-        server.finish().failed(2, "this is another scheduler than that of the run")
+        server.finish().failed(2, "this is another scheduler than the run's")
     server = shell.start("resume", "out", "--quiet", "--out", "again")
     shell.run("schedule", "easy", "--connect", "again/connection.json", "--quiet").ok()
     assert server.finish().code == 0

@@ -70,11 +70,11 @@ def test_usage_may_never_fade(read: Any) -> None:
         (["--queue-priority", "=1"], "'=1' is not NAME=NUMBER"),
         (["--queue-priority", "a=nan"], "'a=nan' is not NAME=NUMBER"),
         (["--fairshare-shares", "a=-1"], "with a finite number not below 0."),
-        (["--poll", "5 parsecs"], "'5 parsecs' is no length of time: expected one of ms, s, min"),
+        (["--poll", "5 parsecs"], "'5 parsecs' is not a length of time: expected one of ms, s, min"),
         (["--poll", "0:00:00"], "'0:00:00' is not above zero."),
         (["--poll", "1e300"], "'1e300' is longer than 1e+14 s."),
         (["--fairshare-decay-time", "1e300"], "'1e300' is longer than 1e+14 s."),
-        (["--poll", ""], "'' is no length of time: expected a number and a unit, as 24h"),
+        (["--poll", ""], "'' is not a length of time: expected a number and a unit, as 24h"),
         (["--backfill-depth", "-1"], "-1 is not in the range x>=0"),
     ],
 )

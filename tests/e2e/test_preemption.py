@@ -81,7 +81,7 @@ def test_what_was_lost_is_accounted_for(shell: Any, jobs: str) -> None:
         (WAY[:2], "no QOS may preempt another"),
         (("--preempt", "high=low"), "nothing says who may preempt whom"),
         (("--preempt-type", "partition_prio"), "all have the same tier"),
-        ((*WAY, "--dialect", "batsim"), "the batsim dialect has no word for preemption"),
+        ((*WAY, "--dialect", "batsim"), "the batsim dialect does not support preemption"),
         ((*WAY, "--scheduler", "maui"), "'maui' takes no options of preemption"),
         ((*WAY, "--reliability", "auto"), "do not go together"),
         ((*WAY[:4], "--preempt-mode", "suspend"), "invalid --preempt-mode"),
@@ -97,10 +97,10 @@ def test_what_makes_no_sense_is_one_message(shell: Any, jobs: str, words: tuple[
 
 
 def test_options_of_attempts_go_with_preemption(shell: Any, jobs: str) -> None:
-    """A job is started so often at most; without a QOS a warning says that nobody is preempted."""
+    """A job is started so often at most; without a QOS a warning says that no job is preempted."""
     shell.run("run", "-w", jobs, *WAY[:4], "--max-attempts", "1", "--in-process", "--out", "out", "--quiet").ok()
     figures = json.loads((shell.folder / "out" / "out_summary.json").read_text())["preemption"]
     assert (figures["requeued"], figures["cancelled"] > 3) == (0, True)
     told = shell.run("run", "-w", "seven-jobs", *WAY[:4], "--in-process", "--quiet")
     assert told.code == 0
-    assert "tells its QOS: nobody is preempted" in told.err
+    assert "has a QOS, so none is preempted" in told.err

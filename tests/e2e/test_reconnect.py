@@ -65,8 +65,8 @@ def test_a_scheduler_comes_again(shell, words, kept, way):
     assert last.out.splitlines()[1].startswith("peer restored") == (bool(kept) and way == "gives"), last
     outcome = server.finish()
     assert outcome.code == 0, outcome
-    assert outcome.err.count("Another is waited for, for 60 s.") == 2
-    assert outcome.err.count("has come, and the run goes on") == 2
+    assert outcome.err.count("Waiting for another scheduler for 60 s.") == 2
+    assert outcome.err.count("has connected, and the run continues") == 2
     whole, found = shell.files("whole"), shell.files("out")
     assert found.keys() == whole.keys()
     assert [name for name in found if found[name] != whole[name]] == []
@@ -93,7 +93,7 @@ def test_a_policy_comes_again(shell, words):
 
 def test_who_does_not_come_or_is_another_ends_the_run(shell, words):
     """One message says so."""
-    for others, says in (((), "no scheduler connected within 0.2 s"), (("easy",), "another scheduler has come")):
+    for others, says in (((), "no scheduler connected within 0.2 s"), (("easy",), "another scheduler has connected")):
         server, comes = serve(shell, words, patience="60s" if others else "0.2s")
         scheduler = comes("gives", "150")
         scheduler.until("peer waits")

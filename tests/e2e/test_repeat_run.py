@@ -149,23 +149,21 @@ def test_what_is_wrong_with_a_file(inputs):
     inputs.write("bad.toml", "shceduler = 'fcfs'\n")
     (inputs.folder / "elsewhere").mkdir()
     shutil.copy(inputs.folder / "first" / "out_command.json", inputs.folder / "elsewhere")
-    inputs.run("run", "esy").failed(2, "no description of a run 'esy'", "Did you mean 'easy'?")
+    inputs.run("run", "esy").failed(2, "no run description 'esy'", "Did you mean 'easy'?")
     inputs.run("run", "bad.toml", "--out", "x").failed(2, "bad.toml: unknown key 'shceduler'", "'scheduler'")
     inputs.run("validate", "bad.toml").failed(2, "unknown key 'shceduler'")
     inputs.run("run", "first/out_command.json", "--out", "first").failed(2, "read by this very command")
     inputs.run("run", "--transform", "scael --load 1", "--out", "x").failed(2, "no step 'scael'", "'scale'")
     inputs.run("run", "--transform", "scale --load 1 -o f.swf", "--out", "x").failed(2, "writes no file")
     inputs.run("run", "--transform", "filter demo --first 2", "--out", "x").failed(2, "takes no workload")
-    inputs.run("run", "--transform", "scale", "--out", "x").failed(2, "say what to scale")
+    inputs.run("run", "--transform", "scale", "--out", "x").failed(2, "name what to scale")
     inputs.run("run", "--transform", "scale --load x", "--out", "x").failed(2, "'pipistrelle workload scale --help'")
     inputs.run("run", "--transform", "scale 'half", "--out", "x").failed(2, "cannot be split into words")
 
     inputs.swf("w.swf", ROWS[:3])
     inputs.run("run", "first/out_command.json", "--out", "x").failed(
-        2, "w.swf: an input has changed", "not that of the run"
+        2, "w.swf: an input has changed", "another content"
     )
     (inputs.folder / "w.swf").unlink()
-    inputs.run("run", "elsewhere/out_command.json", "--out", "x").failed(
-        2, "w.swf", "it is not there", "present folder"
-    )
+    inputs.run("run", "elsewhere/out_command.json", "--out", "x").failed(2, "w.swf", "no such file", "current folder")
     assert not (inputs.folder / "x").exists()

@@ -91,7 +91,7 @@ def test_what_cannot_be_kept_or_resumed_is_said(shell, wait_until):
     shell.run(*run, "--snapshot-every", "soon").failed(2, "time between snapshots", "soon")
     shell.run(*run, "--snapshot-every", "sim:0s").failed(2, "time between snapshots")
     shell.run(*run, "--snapshot-every", "1d", "--record", "s.jsonl").failed(2, "--record")
-    shell.run("resume", "whole").failed(2, "there is no snapshot to go on from", "--snapshot-every")
+    shell.run("resume", "whole").failed(2, "there is no snapshot to resume from", "--snapshot-every")
 
     peer = shell.start(
         "run", "-p", "tiny", "-w", shell.small(), "--out", "out", "--snapshot-every", "1d",
@@ -126,7 +126,7 @@ def test_a_run_goes_on_under_another_policy(shell):
 
     shell.run("resume", "whole", "--order", "sjf").failed(2, "a folder of their own: --out")
     shell.run("resume", "whole", "--scheduler", "esay", "--out", "x").failed(2, "there is no scheduler 'esay'")
-    shell.run("run", "sjf/out_command.json").failed(2, "went on from a snapshot of another", "whole/out_snapshot")
+    shell.run("run", "sjf/out_command.json").failed(2, "continued another run's snapshot", "whole/out_snapshot")
     shell.run("explain", "sjf", "w0!2").ok()
     program = shell.peer("hangs", "mid-run")
     shell.run("resume", "whole", "--out", "x", "--scheduler", *program).failed(

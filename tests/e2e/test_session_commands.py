@@ -43,7 +43,7 @@ def test_batsims_dialect_is_recorded_too(shell):
     assert parted.code == 1
     assert "they part at notice" in parted.out
     assert "the server says what it said" in shell.run("replay", "s.jsonl.gz", "--server").ok().out
-    shell.run("replay", "s.jsonl.gz", "--in-process").failed(2, "does not speak")
+    shell.run("replay", "s.jsonl.gz", "--in-process").failed(2, "does not support")
 
 
 def test_what_cannot_be_recorded_or_played_is_said(shell):
@@ -52,7 +52,7 @@ def test_what_cannot_be_recorded_or_played_is_said(shell):
     run = ("run", "-p", "tiny", "-w", small, "--out", "out")
     shell.run(*run, "--record", "no/where.jsonl").failed(6, "no/where.jsonl", "--record")
     shell.run(*run, "--record", small).failed(2, "read by this very command")
-    shell.run("replay", small).failed(2, "this is no session", "run --record FILE")
+    shell.run("replay", small).failed(2, "this is not a session", "run --record FILE")
     shell.run(*run, "--record", "s.jsonl", "--quiet").ok()
     shell.run("replay", "s.jsonl", "--server", "--scheduler", "easy").failed(2, "--server plays to the server")
 

@@ -135,7 +135,7 @@ COMMANDS = [
     (["run", "-p", "kth-sp"], 2, ["there is no platform 'kth-sp'", "Did you mean 'kth-sp2'?"]),
     (["run", "-p", LONG], 2, ["there is no platform"]),
     (["run", "-p", "."], 2, ["there is no platform '.'"]),
-    (["run", "-w", "size.swf"], 2, ["does not say how large its machine was", "--platform"]),
+    (["run", "-w", "size.swf"], 2, ["does not give the size of its machine", "--platform"]),
     (["run", "--scheduler", "esay"], 2, ["there is no scheduler 'esay'", "Did you mean 'easy'?"]),
     (["run", "--scheduler", "esay", "--out", "o"], 2, ["there is no scheduler 'esay'", "Did you mean 'easy'?"]),
     (["run", "--scheduler"], 2, ["--scheduler", "requires an argument"]),

@@ -120,7 +120,7 @@ def test_outputs_of_an_older_version_have_fewer_files(easy, tmp_path):
         ("out_jobs.csv", None, "the folder has no out_jobs.csv"),
         ("out_config.json", None, "the folder has no out_config.json"),
         ("out_jobs.csv", b"job_id,workload_name\n1,w0\n", "the column submission_time is missing"),
-        ("out_decisions.csv", b"time,decision,job_id,alloc,verdict,why\nsoon,,,,,\n", "a value in the outputs is not a n"),
+        ("out_decisions.csv", b"time,decision,job_id,alloc,verdict,why\nsoon,,,,,\n", "outputs is not a number"),
         ("out_machine_states.csv", b"time,nb_idle\n\xff,1\n", "the file is not UTF-8 text"),
     ],
 )

@@ -58,8 +58,8 @@ def test_a_run_may_go_on_without_outputs(state: dict[str, Any]) -> None:
     [
         (SPEC, lambda state: {**state, "format": 0}, "state of another format"),
         (SPEC, lambda state: {**state, "pipistrelle": "0"}, "state of another version"),
-        (SPEC, lambda state: {}, "no state of a run"),
-        (SPEC, lambda state: [], "no state of a run"),
+        (SPEC, lambda state: {}, "not a run's state"),
+        (SPEC, lambda state: [], "not a run's state"),
         (RunSpec(workload=("demo",), scheduler="easy"), dict, "state of another run"),
         (RunSpec(workload=("seven-jobs",), scheduler="easy", strict=True), dict, "state of another run"),
         (RunSpec(workload=("seven-jobs",), scheduler="fcfs"), dict, "state of another scheduler"),
@@ -112,7 +112,7 @@ def test_what_cannot_be_told_is_said() -> None:
     seen: list[Pause] = []
     run(SPEC, RunOptions(between=seen.append))
     state = Pause(SPEC, seen[0].simulation, object()).state()  # type: ignore[arg-type]
-    with pytest.raises(StateError, match="the scheduler's state is not in it"):
+    with pytest.raises(StateError, match="the scheduler's state is not in the snapshot"):
         run(SPEC, RunOptions(resume=state))
 
 
@@ -131,7 +131,7 @@ def test_invariants_find_what_does_not_agree() -> None:
     def check(pause: Pause) -> None:
         if pause.simulation.engine.cluster.waiting:
             pauses.append(pause)
-            with pytest.raises(AssertionError, match="they wait for one side"):
+            with pytest.raises(AssertionError, match="queued on one side"):
                 pause.check_invariants()
 
     with pytest.raises(PipistrelleError):

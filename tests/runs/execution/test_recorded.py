@@ -219,9 +219,9 @@ def test_what_cannot_be_recorded(tmp_path: Path) -> None:
     """A log without starts is refused, and so is the dialect that tells of none."""
     (tmp_path / "no.swf").write_text("1 0 -1 5 1 -1 -1 1 9 -1 1 -1 -1 -1 -1 -1 -1 -1\n", encoding="utf-8")
     spec = RunSpec(scheduler="recorded", workload=(str(tmp_path / "no.swf"),), platform="tiny")
-    with pytest.raises(PipistrelleError, match=r"no\.swf: the log does not tell when its jobs started"):
+    with pytest.raises(PipistrelleError, match=r"no\.swf: the log does not give start times of its jobs"):
         run(spec)
-    with pytest.raises(PipistrelleError, match="the batsim dialect does not tell when jobs started"):
+    with pytest.raises(PipistrelleError, match="the batsim dialect cannot send the recorded starts"):
         run(replace(spec, dialect="batsim"), RunOptions(connection=WithChild()))
     with pytest.raises(PolicyError, match="the batsim dialect does not tell it"):
         BatsimRuntime(RecordedPolicy())

@@ -46,13 +46,13 @@ def jobs(*rows):
     ("rows", "rule", "said"),
     [
         ([(0, 12, 12 * 3600.0)], "@12h +12h all daily", []),
-        ([(0, 12, 12 * 3600.0 + 1)], "@12h +12h all daily", ["job 1 can hardly be over"]),
-        ([(0, 12, np.inf)], "@12h +12h all daily", ["job 1 can hardly be over"]),
+        ([(0, 12, 12 * 3600.0 + 1)], "@12h +12h all daily", ["job 1 can hardly finish"]),
+        ([(0, 12, np.inf)], "@12h +12h all daily", ["job 1 can hardly finish"]),
         ([(0, 12, 5 * DAY)], "@12h +12h all daily 3 times", []),
         ([(0, 12, 5 * DAY)], "@6d +12h all daily", []),
-        ([(0, 8, 5 * DAY), (0, 9, 5 * DAY)], "@12h +12h 0-3 daily", ["job 2 can hardly be over"]),
-        ([(0, 8, 5 * DAY), (0, 9, 5 * DAY)], "@12h +12h 5 daily", ["job 2 can hardly be over"]),
-        ([(0, 12, 5 * DAY)] * 4, "@12h +12h all daily", ["4 jobs (1, 2, 3 and others) can hardly be over"]),
+        ([(0, 8, 5 * DAY), (0, 9, 5 * DAY)], "@12h +12h 0-3 daily", ["job 2 can hardly finish"]),
+        ([(0, 8, 5 * DAY), (0, 9, 5 * DAY)], "@12h +12h 5 daily", ["job 2 can hardly finish"]),
+        ([(0, 12, 5 * DAY)] * 4, "@12h +12h all daily", ["4 jobs (1, 2, 3 and others) can hardly finish"]),
     ],
 )
 def test_walltimes_that_fit_between_no_two_occurrences(warned, rows, rule, said):
@@ -66,8 +66,8 @@ def test_walltimes_that_fit_between_no_two_occurrences(warned, rows, rule, said)
     ("rows", "said"),
     [
         ([(99, 12, 60.0)], []),
-        ([(100, 12, 60.0)], ["job 1 can never start, for nodes that never come back"]),
-        ([(100, 8, 60.0), (199, 8, 60.0), (200, 8, 60.0)], ["job 3 can never start, for nodes that never come back"]),
+        ([(100, 12, 60.0)], ["job 1 can never start, because nodes are never repaired"]),
+        ([(100, 8, 60.0), (199, 8, 60.0), (200, 8, 60.0)], ["job 3 can never start, because nodes are never repaired"]),
         ([(300, 13, 60.0)], []),
     ],
 )
@@ -151,17 +151,17 @@ def test_repairs_and_machines_that_a_workload_can_hardly_bear(warned, mtbf, repa
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, ["job 2 will hardly ever be over: more than 1,000 attempts are to be expected"]),
+        ({}, ["job 2 will hardly ever finish: more than 1,000 attempts are expected"]),
         ({"max_attempts": 5}, []),
         ({"requeue": "never"}, []),
         ({"checkpoint": "600", "dump": "60"}, []),
-        ({"checkpoint": "300000", "dump": "60"}, ["job 2 will hardly ever be over"]),
+        ({"checkpoint": "300000", "dump": "60"}, ["job 2 will hardly ever finish"]),
         ({"checkpoint": "daly", "dump": "60"}, []),
         ({"resilience": "moldable", "checkpoint": "600", "dump": "60"}, []),
     ],
 )
 def test_jobs_that_fail_again_and_again(warned, options, said):
-    """A job of 3 nodes that works for 4 days on nodes that fail once a day: e^12 attempts are to be expected."""
+    """A job of 3 nodes that works for 4 days on nodes that fail once a day: e^12 attempts are expected."""
     spec = RunSpec(failures=("exponential,mtbf=1d",), repair="1h", **options)
     load_reliability(spec, MACHINE, jobs((0, 4, 2 * DAY), (0, 12, 8 * DAY), (0, 4, 2 * DAY)))
 
@@ -171,15 +171,15 @@ def test_jobs_that_fail_again_and_again(warned, options, said):
 @pytest.mark.parametrize(
     ("options", "fragment"),
     [
-        ({"seed": 2}, "--seed has no effect: there are no models of failures"),
-        ({"reliability_factor": 2.0}, "--reliability-factor has no effect: there are no models"),
+        ({"seed": 2}, "--seed has no effect: there are no failure models"),
+        ({"reliability_factor": 2.0}, "--reliability-factor has no effect: there are no failure models"),
         ({"checkpoint_walltime": "extended"}, "--checkpoint-walltime has no effect: nothing fails"),
         ({"maintenance": ("@1d +1h all",), "repair": "1h"}, "--repair has no effect: nothing fails"),
         ({"maintenance": ("@1d +1h all",), "requeue": "never", "max_attempts": 2}, "--max-attempts has no effect"),
         ({"maintenance": ("@1d +1h all",), "expected_attempts": 2}, "--expected-attempts has no effect: there are no"),
         (
             {"failures": ("lanl-20",), "max_attempts": 3, "expected_attempts": 2},
-            "no effect: --max-attempts limits them",
+            "no effect: --max-attempts limits attempts",
         ),
         ({"maintenance": ("nothing.txt",)}, "'nothing.txt', and there is no such file"),
         ({"maintenance": (".",)}, "'.', a folder"),
@@ -188,7 +188,7 @@ def test_jobs_that_fail_again_and_again(warned, options, said):
             {"maintenance": ("@1d +1h all",), "restart_walltime": "rest", "resilience": "moldable"},
             "--restart-walltime has no effect: no job saves work",
         ),
-        ({"failures": ("none", "lanl-20")}, "--failures none goes with no other model"),
+        ({"failures": ("none", "lanl-20")}, "--failures none cannot be combined with a model"),
     ],
 )
 def test_what_has_no_effect_is_refused(options, fragment):

@@ -138,7 +138,7 @@ def test_a_workload_that_does_not_know_its_machine_needs_a_platform(tmp_path: Pa
     workload = load_workload(str(path))
     text = refused(lambda: platform_for(workload))
 
-    assert "log.swf: the workload does not say how large its machine was" in text
+    assert "log.swf: the workload does not give the size of its machine" in text
     assert "MaxProcs" in text
     assert "--platform" in text
 
@@ -222,9 +222,9 @@ def test_a_centres_log_is_read_as_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"units": "processors"}, "--units says how to read a centre's log, and this is none"),
-        ({"timezone": "UTC"}, "--timezone says how to read a centre's log, and this is none"),
-        ({"units": "processors", "timezone": "UTC"}, "--units and --timezone say how to read a centre's log"),
+        ({"units": "processors"}, "--units applies to a centre's log, and this is none"),
+        ({"timezone": "UTC"}, "--timezone applies to a centre's log, and this is none"),
+        ({"units": "processors", "timezone": "UTC"}, "--units and --timezone apply to a centre's log"),
     ],
 )
 def test_how_to_read_a_log_is_refused_for_what_is_none(tmp_path: Path, options: dict[str, Any], says: str) -> None:
@@ -239,8 +239,8 @@ def test_how_to_read_a_log_is_refused_for_what_is_none(tmp_path: Path, options: 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (SACCT, "was. Slurm sacct never says it: name a platform with --platform, whose units are what sizes count"),
-        (LEASES, "was: expected a site of 1 to 10,000,000 nodes. Name a platform with --platform."),
+        (SACCT, "machine. Slurm sacct never gives it: name a platform with --platform, whose units"),
+        (LEASES, "machine: expected a site of 1 to 10,000,000 nodes. Name a platform with --platform."),
     ],
 )
 def test_a_centres_log_without_a_machine_needs_a_platform(tmp_path: Path, text: str, says: str) -> None:

@@ -96,7 +96,7 @@ def test_names_are_numbered(saved):
     """They are the machine's own, or those that are given; a machine without names has none of them."""
     path = saved("node,down,up\nn10,1,2\nn2,1,2\n")
 
-    with pytest.raises(OutageError, match=r"'n10', and 1 more that it has not\. Its nodes have no names: give"):
+    with pytest.raises(OutageError, match=r"'n10', and 1 more unknown nodes\. The machine's nodes have no names"):
         on_machine(load_outage_log(path), MACHINE)
     named = Platform(name="m", pools=(Pool(name="a", nodes=3, names="n[9-11]"), Pool(name="b", nodes=1, names="n2")))
     assert on_machine(load_outage_log(path), named).node.tolist() == [1, 3]

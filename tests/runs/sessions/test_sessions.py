@@ -140,7 +140,7 @@ def test_what_is_no_session_is_refused(tmp_path: Path, content: bytes) -> None:
     """At once, in one message; so is one of another format."""
     path = tmp_path / "s"
     path.write_bytes(content)
-    with pytest.raises(SessionError, match="this is no session"):
+    with pytest.raises(SessionError, match="this is not a session"):
         SessionReader(path)
     with pytest.raises(SessionError, match="cannot read the session"):
         SessionReader(tmp_path / "missing")
@@ -188,7 +188,7 @@ def test_a_changed_server_is_found_out(session: Path, tmp_path: Path) -> None:
             writer.reply(other)
     writer.close()
     assert changed
-    with pytest.raises(ServerDiffers, match=r"the server says something else now: expected .* found ") as caught:
+    with pytest.raises(ServerDiffers, match=r"the server sends something else now: expected .* found ") as caught:
         replay_server(SessionReader(path))
     assert caught.value.exit_code == 1
 
@@ -215,9 +215,9 @@ def test_what_is_out_of_turn_is_refused(session: Path, tmp_path: Path) -> None:
                 list(SessionReader(path).exchanges())
         else:
             assert list(SessionReader(path).exchanges()) == [(1, notice, reply.replace(b"\n", b" "))]
-    with pytest.raises(SessionError, match="notice 3: this is no notice"):
+    with pytest.raises(SessionError, match="notice 3: this is not a notice"):
         header.read_notice(b"[]", 3)
-    with pytest.raises(SessionError, match="notice 1: this is no reply"):
+    with pytest.raises(SessionError, match="notice 1: this is not a reply"):
         header.read_reply(b"[]", header.read_notice(notice, 1))
 
 
@@ -251,6 +251,6 @@ def test_a_session_whose_scheduler_failed_ends_with_what_it_was_told_last(tmp_pa
     assert last.reply is None
     assert SessionReader(path).header.read_notice(last.notice, last.seq).now >= 86400
     assert all(one.reply is not None for one in answered)
-    with pytest.raises(ServerDiffers, match="the session ends with this notice, which nobody has answered"):
+    with pytest.raises(ServerDiffers, match="the session ends with this notice, which has no reply"):
         replay_server(SessionReader(path))
     assert replay(SessionReader(path), InProcess(Otherwise(1e9)), FAILING).notices == len(answered)

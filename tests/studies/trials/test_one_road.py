@@ -302,7 +302,7 @@ def test_cancellations_are_an_axis(folder: Path) -> None:
 
 def test_a_trial_is_checked_as_a_run_is() -> None:
     """The log's own starts are refused where the log has none, also where the scheduler is an axis."""
-    with pytest.raises(PipistrelleError, match="does not tell when its jobs started"):
+    with pytest.raises(PipistrelleError, match="does not give start times of its jobs"):
         prepared(Study({"workload": "seven-jobs"}, {"scheduler": ["easy", "recorded"]}))
 
 
