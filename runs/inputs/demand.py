@@ -40,7 +40,9 @@ def load_demand(
     own = None if platform is None else load_platform(platform)
     if source in names() or source.endswith(".toml"):
         if bins:
-            raise ReliabilityError("--bins applies to a workload, not to described classes", found=source)
+            raise ReliabilityError(
+                "the option applies to a workload, not to described classes", where="--bins", found=source
+            )
         classes = load_classes(source)
         own = own or homogeneous(classes.machine_size, classes.name)
         return described(classes, own.units), _machine(own, mttf)

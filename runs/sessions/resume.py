@@ -324,7 +324,7 @@ def check_takeover(spec: RunSpec) -> None:
 def made_apart(folder: Path, out: Path) -> None:
     """Make another folder for the outputs; SnapshotError if it is the same."""
     if out.resolve() == folder.resolve():
-        what = "a run that continues under another policy needs a separate output folder"
+        what = "the outputs of the continued run need a folder of their own"
         raise SnapshotError(what, where="--out", found=str(out))
     try:
         out.mkdir(parents=True, exist_ok=True)
