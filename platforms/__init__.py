@@ -1,1 +1,1 @@
-"""Descriptions of machines: what nodes there are, how they are numbered, and a library of known ones."""
+"""Descriptions of machines: nodes, topology, failures, a library of platforms."""

@@ -1,4 +1,4 @@
-"""What comes with the package as TOML files, by name: a catalogue of any kind, and that of machines."""
+"""The TOML files in the package, by name: any kind, and the library of platforms."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,20 +16,14 @@ _SUFFIX: Final = ".toml"
 
 @dataclass(frozen=True)
 class Catalogue(Generic[_T]):
-    """The TOML files in the folder ``library`` of a package, by their names.
+    """The TOML files in the folder ``library`` of a package, by name.
 
-    Parameters
-    ----------
-    package
-        the package's full name.
-    what
-        what one is called in messages.
-    parse
-        reads one: its text, and what that is called in messages.
-    error
-        what is raised for a name that there is not.
-    line
-        says in a line what one is.
+    Args:
+        package: the package's full name.
+        what: what an entry is, in messages.
+        parse: reads an entry, given its text and the text's name in messages.
+        error: the class of errors.
+        line: describes an entry in one line.
     """
 
     package: str
@@ -44,7 +38,7 @@ class Catalogue(Generic[_T]):
         return tuple(sorted(entry.name.removesuffix(_SUFFIX) for entry in entries if entry.name.endswith(_SUFFIX)))
 
     def get(self, name: str) -> _T:
-        """Return the one called `name`; PlatformError, of the catalogue's kind, if there is none."""
+        """Return the entry called `name`; an error of class `error` if it does not exist."""
         known = self.names()
         if name not in known:
             raise self.error(f"the library has no {self.what} {shown(name)}", hint=did_you_mean(name, list(known)))
@@ -52,14 +46,14 @@ class Catalogue(Generic[_T]):
         return self.parse(file.read_text(encoding="utf-8"), file.name)
 
     def describe(self, name: str) -> str:
-        """Return one line on the one called `name`; PlatformError, of the catalogue's kind, if there is none."""
+        """Return one line about the entry called `name`; same errors as `get`."""
         return self.line(self.get(name))
 
     def named(self, name: str, read: Callable[[str], str | None], absent: str, expected: str) -> _T:
-        """Return the one called `name`, or the one that the file of this name describes.
+        """Return the entry called `name`, or what the file of this name describes.
 
-        ``read`` returns the text of a file, None if there is no such file. If there is neither, the catalogue's error
-        says ``absent`` and ``expected``.
+        ``read`` returns a file's text, or None if there is no such file; then the error says ``absent`` and
+        ``expected``.
         """
         if name in self.names():
             return self.get(name)

@@ -1,4 +1,4 @@
-"""Classes of jobs (queues): which nodes they may have, how many, how long, with which priority."""
+"""Classes of jobs (queues): their pools, limits and priorities."""
 
 import math
 
@@ -12,25 +12,17 @@ _LONGEST_OVERHEAD = 1e9
 
 
 class JobClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a machine grants to the jobs of one queue.
+    """The limits of one queue's jobs.
 
-    Parameters
-    ----------
-    name
-        what the queue is called, once in a platform; jobs of other queues have no limits.
-    pools
-        the names of the pools whose nodes its jobs may have; none: all.
-    priority
-        the queue's priority, higher first, for the orders that look at it.
-    max_nodes
-        nodes that all its jobs together may have at a time; None: no limit, as below.
-    max_nodes_per_user, max_nodes_per_job
-        nodes that all its jobs of one user together, or one of its jobs, may have.
-    max_walltime
-        the longest walltime that one of its jobs may ask for, in seconds.
-    prologue, epilogue
-        how long a job's units are taken before it begins to work, and after it has ended, in seconds; those of the
-        pools are added.
+    Args:
+        name: the queue's name, unique in a platform; jobs of other queues have no limits.
+        pools: names of the pools that its jobs may use; empty: all.
+        priority: higher first, for orders that use it.
+        max_nodes: most nodes of all its running jobs together; None here and below: no limit.
+        max_nodes_per_user, max_nodes_per_job: most nodes of one user's running jobs together, or of one job.
+        max_walltime: the longest walltime that a job may request (s).
+        prologue, epilogue: how long a job's units are occupied before it begins and after it has ended (s), in addition
+            to the pools' times.
     """
 
     name: str
@@ -47,10 +39,8 @@ class JobClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 def check_classes(classes: tuple[JobClass, ...], pools: list[str]) -> None:
     """Check the classes of a machine with these pools.
 
-    Raises
-    ------
-    PlatformError
-        if a name is not valid or used twice, a pool is unknown, or a limit is out of range.
+    Raises:
+        PlatformError: if a name is invalid or used twice, a pool is unknown, or a limit is out of range.
     """
     seen: set[str] = set()
     for index, one in enumerate(classes):
@@ -68,7 +58,7 @@ def check_classes(classes: tuple[JobClass, ...], pools: list[str]) -> None:
         for pool in one.pools:
             if pool not in pools:
                 raise PlatformError(
-                    f"a class names a pool {shown(pool)} that there is not",
+                    f"a class names the unknown pool {shown(pool)}",
                     where=f"{where}.pools",
                     hint=did_you_mean(pool, pools),
                 )
@@ -84,6 +74,6 @@ def check_classes(classes: tuple[JobClass, ...], pools: list[str]) -> None:
 
 
 def check_overheads(prologue: float, epilogue: float, where: str) -> None:
-    """Check times in seconds that jobs take beside their work; raises `PlatformError`."""
+    """Raise PlatformError if a prologue or epilogue (s) is out of range."""
     for field, time in (("prologue", prologue), ("epilogue", epilogue)):
         check_range("a time", time, 0, _LONGEST_OVERHEAD, PlatformError, where=f"{where}.{field}")

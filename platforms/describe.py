@@ -1,4 +1,4 @@
-"""What there is to say of a machine, for people."""
+"""Facts about a machine, for people."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -14,12 +14,12 @@ from pipistrelle.platforms.topology.nodes import NodeTable
 from pipistrelle.protocol.base.errors import shown
 from pipistrelle.protocol.units.nodesets import NodeSet
 
-#: of a property of nodes so many values are told one by one
+#: most values of a property that are listed with their counts
 _MOST_VALUES: Final = 6
 
 
 def describe(platform: Platform) -> list[tuple[str, str]]:
-    """Return facts about `platform` in reading order, each a heading and its text; one a pool ends the list."""
+    """Return facts about `platform` in reading order, pools last, as (heading, text)."""
     facts = [("platform", platform.name)]
     facts += [(key, text) for key, text in (("description", platform.description), ("source", platform.source)) if text]
     kinds = {
@@ -47,18 +47,16 @@ def describe(platform: Platform) -> list[tuple[str, str]]:
 
 
 def describe_rows(rows: Sequence[NodeRow]) -> list[tuple[str, str]]:
-    """Return facts about a table of nodes that is for no machine in particular.
+    """Return facts about a table of nodes without a machine.
 
-    Raises
-    ------
-    PlatformError
-        by the row: if two are about one node, or what one says would be refused of any machine's node.
+    Raises:
+        PlatformError: naming the row, if two rows have the same node or a value is invalid for any machine.
     """
     seen: dict[str, NodeRow] = {}
     for row in rows:
         other = seen.setdefault(row.location or row.name, row)
         if other is not row:
-            what = f"two rows are about the node {shown(row.location or row.name)}"
+            what = f"two rows describe the node {shown(row.location or row.name)}"
             raise PlatformError(what, where=row.where, found=other.where)
     facts = [("table of nodes", f"{len(rows):,} rows")]
     if not rows:
@@ -98,7 +96,7 @@ def _topology(platform: Platform) -> list[tuple[str, str]]:
 
 
 def _groups(platform: Platform) -> list[tuple[str, str]]:
-    """Return what groups make of the table: how many nodes each class has, and the extremes of MTTF and age."""
+    """Return the effect of groups: nodes per class, and the extremes of MTTF and age."""
     if not platform.groups:
         return []
     nodes = NodeTable.of(platform.info)
@@ -116,7 +114,7 @@ def _groups(platform: Platform) -> list[tuple[str, str]]:
 
 
 def describe_simgrid(machine: SimGridPlatform) -> list[tuple[str, str]]:
-    """Return the same of the hosts of a SimGrid platform, and what of its file is of no use here."""
+    """Return facts about a SimGrid platform's hosts, and what else its file has."""
     facts = describe(machine.to_platform())
     facts.append(("master host", machine.master.name if machine.master else "none"))
     if machine.storages:

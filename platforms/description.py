@@ -1,7 +1,7 @@
-"""What a machine is: pools of alike nodes, numbered through.
+"""The description of a machine: pools of equal nodes, numbered consecutively.
 
-Nodes are numbered 0, 1, ... over the pools in the order of the description. Schedulable units (what a job is given:
-nodes, cores or GPUs) are numbered likewise, node by node, so that the units of a node and of a pool are consecutive.
+Nodes are numbered 0, 1, ... over the pools in their order. Schedulable units (nodes, cores or GPUs, whatever jobs are
+given) are numbered likewise, node by node, so that the units of a node and of a pool are consecutive.
 """
 
 import math
@@ -23,47 +23,34 @@ from pipistrelle.protocol.events import ClassInfo, NodeGroupInfo, PlatformInfo, 
 from pipistrelle.protocol.fields import LONGEST
 from pipistrelle.protocol.units.nodesets import NodeSet
 
-#: the largest machine, in schedulable units: some ten times the cores of the largest of today.
+#: most schedulable units of a machine: about ten times the cores of today's largest
 MOST_UNITS: Final = 10_000_000
 
-#: what a schedulable unit can be.
+#: the kinds of schedulable units
 Unit = Literal["node", "core", "gpu"]
 
-#: the value of a property of a pool.
+#: the value of a property of nodes
 Property = str | int | float | bool
 
-_LONGEST_TITLE: Final = 300  # a machine made from a log takes the name of its file
+_LONGEST_TITLE: Final = 300  # a machine made from a log is named after the file
 _LONGEST_NAME: Final = 64
 _NAME: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_.-]{{0,{_LONGEST_NAME - 1}}}")
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Nodes that are alike.
+    """Equal nodes. The `Platform` checks its pools.
 
-    A pool alone is not checked; the `Platform` it is put into checks it.
-
-    Parameters
-    ----------
-    name
-        what the pool is called, once in a platform: ASCII letters, digits, '.', '_' and '-', at most 64.
-    nodes
-        the number of nodes, at least 1.
-    units_per_node
-        the number of schedulable units a node has, at least 1; they are handed out one by one.
-    unit
-        what a schedulable unit is. A node that is handed out whole is one unit.
-    prologue, epilogue
-        how long a job's units are taken before it begins to work, and after it has ended, in seconds.
-    properties
-        anything else that is known of these nodes, by a name of the same form as the pool's.
-    names
-        the names of the nodes, by a rule: "n[001-096]"; one node alone may have a name without a number.
-    node_class
-        the class of the nodes, such as a model: a name of the same form as the pool's.
-    mttf
-        the mean time to failure of one of the nodes, in seconds or as "10250h", above 0.
-    age
-        how long the nodes had been in service at time 0, in seconds or as "3y".
+    Args:
+        name: unique in a platform: ASCII letters, digits, '.', '_' and '-', at most 64.
+        nodes: the number of nodes, at least 1.
+        units_per_node: schedulable units per node, at least 1; jobs are given single units.
+        unit: what a schedulable unit is; a node that jobs do not share is one unit.
+        prologue, epilogue: how long a job's units are occupied before it begins and after it has ended (s).
+        properties: other properties of the nodes; names have the form of the pool's.
+        names: the rule of the nodes' names: "n[001-096]"; a single node may have a name without a number.
+        node_class: the nodes' class, such as a model; it has the form of the pool's name.
+        mttf: the mean time to failure of a node, in seconds or as "10250h", above 0.
+        age: the nodes' time in service at time 0, in seconds or as "3y".
     """
 
     name: str
@@ -85,16 +72,12 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class NodeGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Nodes that differ from others of their pools: what is said here replaces what was said before, key by key.
+    """Properties of some nodes, which replace those of their pool and earlier groups.
 
-    A group alone is not checked; the `Platform` it is put into checks it.
+    Each key is replaced separately. The `Platform` checks its groups. Other fields are like a pool's.
 
-    Parameters
-    ----------
-    nodes
-        which ones: numbers, as "0-3 8", or names by a rule, as "n[001-003],n008".
-    node_class, mttf, age, properties
-        as those of a pool.
+    Args:
+        nodes: numbers, as "0-3 8", or names by a rule, as "n[001-003],n008".
     """
 
     nodes: str
@@ -105,14 +88,11 @@ class NodeGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Failing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How nodes of the machine fail, as text; docs/how-to/outages.md has its grammar.
+    """How nodes fail, in the language of docs/how-to/outages.md.
 
-    Parameters
-    ----------
-    model
-        as ``--failures`` has it: "weibull,mtbf=10250h,shape=0.7", "exponential,mtbf=1y,pool=gpu", "lanl-20".
-    repair
-        as ``--repair`` has it: "5d", "exponential,mttr=1h"; None: as a model of the library has it.
+    Args:
+        model: a value of ``--failures``: "weibull,mtbf=10250h,shape=0.7", "exponential,mtbf=1y,pool=gpu", "lanl-20".
+        repair: a value of ``--repair``: "5d", "exponential,mttr=1h"; None: the repair of the library's model.
     """
 
     model: str
@@ -122,30 +102,19 @@ class Failing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """A machine.
 
-    Parameters
-    ----------
-    name
-        what the machine is called: printable text of at most 300 characters.
-    description
-        what it is, in a line.
-    source
-        where the numbers come from.
-    pools
-        its nodes, at least one pool; their order numbers nodes and units.
-    failures
-        how they fail, unless a run says otherwise; several add up.
-    classes
-        what the jobs of its queues may have.
-    topology
-        where its nodes are; without it all hang on one switch.
-    groups
-        nodes that differ from others of their pools; a later group replaces what an earlier one says.
+    Args:
+        name: printable text of at most 300 characters.
+        description: one line.
+        source: where the numbers come from.
+        pools: at least one; their order numbers nodes and units.
+        failures: how nodes fail by default; several models add up.
+        classes: the limits of its queues.
+        topology: where the nodes are; without it, all are on one switch.
+        groups: nodes that differ from others of their pools; later groups override earlier ones.
 
-    Raises
-    ------
-    PlatformError
-        if a value is out of range, a name is not valid or used twice, or the machine has more than `MOST_UNITS` units;
-        `where` is the path of the value, as ``pools[1].nodes``, counted from 0.
+    Raises:
+        PlatformError: if a value is out of range, a name is invalid or used twice, or there are more than `MOST_UNITS`
+            units; `where` is the path of the value, as ``pools[1].nodes``, counted from 0.
     """
 
     name: str
@@ -198,15 +167,13 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             _ = self._told_groups
 
     def scaled(self, factor: float) -> "Platform":
-        """Return a machine like this one, with so many times the nodes in each pool, rounded, at least one.
+        """Return a machine with ``factor`` (above 0) times the nodes in each pool.
 
-        Its nodes have neither names nor places, and none differ from others of their pools; limits of classes, and all
-        that is said of a pool's node or of the whole machine, stay. ``factor`` is above 0.
+        Numbers of nodes are rounded, to at least one. Names, topology and groups are dropped; pools' other
+        values, classes and failures are kept.
 
-        Raises
-        ------
-        PlatformError
-            if it would be too large.
+        Raises:
+            PlatformError: if it would be too large.
         """
         pools = tuple(
             msgspec.structs.replace(pool, nodes=max(1, math.floor(pool.nodes * factor + 0.5)), names=UNSET)
@@ -227,7 +194,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @cached_property
     def info(self) -> PlatformInfo:
-        """The machine as schedulers are told of it: by reference to ranges of numbers, whatever its size."""
+        """The machine as sent to schedulers: ranges of numbers, short for any size."""
         classes = tuple(self._class(one) for one in self.classes)
         topology = None if self.topology is UNSET else self.topology.told
         return PlatformInfo(self.name, self._told_pools, classes, topology, self._told_groups)
@@ -257,7 +224,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return tuple(told)
 
     def _named_nodes(self, text: str, where: str) -> NodeSet:
-        """Return nodes by their numbers or names."""
+        """Return the nodes that a group gives by number or name."""
         if any(character.isalpha() for character in text):
             return numbers_called(text, self._node_numbers, where)
         try:
@@ -266,7 +233,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise error.at(where, PlatformError) from None
         if not nodes or nodes.last >= self.nodes:
             raise PlatformError(
-                "a group has nodes that there are not",
+                "a group has nodes that do not exist",
                 where=where,
                 expected=f"nodes from 0 to {self.nodes - 1}",
                 found=shown(text),
@@ -287,11 +254,11 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return ClassInfo(name=one.name, units=str(units), **limits)
 
     def pool_units(self, name: str) -> NodeSet:
-        """Return the units of the pool called `name`; PlatformError if there is none."""
+        """Return the units of the pool called `name`; PlatformError if it does not exist."""
         return NodeSet.parse(self._pool_info(name).units)
 
     def pool_nodes(self, name: str) -> NodeSet:
-        """Return the nodes of the pool called `name`; PlatformError if there is none."""
+        """Return the nodes of the pool called `name`; PlatformError if it does not exist."""
         return NodeSet.parse(self._pool_info(name).nodes)
 
     def _pool_info(self, name: str) -> PoolInfo:
@@ -303,14 +270,10 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def homogeneous(units: int, name: str) -> Platform:
-    """Return a machine of `units` alike nodes that are handed out whole, as a log's header or a test asks for.
+    """Return a machine of `units` equal nodes in one pool called ``all``.
 
-    Its one pool is called ``all``.
-
-    Raises
-    ------
-    PlatformError
-        if `units` is less than 1 or more than `MOST_UNITS`, or `name` is not valid.
+    Raises:
+        PlatformError: if `units` is not from 1 to `MOST_UNITS`, or `name` is invalid.
     """
     return Platform(name=name, pools=(Pool(name="all", nodes=units),))
 
@@ -338,7 +301,7 @@ def _check_pool(pool: Pool, where: str) -> None:
 
 
 def check_node_facts(facts: Pool | NodeGroup, where: str) -> None:
-    """Check what is said of nodes, of a pool or of others; PlatformError, about a key under `where`."""
+    """Raise PlatformError, with a key below `where`, if a value of nodes is invalid."""
     if facts.node_class is not UNSET:
         _check_name(facts.node_class, "a class's name", f"{where}.node_class")
     for field, time, least in (("mttf", facts.mttf, "above 0"), ("age", facts.age, "0 or more")):
@@ -371,7 +334,7 @@ def _check_time(time: float | str, least: str, where: str) -> None:
 
 
 def _check_names(pools: tuple[Pool, ...]) -> None:
-    """Check that the names of nodes are as many as these, and each is used once; without a rule, numbers are names."""
+    """Check that each node has one unique name; without a rule that is its number."""
     if all(pool.names is UNSET for pool in pools):
         return
     seen: dict[str, int] = {}
@@ -391,7 +354,7 @@ def _check_names(pools: tuple[Pool, ...]) -> None:
 
 
 def is_name(text: str) -> bool:
-    """Tell whether a pool or a property may be called so."""
+    """Return whether the text is a valid name of a pool or property."""
     return _NAME.fullmatch(text) is not None
 
 

@@ -1,14 +1,14 @@
-"""The errors of this layer."""
+"""The errors of this layer, and a check of ranges."""
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 
 
 class PlatformError(PipistrelleError):
-    """A machine's description is wrong, or a machine or pool is asked for that does not exist."""
+    """A machine's description is wrong, or a machine or pool does not exist."""
 
 
 class OutageError(PlatformError):
-    """Outages, a failure model, a repair time or another length of time make no sense."""
+    """Outages, a failure model, a repair time or another length of time are invalid."""
 
 
 def check_range(
@@ -22,12 +22,11 @@ def check_range(
     unit: str = " s",
     where: str | None = None,
 ) -> None:
-    """Check that a number is from `least` to `most`, or above `least` if `above` says so; NaN never is.
+    """Raise an error of class `kind` unless `value` is from `least` to `most`.
 
-    Raises
-    ------
-    PlatformError
-        of this `kind` otherwise: `what` is out of range. `unit` is what follows its numbers there.
+    Args:
+        above: whether `least` itself is also out of range.
+        unit: follows the numbers in the message.
     """
     if least <= value <= most and not (above and value == least):
         return

@@ -1,4 +1,4 @@
-"""A table of nodes, a row for each, is put onto a platform: as groups of nodes of which the same is said."""
+"""Apply a table of nodes, one row per node, to a platform, as groups of nodes."""
 
 from collections.abc import Sequence
 
@@ -14,16 +14,13 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 class NodeRow(Struct, frozen=True, kw_only=True):
-    """What a table says of one node.
+    """The values of one node in a table.
 
-    Parameters
-    ----------
-    where
-        where the row stands, for messages.
-    name, location
-        how the node is called, and its place; one may be missing.
-    node_class, mttf, age, properties
-        as those of a pool: empty or None if the table does not say it.
+    Other fields are like a pool's; they are empty or None if not given.
+
+    Args:
+        where: the place of the row, for messages.
+        name, location: the node's name and place; one may be missing.
     """
 
     where: str
@@ -36,17 +33,14 @@ class NodeRow(Struct, frozen=True, kw_only=True):
 
 
 def with_node_rows(platform: Platform, rows: Sequence[NodeRow]) -> Platform:
-    """Return the machine with what a table says of its nodes.
+    """Return the machine with the values of a table of nodes.
 
-    Where nodes have names, a row is about the node at its location, or else of its name; a node at a location takes the
-    name that the row gives it beside that. Where they have none, the rows are all of them, in their order, and name
-    them.
+    If nodes have names, a row describes the node at its location, or else with its name; with both, the node takes the
+    row's name. If nodes have no names, the rows are all nodes, in order, and name them.
 
-    Raises
-    ------
-    PlatformError
-        by the row: if there is no such node, two rows are about one, a value is out of range, or, where nodes have no
-        names, the rows are not as many as the nodes.
+    Raises:
+        PlatformError: naming the row, if its node does not exist, two rows have the same node, a value is out of range,
+            or there are more or fewer rows than nodes without names.
     """
     table = NodeTable.of(platform.info)
     nodes = _found(table, rows) if table.named else _counted(platform, rows)
@@ -56,7 +50,7 @@ def with_node_rows(platform: Platform, rows: Sequence[NodeRow]) -> Platform:
     for node, row in zip(nodes, rows, strict=True):
         other = seen.setdefault(node, row)
         if other is not row:
-            what = f"two rows are about the node {shown(table.names[node])}"
+            what = f"two rows describe the node {shown(table.names[node])}"
             raise PlatformError(what, where=row.where, found=other.where)
         for key, value, group in _facts(row):
             if (key, value) not in facts:
@@ -68,7 +62,7 @@ def with_node_rows(platform: Platform, rows: Sequence[NodeRow]) -> Platform:
 
 
 def _facts(row: NodeRow) -> list[tuple[str, Property, NodeGroup]]:
-    """Return what a row says: what it is about, its value, and a group that says just that."""
+    """Return a row's values: (key, value, group with only this value)."""
     found: list[tuple[str, Property, NodeGroup]] = []
     if row.node_class:
         found.append(("class", row.node_class, NodeGroup(nodes="", node_class=row.node_class)))
@@ -93,7 +87,7 @@ def _found(table: NodeTable, rows: Sequence[NodeRow]) -> list[int]:
             nodes.append(places[row.location])
         else:
             hint = did_you_mean(row.location, list(places)) if places else "The platform's topology names no places."
-            raise PlatformError(f"there is no place {shown(row.location)}", where=row.where, hint=hint)
+            raise PlatformError(f"the place {shown(row.location)} does not exist", where=row.where, hint=hint)
     return nodes
 
 
@@ -102,14 +96,14 @@ def _counted(platform: Platform, rows: Sequence[NodeRow]) -> list[int]:
         raise PlatformError(
             "a table of nodes does not match the nodes, which have no names",
             where=rows[0].where if rows else None,
-            expected=f"a row for each of {platform.nodes}, in their order",
+            expected=f"one row for each of {platform.nodes} nodes, in their order",
             found=f"{len(rows)}",
         )
     return list(range(len(rows)))
 
 
 def _named(platform: Platform, table: NodeTable, rows: dict[int, NodeRow]) -> Platform:
-    """Return the machine whose nodes have the names that rows give them."""
+    """Return the machine with the nodes' names from the rows."""
     new = {
         node: row.name or row.location
         for node, row in rows.items()
@@ -124,7 +118,7 @@ def _named(platform: Platform, table: NodeTable, rows: dict[int, NodeRow]) -> Pl
         rule = NodeNames.of(mine)
         if rule is None:
             raise PlatformError(
-                "a name of a node is not valid",
+                "a node's name is not valid",
                 where="the table of nodes",
                 expected="ASCII letters, digits, '.', '_', '-'",
                 found=shown(next(name for name in mine if NodeNames.of([name]) is None)),

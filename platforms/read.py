@@ -1,4 +1,4 @@
-"""The text form of a machine: TOML in, TOML out. Files are the caller's business."""
+"""Read and write the TOML form of a machine; callers open the files."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -13,28 +13,21 @@ from pipistrelle.protocol.base.errors import shown
 from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml, toml_value
 
-#: reads a table of nodes, by what the platform's file says of it
+#: reads the table of nodes of this name
 ReadTable = Callable[[str], Sequence[NodeRow]]
 _MANUAL: Final = "'pipistrelle help platforms' lists every key."
 
 
 def parse_platform(text: str, where: str, read_table: ReadTable | None = None) -> Platform:
-    """Return the machine that the TOML `text` describes.
+    """Return the machine that a TOML text describes, see docs/reference/platforms.md.
 
-    Parameters
-    ----------
-    text
-        the whole file; docs/reference/platforms.md has the format.
-    where
-        what the text is called in messages, usually the file's name.
-    read_table
-        reads the table of nodes that the key ``node_table`` names; None: nobody can.
+    Args:
+        where: the name of the text in messages, usually the file's.
+        read_table: reads the table of nodes that the key ``node_table`` names; None: refuse the key.
 
-    Raises
-    ------
-    PlatformError
-        if the text is no TOML (with line and column where the parser gives them), has an unknown, missing or repeated
-        key, a value of the wrong type or out of range, or describes no valid machine (with the value's path).
+    Raises:
+        PlatformError: if the text is not TOML (with line and column if known), has an unknown or missing key, or an
+            invalid value (with its path).
     """
     raw = read_toml(text, where, PlatformError, manual=_MANUAL, hint="Text needs quotes; a pool begins with [[pools]].")
     named = raw.pop("node_table", None)
@@ -55,7 +48,7 @@ def parse_platform(text: str, where: str, read_table: ReadTable | None = None) -
 
 
 def to_toml(platform: Platform) -> str:
-    """Return TOML text that `parse_platform` reads as the same machine; no line depends on anything but its value."""
+    """Return TOML that `parse_platform` reads as the same machine."""
     lines = [f"name = {toml_value(platform.name)}"]
     lines += [f"{key} = {toml_value(text)}" for key in ("description", "source") if (text := getattr(platform, key))]
     for pool in platform.pools:

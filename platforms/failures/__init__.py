@@ -1,1 +1,1 @@
-"""How machines fail and are repaired: models, outages, dumps against them."""
+"""Failures and repairs of nodes: models, outages, checkpointing."""

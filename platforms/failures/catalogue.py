@@ -1,4 +1,4 @@
-"""The failure models that come with the package, by name: fitted from real logs, which do not come with it."""
+"""The library of failure models, fitted from real logs, which are not included."""
 
 from collections.abc import Callable
 from typing import Final
@@ -22,7 +22,7 @@ describe: Final = _MODELS.describe
 
 
 def specs() -> dict[str, Callable[[], FailureSpec]]:
-    """Return {name: function that gives its spec}, as `parse_failures` wants it."""
+    """Return {name: function that returns its spec}, for `parse_failures`."""
 
     def opener(name: str) -> Callable[[], FailureSpec]:
         return lambda: get(name).spec()

@@ -1,22 +1,22 @@
-"""How often to dump, how far a job is that is dumped and restarted, and how long it takes: pure functions of scalars.
+"""Checkpointing: dump intervals, progress and duration, as pure functions.
 
-Sums are plain and in the order that is given, so that a compiled kernel gets the same bits from the same lines.
+Sums are evaluated in the given order, so that the compiled kernel gets the same bits from the same lines.
 """
 
 import math
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-#: no optimum is a shorter time of work between dumps (s), even if dumps take no time
+#: shortest interval of work between dumps (s), even if dumps take no time
 SHORTEST: Final = 1.0
-#: work that exceeds a number of intervals by rounding alone needs no dump more
+#: work that exceeds a number of intervals only by rounding needs no additional dump
 NEARLY: Final = 1 - 1e-12
 
 
 def failure_rate(rates: Iterable[float]) -> float:
-    """Return how often nodes that fail at these rates (1/s) fail together, in 1/s.
+    """Return the rate (1/s) at which nodes with these rates (1/s) fail together.
 
-    Equal neighbours count as one product: of n nodes that are all alike it is n times the rate of one.
+    Equal neighbours are counted and multiplied, so that n equal nodes have exactly n times one's rate.
     """
     total, each, count = 0.0, 0.0, 0
     for rate in rates:
@@ -29,24 +29,24 @@ def failure_rate(rates: Iterable[float]) -> float:
 
 
 def mtbf_of(rate: float) -> float:
-    """Return the mean time (s) between failures that come at this rate (1/s), inf if none ever does."""
+    """Return the mean time (s) between failures at this rate (1/s); inf for rate 0."""
     return 1.0 / rate if rate > 0.0 else math.inf
 
 
 def young_interval(dump: float, mtbf: float) -> float:
-    """Return the time of work (s) between two dumps of ``dump`` s that Young's formula gives: sqrt(2 C M).
+    """Return Young's interval of work (s) between dumps of ``dump`` s: sqrt(2 C M).
 
-    J. W. Young, "A first order approximation to the optimum checkpoint interval", 1974. With no dump time it is 0: the
-    more dumps the better; with an infinite ``mtbf`` (s) there is no need of any, and it is infinite.
+    J. W. Young, "A first order approximation to the optimum checkpoint interval", 1974. It is infinite for an infinite
+    ``mtbf`` (s).
     """
     return math.inf if math.isinf(mtbf) else math.sqrt(2.0 * dump * mtbf)
 
 
 def daly_interval(dump: float, mtbf: float) -> float:
-    """Return the time of work (s) between two dumps of ``dump`` s by Daly's higher order estimate.
+    """Return Daly's interval of work (s) between dumps of ``dump`` s.
 
     sqrt(2 C M) (1 + sqrt(C / (2 M)) / 3 + C / (18 M)) - C if C < 2 M, else M: J. T. Daly, "A higher order estimate of
-    the optimum checkpoint interval for restart dumps", 2006, equation 37. Infinite for an infinite ``mtbf`` (s).
+    the optimum checkpoint interval for restart dumps", 2006, equation 37. It is infinite for an infinite ``mtbf`` (s).
     """
     if math.isinf(mtbf):
         return math.inf
@@ -57,26 +57,26 @@ def daly_interval(dump: float, mtbf: float) -> float:
 
 
 def dump_interval(formula: str, dump: float, mtbf: float) -> float:
-    """Return the time of work (s) between dumps of ``dump`` s: by ``formula``, "young" or "daly", at least 1 s."""
+    """Return the interval of work (s), at least 1, by ``formula``: "young" or "daly"."""
     wanted = young_interval(dump, mtbf) if formula == "young" else daly_interval(dump, mtbf)
     return max(wanted, SHORTEST)
 
 
 def dumps_until_done(work: float, interval: float) -> int:
-    """Return how many dumps there are in ``work`` s, one after each ``interval`` s of it but not at its end."""
+    """Return the number of dumps in ``work`` s: one per ``interval``, none at the end."""
     return 0 if math.isinf(interval) else max(math.ceil(work / interval * NEARLY) - 1, 0)
 
 
 def done_at(start: float, read: float, work: float, dumps: int, dump: float) -> float:
-    """Return when (s) ``work`` s are done that begin at ``start`` with a read, and have so many dumps in between."""
+    """Return when (s) work ends that starts with a read at ``start`` and has dumps."""
     return start + (read + (work + dumps * dump)) if work < math.inf else math.inf
 
 
 class WorkPhase(NamedTuple):
-    """How far a stretch of work has come at some time; seconds of time, not of work.
+    """The progress of a stretch of work, in seconds of time.
 
-    ``reading``, ``working`` and ``dumping`` add up to the time since its begin. Of the working time ``saved`` is in
-    dumps that are complete, or all of it if the work is done.
+    ``reading``, ``working`` and ``dumping`` add up to the time since the start. ``saved`` is the working time in
+    complete dumps, or all of it if the work is done.
     """
 
     reading: float
@@ -89,18 +89,14 @@ class WorkPhase(NamedTuple):
 def phase_at(
     now: float, start: float, read: float, work: float, interval: float, dumps: int, dump: float, finish: float
 ) -> WorkPhase:
-    """Return how far work is at ``now`` (s), not before its ``start``: a read, then work and dumps in turn.
+    """Return the progress at ``now`` (s) of a read, then work and dumps in turn.
 
-    At the very time at which a dump or the work is complete, it is complete.
+    A dump or the work counts as complete at the exact time at which it ends.
 
-    Parameters
-    ----------
-    read, work, dump
-        how long the read, all of the work and each dump take, in seconds.
-    interval
-        how long there is work before each dump, in seconds.
-    dumps, finish
-        what `dumps_until_done` and `done_at` say: how many dumps there will be, and when (s) the work is done.
+    Args:
+        read, work, dump: how long the read, all of the work and each dump take (s).
+        interval: the work before each dump (s).
+        dumps, finish: the results of `dumps_until_done` and `done_at`.
     """
     if now >= finish:
         return WorkPhase(read, work, dumps * dump, work, dumps)
@@ -124,15 +120,12 @@ def phase_at(
 
 
 def daly_time(work: float, interval: float, dump: float, read: float, mtbf: float) -> float:
-    """Return the expected time (s) that ``work`` s take with dumps and restarts on exponential failures.
+    """Return the expected time (s) of ``work`` s under exponential failures.
 
-    M e^(R/M) (e^((tau + C)/M) - 1) T / tau: Daly 2006, equation 20; it counts a dump after the last interval, too.
+    M e^(R/M) (e^((tau + C)/M) - 1) T / tau: Daly 2006, equation 20, which also counts a dump after the last interval.
 
-    Parameters
-    ----------
-    work, interval, dump, read
-        T, tau, C and R in seconds; failures may strike during dumps and reads.
-    mtbf
-        M, the mean time between failures of the whole allocation, in seconds.
+    Args:
+        work, interval, dump, read: T, tau, C and R (s); failures may happen during dumps and reads.
+        mtbf: M, the mean time between failures of the whole allocation (s).
     """
     return mtbf * math.exp(read / mtbf) * math.expm1((interval + dump) / mtbf) * work / interval

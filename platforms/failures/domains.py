@@ -1,4 +1,4 @@
-"""Failure domains: nodes that go down together, because a cabinet, a power feed or a switch takes them down."""
+"""Failure domains: nodes that fail together with a cabinet, power feed or switch."""
 
 from dataclasses import dataclass
 
@@ -11,21 +11,19 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """What fails as a whole: its `name`, which is part of the outages' cause, and the numbers of its `nodes`."""
+    """Nodes that fail together; the name is part of the outages' cause."""
 
     name: str
     nodes: NodeSet
 
 
 def blocks(nodes: range, size: int, name: str = "domain") -> tuple[Domain, ...]:
-    """Return domains of `size` neighbours each, from the first node on; the last one may be smaller.
+    """Return domains of `size` consecutive nodes; the last one may be smaller.
 
     They are called "name 0", "name 1" and so on.
 
-    Raises
-    ------
-    OutageError
-        if the size is not from 1 to the number of nodes.
+    Raises:
+        OutageError: if the size is not from 1 to the number of nodes.
     """
     if not 1 <= size <= len(nodes):
         raise OutageError(
@@ -38,10 +36,9 @@ def blocks(nodes: range, size: int, name: str = "domain") -> tuple[Domain, ...]:
 
 
 def expand(outages: Outages, domains: tuple[Domain, ...]) -> Outages:
-    """Return the outages of all nodes, given those of the domains by their index.
+    """Return the outages of nodes, given those of domains by their index.
 
-    All nodes of a domain go down and come up at the same times. The cause is that given, with the domain's name
-    before it, as "cabinet 3: failure".
+    The domain's name is put before the cause: "cabinet 3: failure".
     """
     if not len(outages):
         return outages

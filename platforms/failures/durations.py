@@ -1,4 +1,4 @@
-"""Distributions of lengths of time: between failures, and of repairs."""
+"""Distributions of times between failures and of repair times."""
 
 import math
 from dataclasses import dataclass, fields, replace
@@ -13,33 +13,34 @@ from pipistrelle.platforms.failures.portable_math import cos_turns, exp, log
 
 Floats = NDArray[np.float64]
 
-#: seconds (three million years): sums of some such lengths in milliseconds fit 64 bits
+#: seconds (three million years): sums of a few such lengths in milliseconds fit into 64 bits
 LONGEST: Final = 1e14
 
 
 class Durations(Protocol):
-    """A distribution of lengths of time, in seconds."""
+    """A distribution of lengths of time (s)."""
 
     @property
     def mean(self) -> float:
-        """The mean, in seconds."""
+        """The mean (s)."""
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Return how much longer than `age` seconds those last that last longer, in seconds, shape (...).
+        """Draw lengths (s) beyond `age`, given that they exceed it, shape (...).
 
-        `uniform` are independent uniform numbers in (0, 1), shape (..., 2).
+        `uniform` has independent uniform numbers in (0, 1), shape (..., 2).
         """
 
     def hazard(self, length: float) -> float:
-        """Return -log of the most that the chance can be that something, new or long in use, lasts `length` s more.
+        """Return a lower bound of -log P(something, new or used, lasts `length` s more).
 
-        0 where that is not known. With S the chance that something new lasts, and M the mean, what is long in use lasts
-        1 - (the integral of S from 0 to `length`) / M (the residual life of a renewal process), which is at most
-        1 - length S(length) / M.
+        0 if none is known.
+
+        With S the survival function and M the mean, something long in use lasts with chance 1 - (integral of S from 0
+        to `length`) / M (residual life of a renewal process), which is at most 1 - length S(length) / M.
         """
 
     def scaled(self, factor: float) -> "Durations":
-        """Return the distribution of these lengths times `factor`."""
+        """Return the distribution of the lengths times `factor`."""
 
     def __str__(self) -> str:
         """Return the text that `parse_durations` reads as the same distribution."""
@@ -47,15 +48,15 @@ class Durations(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Law:
-    """What the distributions share: the first parameter is a length in seconds, a second one a pure number."""
+    """Base of the distributions: one parameter in seconds, perhaps a second, a number."""
 
     def scaled(self, factor: float) -> Self:
-        """Return the distribution of these lengths times `factor`."""
+        """Return the distribution of the lengths times `factor`."""
         first = fields(self)[0].name
         return replace(self, **{first: getattr(self, first) * factor})
 
     def hazard(self, length: float) -> float:
-        """Return 0: of such lengths it is not known, or no matter of chance."""
+        """Return 0: no bound is known, or the length is fixed."""
         return 0.0
 
     def __str__(self) -> str:
@@ -66,7 +67,7 @@ class _Law:
 
 @dataclass(frozen=True, slots=True)
 class _OfMean(_Law):
-    """What those share that the mean alone decides."""
+    """Base of distributions with the mean as their only parameter."""
 
     _what: ClassVar[str] = "mean"
     mean: float
@@ -77,33 +78,21 @@ class _OfMean(_Law):
 
 @dataclass(frozen=True, slots=True)
 class Fixed(_OfMean):
-    """Always the same length, the `mean`, in seconds, above 0.
-
-    Raises
-    ------
-    OutageError
-        if the length is out of range.
-    """
+    """Always the same length, `mean` (s), above 0; OutageError if it is out of range."""
 
     _what: ClassVar[str] = "length of time"
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Return what is left after `age` seconds, of the last of lengths that follow each other."""
+        """Return what is left after `age` s, if lengths follow one after another."""
         return np.full(uniform.shape[:-1], self.mean - math.fmod(age, self.mean))
 
 
 @dataclass(frozen=True, slots=True)
 class Exponential(_OfMean):
-    """Without memory, of mean `mean` seconds.
-
-    Raises
-    ------
-    OutageError
-        if the mean is out of range.
-    """
+    """Memoryless, with the mean `mean` (s); OutageError if that is out of range."""
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Return the same, whatever the age: lengths in seconds, shape (...), of numbers in (0, 1), shape (..., 2)."""
+        """Draw lengths (s), shape (...); the age does not matter."""
         return self.mean * -log(uniform[..., 0])
 
     def hazard(self, length: float) -> float:
@@ -113,19 +102,16 @@ class Exponential(_OfMean):
 
 @dataclass(frozen=True, slots=True)
 class Weibull(_Law):
-    """P(longer than t) = exp(-(t / scale)**shape); below shape 1 the hazard falls with age, above it rises.
+    """P(longer than t) = exp(-(t / scale)**shape).
 
-    Parameters
-    ----------
-    scale
-        seconds.
-    shape
-        0.05 to 50.
+    Below shape 1 the hazard falls with age; above 1 it rises.
 
-    Raises
-    ------
-    OutageError
-        if a parameter or the mean is out of range.
+    Args:
+        scale: seconds.
+        shape: 0.05 to 50.
+
+    Raises:
+        OutageError: if a parameter or the mean is out of range.
     """
 
     scale: float
@@ -138,18 +124,18 @@ class Weibull(_Law):
 
     @classmethod
     def of_mean(cls, mean: float, shape: float) -> "Weibull":
-        """Return the distribution with this mean, in seconds: scale = mean / Gamma(1 + 1 / shape)."""
+        """Return the distribution with this mean (s): scale = mean / Gamma(1 + 1 / shape)."""
         _check_time("mean", mean)
         cls(1.0, shape)
         return cls(_settled(mean / math.gamma(1.0 + 1.0 / shape)), shape)
 
     @property
     def mean(self) -> float:
-        """The mean, in seconds: scale Gamma(1 + 1 / shape)."""
+        """The mean (s): scale Gamma(1 + 1 / shape)."""
         return self.scale * math.gamma(1.0 + 1.0 / self.shape)
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Return how much longer than `age` seconds those last that last longer, shape (...), as `Durations` has it.
+        """Draw remaining lengths (s) beyond `age`, shape (...).
 
         The cumulative hazard (t / scale)**shape grows by an exponential number of mean 1 until the end.
         """
@@ -158,26 +144,21 @@ class Weibull(_Law):
         return self.scale * exp(log(hazard) / self.shape) - age
 
     def hazard(self, length: float) -> float:
-        """Return that of what is new where the hazard rises with age, else a bound for what is long in use."""
+        """Return the hazard when new if it rises with age, else a bound for used things."""
         new = (length / self.scale) ** self.shape
         return new if self.shape >= 1 else -math.log1p(-length / self.mean * math.exp(-new))
 
 
 @dataclass(frozen=True, slots=True)
 class Lognormal(_Law):
-    """exp of a normal number of standard deviation `sigma`; half of the lengths are below `median`.
+    """exp of a normal number of standard deviation `sigma`.
 
-    Parameters
-    ----------
-    median
-        seconds.
-    sigma
-        above 0, at most 10.
+    Args:
+        median: seconds.
+        sigma: above 0, at most 10.
 
-    Raises
-    ------
-    OutageError
-        if a parameter or the mean is out of range.
+    Raises:
+        OutageError: if a parameter or the mean is out of range.
     """
 
     median: float
@@ -190,25 +171,23 @@ class Lognormal(_Law):
 
     @classmethod
     def of_mean(cls, mean: float, sigma: float) -> "Lognormal":
-        """Return the distribution with this mean, in seconds: median = mean exp(-sigma**2 / 2)."""
+        """Return the distribution with this mean (s): median = mean exp(-sigma**2 / 2)."""
         _check_time("mean", mean)
         cls(1e-9, sigma)
         return cls(_settled(mean * math.exp(-sigma * sigma / 2)), sigma)
 
     @property
     def mean(self) -> float:
-        """The mean, in seconds: median exp(sigma**2 / 2)."""
+        """The mean (s): median exp(sigma**2 / 2)."""
         return self.median * math.exp(self.sigma * self.sigma / 2)
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Return lengths in seconds, shape (...), from uniform numbers in (0, 1), shape (..., 2).
+        """Draw lengths (s), shape (...), from uniform numbers in (0, 1), shape (..., 2).
 
-        Source: G. Box and M. Muller, "A Note on the Generation of Random Normal Deviates", 1958.
+        G. Box and M. Muller, "A Note on the Generation of Random Normal Deviates", 1958.
 
-        Raises
-        ------
-        OutageError
-            for an age above 0: what is left then is not known for this distribution.
+        Raises:
+            OutageError: for an age above 0, for which no formula is known here.
         """
         if age > 0:
             raise OutageError("an age cannot be given to a lognormal distribution", hint="Use weibull.")
@@ -221,5 +200,5 @@ def _check_time(what: str, seconds: float) -> None:
 
 
 def _settled(parameter: float) -> float:
-    """Return the number to 12 digits: gamma and exp differ in their last bit between machines; draws must not."""
+    """Round to 12 digits, because last bits of gamma and exp differ between machines."""
     return float(f"{parameter:.12g}")

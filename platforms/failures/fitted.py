@@ -1,4 +1,4 @@
-"""Fitted failure models as TOML text: what `pipistrelle outages fit` writes and ``--failures`` reads."""
+"""Fitted failure models in TOML, from ``failures fit`` and for ``--failures``."""
 
 from typing import Final, Literal
 
@@ -18,26 +18,16 @@ _NEEDED: Final = {"exponential": ("mean",), "weibull": ("scale", "shape"), "logn
 class Fitted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A fitted distribution of lengths of time.
 
-    Parameters
-    ----------
-    distribution
-        its kind: exponential needs the mean, weibull scale and shape, lognormal median and sigma.
-    mean, scale, median
-        seconds.
-    shape, sigma
-        numbers.
-    mean_interval and so on
-        the confidence interval of each, (low, high).
-    age
-        how long a node has been up at time 0, in seconds.
-    observations
-        how many ends of lengths were observed.
-    censored
-        how many lengths were still going on when the observation ended.
-    exposure
-        the sum of all lengths under observation, in seconds.
-    log_likelihood
-        at the fitted parameters, of lengths in seconds.
+    Args:
+        distribution: exponential needs the mean, weibull scale and shape, lognormal median and sigma.
+        mean, scale, median: seconds.
+        shape, sigma: numbers.
+        mean_interval, ...: the confidence interval (low, high) of each.
+        age: how long a node has been up at time 0 (s).
+        observations: number of observed ends of lengths.
+        censored: number of lengths that had not ended when observation ended.
+        exposure: the sum of all observed lengths (s).
+        log_likelihood: at the fitted parameters, of lengths in seconds.
     """
 
     distribution: Literal["exponential", "weibull", "lognormal"]
@@ -58,13 +48,7 @@ class Fitted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     log_likelihood: float | None = None
 
     def durations(self) -> Durations:
-        """Return the distribution.
-
-        Raises
-        ------
-        OutageError
-            if a parameter is missing or out of range.
-        """
+        """Return the distribution; OutageError if a parameter is missing or out of range."""
         values = []
         for key in _NEEDED[self.distribution]:
             value = getattr(self, key)
@@ -79,22 +63,13 @@ class Fitted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class FittedModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Failures and repairs of a machine, fitted from a log.
 
-    Parameters
-    ----------
-    name
-        what the model is called.
-    description
-        what it is of, in a line.
-    source
-        the log, and which part of it.
-    nodes
-        the number of nodes of the machine.
-    confidence
-        of all intervals, as 0.95.
-    failures
-        how long a node stays up until it fails.
-    repair
-        how long it then is down; None: the log does not say.
+    Args:
+        description: one line.
+        source: the log, and which part of it.
+        nodes: the number of nodes of the machine.
+        confidence: level of all intervals, as 0.95.
+        failures: how long a node stays up until it fails.
+        repair: how long it is then down; None: the log does not say.
     """
 
     name: str
@@ -106,7 +81,7 @@ class FittedModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     repair: Fitted | None = None
 
     def spec(self) -> FailureSpec:
-        """Return what the model says of failures; raises `OutageError` if a parameter is missing or out of range."""
+        """Return the model's spec; OutageError if a parameter is missing or out of range."""
         return FailureSpec(
             uptime=self.failures.durations(),
             age=self.failures.age,
@@ -115,12 +90,10 @@ class FittedModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def parse_model(text: str, where: str) -> FittedModel:
-    """Return the model that TOML text describes; `where` is what the text is called in messages.
+    """Return the model in a TOML text called `where` in messages.
 
-    Raises
-    ------
-    OutageError
-        if the text is no TOML, or has a key or value that does not belong there.
+    Raises:
+        OutageError: if the text is not TOML, or a key or value is invalid.
     """
     raw = read_toml(text, where, OutageError, manual=_MANUAL, hint=_MANUAL)
     try:
@@ -128,7 +101,7 @@ def parse_model(text: str, where: str) -> FittedModel:
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at ")
         raise OutageError(
-            "this is no failure model",
+            "this is not a failure model",
             where=where + (f": {place.strip('`').removeprefix('$.')}" if place else ""),
             found=what[:1].lower() + what[1:],
             hint=_MANUAL,
@@ -145,7 +118,7 @@ def parse_model(text: str, where: str) -> FittedModel:
 
 
 def to_toml(model: FittedModel) -> str:
-    """Return TOML text that `parse_model` reads as the same model."""
+    """Return TOML that `parse_model` reads as the same model."""
     heads = ("name", "description", "source", "nodes", "confidence")
     lines = [f"{key} = {toml_value(getattr(model, key))}" for key in heads]
     for table in ("failures", "repair"):

@@ -1,11 +1,11 @@
-"""Random bits of many streams at once: those of numpy's PCG64, seeded by a spawn key each, in whole arrays.
+"""Random bits of many numpy PCG64 streams at once, each with its spawn key.
 
-A year of a machine takes a few numbers of each of a thousand streams or more, and to make a generator of numpy's for
-each costs far more than to draw them. The numbers are the same, bit for bit.
+A year of a machine takes a few numbers from each of a thousand or more streams. Making a numpy generator for each costs
+far more than drawing the numbers. The numbers here are the same, bit for bit.
 
 Sources: M. O'Neill, "PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms for Random Number
-Generation", 2014 (PCG XSL RR 128/64); F. Brown, "Random number generation with arbitrary strides", 1994, for steps
-taken together; numpy's `SeedSequence` after M. O'Neill, "Developing a seed_seq Alternative", 2015.
+Generation", 2014 (PCG XSL RR 128/64); F. Brown, "Random number generation with arbitrary strides", 1994, for several
+steps at once; numpy's `SeedSequence` after M. O'Neill, "Developing a seed_seq Alternative", 2015.
 """
 
 from functools import cache
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
-#: numbers of 128 bits as their upper and their lower half
+#: 128-bit numbers as upper and lower halves
 Wide = tuple[Words, Words]
 
-#: of the linear congruential generator, modulo 2**128
+#: multiplier of the linear congruential generator, modulo 2**128
 _MULTIPLIER: Final = 0x2360ED051FC65DA44385DF649FCCF645
 _WIDE: Final = 1 << 128
 _HALF: Final = np.uint64(32)
@@ -27,10 +27,10 @@ _LOW: Final = np.uint64(0xFFFFFFFF)
 _ONE: Final = np.uint64(1)
 _BITS: Final = np.uint64(63)
 _WORD: Final = np.uint64(64)
-#: the upper six bits of a state tell by how much its bits are turned
+#: the upper six bits of a state give the rotation of its bits
 _TURN: Final = np.uint64(58)
 
-# of seed sequences, modulo 2**32
+# constants of seed sequences, modulo 2**32
 _POOL: Final = 4
 _IN: Final = (0x43B0D7E5, 0x931E8875)
 _OUT: Final = (0x8B51F9DD, 0x58F38DED)
@@ -39,26 +39,22 @@ _SHIFT: Final = np.uint32(16)
 
 
 class Generators:
-    """Streams as of ``numpy.random.PCG64(SeedSequence(seed, spawn_key=(*key, number)))``, one a number.
+    """Streams of numpy's ``PCG64(SeedSequence(seed, spawn_key=(*key, number)))``.
 
-    Parameters
-    ----------
-    seed
-        0 or more.
-    key
-        what spawn keys begin with, whole numbers of at least 0; one or more.
-    numbers
-        their last members, shape (streams,), below 2**32.
+    Args:
+        seed: 0 or more.
+        key: what the spawn keys begin with: one or more whole numbers of at least 0.
+        numbers: the keys' last members, below 2**32, shape (streams,).
     """
 
     def __init__(self, seed: int, key: tuple[int, ...], numbers: Ints) -> None:
         high, low, chosen_high, chosen_low = _seeds(seed, key, numbers)
-        #: what is added at each step: another odd number for each stream
+        #: the increment of each stream, an odd number
         self._step: Wide = ((chosen_high << _ONE) | (chosen_low >> _BITS), (chosen_low << _ONE) | _ONE)
         self._state = _advanced(_sum(self._step, (high, low)), self._step, 1)
 
     def random_raw(self, rows: NDArray[np.intp], count: int) -> Words:
-        """Return the next numbers of some streams, given by their places, each once; shape (rows, count)."""
+        """Return the next numbers of distinct streams, by position; shape (rows, count)."""
         high, low = _advanced(_column(self._state, rows), _column(self._step, rows), count)
         for column, last in zip(self._state, (high, low), strict=True):
             column[rows] = last[:, -1]
@@ -73,14 +69,14 @@ def _column(numbers: Wide, rows: NDArray[np.intp]) -> Wide:
 
 
 def _advanced(state: Wide, step: Wide, count: int) -> Wide:
-    """Return the states after one to `count` steps; the last axis has a place for each, or they are 1."""
+    """Return the states after 1 to `count` steps; arguments' last axes: `count` or 1."""
     factors, shares = _strides(count)
     return _sum(_product(state, factors), _product(step, shares))
 
 
 @cache
 def _strides(count: int) -> tuple[Wide, Wide]:
-    """Return what a state and a step are multiplied by to go on by k steps: m**k, and 1 + m + ... + m**(k-1)."""
+    """Return factors of state and increment for k steps: m**k, 1 + m + ... + m**(k-1)."""
     factors, shares = [_MULTIPLIER], [1]
     for _ in range(count - 1):
         factors.append(factors[-1] * _MULTIPLIER % _WIDE)
@@ -101,7 +97,7 @@ def _sum(one: Wide, other: Wide) -> Wide:
 
 
 def _product(one: Wide, other: Wide) -> Wide:
-    """Return products modulo 2**128, the lower halves multiplied by halves of their own."""
+    """Return products modulo 2**128, using 32-bit halves of the lower halves."""
     low, others = one[1] & _LOW, other[1] & _LOW
     high, upper = one[1] >> _HALF, other[1] >> _HALF
     middle = high * others + (low * others >> _HALF)
@@ -111,8 +107,8 @@ def _product(one: Wide, other: Wide) -> Wide:
 
 
 def _seeds(seed: int, key: tuple[int, ...], numbers: Ints) -> tuple[Words, Words, Words, Words]:
-    """Return what ``SeedSequence(seed, spawn_key=(*key, number)).generate_state(4, uint64)`` gives of each number."""
-    # numpy mixes all but the last word of a spawn key; each word until then has changed the constant once a place
+    """Return ``generate_state(4, uint64)`` of each number's SeedSequence."""
+    # numpy mixes all but the last word of the spawn key; each of those changed the constant once per pool entry.
     pool = np.random.SeedSequence(seed, spawn_key=key).pool
     mixed = _POOL * (max(_words(seed), _POOL) + sum(map(_words, key)))
     constant = _IN[0] * pow(_IN[1], mixed, 1 << 32)
@@ -131,7 +127,7 @@ def _seeds(seed: int, key: tuple[int, ...], numbers: Ints) -> tuple[Words, Words
 
 
 def _words(number: int) -> int:
-    """Return of how many words of 32 bits a number is, at least one."""
+    """Return how many 32-bit words a number needs, at least one."""
     return max(-(-number.bit_length() // 32), 1)
 
 

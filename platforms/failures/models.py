@@ -1,8 +1,8 @@
-"""Failure models: pure functions from (nodes, seed, horizon) to outages, whatever any scheduler does.
+"""Failure models: pure functions from (nodes, seed, horizon) to outages.
 
-Every node, or the system as a whole, has a random stream of its own, made from one seed by numpy's spawn keys. A
-stream can be read on for ever: what it gave for a shorter horizon is the beginning of what it gives for a longer one.
-Times are whole milliseconds, added as integers, so that equal seeds give equal outages on every machine.
+Every node, or the system as a whole, has its own random stream, made from one seed by numpy's spawn keys. A stream can
+be continued: a longer horizon only adds outages. Times are whole milliseconds, added as integers, so that equal seeds
+give equal outages on every machine.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from pipistrelle.platforms.failures.outage import FAILURE, Outages
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: who is hit: each node by a process of its own, or one process hits nodes at random, each with the same chance
+#: "node": each node has its own process; "system": one process hits nodes at random, all with the same chance
 Scope = Literal["node", "system"]
 
 #: seconds (30,000 years)
@@ -28,43 +28,34 @@ LONGEST_HORIZON: Final = 1e12
 MOST_OUTAGES: Final = 20_000_000
 _PER_SECOND: Final = 1000  # times are counted in milliseconds
 _MOST: Final = int(LONGEST) * _PER_SECOND
-_BLOCK: Final = 8  # outages of a node that are drawn at once at most
-_HITS: Final = 256  # hits of the system that are drawn at once
-#: spawn keys begin with the kind of stream, so that no two kinds share numbers
+_BLOCK: Final = 8  # most outages of a node drawn at once
+_HITS: Final = 256  # hits of the system drawn at once
+#: the next member of spawn keys: separate streams for each kind
 _NODE_KEY: Final = 0
 _SYSTEM_KEY: Final = 1
 _LENGTHS_KEY: Final = 2
 
 
 class Stream(Protocol):
-    """Outages that are made as far as they are asked for."""
+    """Outages made on demand."""
 
     def extend(self, horizon: float) -> Outages:
-        """Return the outages that go down from the last horizon (at first 0) to before this one, in seconds."""
+        """Return the outages from the last horizon (at first 0) to before this one (s)."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailureModel:
-    """How nodes fail and how long their repair takes.
+    """How nodes fail and how long repairs take.
 
-    Parameters
-    ----------
-    uptime
-        scope "node": how long a node stays up until it fails; scope "system": the time between two hits of the
-        machine. Hits on a node that is down already are dropped, as in LANL's extension of Batsim.
-    repair
-        how long a node is down.
-    scope
-        "node" or "system".
-    cause
-        of every outage.
-    age
-        for scope "node": how long the nodes have been up at time 0, in seconds; 0: they are new.
+    Args:
+        uptime: scope "node": how long a node stays up until it fails; scope "system": the time between two hits of the
+            machine. Hits on a node that is already down are dropped, as in LANL's extension of Batsim.
+        repair: how long a node is down.
+        cause: of every outage.
+        age: for scope "node": how long the nodes have been up at time 0 (s).
 
-    Raises
-    ------
-    OutageError
-        if the age is out of range or the distribution has none.
+    Raises:
+        OutageError: if the age is out of range or the distribution supports none.
     """
 
     uptime: Durations
@@ -80,46 +71,31 @@ class FailureModel:
         self.uptime.draw(np.full((1, 2), 0.5), self.age)
 
     def stream(self, nodes: range, seed: int, key: tuple[int, ...] = ()) -> Stream:
-        """Return the stream for these nodes.
+        """Return the stream of outages for these nodes.
 
-        Parameters
-        ----------
-        nodes
-            numbers of nodes, at least one. With scope "node" the outages of a node do not depend on the others.
-        seed
-            0 or more; equal seeds give equal outages.
-        key
-            tells models of one machine apart that share a seed: the model's number.
+        Args:
+            nodes: at least one. With scope "node" a node's outages do not depend on the other nodes.
+            seed: 0 or more; equal seeds give equal outages.
+            key: distinguishes models of one machine with the same seed: the model's number.
 
-        Raises
-        ------
-        OutageError
-            if there is no node or the seed is negative.
+        Raises:
+            OutageError: if there is no node or the seed is negative.
         """
         if not nodes:
             raise OutageError("a failure model has no node to act on", expected="one node or more")
         return _NodeStream(self, nodes, seed, key) if self.scope == "node" else _SystemStream(self, nodes, seed, key)
 
     def outages(self, nodes: range, seed: int, horizon: float, key: tuple[int, ...] = ()) -> Outages:
-        """Return the outages that go down in [0, `horizon`) seconds; the last ones may end later.
+        """Return the outages that begin in [0, `horizon`) (s); they may end later.
 
-        Raises
-        ------
-        OutageError
-            as `stream` does, if the mean repair is as long as the horizon or longer, or if there would be more than
-            `MOST_OUTAGES`.
+        Raises:
+            OutageError: as from `stream`, or if `check` fails.
         """
         self.check(len(nodes), horizon)
         return self.stream(nodes, seed, key).extend(horizon)
 
     def check(self, nodes: int, horizon: float) -> None:
-        """Check that a horizon in seconds is longer than a repair, and that so many nodes do not fail too often in it.
-
-        Raises
-        ------
-        OutageError
-            otherwise.
-        """
+        """Raise OutageError if repairs are too long for a horizon (s) or outages too many."""
         check_horizon(horizon, self.repair)
         cycle = self.uptime.mean + (self.repair.mean if self.scope == "node" else 0.0)
         expected = horizon / cycle * (nodes if self.scope == "node" else 1)
@@ -127,15 +103,16 @@ class FailureModel:
             raise OutageError(
                 "there would be too many outages",
                 expected=f"about {MOST_OUTAGES:,} at most",
-                found=f"about {expected:.2g}, one in {cycle:.3g} s a {self.scope}",
+                found=f"about {expected:.2g}, one in {cycle:.3g} s per {self.scope}",
                 hint="Check the units of the times, or take a shorter horizon.",
             )
 
     def hazard(self, nodes: int, length: float) -> float:
-        """Return a bound on how surely one of ``nodes`` nodes fails within ``length`` s, as of `Durations.hazard`.
+        """Return a lower bound of -log P(a node stays up for ``length`` s).
 
-        For scope "system" it is known of exponential times alone: then each node has such a process of its own. Where
-        the hazard falls with age it is not known of nodes that have an age at time 0.
+        See `Durations.hazard`; the node is one of ``nodes``. For scope "system" it is known only for exponential times,
+        because then each node has such a process of its own. It is unknown (0) if the hazard falls with age and nodes
+        have an age at time 0.
         """
         if self.scope == "node":
             falls = isinstance(self.uptime, Weibull) and self.uptime.shape < 1
@@ -143,22 +120,16 @@ class FailureModel:
         return self.uptime.hazard(length / nodes) if isinstance(self.uptime, Exponential) else 0.0
 
     def availability(self, nodes: int) -> float:
-        """Return the share of time that a node is up in the long run: MTBF / (MTBF + MTTR).
+        """Return the long-run share of time that a node is up: MTBF / (MTBF + MTTR).
 
-        For scope "system" the hits on nodes that are up come to each of `nodes` nodes at the rate 1 / (nodes x mean).
+        For scope "system" each of `nodes` nodes is hit at the rate 1 / (nodes x mean) while it is up.
         """
         mtbf = self.uptime.mean * (nodes if self.scope == "system" else 1)
         return mtbf / (mtbf + self.repair.mean)
 
 
 def check_horizon(horizon: float, repair: Durations | None = None) -> None:
-    """Check a horizon in seconds, and that the mean repair is shorter.
-
-    Raises
-    ------
-    OutageError
-        otherwise.
-    """
+    """Raise OutageError if a horizon (s) is out of range or shorter than a repair."""
     check_range("a horizon", horizon, 0, LONGEST_HORIZON, above=True)
     if repair is not None and repair.mean >= horizon:
         raise OutageError(
@@ -170,35 +141,35 @@ def check_horizon(horizon: float, repair: Durations | None = None) -> None:
 
 
 def draw_lengths(durations: Durations, count: int, seed: int) -> Floats:
-    """Return `count` lengths in seconds, shape (count,), in whole milliseconds; a larger count begins with the same.
+    """Return `count` lengths (s), shape (count,), in whole milliseconds.
 
-    Raises
-    ------
-    OutageError
-        if the seed is negative.
+    A larger count begins with the same lengths.
+
+    Raises:
+        OutageError: if the seed is negative.
     """
     uniform = _uniform(_generator(seed, (_LENGTHS_KEY,)).random_raw(2 * count)).reshape(count, 2)
     return _milliseconds(durations.draw(uniform)) / _PER_SECOND
 
 
 class _NodeStream:
-    """Each node is up, down, up, ... by its own generator, four numbers an outage."""
+    """Each node is up, down, up, ... by its own generator: four numbers per outage."""
 
     def __init__(self, model: FailureModel, nodes: range, seed: int, key: tuple[int, ...]) -> None:
         self._model = model
         self._nodes = np.array(nodes, dtype=np.int64)
         _check_seed(seed)
         self._generators = Generators(seed, (*key, _NODE_KEY), self._nodes)
-        #: how often a node fails on average, per millisecond
+        #: average failures of a node per millisecond
         self._rate = 1.0 / (_PER_SECOND * (model.uptime.mean + model.repair.mean))
-        #: when each node comes up after the last outage that was made, in milliseconds, shape (nodes,)
+        #: when each node comes up after its last outage made so far (ms), shape (nodes,)
         self._now = np.zeros(self._nodes.size, dtype=np.int64)
         self._fresh = True
-        #: made, but beyond the horizon so far: (rows of nodes, downs, ups), in milliseconds
+        #: outages already made but beyond the horizon: (rows of nodes, downs, ups) (ms)
         self._spare = [np.zeros(0, dtype=np.int64)] * 3
 
     def extend(self, horizon: float) -> Outages:
-        """Return the outages that go down from the last horizon to before this one."""
+        """Return the outages that begin from the last horizon to before this one."""
         check_horizon(horizon)
         end = _milliseconds_up(horizon)
         parts = [self._spare]
@@ -215,12 +186,12 @@ class _NodeStream:
         return _outages(self._nodes[rows[~later]], down[~later], up[~later], self._model.cause)
 
     def _draw(self, rows: Ints, count: int) -> list[Ints]:
-        """Return that many more outages of some nodes."""
+        """Return `count` more outages of each of some nodes."""
         uniform = _uniform(self._generators.random_raw(rows, 4 * count)).reshape(rows.size, count, 4)
         steps = np.empty((rows.size, 2 * count + 1), dtype=np.int64)
         steps[:, 0] = self._now[rows]
         up = self._model.uptime.draw(uniform[..., :2])
-        if self._fresh:  # every node takes part in the first draw
+        if self._fresh:  # the first draw includes every node
             up[:, 0] = self._model.uptime.draw(uniform[:, 0, :2], self._model.age)
         steps[:, 1::2] = _milliseconds(up)
         steps[:, 2::2] = _milliseconds(self._model.repair.draw(uniform[..., 2:]))
@@ -230,19 +201,19 @@ class _NodeStream:
 
 
 class _SystemStream:
-    """One generator hits the machine, five numbers a hit; the victim is any node, and may be down already."""
+    """One generator hits the machine: five numbers per hit; the victim may be down."""
 
     def __init__(self, model: FailureModel, nodes: range, seed: int, key: tuple[int, ...]) -> None:
         self._model = model
         self._nodes = nodes
         self._generator = _generator(seed, (*key, _SYSTEM_KEY))
         self._now = 0
-        #: {index of a node: when its last outage ends, in milliseconds}
+        #: {index of a node: end of its last outage (ms)}
         self._up: dict[int, int] = {}
         self._spare: list[tuple[int, int, int]] = []
 
     def extend(self, horizon: float) -> Outages:
-        """Return the outages that go down from the last horizon to before this one."""
+        """Return the outages that begin from the last horizon to before this one."""
         check_horizon(horizon)
         end = _milliseconds_up(horizon)
         hits = self._spare
@@ -266,7 +237,7 @@ class _SystemStream:
         return list(zip(victims.tolist(), times.tolist(), lengths.tolist(), strict=True))
 
 
-def _generator(seed: int, key: tuple[int, ...]) -> "np.random.PCG64":  # numpy imports it on use
+def _generator(seed: int, key: tuple[int, ...]) -> "np.random.PCG64":  # a string: numpy imports it on use
     _check_seed(seed)
     return np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key))
 
@@ -277,19 +248,19 @@ def _check_seed(seed: int) -> None:
 
 
 def _uniform(raw: NDArray[np.uint64]) -> Floats:
-    """Return numbers in the open interval (0, 1) from 64 random bits each: the middles of 2**52 equal parts."""
+    """Return numbers in (0, 1) from 64 random bits each: middles of 2**52 equal parts."""
     return ((raw >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def _milliseconds(seconds: Floats) -> Ints:
-    """Return whole milliseconds, rounded up, at least 1: no outage is empty."""
+    """Return whole milliseconds, rounded up, at least 1, so that no outage is empty."""
     return np.clip(np.ceil(seconds * _PER_SECOND), 1, _MOST).astype(np.int64)
 
 
 def _milliseconds_up(horizon: float) -> int:
-    """Return the first millisecond that is not before the horizon."""
+    """Return the first millisecond at or after the horizon."""
     end = int(np.ceil(horizon * _PER_SECOND))
-    return end - 1 if (end - 1) / _PER_SECOND >= horizon else end  # the product may be rounded up
+    return end - 1 if (end - 1) / _PER_SECOND >= horizon else end  # the product may have been rounded up
 
 
 def _outages(node: Ints, down: Ints, up: Ints, cause: str) -> Outages:

@@ -1,6 +1,6 @@
-"""When which node is down and why: outages, the one form that failures, logs of failures and maintenance take.
+"""Outages: which node is down, when and why, for failures, logs and maintenance.
 
-An engine only replays outages, so that every policy meets the same ones.
+An engine only replays outages, so that they are the same under every policy.
 """
 
 import math
@@ -17,7 +17,7 @@ from pipistrelle.protocol.base.errors import shown
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: the cause of an outage of which nothing else is known
+#: the cause of an outage if no other is known
 FAILURE: Final = "failure"
 _LONGEST_CAUSE: Final = 200
 _LATEST: Final = 1e18
@@ -26,18 +26,10 @@ _LATEST: Final = 1e18
 class Outage(NamedTuple):
     """One node is down from `down` until `up`.
 
-    Parameters
-    ----------
-    node
-        the number of the node.
-    down
-        when it goes down, in seconds after time 0.
-    up
-        when it can be used again, in seconds after time 0, later than `down`; infinity if never.
-    cause
-        why, 1 to 200 printable characters, not blank at either end.
-    announced
-        from when on it is known ahead, in seconds after time 0, at most `down`; None for what comes unexpected.
+    Args:
+        down, up: seconds after time 0, with `up` later than `down`; `up` may be infinite.
+        cause: 1 to 200 printable characters, not blank at either end.
+        announced: since when it is known, in seconds after time 0, at most `down`; None if unannounced.
     """
 
     node: int
@@ -48,34 +40,29 @@ class Outage(NamedTuple):
 
 
 class Outages:
-    """Outages by columns, ordered by (down, node); those of one node never overlap, but may touch.
+    """Outages in columns, ordered by (down, node).
 
-    The arrays are read-only. Two of them are equal if all their columns are.
+    Outages of one node may touch but never overlap. The arrays are read-only. Two objects are equal if all their
+    columns are.
 
-    Parameters
-    ----------
-    node, down, up
-        numbers of nodes and times in seconds, shape (n,) each, in any order; `up` may be infinite.
-    cause
-        why, n texts.
-    announced
-        from when on each is known, in seconds, NaN for those that come unexpected; None: all do.
+    Args:
+        node, down, up: node numbers and times (s), shape (n,) each, in any order; `up` may be infinite.
+        cause: n texts.
+        announced: since when each is known (s), NaN if unannounced, shape (n,); None: all unannounced.
 
-    Raises
-    ------
-    OutageError
-        if lengths differ, a value is out of range, or two outages of one node overlap, which are named.
+    Raises:
+        OutageError: if lengths differ, a value is out of range, or two outages of one node overlap.
     """
 
     __slots__ = ("announced", "cause", "down", "node", "up")
 
-    #: numbers of nodes, shape (n,)
+    #: node numbers, shape (n,)
     node: Ints
     #: seconds after time 0, shape (n,)
     down: Floats
     #: seconds after time 0, shape (n,)
     up: Floats
-    #: texts, one an outage
+    #: one text per outage
     cause: tuple[str, ...]
     #: seconds after time 0, NaN if not announced; shape (n,)
     announced: Floats
@@ -106,7 +93,7 @@ class Outages:
 
     @classmethod
     def of(cls, outages: Iterable[Outage]) -> "Outages":
-        """Return these outages, given in any order; raises `OutageError` as the class does."""
+        """Return these outages, given in any order; errors as in the class."""
         rows = list(outages)
         return cls(
             [row.node for row in rows],
@@ -144,19 +131,19 @@ class Outages:
         return f"<{len(self)} outages of {np.unique(self.node).size} nodes>"
 
     def between(self, begin: float, end: float) -> "Outages":
-        """Return those that go down at `begin` or later, and before `end`, in seconds."""
+        """Return the outages that begin in [`begin`, `end`) (s)."""
         return self.select((self.down >= begin) & (self.down < end))
 
     def select(self, keep: NDArray[np.bool_]) -> "Outages":
-        """Return those where `keep`, shape (n,), is true."""
+        """Return the outages where `keep`, shape (n,), is true."""
         return self._part(np.flatnonzero(keep), tuple(compress(self.cause, keep)))
 
     def rows(self, begin: int, end: int) -> "Outages":
-        """Return those from row `begin` to before row `end`."""
+        """Return the outages from row `begin` to before row `end`."""
         return self._part(slice(begin, end), self.cause[begin:end])
 
     def _part(self, rows: "NDArray[np.intp] | slice", cause: tuple[str, ...]) -> "Outages":
-        """Return some rows, ascending: part of what is in order is in order, too."""
+        """Return some rows, ascending, so that they stay in order."""
         part = object.__new__(Outages)
         part.cause = cause
         for name in ("node", "down", "up", "announced"):
@@ -166,13 +153,7 @@ class Outages:
         return part
 
     def check_nodes(self, nodes: int) -> None:
-        """Check that a machine of that many nodes has all that are named.
-
-        Raises
-        ------
-        OutageError
-            naming the first outage of a node that it has not.
-        """
+        """Raise OutageError, naming the first outage of a node that is not below `nodes`."""
         strange = np.flatnonzero(self.node >= nodes)
         if strange.size:
             first = self[int(strange[0])]
@@ -181,17 +162,17 @@ class Outages:
                 "an outage names an unknown node",
                 where=f"outage of node {first.node} at {first.down!r} s",
                 expected=f"nodes 0 to {nodes - 1}",
-                found=f"node {first.node}" + (f" and {others} more that the machine has not" if others else ""),
-                hint="Use the machine that the outages are of, or choose a part of them.",
+                found=f"node {first.node}" + (f" and {others} more that the machine does not have" if others else ""),
+                hint="Use the machine of these outages, or select some of them.",
             )
 
 
 def merge(parts: Iterable[Outages]) -> Outages:
-    """Return the union of several streams: where outages of one node overlap, they become one.
+    """Return the union of several streams, joining outages of one node that overlap.
 
-    It lasts from the first one's begin to the last one's end, and has the cause of the first, of equal begins that of
-    the earlier stream; it is announced only if all of them are, then from the last announcement on, which is cut to
-    its begin. Outages that only touch stay two.
+    A joined outage lasts from the first begin to the last end. Its cause comes from the first one, or of the earlier
+    stream if both begin at once. It is announced only if all its parts are, and then when the last one is, but at
+    most at its begin. Outages that only touch stay separate.
     """
     rows = sorted(
         ((row.node, row.down, number, row) for number, part in enumerate(parts) for row in part),
@@ -217,10 +198,10 @@ def _ascending(order: NDArray[np.intp]) -> bool:
 def _check(outages: Outages) -> None:
     node, down, up, known = outages.node, outages.down, outages.up, outages.announced
     _refuse(outages, node < 0, "the number of a node is negative", "a whole number of at least 0", "node")
-    _refuse(outages, ~((down >= 0) & (down <= _LATEST)), "an outage begins at no time", "0 to 1e18 s", "down")
+    _refuse(outages, ~((down >= 0) & (down <= _LATEST)), "an outage's begin is out of range", "0 to 1e18 s", "down")
     _refuse(outages, ~(up > down), "an outage ends no later than it begins", "up later than down", "up")
     _refuse(outages, (known < 0) | (known > down), "an outage is announced too late", "0 s to its begin", "announced")
-    for cause in dict.fromkeys(outages.cause):  # each once, by the first row that has it
+    for cause in dict.fromkeys(outages.cause):  # check each distinct cause once
         if not cause or cause != cause.strip() or len(cause) > _LONGEST_CAUSE or not cause.isprintable():
             at = outages.cause.index(cause)
             raise OutageError(
@@ -254,15 +235,14 @@ def _refuse(outages: Outages, wrong: NDArray[np.bool_], what: str, expected: str
         raise OutageError(what, where=f"outage of node {row.node} at {row.down!r} s", expected=expected, found=found)
 
 
-#: the columns; the last is there only if an outage is announced
+#: the columns; the last one is present only if an outage is announced
 COLUMNS: Final = ("node", "down", "up", "cause", "announced")
 
 
 def csv_chunks(outages: Outages) -> Iterator[bytes]:
-    """Yield the file's bytes: a header, then a row an outage, in order; times in seconds after time 0.
+    """Yield a CSV file: a header, then one row per outage, in order; times in s.
 
-    A double is written in the fewest digits that read as the same double, a whole one without a point. The file reads
-    as the same outages.
+    Each double has the fewest digits that read back as the same double, without a point if it is whole.
     """
     columns = COLUMNS if any(row.announced is not None for row in outages) else COLUMNS[:-1]
     yield f"{','.join(columns)}\n".encode()
@@ -273,14 +253,14 @@ def csv_chunks(outages: Outages) -> Iterator[bytes]:
 
 
 def seconds_text(seconds: float) -> str:
-    """Return a time as the shortest text that reads as the same double; "inf" for never."""
+    """Return the shortest text that reads as the same double; "inf" for infinity."""
     if math.isfinite(seconds) and seconds == int(seconds) and abs(seconds) < 1e15:
         return str(int(seconds))
     return repr(seconds)
 
 
 def _quoted(text: str) -> str:
-    """Return a cell; a cause has no line breaks, so that only commas and quotes need care."""
+    """Return a CSV cell; line breaks need no care, because causes have none."""
     if "," not in text and '"' not in text:
         return text
     return '"' + text.replace('"', '""') + '"'

@@ -1,4 +1,4 @@
-"""All that fails in a machine: several models together, of pools, of nodes, of domains."""
+"""Failure plans: several models acting on pools, nodes and domains of a machine."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from pipistrelle.platforms.failures.outage import Floats, Outage, Outages
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A model and what it acts on: the numbers of `nodes`, or of `domains` of them, which then fail instead."""
+    """A model and the nodes on which it acts, or the domains that fail instead."""
 
     model: FailureModel
     nodes: range
@@ -20,12 +20,12 @@ class Source:
 
     @property
     def acting(self) -> range:
-        """Numbers of what fails: the nodes, or the domains by their place."""
+        """The numbers of what fails: nodes, or domains by their index."""
         return range(len(self.domains)) if self.domains else self.nodes
 
     @property
     def together(self) -> list[list[int]]:
-        """The numbers of the nodes, those in one list that fail by the same rate: a domain's, or all."""
+        """Lists of node numbers that share a rate: of each domain, or one of all nodes."""
         return [list(domain.nodes) for domain in self.domains] or [list(self.nodes)]
 
 
@@ -33,32 +33,26 @@ class Source:
 class FailurePlan:
     """Models that act on one machine at the same time.
 
-    Each has random numbers of its own, told apart by its place in `sources`. What hits a node that is down already is
-    dropped for that node, be it of another source; of hits at the same time that of the earlier source counts.
+    Each has its own random numbers, by its position in `sources`. A hit on a node that is already down is dropped; of
+    simultaneous hits the earlier source's counts.
     """
 
     sources: tuple[Source, ...]
 
     def stream(self, seed: int) -> Stream:
-        """Return the stream of all outages; raises `OutageError` as `FailureModel.stream` does."""
+        """Return the stream of all outages; errors as from `FailureModel.stream`."""
         return _PlanStream(self.sources, seed)
 
     def outages(self, seed: int, horizon: float) -> Outages:
-        """Return the outages that go down in [0, `horizon`) seconds.
-
-        Raises
-        ------
-        OutageError
-            as `FailureModel.outages` does.
-        """
+        """Return the outages in [0, `horizon`) (s); errors as in `FailureModel.outages`."""
         for source in self.sources:
             source.model.check(len(source.acting), horizon)
         return self.stream(seed).extend(horizon)
 
     def rates(self, nodes: int) -> Floats:
-        """Return how often each of the machine's `nodes` fails while it is up, on average, per second; shape (nodes,).
+        """Return each node's average failure rate (1/s) while it is up, shape (nodes,).
 
-        A domain's rate counts for each of its nodes, although it takes them down together.
+        A domain's rate counts for each of its nodes, although they fail together.
         """
         rates = np.zeros(nodes)
         for source in self.sources:
@@ -68,9 +62,9 @@ class FailurePlan:
         return rates
 
     def hazard(self, nodes: int, count: int, length: float) -> float:
-        """Return -log of the most that the chance can be that ``count`` nodes all stay up for ``length`` s.
+        """Return a lower bound of -log P(``count`` nodes all stay up for ``length`` s).
 
-        These are those of the machine's ``nodes`` that fail least. Domains, whose nodes fail together, do not count.
+        It takes those of the ``nodes`` that fail least. Domains are ignored, because their nodes fail together.
         """
         hazards = np.zeros(nodes)
         for source in self.sources:
@@ -79,10 +73,10 @@ class FailurePlan:
         return float(np.sort(hazards)[:count].sum())
 
     def units_up(self, platform: Platform) -> tuple[float, float]:
-        """Return how many of a machine's units are up in the long run: their mean and their standard deviation.
+        """Return the long-run mean and standard deviation of the number of units up.
 
         A node is up a share A = 1 / (1 + rate x mean repair) of the time for each source that acts on it, independent
-        of all others but those of its domain.
+        of all other nodes except those of its domain.
         """
         shares = np.ones(platform.nodes)
         together = np.ones(platform.nodes)
@@ -105,11 +99,11 @@ class _PlanStream:
             (source.model.stream(source.acting, seed, (number,)), source.domains)
             for number, source in enumerate(sources)
         ]
-        #: {node: when its last outage ends}, in seconds
+        #: {node: end of its last outage (s)}
         self._up: dict[int, float] = {}
 
     def extend(self, horizon: float) -> Outages:
-        """Return the outages that go down from the last horizon to before this one."""
+        """Return the outages that begin from the last horizon to before this one."""
         made = [
             expand(stream.extend(horizon), domains) if domains else stream.extend(horizon)
             for stream, domains in self._parts

@@ -1,8 +1,8 @@
-"""Logarithm, exponential and cosine that give the same last bit on every machine.
+"""Logarithm, exponential and cosine with the same last bit on every machine.
 
-The functions of C libraries and of numpy differ in their last bit between processors and versions. These use nothing
-but what IEEE 754 defines exactly: addition, multiplication, division, rounding and scaling by powers of two. They are
-within a few units in the last place of the true value, which is all that random numbers need.
+The functions of C libraries and of numpy differ in their last bit between processors and versions. These use only what
+IEEE 754 defines exactly: addition, multiplication, division, rounding and scaling by powers of two. Their errors are a
+few units in the last place, which is enough for random numbers.
 """
 
 import math
@@ -35,7 +35,7 @@ def log(x: Floats) -> Floats:
 
 
 def exp(x: Floats) -> Floats:
-    """Return e to the power of numbers between -700 and 700; what is outside counts as that bound. Shape as given."""
+    """Return e to the power of numbers, clipped to -700 to 700, shape as given."""
     x = np.clip(x, -700.0, 700.0)
     power = np.rint(x / (_LN2_HIGH + _LN2_LOW))
     rest = (x - power * _LN2_HIGH) - power * _LN2_LOW

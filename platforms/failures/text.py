@@ -1,4 +1,4 @@
-"""The little language of failures and repairs on the command line: ``weibull,mtbf=10250h,shape=0.7``, ``5d``."""
+"""The language of failures and repairs: ``weibull,mtbf=10250h,shape=0.7``, ``5d``."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -15,14 +15,14 @@ from pipistrelle.platforms.failures.plan import Source
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
 from pipistrelle.protocol.base.lengths import QUANTITY, parse_seconds
 
-_MANUAL: Final = "'pipistrelle help outages' has the language."
+_MANUAL: Final = "'pipistrelle help outages' describes the language."
 _PARAMETERS: Final = {
     "fixed": ("mean",),
     "exponential": ("mean",),
     "weibull": ("mean", "scale", "shape"),
     "lognormal": ("mean", "median", "sigma"),
 }
-#: {other name of the mean: what it is}
+#: {other name of the mean: what it is the mean of}
 _MEANS: Final = {"mtbf": "failures", "smtbf": "failures", "mttr": "repair"}
 _RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _OPTIONS: Final = ("of", "factor", "scope", "age", "pool", "nodes", "domain", "cause")
@@ -30,32 +30,19 @@ _OPTIONS: Final = ("of", "factor", "scope", "age", "pool", "nodes", "domain", "c
 
 @dataclass(frozen=True, slots=True)
 class FailureSpec:
-    """What a text says of failures, before it is known of which machine.
+    """A description of failures that is not yet bound to a machine.
 
-    Parameters
-    ----------
-    uptime
-        the distribution as given: of a node's time between failures, or of the system's if `system` is true.
-    system
-        whether the mean was given as SMTBF, the mean time between failures of a whole machine.
-    of
-        the number of nodes that the SMTBF was given for; None: the machine's own, or the pool's.
-    factor
-        the reliability factor: how many times more often than that everything fails.
-    scope
-        as in `FailureModel`.
-    age
-        seconds, as in `FailureModel`.
-    pool
-        the name of the pool whose nodes fail; None: all nodes.
-    nodes
-        numbers (first, last) of the nodes that fail, instead of a pool.
-    domain
-        (name, number of neighbours) of the failure domains that fail instead of nodes; None: nodes do.
-    cause
-        of the outages.
-    repair
-        that of a model of the library; None: there is none.
+    Args:
+        uptime: the distribution as given: of a node's time between failures, or of the system's if `system` is true.
+        system: whether the mean was given as SMTBF, the mean time between failures of a whole machine.
+        of: the number of nodes to which the SMTBF refers; None: the machine's or the pool's.
+        factor: the reliability factor: how many times more often everything fails.
+        scope, age: see `FailureModel`.
+        pool: the pool whose nodes fail; None: all nodes.
+        nodes: numbers (first, last) of the nodes that fail, instead of a pool.
+        domain: (name, number of nodes) of the failure domains that fail instead of nodes; None: nodes fail.
+        cause: of the outages.
+        repair: the repair of a library's model, if any.
     """
 
     uptime: Durations
@@ -71,26 +58,19 @@ class FailureSpec:
     repair: Durations | None = None
 
     def source(self, platform: Platform, repair: Durations | None, factor: float = 1.0) -> Source:
-        """Return the model for a machine, and the nodes or domains that it acts on.
+        """Return the model for a machine, with the nodes or domains that it acts on.
 
-        Parameters
-        ----------
-        platform
-            the machine.
-        repair
-            how long repairs take; None: as the model of the library has it.
-        factor
-            a reliability factor that applies besides the text's own.
+        Args:
+            repair: how long repairs take; None: use the library model's.
+            factor: a reliability factor in addition to the text's own.
 
-        Raises
-        ------
-        OutageError
-            if there is no repair, no such pool, or a value is out of range.
+        Raises:
+            OutageError: if there is no repair or no such pool, or a value is out of range.
         """
         repair = repair or self.repair
         if repair is None:
             raise OutageError(
-                "it is not said how long a repair takes",
+                "the repair time is missing",
                 expected="'5d', 'exponential,mttr=1h' or another distribution",
                 hint=f"Give --repair. {_MANUAL}",
             )
@@ -106,14 +86,14 @@ class FailureSpec:
 
 
 def parse_durations(text: str, where: str = "--repair", what: str = "repair time") -> Durations:
-    """Return the distribution that a text such as ``5d`` or ``lognormal,median=1h,sigma=1.2`` names.
+    """Return the distribution in a text: ``5d``, ``lognormal,median=1h,sigma=1.2``.
 
-    `where` is what the text is called in messages, `what` that which it is about.
+    Args:
+        where: the text's name in messages.
+        what: what it describes, in messages.
 
-    Raises
-    ------
-    OutageError
-        if it names none, or a value is out of range.
+    Raises:
+        OutageError: if it is not one, or a value is out of range.
     """
     try:
         if QUANTITY.fullmatch(text.strip()):
@@ -128,21 +108,15 @@ def parse_durations(text: str, where: str = "--repair", what: str = "repair time
 def parse_failures(
     text: str, library: Mapping[str, Callable[[], FailureSpec]] | None = None, where: str = "--failures"
 ) -> FailureSpec:
-    """Return what a text such as ``exponential,smtbf=24h,of=20000`` or ``lanl-20,factor=2`` says of failures.
+    """Return the spec in a text: ``exponential,smtbf=24h,of=20000``, ``lanl-20``.
 
-    Parameters
-    ----------
-    text
-        a distribution or a model of the library, and parameters.
-    library
-        {name: function that returns the model's spec}; None: no names are known.
-    where
-        what the text is called in messages.
+    Args:
+        text: a distribution or a model of the library, with parameters.
+        library: {name: function that returns the model's spec}; None: none.
+        where: the text's name in messages.
 
-    Raises
-    ------
-    OutageError
-        if a name or parameter is unknown, missing or out of range.
+    Raises:
+        OutageError: if a name or parameter is unknown, missing or out of range.
     """
     try:
         return _failures(text, library or {})
@@ -176,7 +150,7 @@ def _with_options(spec: FailureSpec, parameters: dict[str, str]) -> FailureSpec:
     if (scope := parameters.get("scope")) is not None:
         if scope not in ("node", "system"):
             raise OutageError("a scope is unknown", expected="'node' or 'system'", found=shown(scope))
-        # The age of a library's model belongs to nodes.
+        # The age of a library's model applies to nodes.
         spec = replace(spec, scope=cast(Scope, scope), age=0.0 if scope == "system" else spec.age)
     if "age" in parameters:
         spec = replace(spec, age=parse_seconds(parameters["age"], "age", or_zero=True))
@@ -265,7 +239,7 @@ def _factor(factor: float) -> float:
 
 
 def _nodes(platform: Platform, pool: str | None, numbers: tuple[int, int] | None) -> range:
-    """Return the numbers of the nodes that fail: those of a pool, those given, or all."""
+    """Return the numbers of the nodes that fail: a pool's, the given ones, or all."""
     if pool is not None:
         try:
             nodes = platform.pool_nodes(pool)
@@ -275,7 +249,7 @@ def _nodes(platform: Platform, pool: str | None, numbers: tuple[int, int] | None
     first, last = numbers or (0, platform.nodes - 1)
     if last >= platform.nodes:
         raise OutageError(
-            "a failure model names nodes that the machine has not",
+            "a failure model names nodes that the machine does not have",
             expected=f"nodes 0 to {platform.nodes - 1}",
             found=f"{first}-{last}",
         )
@@ -283,5 +257,5 @@ def _nodes(platform: Platform, pool: str | None, numbers: tuple[int, int] | None
 
 
 def _placed(error: PipistrelleError, where: str) -> OutageError:
-    """Return the error as one that says which text it is about, and where in a file."""
+    """Return the error with the name of the text before its place."""
     return error.at(where if error.where is None else f"{where} {error.where}", OutageError)

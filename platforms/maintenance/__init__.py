@@ -1,1 +1,1 @@
-"""Which nodes are down for planned maintenance, from when until when, and from when on is that known?"""
+"""Planned maintenance: which nodes are down, when, and since when that is known."""

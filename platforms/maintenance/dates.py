@@ -1,4 +1,4 @@
-"""Times in the rules of maintenance: seconds after time 0, or dates of a calendar."""
+"""Times in maintenance rules: seconds after time 0, or dates."""
 
 import math
 import re
@@ -20,22 +20,22 @@ _NUMBER: Final = re.compile("[0-9.]+[A-Za-z]*")
 
 
 class MomentError(PlatformError):
-    """A text is no time, or none that this simulation can have."""
+    """A text is not a time, or not one that this simulation can have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A time as it was written: `seconds` after time 0, negative before it; `date` if it was written as one."""
+    """A time as written: in seconds after time 0, and as a date if it was one."""
 
     seconds: float
     text: str
     date: datetime | None = None
 
     def days_later(self, days: int) -> float:
-        """Return when it is the same time of the day, so many days later, in seconds after time 0.
+        """Return the same time of day, ``days`` later, in seconds after time 0.
 
-        By the date's clock; if it was no date, a day has 86400 s. A time that the clock skips is as much later as
-        the clock is set forward; of one that it shows twice, the first counts. Beyond the calendar it is infinity.
+        Beyond the calendar it is inf. It follows the date's clock; without a date, a day has 86400 s. A time that the
+        clock skips is later by as much as the clock is set forward; of a time that it shows twice, the first counts.
         """
         if self.date is None:
             return self.seconds + days * _DAY
@@ -48,30 +48,24 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """Knows what dates mean in a run.
+    """The meaning of dates in a run.
 
-    Parameters
-    ----------
-    epoch
-        when time 0 is, in seconds of Unix time; None: not known, so that there can be no dates.
-    timezone
-        the name of the zone of dates without an offset, as ``Europe/Stockholm``; None: UTC.
+    Args:
+        epoch: Unix time of time 0 (s); None: unknown, so that dates cannot be used.
+        timezone: the zone of dates without an offset, as ``Europe/Stockholm``; None: UTC.
     """
 
     epoch: float | None
     timezone: str | None
 
     def read(self, words: list[str], what: str, *, last: bool = False) -> tuple[Moment, int]:
-        """Return the time that words begin with, and how many words it takes: 1, or 2 for "2017-01-29 08:00".
+        """Return the time at the start of ``words``, and of how many words it consists.
 
-        `what` is what the time is called in messages. A date without a time of the day is its midnight, or its last
-        moment if `last` is true.
+        A date without a time of day means its midnight, or its last moment if `last` is true. Messages call it `what`.
 
-        Raises
-        ------
-        PlatformError
-            if there is none, or it cannot be: no such day, a time that the zone's clock skips, an unknown zone, a date
-            although it is not known when time 0 is.
+        Raises:
+            PlatformError: if there is no valid time: no such day, a time that the zone's clock skips, an unknown zone,
+                or a date without an epoch.
         """
         word = words[0] if words else ""
         if word.startswith("@"):
@@ -89,20 +83,20 @@ class Calendar:
             clock = words[1]
             used = 2
         elif letter and not clock:
-            refuse(f"the {what} has no time of the day", "as 2017-01-29T08:00", word)
+            refuse(f"the {what} has no time of day", "as 2017-01-29T08:00", word)
         text = f"{day} {clock}".strip()
         if self.epoch is None:
             refuse(
-                "a date means nothing here: it is not known when time 0 is",
+                "dates cannot be used, because the date of time 0 is unknown",
                 "'@' and a time after time 0, as '@3600'",
                 text,
-                "Or use a workload that tells when it begins (UnixStartTime).",
+                "Or use a workload that states its begin (UnixStartTime).",
             )
         date = self._date(day, clock, what, last=last)
         return Moment((date - _UNIX).total_seconds() - self.epoch, text, date), used
 
     def zero(self) -> str:
-        """Return time 0 for a message: as a date, if it has one."""
+        """Return time 0 for a message, as a date if possible."""
         if self.epoch is None:
             return "0 s"
         try:
@@ -113,7 +107,7 @@ class Calendar:
 
     def _date(self, day: str, clock: str, what: str, *, last: bool) -> datetime:
         if clock and not _CLOCK.fullmatch(clock):
-            refuse(f"the time of the day of the {what} cannot be read", "as 08:00, 08:00:59.5 or 08:00Z", clock)
+            refuse(f"the time of day of the {what} cannot be read", "as 08:00, 08:00:59.5 or 08:00Z", clock)
         text = f"{day} {clock}".strip()
         try:
             date = datetime.fromisoformat(f"{day} 23:59:59.999999" if last and not clock else text)
@@ -121,7 +115,7 @@ class Calendar:
             skipped = date.astimezone(UTC).astimezone(date.tzinfo).replace(tzinfo=None) != date.replace(tzinfo=None)
         except (ValueError, OverflowError):
             rule = "as '2017-01-29 08:00', an offset below 24 h"
-            refuse(f"the {what} is no time of the calendar", rule, text)
+            refuse(f"the {what} is not a valid date", rule, text)
         if skipped:
             refuse(f"the clock skips the {what}", f"a time that clocks show, by {date.tzinfo}", text)
         return date
@@ -132,9 +126,9 @@ class Calendar:
             return UTC
         try:
             return ZoneInfo(name)
-        except (KeyError, ValueError, OSError):  # the last for names such as "Europe"
+        except (KeyError, ValueError, OSError):  # OSError for names such as "Europe"
             refuse(
-                "the time zone of dates is not known",
+                "the time zone of dates is unknown",
                 "a name such as 'Europe/Stockholm'",
                 name,
                 "Write dates with an offset, as 2017-01-29T08:00Z or 2017-01-29T08:00+01:00.",

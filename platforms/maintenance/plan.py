@@ -1,4 +1,4 @@
-"""Planned maintenance as rules, and what occurs by them."""
+"""Planned maintenance as rules, and its occurrences."""
 
 import heapq
 from collections.abc import Iterator
@@ -12,19 +12,19 @@ from pipistrelle.protocol.base.errors import shown
 from pipistrelle.protocol.fields import LONGEST
 from pipistrelle.protocol.units.nodesets import NodeSet
 
-#: the cause of maintenance whose rule does not tell one
+#: the default cause of maintenance
 MAINTENANCE: Final = "maintenance"
 
 
 class MaintenanceError(PlatformError):
-    """Planned maintenance makes no sense."""
+    """Planned maintenance is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """Nodes are down from `begin` to `end`, which is known from `announced` on; seconds after time 0.
+    """Nodes are down from `begin` to `end`, known since `announced`, all in seconds.
 
-    `id` is unique in a plan: the rule's name, for one of several occurrences with a number from 1, as ``weekly.3``.
+    `id` is unique in a plan: the rule's name, with a number from 1 if it recurs, as ``weekly.3``.
     """
 
     id: str
@@ -37,31 +37,19 @@ class Maintenance:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceRule:
-    """What one line says: maintenance that occurs once, several times, or for ever.
+    """One line of a plan: maintenance that occurs once, several times, or forever.
 
-    Parameters
-    ----------
-    text
-        the line.
-    nodes
-        numbers of the nodes, at least one.
-    first
-        when it begins first, at time 0 or later; recurrences keep to its clock if it is a date.
-    length
-        how long it lasts, in seconds, above 0.
-    name
-        what it is called; None: the plan names it.
-    cause
-        why.
-    lead
-        how long ahead it is announced, in seconds; None: from the beginning of the run on, or, if it recurs for ever,
-        each occurrence as the one before begins.
-    days
-        it recurs so many days later; 0: it occurs once.
-    count
-        how often it occurs; None: no limit.
-    until
-        when it begins last at the latest, in seconds after time 0; None: no limit.
+    Args:
+        text: the line.
+        nodes: at least one.
+        first: its first begin, at time 0 or later; if it is a date, recurrences follow its clock.
+        length: seconds, above 0.
+        name: None: the plan names it.
+        lead: how long ahead it is announced (s); None: at the start of the run or, if it recurs forever, each
+            occurrence when the previous one begins.
+        days: days between occurrences; 0: it occurs once.
+        count: the number of occurrences; None: no limit.
+        until: the latest begin, in seconds after time 0; None: no limit.
     """
 
     text: str
@@ -77,11 +65,11 @@ class MaintenanceRule:
 
     @property
     def endless(self) -> bool:
-        """Whether it recurs for ever."""
+        """Whether it recurs forever."""
         return bool(self.days) and self.count is None and self.until is None
 
     def begins(self) -> Iterator[float]:
-        """Yield when it begins, in seconds after time 0; to the end of the calendar if it recurs for ever."""
+        """Yield the begins, in seconds after time 0, at most to the calendar's end."""
         for number in count() if self.days else range(1):
             begin = self.first.days_later(number * self.days)
             if number == self.count or begin > (LONGEST if self.until is None else self.until):
@@ -89,7 +77,7 @@ class MaintenanceRule:
             yield begin
 
     def occurrences(self, name: str) -> Iterator[Maintenance]:
-        """Yield the occurrences in order, by begin and by announcement alike; `name` is what the plan calls it."""
+        """Yield the occurrences by begin and announcement; the plan calls the rule `name`."""
         before = 0.0
         for number, begin in enumerate(self.begins(), start=1):
             known = max(0.0, begin - self.lead) if self.lead is not None else before if self.endless else 0.0
@@ -100,12 +88,10 @@ class MaintenanceRule:
 
 @dataclass(frozen=True, slots=True)
 class MaintenancePlan:
-    """All rules of a run; a rule without a name is called by its number, ``m1``, ``m2``, ...
+    """All rules of a run; those without a name are called ``m1``, ``m2``, ...
 
-    Raises
-    ------
-    MaintenanceError
-        if two rules have one name.
+    Raises:
+        MaintenanceError: if two rules have the same name.
     """
 
     rules: tuple[MaintenanceRule, ...]
@@ -116,7 +102,7 @@ class MaintenancePlan:
             if name in seen:
                 raise MaintenanceError(
                     f"two maintenances are called '{name}'",
-                    expected="a name of its own for each",
+                    expected="a different name for each",
                     found=f"{shown(seen[name].text)} and {shown(rule.text)}",
                 )
             seen[name] = rule
@@ -125,6 +111,6 @@ class MaintenancePlan:
         return [rule.name or f"m{number}" for number, rule in enumerate(self.rules, start=1)]
 
     def occurrences(self) -> Iterator[Maintenance]:
-        """Yield all occurrences by (announced, begin, place of the rule), made only as they are asked for."""
+        """Yield all occurrences, on demand, by (announced, begin, position of the rule)."""
         streams = [rule.occurrences(name) for rule, name in zip(self.rules, self._names(), strict=True)]
         return heapq.merge(*streams, key=lambda maintenance: (maintenance.announced, maintenance.begin))

@@ -1,11 +1,11 @@
-"""Planned maintenance as lines of text.
+"""The language of planned maintenance, one rule per line.
 
-A rule is one line of words between blanks (docs/how-to/failures.md has the same with examples)::
+A rule consists of words separated by blanks (docs/how-to/failures.md has examples)::
 
     rule       = begin length nodes {clause}
     begin      = time
     length     = "+" LENGTH | "to" time                  +8h, +20000s; to 2017-01-29 16:00
-    time       = "@" LENGTH | date                       @3600, @2d: so long after time 0
+    time       = "@" LENGTH | date                       @3600, @2d: time after time 0
     date       = YYYY-MM-DD [("T" | blank) HH:MM[:SS[.ffffff]] ["Z" | "+HH:MM" | "-HH:MM"]]
     nodes      = node {node}                             all; 0-3 8; gpu
     node       = "all" | NUMBER | FIRST "-" LAST | POOL | "pool" POOL | NAMES
@@ -13,11 +13,11 @@ A rule is one line of words between blanks (docs/how-to/failures.md has the same
     recurrence = period ["until" time | NUMBER "times"]
     period     = "daily" | "weekly" | "every" [NUMBER] ("day" | "days" | "week" | "weeks")
 
-Lengths are those of `pipistrelle.protocol.base.lengths.parse_seconds`. A date without an offset is one of the given
-zone. Occurrences that recur from a date keep their time of the day, also where the zone sets its clock; from ``@`` on,
-a day has 86400 s. A date alone is its midnight; behind ``until`` it is its last moment. Clauses come in any order, each
-once; ``cause`` takes the rest of the line. A pool whose name is a word or number of this language needs "pool" before;
-a node that is called as one of these, or as a pool, goes by its number.
+Lengths are those of `pipistrelle.protocol.base.lengths.parse_seconds`. A date without an offset is in the given zone.
+Occurrences that recur from a date keep their time of day, even if the zone sets its clock; from ``@`` on, a day has
+86400 s. A date alone means midnight, or after ``until`` its last moment. Clauses come in any order, each at most once;
+``cause`` takes the rest of the line. A pool named like a word or number of this language needs "pool" before it; a node
+named like one of these, or like a pool, is given by its number.
 """
 
 import re
@@ -37,9 +37,9 @@ from pipistrelle.protocol.fields import LONGEST
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 
-_MANUAL: Final = "'pipistrelle help failures' has the language."
+_MANUAL: Final = "'pipistrelle help failures' describes the language."
 _LONGEST_CAUSE: Final = 200
-#: occurrences that are looked through for overlaps: enough for each setting of a clock to meet each kind of day
+#: occurrences checked for overlaps: enough to combine each clock setting with each kind of day
 _LOOKED_AT: Final = 1500
 _ANNOUNCED_AT_ONCE: Final = 10_000
 _CLAUSES: Final = ("daily", "weekly", "every", "announced", "named", "cause")
@@ -47,7 +47,7 @@ _UNITS: Final = ("day", "days", "week", "weeks")
 _DAYS: Final = {"daily": 1, "weekly": 7} | dict(zip(_UNITS, (1, 1, 7, 7), strict=True))
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _NUMBERS: Final = re.compile("[0-9]+(?:-[0-9]+)?")
-#: no name of a node, though perhaps no numbers either
+#: a list of numbers, valid or not, and no node's name
 _PLAIN_NUMBERS: Final = re.compile("[0-9,+-]+")
 _COUNT: Final = re.compile(r"[1-9][0-9]{0,5}")
 
@@ -61,28 +61,18 @@ def parse_maintenance(
     timezone: str | None,
     names: Mapping[str, int] | None = None,
 ) -> MaintenanceRule:
-    """Return the rule that a line says.
+    """Return the rule in a line.
 
-    Parameters
-    ----------
-    text
-        the line, such as ``2017-01-29 08:00 +20000s all weekly announced 7d``.
-    platform
-        the machine, which has the nodes and pools.
-    where
-        what the line is called in messages.
-    epoch
-        when time 0 is, in seconds of Unix time; None: not known, so that there can be no dates.
-    timezone
-        the name of the zone of dates without an offset, as ``Europe/Stockholm``; None: UTC.
-    names
-        {name: number} of the nodes; None: by the names of the platform's pools.
+    Args:
+        text: the line, such as ``2017-01-29 08:00 +20000s all weekly announced 7d``.
+        where: the line's name in messages.
+        epoch: Unix time of time 0 (s); None: unknown, so that dates cannot be used.
+        timezone: the zone of dates without an offset, as ``Europe/Stockholm``; None: UTC.
+        names: {name: number} of the nodes; None: the names in the platform's pools.
 
-    Raises
-    ------
-    MaintenanceError
-        if the line cannot be read, or what it says cannot be: nodes that the machine has not, a begin before time 0,
-        an announcement after the begin, occurrences that overlap.
+    Raises:
+        MaintenanceError: if the line cannot be read, names nodes that the machine does not have, begins before time 0,
+            is announced after its begin, or has overlapping occurrences.
     """
     try:
         return _Reader(text, platform, numbers_by_name(platform) if names is None else names, epoch, timezone).rule()
@@ -93,10 +83,9 @@ def parse_maintenance(
 
 
 def rules_of_lines(lines: Iterable[str], read: Callable[..., MaintenanceRule], where: str) -> list[MaintenanceRule]:
-    """Return the rules of a file's lines, without those that are blank or begin with ``#``.
+    """Return the rules in a file's lines, without blank lines and comments (``#``).
 
-    `read` is `parse_maintenance` with all but the line and `where`, the file's name; messages have a line's number,
-    from 1, beside it.
+    `read` is `parse_maintenance` with all but the line and `where` given; messages add the line's number to `where`.
     """
     return [
         read(line, where=f"{where}, line {number}")
@@ -118,11 +107,11 @@ class _Reader:
         self._pools = {pool.name: NodeSet.parse(pool.nodes) for pool in platform.info.pools}
         self._names = names
         self._clock = Calendar(epoch, timezone)
-        #: when it is announced, if that was said as a time
+        #: the announcement, if given as a time
         self._known: Moment | None = None
 
     def _peek(self) -> str:
-        """Return the next word, an empty one at the end."""
+        """Return the next word, empty at the end."""
         return self._words[self._at] if self._at < len(self._words) else ""
 
     def _take(self) -> str:
@@ -131,21 +120,21 @@ class _Reader:
         return word
 
     def rule(self) -> MaintenanceRule:
-        """Return what the line says."""
+        """Return the rule in the line."""
         first = self._time("begin of maintenance")
         if first.seconds < 0:
-            refuse("maintenance lies in the past", f"time 0, {self._clock.zero()}, or later", first.text)
+            refuse("maintenance begins before time 0", f"time 0, {self._clock.zero()}, or later", first.text)
         rule = MaintenanceRule(self._text, first=first, length=self._length(first), nodes=self._nodes())
         if first.seconds + rule.length > LONGEST:
-            refuse("maintenance lies too far ahead", f"an end of at most {LONGEST:g} s", self._text)
+            refuse("maintenance ends too late", f"an end of at most {LONGEST:g} s", self._text)
         given = []
         while word := self._peek():
             self._take()
             read = _READERS.get(word)
             if read is None:
-                refuse("a word is not known here", "a clause or the end", word, did_you_mean(word, [*_CLAUSES]))
+                refuse("an unknown word", "a clause or the end", word, did_you_mean(word, [*_CLAUSES]))
             if read in given:
-                refuse("something is said twice", "each clause once", word)
+                refuse("a clause is repeated", "each clause once", word)
             given.append(read)
             rule = read(self, rule, word)
         if self._known is not None:
@@ -167,7 +156,7 @@ class _Reader:
                 refuse("maintenance ends no later than it begins", f"an end after {begin.text}", end.text)
             return end.seconds - begin.seconds
         if not word.startswith("+"):
-            refuse("it is not said how long maintenance lasts", "'+8h', '+20000s' or 'to 2017-01-29 16:00'", word)
+            refuse("the length of maintenance is missing", "'+8h', '+20000s' or 'to 2017-01-29 16:00'", word)
         return parse_seconds(self._take(), "length of maintenance")
 
     def _nodes(self) -> NodeSet:
@@ -194,7 +183,7 @@ class _Reader:
         if strange:
             refuse("there are no such nodes", f"nodes 0 to {self._everything.last}", str(strange))
         if not nodes | named:
-            refuse("it is not said which nodes are maintained", "'all', as '0-3 8', or a pool", self._peek())
+            refuse("the nodes of maintenance are missing", "'all', as '0-3 8', or a pool", self._peek())
         return nodes | named
 
     def _pool(self, name: str) -> NodeSet:
@@ -203,7 +192,7 @@ class _Reader:
         return self._pools[name]
 
     def _called(self, rule: str) -> NodeSet:
-        """Return the nodes with these names: a name, or several by a rule."""
+        """Return the nodes with the names in a rule."""
         numbers: list[int] = []
         names = NodeNames.read(rule)
         if names is None:
@@ -215,7 +204,7 @@ class _Reader:
         return NodeSet.of(numbers)
 
     def _unknown(self, name: str | None) -> None:
-        """Refuse what is no pool and no node's name."""
+        """Refuse a word that is neither a pool nor a node's name."""
         if name is None:
             return
         if name in ("until", "times"):
@@ -230,18 +219,18 @@ class _Reader:
             number = int(self._take()) if _COUNT.fullmatch(self._peek()) else 1
             word = self._take()
             if word not in _UNITS:
-                refuse("it is not said how often maintenance recurs", "as 'every 14 days', 'every 2 weeks'", word)
+                refuse("the period of maintenance is missing", "as 'every 14 days', 'every 2 weeks'", word)
         rule = replace(rule, days=number * _DAYS[word])
         if self._peek() == "until":
             self._take()
             until = self._time("last begin", last=True)
             if until.seconds < rule.first.seconds:
-                refuse("maintenance recurs until before it begins", "a time after its begin", until.text)
+                refuse("maintenance recurs only until before its begin", "a time after its begin", until.text)
             return replace(rule, until=until.seconds)
         if self._words[self._at + 1 : self._at + 2] == ["times"]:
             times = self._take()
             if not _COUNT.fullmatch(times):
-                refuse("it is not said how often maintenance occurs", "a whole number from 1 to 999999", times)
+                refuse("the number of occurrences is not valid", "a whole number from 1 to 999999", times)
             self._take()
             return replace(rule, count=int(times))
         return rule
@@ -261,7 +250,7 @@ class _Reader:
 
     def _known_from(self, rule: MaintenanceRule, known: Moment) -> MaintenanceRule:
         if rule.days:
-            refuse("maintenance that recurs is announced a time ahead", "as 'announced 7d'", known.text)
+            refuse("recurring maintenance cannot be announced at a fixed time", "as 'announced 7d'", known.text)
         if known.seconds > rule.first.seconds:
             refuse("maintenance is announced after its begin", "an announcement before its begin", known.text)
         return replace(rule, lead=rule.first.seconds - max(0.0, known.seconds))
@@ -292,13 +281,13 @@ _READERS: Final[dict[str, Callable[[_Reader, MaintenanceRule, str], MaintenanceR
 
 def _check_recurrence(rule: MaintenanceRule) -> None:
     if rule.lead is None and not rule.endless and next(islice(rule.begins(), _ANNOUNCED_AT_ONCE, None), None):
-        hint = "Say how long ahead each is announced, as 'announced 30d'."
+        hint = "Add how long ahead each is announced, as 'announced 30d'."
         most = f"at most {_ANNOUNCED_AT_ONCE} times"
         refuse("maintenance recurs too often to be announced all at once", most, rule.text, hint)
     for one, other in pairwise(islice(rule.begins(), _LOOKED_AT)):
         if one + rule.length > other:
             raise MaintenanceError(
-                "maintenance lasts until after its next occurrence begins",
+                "maintenance overlaps its next occurrence",
                 expected=f"a length of at most {other - one:g} s",
                 found=f"{rule.length:g} s",
                 hint="Let it recur less often.",

@@ -1,1 +1,1 @@
-"""How are nodes called and numbered, which units are theirs, and where do they stand?"""
+"""Names, numbers, units and places of nodes."""

@@ -1,7 +1,7 @@
-"""The names of a pool's nodes, by a rule: ``n[001-096]``, or several, as ``login,n[001-096]``.
+"""Names of nodes by rules: ``n[001-096]``, or several, as ``login,n[001-096]``.
 
-A rule with several ranges has all combinations, the last range fastest: ``c[0-1]s[0-7]`` are c0s0 to c0s7, and then
-c1s0 to c1s7.
+A rule with several ranges has all combinations, the last range fastest: ``c[0-1]s[0-7]`` means c0s0 to c0s7, then c1s0
+to c1s7.
 """
 
 import re
@@ -23,7 +23,7 @@ _NUMBERED: Final = re.compile(r"([A-Za-z0-9._-]*?)([0-9]{1,9})([A-Za-z._-]*)")
 
 
 class _Numbers(NamedTuple):
-    """Numbers from ``first`` on that are filled up with zeros to ``width`` digits, and the text behind them."""
+    """Numbers from ``first`` on, zero-padded to ``width`` digits, and the text after."""
 
     first: int
     many: int
@@ -40,7 +40,7 @@ class _Numbers(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """``before``, and numbers, of which the last count fastest; a name without a number has none of them."""
+    """``before`` and numbers, the last fastest; a name without a number has none."""
 
     before: str
     numbers: tuple[_Numbers, ...] = ()
@@ -60,12 +60,12 @@ class _Run(NamedTuple):
 
     @property
     def many(self) -> int:
-        """How many names these are."""
+        """The number of names."""
         return prod(one.many for one in self.numbers)
 
     @property
     def names(self) -> Iterator[str]:
-        """All the names, made one by one: a rule may stand for more than a memory holds."""
+        """The names, made one by one, because there may be too many for the memory."""
         return _with_numbers(self.before, self.numbers)
 
     def __str__(self) -> str:
@@ -82,17 +82,17 @@ def _with_numbers(before: str, numbers: tuple[_Numbers, ...]) -> Iterator[str]:
 
 
 class NodeNames(Struct, frozen=True):
-    """Names in the order of the nodes, as stretches of numbered ones."""
+    """Names in the order of the nodes, as runs of numbered ones."""
 
     runs: tuple[_Run, ...]
 
     @classmethod
     def parse(cls, rule: str, count: int, where: str) -> "NodeNames":
-        """Return the names that a rule gives to `count` nodes; PlatformError, about `where`, if it does not."""
+        """Return the names that a rule gives to `count` nodes; PlatformError if invalid."""
         found = cls.read(rule)
         if found is None or sum(run.many for run in found.runs) != count:
             raise PlatformError(
-                "the names of a pool's nodes are not as many as these" if found else "names of nodes are not valid",
+                "a pool has more or fewer names than nodes" if found else "names of nodes are not valid",
                 where=where,
                 expected=f"{count} names of ASCII letters, digits, '.', '_', '-', as n[1-{count}]",
                 found=shown(rule),
@@ -101,14 +101,14 @@ class NodeNames(Struct, frozen=True):
 
     @classmethod
     def read(cls, rule: str) -> "NodeNames | None":
-        """Return the names of a rule, however many; None if it is none."""
+        """Return the names of a rule, however many; None if it is invalid."""
         runs = [_Run.parse(part) for part in rule.split(",")]
         known = tuple(run for run in runs if run is not None)
         return cls(known) if len(known) == len(runs) else None
 
     @classmethod
     def of(cls, names: Sequence[str]) -> "NodeNames | None":
-        """Return these names, as few stretches as their order has; None if one is no name that a rule can give."""
+        """Return these names in the fewest runs; None if no rule can give one of them."""
         runs: list[_Run] = []
         for name in names:
             if not _PLAIN.fullmatch(name):
@@ -124,7 +124,7 @@ class NodeNames(Struct, frozen=True):
 
     @property
     def may_repeat(self) -> bool:
-        """Whether two of them can be the same; numbers that follow each other never are."""
+        """Whether two of them can be the same, which consecutive numbers never are."""
         return len(self.runs) > 1 or len(self.runs[0].numbers) > 1
 
     def __str__(self) -> str:
@@ -136,19 +136,14 @@ class NodeNames(Struct, frozen=True):
 
 
 def names_in_order(pools: Iterable[tuple[str, str, int]], places: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of a machine's nodes: by their pools' rules, or those of their places, or else their numbers.
+    """Return nodes' names: from pools' rules, else those of places, else numbers.
 
-    Parameters
-    ----------
-    pools
-        of each pool its name, the rule, which is empty if there is none, and how many nodes it has.
-    places
-        the names of the nodes' places; empty if they have none.
+    Args:
+        pools: (name, rule or "", number of nodes) of each pool.
+        places: names of the nodes' places, if any.
 
-    Raises
-    ------
-    PlatformError
-        if a rule is wrong, or its names are not as many as the pool's nodes.
+    Raises:
+        PlatformError: if a rule is invalid or has another number of names than its pool has nodes.
     """
     found: list[str] = []
     for pool, rule, count in pools:
@@ -161,7 +156,7 @@ def names_in_order(pools: Iterable[tuple[str, str, int]], places: Sequence[str])
 
 
 def numbers_called(text: str, numbers: Mapping[str, int], where: str, what: str = "node") -> NodeSet:
-    """Return what has the names that a text lists, by rules; PlatformError, about `where`, if there is no such."""
+    """Return the numbers of the names in a text of rules; PlatformError if unknown."""
     names = NodeNames.read("".join(text.split()))
     if names is None:
         raise PlatformError(f"names of {what}s are not valid", where=where, found=shown(text))

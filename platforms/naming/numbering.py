@@ -1,4 +1,4 @@
-"""How the nodes and the units of a machine are numbered: which units belong to which nodes."""
+"""The numbering of a machine's nodes and units."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,12 +13,10 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 @dataclass(frozen=True, slots=True)
 class NodeUnits:
-    """Nodes and units of a machine, both numbered from 0.
+    """The mapping between a machine's nodes and units, both numbered from 0.
 
-    Parameters
-    ----------
-    pools
-        (first node, number of nodes, first unit, units per node) of each pool.
+    Args:
+        pools: (first node, number of nodes, first unit, units per node) of each pool.
     """
 
     pools: tuple[tuple[int, int, int, int], ...]
@@ -27,19 +25,17 @@ class NodeUnits:
 
     @classmethod
     def told(cls, pools: Sequence[PoolInfo]) -> "NodeUnits":
-        """Return those of a machine as the server tells of it.
+        """Return the mapping for these pools.
 
-        Raises
-        ------
-        PlatformError
-            if a pool's nodes or units are not consecutive, or do not go together.
+        Raises:
+            PlatformError: if a pool's nodes or units are not consecutive, or their numbers do not match.
         """
         found = []
         for pool in pools:
             nodes, units = NodeSet.parse(pool.nodes), NodeSet.parse(pool.units)
             if len(nodes.intervals) != 1 or len(units.intervals) != 1 or len(units) != len(nodes) * pool.units_per_node:
                 raise PlatformError(
-                    "a pool's nodes and units do not go together",
+                    "a pool's nodes and units do not match",
                     where=f"pool {pool.name}",
                     expected=f"consecutive nodes with {pool.units_per_node} consecutive units each",
                     found=f"nodes {pool.nodes}, units {pool.units}",
@@ -49,7 +45,7 @@ class NodeUnits:
         return cls(tuple(found), same)
 
     def units_per_node(self, nodes: int) -> NDArray[np.int64]:
-        """Return how many units each of the machine's nodes has, shape (nodes,)."""
+        """Return the units of each of the machine's nodes, shape (nodes,)."""
         found = np.ones(nodes, dtype=np.int64)
         for first, count, _, each in self.pools:
             found[first : first + count] = each

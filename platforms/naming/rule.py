@@ -1,4 +1,4 @@
-"""Where nodes are, as the platform's TOML says it, and what may be said at all."""
+"""The topology in a platform's TOML, and its checks."""
 
 from math import inf, prod
 from typing import Final
@@ -16,14 +16,14 @@ _MOST_DIMENSIONS: Final = 8
 
 
 class TopologyRule(TopologyInfo, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """Where nodes are: what schedulers are told, but absent places may be called by their names.
+    """Where nodes are, as sent to schedulers, but absent places may have names.
 
-    A rule alone is not checked; the `Platform` it is put into checks it.
+    The `Platform` checks its rule.
     """
 
     @property
     def told(self) -> TopologyInfo:
-        """The rule as schedulers are told of it; PlatformError if an absent place has an unknown name."""
+        """The rule as sent to schedulers; PlatformError if an absent place is unknown."""
         fields = {key: getattr(self, key) for key in TopologyInfo.__struct_fields__}
         info = TopologyInfo(**fields | {"absent": " ".join(self.absent.split())})
         if not any(character.isalpha() for character in self.absent):
@@ -34,7 +34,7 @@ class TopologyRule(TopologyInfo, frozen=True, omit_defaults=True, forbid_unknown
 
 
 def place_names(info: TopologyInfo) -> tuple[str, ...]:
-    """Return the names of all places that are not absent; empty if they have none."""
+    """Return the names of places that are not absent; empty if they have no names."""
     if not info.names:
         return ()
     names = [*NodeNames.parse(info.names, prod(info.shape) * info.nodes_per_router, "topology.names")]
@@ -44,13 +44,7 @@ def place_names(info: TopologyInfo) -> tuple[str, ...]:
 
 
 def check_topology(info: TopologyInfo, nodes: int, where: str = "topology") -> None:
-    """Check a rule against the number of nodes.
-
-    Raises
-    ------
-    PlatformError
-        naming, under `where`, what contradicts what.
-    """
+    """Raise PlatformError if a rule is invalid or does not match the number of nodes."""
     if info.kind == "flat":
         given = [key for key in info.__struct_fields__[1:] if getattr(info, key) != getattr(TopologyInfo("flat"), key)]
         if given:
@@ -66,9 +60,9 @@ def check_topology(info: TopologyInfo, nodes: int, where: str = "topology") -> N
         _refuse("a topology's size is out of range", where, "nodes_per_router", expected, info)
     _check_numbering(info, where)
     if info.hops and (info.kind != "groups" or len(info.hops) != len(info.shape) or min(info.hops) < 1):
-        _refuse("hops do not fit", where, "hops", "of kind 'groups', one of at least 1 for each size of shape", info)
+        _refuse("hops do not fit", where, "hops", "for kind 'groups', one of at least 1 for each size of shape", info)
     if list(info.hops) != sorted(info.hops):
-        _refuse("hops do not fit", where, "hops", "none fewer than within a smaller group, the innermost first", info)
+        _refuse("hops do not fit", where, "hops", "ascending numbers, the innermost group first", info)
     if info.bandwidth and (
         len(info.bandwidth) != len(info.shape)
         or not all(0 < one < inf for each in info.bandwidth for one in (each if isinstance(each, tuple) else [each]))
@@ -87,7 +81,7 @@ def _check_numbering(info: TopologyInfo, where: str) -> None:
         if dimension < len(counts):
             counts[dimension] *= count
     if info.numbering and (tuple(counts) != info.shape or max(info.numbering)[0] >= len(counts)):
-        expected = f"[dimension, count] of each digit, whose counts make the shape {list(info.shape)}"
+        expected = f"[dimension, count] of each digit, with counts that make the shape {list(info.shape)}"
         _refuse("a numbering does not fit the shape", where, "numbering", expected, info)
 
 
@@ -99,7 +93,7 @@ def _check_places(info: TopologyInfo, nodes: int, where: str) -> None:
         raise error.at(f"{where}.absent", PlatformError) from None
     if absent and absent.last >= places:
         expected = f"places from 0 to {places - 1}"
-        _refuse("an absent place is none of the topology's", where, "absent", expected, info)
+        _refuse("an absent place does not exist", where, "absent", expected, info)
     if places - len(absent) != nodes:
         raise PlatformError(
             "a topology does not match the nodes",

@@ -1,1 +1,1 @@
-"""What a job asks of its nodes: which will do, how many units on each, and units that are so."""
+"""What a job requires of its nodes: constraints, units per node, whole nodes."""

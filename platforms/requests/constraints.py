@@ -1,4 +1,4 @@
-"""Constraints: which nodes a job may have, in Slurm's words (``sbatch --constraint``), and which pools meet them."""
+"""Constraints on a job's nodes, in the language of ``sbatch --constraint``."""
 
 import re
 from collections.abc import Iterator
@@ -13,9 +13,9 @@ from pipistrelle.protocol.events import PoolInfo
 _LONGEST: Final = 1000
 _DEEPEST: Final = 50
 _TOKEN: Final = re.compile(r"\s*([&|()]|[^\s&|()=,\[\]{}]+(?:\s*=\s*[^\s&|()=,\[\]{}]+)?)")
-#: {key of a word: the attribute of a pool that it speaks of}
+#: {key of a word: attribute of a pool}
 _ATTRIBUTES: Final = {"pool": "name", "class": "node_class", "unit": "unit"}
-#: the same with brackets, for what Slurm writes
+#: the same with brackets, as Slurm allows
 _SLURM_TOKEN: Final = re.compile(_TOKEN.pattern.replace("[&|()]", r"[&|()\[\]]", 1))
 _COUNT: Final = re.compile(r"[1-9][0-9]{0,8}")
 _FEATURES: Final = "features"
@@ -23,13 +23,13 @@ _FORM: Final = "words, KEY=VALUE, '&', '|' and parentheses, as gpu_model=a100&(n
 
 
 class Word(Struct, frozen=True):
-    """``KEY=VALUE``, or one feature alone, whose key is empty."""
+    """``KEY=VALUE``, or a feature alone, with an empty key."""
 
     key: str
     value: str
 
     def met_by(self, pool: PoolInfo) -> bool:
-        """Tell whether the nodes of a pool have it."""
+        """Return whether the nodes of a pool have it."""
         if not self.key:
             return self._is_feature_of(pool)
         attribute = _ATTRIBUTES.get(self.key)
@@ -55,17 +55,17 @@ class Word(Struct, frozen=True):
 
 
 class Several(Struct, frozen=True):
-    """Parts of which all must be met, or one at least."""
+    """Parts of which all, or at least one, must be met."""
 
     parts: "tuple[Word | Several, ...]"
     every: bool
 
     def met_by(self, pool: PoolInfo) -> bool:
-        """Tell whether the nodes of a pool have all of it, or one."""
+        """Return whether the nodes of a pool have all of it, or one."""
         return (all if self.every else any)(part.met_by(pool) for part in self.parts)
 
     def words(self) -> Iterator[Word]:
-        """Yield its words in their order."""
+        """Yield its words in order."""
         for part in self.parts:
             yield from part.words()
 
@@ -78,7 +78,7 @@ Constraint = Word | Several
 
 
 class FeatureCount(Struct, frozen=True):
-    """``a*2``: so many of a job's nodes at least have a feature."""
+    """``a*2``: at least so many of a job's nodes have a feature."""
 
     word: Word
     count: int
@@ -94,30 +94,26 @@ class OneOf(Struct, frozen=True):
 
 
 def read_slurm(text: str) -> Any:
-    """Return what a constraint says, with `OneOf` and `FeatureCount` where Slurm's brackets and counts stand.
+    """Return a constraint that may have Slurm's brackets and counts of nodes.
 
-    Raises
-    ------
-    PlatformError
-        if it cannot be read.
+    Raises:
+        PlatformError: if it cannot be read.
     """
     return _Reader(text, slurm=True).read()
 
 
 def parse_constraint(text: str) -> Constraint:
-    """Return what a constraint says; ``&`` binds before ``|``.
+    """Return a constraint; ``&`` binds before ``|``.
 
-    Raises
-    ------
-    PlatformError
-        if it cannot be read, such as Slurm's counts of nodes and its brackets, which say more than which nodes will do.
+    Raises:
+        PlatformError: if it cannot be read, or has Slurm's counts or brackets, which restrict several nodes together.
     """
     found: Constraint = _Reader(text).read()
     return found
 
 
 def why_unmet(constraint: Constraint, text: str, pools: tuple[PoolInfo, ...]) -> str:
-    """Return in words why no pool meets a constraint, naming what none of them has."""
+    """Return why no pool meets a constraint, naming what is missing."""
     unknown = [word for word in dict.fromkeys(constraint.words()) if not any(word.met_by(pool) for pool in pools)]
     for word in unknown:
         if word.key == "pool":
@@ -145,7 +141,7 @@ class _Reader:
             raise self._fault("is empty")
         found = self._one_of()
         if self._at < len(self._tokens):
-            raise self._fault(f"goes on after its end with {quoted(self._tokens[self._at])}")
+            raise self._fault(f"continues after its end with {quoted(self._tokens[self._at])}")
         return found
 
     def _split(self, text: str) -> Iterator[str]:
@@ -214,7 +210,7 @@ class _Reader:
 
 
 def _is(known: str | int | float | bool, value: str) -> bool:
-    """Tell whether a property has the value of a word."""
+    """Return whether a property has the value of a word."""
     if isinstance(known, str):
         return known == value
     if isinstance(known, bool):

@@ -1,4 +1,4 @@
-"""Units counted by nodes: how many of some units each node has, and units of which a node has a given number."""
+"""Units counted by node, and choosing units with a given number on each node."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,27 +11,20 @@ from pipistrelle.protocol.units.indices import numbers, set_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 Ints = NDArray[np.intp]
-#: picks so many of some nodes (ascending), at least as many, by how many units of each are open; None: it refuses
+#: choose (count, candidate nodes ascending, open units of all nodes) -> nodes, or None to refuse
 ChooseNodes = Callable[[int, Ints, Ints], Ints | None]
 
 
 class NodeCounts:
     """A machine's nodes as arrays.
 
-    Parameters
-    ----------
-    pools
-        of the machine, as the server tells of them.
-
-    Raises
-    ------
-    PlatformError
-        if a pool's nodes and units do not go together.
+    Raises:
+        PlatformError: if a pool's nodes and units do not match.
     """
 
     def __init__(self, pools: Sequence[PoolInfo]) -> None:
         told = NodeUnits.told(pools).pools
-        #: how many units each node has, shape (nodes,)
+        #: the number of units of each node, shape (nodes,)
         self.each: Ints = np.repeat(
             np.array([each for _, _, _, each in told], dtype=np.intp), [count for _, count, _, _ in told]
         )
@@ -47,10 +40,10 @@ class NodeCounts:
     def fill(
         self, units: NodeSet, each: int, size: int, choose: ChooseNodes, *, together: bool = False
     ) -> NodeSet | None:
-        """Return ``size`` of ``units``, ``each`` of them on a node and the rest on one more; None if there are none.
+        """Return ``size`` of ``units``, ``each`` per node, the rest on one more, or None.
 
-        ``choose`` picks the nodes, that of the rest last, or ``together`` with the others where it may refuse them; the
-        lowest units of a node are taken.
+        ``choose`` picks the nodes, the one for the rest last; with ``together`` it picks all at once, so that it may
+        refuse them together. The lowest units of a node are taken.
         """
         free = self.of(units)
         full, rest = divmod(size, each)
@@ -74,10 +67,10 @@ class NodeCounts:
         return self.take(units, wanted)
 
     def take(self, units: NodeSet, wanted: Ints) -> NodeSet:
-        """Return of each node so many of ``units``, the lowest; it has as many. ``wanted`` is by node, (nodes,)."""
+        """Return the ``wanted[node]`` lowest of ``units`` of each node, which has as many."""
         there = numbers(units)
         node = self.node[there]
-        # Units ascend, and so do their nodes: the place of a unit among those of its node is that behind the first.
+        # Units ascend, and so do their nodes: a unit's rank in its node is its distance from the node's first.
         behind = np.arange(len(there)) - np.searchsorted(node, node, side="left")
         return set_of(there[behind < wanted[node]])
 
@@ -88,7 +81,7 @@ def lowest_nodes(count: int, able: Ints, free: Ints) -> Ints:
 
 
 def _with_one_less(free: Ints, count: int, each: int, rest: int, choose: ChooseNodes) -> Ints | None:
-    """Return nodes of which all, or all but one, have ``each`` open units, and that one ``rest``; None if refused."""
+    """Return nodes with ``each`` open units, perhaps one with ``rest``, or None."""
     able, short = free >= each, np.flatnonzero((free >= rest) & (free < each))
     nodes = choose(count, np.flatnonzero(able), free) if int(able.sum()) >= count else None
     if nodes is None and len(short):

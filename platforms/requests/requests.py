@@ -1,4 +1,4 @@
-"""What a job asks of its nodes, and whether a machine has it: for who submits jobs, starts them and checks that."""
+"""Node requests of jobs, and whether a machine can meet them."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -19,16 +19,12 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 class NodeRequest(Struct, frozen=True):
-    """What a job asks of its nodes, as JOB_SUBMITTED tells it.
+    """What a job requires of its nodes, as in JOB_SUBMITTED.
 
-    Parameters
-    ----------
-    constraint
-        which nodes it may have; None: any.
-    units_per_node
-        how many units it has on each of its nodes, but for the rest on one; None: any number.
-    whole_nodes
-        whether these are all that the nodes have; ``units_per_node`` is known then.
+    Args:
+        constraint: which nodes it may have; None: any.
+        units_per_node: units on each of its nodes, except the rest on the last; None: any number.
+        whole_nodes: whether these are all units of a node; then ``units_per_node`` is given.
     """
 
     constraint: str | None = None
@@ -37,13 +33,13 @@ class NodeRequest(Struct, frozen=True):
 
     @classmethod
     def of(cls, job: JobDescription) -> "NodeRequest | None":
-        """Return what a job asks; None if that is nothing."""
+        """Return a job's request, or None if it has none."""
         if job.constraint is None and job.units_per_node is None:
             return None
         return cls(job.constraint, job.units_per_node, job.whole_nodes)
 
     def nodes(self, size: int) -> int | None:
-        """Return on how many nodes so many units are; None if that is left open."""
+        """Return the number of nodes for so many units; None if that is open."""
         return None if self.units_per_node is None else -(-size // self.units_per_node)
 
     def __str__(self) -> str:
@@ -60,24 +56,18 @@ ANYTHING: Final = NodeRequest()
 
 
 class RequestBook:
-    """What requests mean on one machine.
-
-    Parameters
-    ----------
-    pools, groups
-        of the machine, as the server tells of them.
-    """
+    """The meaning of requests on one machine, given its pools and groups."""
 
     def __init__(self, pools: Sequence[PoolInfo], groups: Sequence[NodeGroupInfo] = ()) -> None:
         self._pools = tuple(pools)
         self._groups = tuple(groups)
-        #: {request: the kinds of nodes that will do}
+        #: {request: kinds of suitable nodes}
         self._able: dict[NodeRequest, tuple[PoolInfo, ...]] = {}
         self._allowed: dict[NodeRequest, NodeSet] = {}
 
     @cached_property
     def counts(self) -> NodeCounts:
-        """The machine's nodes and their units as arrays."""
+        """The machine's nodes and units as arrays."""
         return NodeCounts(self._pools)
 
     @cached_property
@@ -85,12 +75,10 @@ class RequestBook:
         return kinds_of(self._pools, self._groups)
 
     def plain(self, request: NodeRequest, size: int) -> NodeRequest:
-        """Return the same request of a job of so many units without Slurm's brackets and counts of nodes.
+        """Return a request of ``size`` units without Slurm's brackets and counts.
 
-        Raises
-        ------
-        PlatformError
-            if its constraint cannot be read, or there is none that says the same of each node by itself.
+        Raises:
+            PlatformError: if the constraint cannot be read or has no equivalent that restricts each node by itself.
         """
         if request.constraint is None:
             return request
@@ -101,7 +89,7 @@ class RequestBook:
         return replace(request, constraint=plain_constraint(request.constraint, nodes, able))
 
     def pools(self, request: NodeRequest) -> tuple[PoolInfo, ...]:
-        """Return the pools whose nodes will do, or parts of pools; PlatformError if its constraint cannot be read."""
+        """Return suitable pools or parts of them; PlatformError if it cannot be read."""
         found = self._able.get(request)
         if found is None:
             each = request.units_per_node or 1
@@ -119,7 +107,7 @@ class RequestBook:
         return tuple(kind for kind in self._kinds if constraint.met_by(kind))
 
     def allowed(self, request: NodeRequest) -> NodeSet:
-        """Return the units of the nodes that will do; PlatformError as `pools`."""
+        """Return the units of suitable nodes; PlatformError as from `pools`."""
         found = self._allowed.get(request)
         if found is None:
             found = NodeSet.EMPTY
@@ -129,7 +117,7 @@ class RequestBook:
         return found
 
     def refusal(self, request: NodeRequest, size: int) -> str | None:
-        """Return why no job of so many units can have what it asks for, even if all units are free; None if it can."""
+        """Return why the request cannot be met even if all units are free, or None."""
         try:
             pools = self.pools(request)
         except PlatformError as error:
@@ -151,7 +139,7 @@ class RequestBook:
         return f"it asks for {nodes} nodes with {each} units, {which} has {there}" if nodes > there else None
 
     def fault(self, request: NodeRequest, size: int, alloc: NodeSet) -> str | None:
-        """Return what is wrong with ``size`` units of the machine for a job that asks so; None if nothing is."""
+        """Return why ``alloc`` does not meet a request of ``size`` units, or None."""
         others = alloc - self.allowed(request)
         if others:
             return f"units of nodes that will not do, {others}: it asks for {request}"
@@ -172,14 +160,12 @@ def _spread(counts: Ints) -> str:
 
 
 def kinds_of(pools: Sequence[PoolInfo], groups: Sequence[NodeGroupInfo]) -> tuple[PoolInfo, ...]:
-    """Return the pools as parts whose nodes have one class and the same properties each.
+    """Return the pools in parts with the same class and properties on all nodes.
 
-    A part has the name of its pool; its nodes need not be consecutive. MTTFs and ages make no parts.
+    A part has its pool's name; its nodes need not be consecutive. MTTF and age do not matter.
 
-    Raises
-    ------
-    PlatformError
-        if a pool's nodes and units do not go together.
+    Raises:
+        PlatformError: if a pool's nodes and units do not match.
     """
     telling = [group for group in groups if group.node_class or group.properties]
     if not telling:

@@ -1,8 +1,8 @@
-"""Slurm's constraints that speak of a job's nodes together, ``[a|b]`` and ``a*2``: plain ones where these say the same.
+"""Replace Slurm's constraints on several nodes by equivalent plain ones.
 
-A plain constraint says of each node by itself whether it will do. A list in brackets wants all nodes to be of one
-alternative, a count wants so many nodes at least. For a job on so many nodes of a machine that is often the same as a
-plain constraint; where it is not, the job is refused rather than started on nodes that it did not ask for.
+Those are ``[a|b]`` and ``a*2``. A plain constraint restricts each node by itself. A list in brackets requires all nodes
+to be of one alternative, a count requires at least so many nodes. For a given job and machine that is often equivalent
+to a plain constraint; if not, the job is refused rather than started on nodes that it did not request.
 """
 
 from collections.abc import Sequence
@@ -15,23 +15,18 @@ from pipistrelle.protocol.events import PoolInfo
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 _MARKS: Final = frozenset("[*")
-_HINT: Final = "one that says of each node by itself whether it will do"
+_HINT: Final = "a constraint on each node by itself"
 
 
 def plain_constraint(text: str, nodes: int | None, kinds: Sequence[PoolInfo]) -> str:
-    """Return a constraint without brackets and counts that says the same for a job.
+    """Return an equivalent constraint without brackets and counts.
 
-    Parameters
-    ----------
-    nodes
-        how many nodes the job has; None if that is left open.
-    kinds
-        the machine's nodes, by kind.
+    Args:
+        nodes: the number of the job's nodes; None if that is open.
+        kinds: the machine's nodes, by kind.
 
-    Raises
-    ------
-    PlatformError
-        if it cannot be read, or there is no such constraint.
+    Raises:
+        PlatformError: if the constraint cannot be read or has no equivalent.
     """
     if _MARKS.isdisjoint(text):
         return text
@@ -55,15 +50,15 @@ class _Plain:
         return self._counted(part) if isinstance(part, FeatureCount) else self._one_of(part)
 
     def _counted(self, part: FeatureCount) -> Constraint:
-        """Return the feature, where as many nodes must have it as there are, or all there are have it."""
+        """Return the feature, if all of the job's nodes must have it or all nodes have it."""
         if part.count == self._nodes or (part.count <= (self._nodes or 0) and all(map(part.word.met_by, self._kinds))):
             return part.word
         if self._nodes is None:
-            raise self._fault(f"counts nodes ({part}), and on how many nodes the job is nobody knows")
+            raise self._fault(f"counts nodes ({part}), but the job's number of nodes is unknown")
         raise self._fault(f"counts {part.count} nodes of {self._nodes} ({part}), which is not supported")
 
     def _one_of(self, part: OneOf) -> Constraint:
-        """Return the only alternative that can be, or that has the nodes of all others; any, for a single node."""
+        """Return the only possible alternative, or one that includes all others."""
         several = [self.of(one, under_or=False) for one in part.parts]
         if len(several) == 1:
             return several[0]

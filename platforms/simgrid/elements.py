@@ -1,4 +1,4 @@
-"""SimGrid's platform XML read element by element: which hosts there are, and how much is of no use to us."""
+"""Read SimGrid's platform XML by element: hosts, and counts of unused elements."""
 
 import re
 from collections import Counter
@@ -30,30 +30,21 @@ from pipistrelle.protocol.base.markup import XmlReader
 _T = TypeVar("_T")
 
 _MANUAL: Final = "'pipistrelle help platforms' lists what is read."
-_DEEPEST: Final = 100  # zones in zones: real files have some ten
+_DEEPEST: Final = 100  # nested zones: real files have about ten
 
 
 class HostKind(msgspec.Struct, frozen=True, kw_only=True):
     """What the hosts of one element have in common.
 
-    Parameters
-    ----------
-    speeds
-        the speed of a core in each pstate, in flop/s; at least one.
-    cores
-        the number of its cores.
-    pstate
-        the pstate that it begins in.
-    properties
-        its props; alike hosts share the object.
-    zone_properties
-        the props of the zones around it, an inner zone's before an outer one's of the same name.
-    watts
-        what it draws in each pstate; empty if the file does not say.
-    watt_off
-        what it draws when off, in watts; 0 if the file does not say.
-    sleep_pstates
-        its pstates to sleep in, in the order of the file.
+    Args:
+        speeds: speed of a core in each pstate (flop/s); at least one.
+        cores: number of cores.
+        pstate: the initial pstate.
+        properties: its props; hosts with equal ones share the object.
+        zone_properties: the props of the zones around it; inner zones override outer ones.
+        watts: power in each pstate; empty if the file does not say.
+        watt_off: power when off (W); 0 if the file does not say.
+        sleep_pstates: its pstates for sleeping, in the order of the file.
     """
 
     speeds: tuple[float, ...]
@@ -67,14 +58,11 @@ class HostKind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Contents(msgspec.Struct, frozen=True):
-    """What a file holds.
+    """The contents of a file.
 
-    Parameters
-    ----------
-    hosts
-        {name of a host: its kind and its line in the file}, in the order of the file.
-    unused
-        {element, or element and attribute: how often it occurs}, for those that only shape the network.
+    Args:
+        hosts: {name of a host: its kind and its line in the file}, in the order of the file.
+        unused: {element, or element and attribute: its count}, for what only describes the network.
     """
 
     hosts: dict[str, tuple[HostKind, int]]
@@ -98,24 +86,17 @@ class _Element:
 
 
 def read_elements(text: str, where: str, *, energy: bool = True) -> Contents:
-    """Return the hosts that a platform file describes, and what else it has.
+    """Return the hosts in a platform file, and what else it has.
 
-    Nothing outside the text is looked at: the document type is named in such files, but never fetched.
+    Nothing outside the text is read; the document type is never fetched.
 
-    Parameters
-    ----------
-    text
-        the whole file.
-    where
-        what the text is called in messages, usually the file's name.
-    energy
-        whether watts count: else those that cannot be read, or do not suit the pstates, are not there.
+    Args:
+        where: the name of the text in messages, usually the file's.
+        energy: whether watts matter; if not, those that are invalid are ignored.
 
-    Raises
-    ------
-    PlatformError
-        if the text is no XML (with line and column), declares entities, or breaks a rule of SimGrid's format (with
-        line, element and id).
+    Raises:
+        PlatformError: if the text is not XML (with line and column), declares entities, or breaks a rule of SimGrid's
+            format (with line, element and id).
     """
     try:
         text.encode()
@@ -140,22 +121,22 @@ class _Reader(XmlReader):
         self.parser.CharacterDataHandler = self._characters
 
     def read(self, text: str) -> Contents:
-        self.parse(text)  # SimGrid accepts blank lines before the declaration, which some of its own files have
+        self.parse(text)  # SimGrid, too, accepts blank lines before the declaration; some of its own files have them
         return Contents(self._hosts, dict(self._unused))
 
     def _fail(self, what: str, *, line: int | None = None, **said: str | None) -> NoReturn:
-        """Raise a PlatformError about a line, by default the one that is being read."""
+        """Raise a PlatformError about a line, by default the current one."""
         raise PlatformError(what, where=f"{self.where}, line {line or self.line()}", **said)
 
     def _doctype(self, _name: str, _system: str | None, _public: str | None, declares: int) -> None:
         if declares:
             self._fail(
-                "a platform declares nothing in its document type",
+                "a platform's document type must not declare anything",
                 expected='<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"> or none',
             )
 
     def begin(self, name: str, attributes: dict[str, str]) -> None:
-        """Take the begin of an element."""
+        """Handle the start of an element."""
         element = _Element(name, attributes, self.line())
         self._check_place(element)
         if name in ATTRIBUTES:
@@ -168,10 +149,10 @@ class _Reader(XmlReader):
             self._check_version(attributes["version"].strip())
         self._open.append(element)
         if len(self._open) > _DEEPEST:
-            self._fail("zones are nested too deep", expected=f"at most {_DEEPEST} elements in one another")
+            self._fail("zones are nested too deep", expected=f"at most {_DEEPEST} nested elements")
 
     def _enter(self, parent: _Element) -> None:
-        """Note that a parent has more than props; from then on a zone's properties are complete."""
+        """Record that a parent has more than props, which completes a zone's properties."""
         if not parent.has_content:
             parent.has_content = True
             outer = self._open[-2].zone_properties if len(self._open) > 1 else {}
@@ -180,23 +161,22 @@ class _Reader(XmlReader):
     def _check_place(self, element: _Element) -> None:
         if not self._open:
             if element.name != "platform":
-                self._fail(
-                    "this is no SimGrid platform", expected="<platform version='4.1'>", found=f"<{element.name[:40]}>"
-                )
+                found = f"<{element.name[:40]}>"
+                self._fail("this is not a SimGrid platform", expected="<platform version='4.1'>", found=found)
             return
         parent = self._open[-1]
         if element.name in CONTENT.get(parent.name, ()):
             return
         if element.name == "include":
-            self._fail("<include> is not followed", hint="Put that file's content in its place; SimGrid needs it too.")
+            self._fail("<include> is not supported", hint="Replace it by the file's content; SimGrid needs that, too.")
         if element.name not in KNOWN:
             self._fail(
                 f"unknown element {shown(element.name)} in {parent}",
                 hint=f"{did_you_mean(element.name, sorted(CONTENT.get(parent.name, KNOWN)))} {_MANUAL}",
             )
         self._fail(
-            f"{element} cannot stand in {parent}",
-            expected=", ".join(sorted(CONTENT.get(parent.name, ()))) or "nothing there",
+            f"{element} is not allowed in {parent}",
+            expected=", ".join(sorted(CONTENT.get(parent.name, ()))) or "no elements",
         )
 
     def _check_attributes(self, element: _Element) -> None:
@@ -239,7 +219,7 @@ class _Reader(XmlReader):
             self._fail(f"text between the elements of {self._open[-1]}", found=shown(text.strip()))
 
     def end(self, name: str) -> None:
-        """Take the end of an element."""
+        """Handle the end of an element."""
         element = self._open.pop()
         if name in ("host", "peer"):
             self._unused.update(f"{name} {profile}" for profile in PROFILES if element.attributes.get(profile))
@@ -259,11 +239,10 @@ class _Reader(XmlReader):
             self._fail(
                 f"the radical of {element} does not suit its topology",
                 line=element.line,
-                expected=f"{shown(wanted)} hosts, as topo_parameters has it",
+                expected=f"{shown(wanted)} hosts, according to topo_parameters",
                 found=f"{count}",
             )
-        # SimGrid makes a cluster a zone that has the cluster's properties, as its hosts have, but not where it builds
-        # one of the other topologies.
+        # In SimGrid a FLAT cluster is also a zone with the cluster's properties; one of another topology is not.
         zone_properties = self._open[-1].zone_properties
         if element.properties and topology == "FLAT":
             zone_properties = {**zone_properties, **element.properties}
@@ -284,13 +263,13 @@ class _Reader(XmlReader):
                 self._fail(
                     f"the host {shown(name)} is described twice",
                     line=element.line,
-                    expected="a name of its own for each host",
+                    expected="a unique name for each host",
                     found=f"{element}, and line {self._hosts[name][1]} has it too",
                 )
             self._hosts[name] = place
 
     def _kind(self, element: _Element, zone_properties: dict[str, str]) -> HostKind:
-        """Return what the element says of its hosts; the same object for all that say the same."""
+        """Return the kind of the element's hosts, one object for all that are equal."""
         speed, core, pstate = (element.attributes.get(name) for name in ("speed", "core", "pstate"))
         key = (speed, core, pstate, tuple(element.properties.items()), id(zone_properties))
         if key not in self._kinds:
@@ -333,7 +312,7 @@ class _Reader(XmlReader):
         )
 
     def _parsed(self, element: _Element, parse: Callable[[str], _T], text: str) -> _T:
-        """Return what `parse` makes of the text; its error is completed by element and line."""
+        """Return the parsed text; add element and line to the error."""
         try:
             return parse(text)
         except PlatformError as error:

@@ -1,4 +1,4 @@
-"""The grammar of SimGrid's platform files (version 4.1): which elements stand where, which attributes they have."""
+"""The grammar of SimGrid's platform files (version 4.1): elements and attributes."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ _ZONE: Final = (
     "bypassZoneRoute storage_type storage host router host_link route bypassRoute"
 )
 
-#: {element: the elements that may stand in it}, as in SimGrid's DTD
+#: {element: the elements that it may contain}, as in SimGrid's DTD
 CONTENT: Final = {
     name: frozenset(content.split())
     for name, content in {
@@ -33,9 +33,9 @@ KNOWN: Final = frozenset(CONTENT).union(*CONTENT.values())
 _CLUSTER_NETWORK: Final = (
     "bw lat sharing_policy bb_bw bb_lat bb_sharing_policy router_id limiter_link loopback_bw loopback_lat"
 )
-#: profiles that switch hosts off or slow them down in the course of time: read, counted, not followed
+#: profiles that switch off or slow down hosts over time: read and counted, but not applied
 PROFILES: Final = ("speed_file", "availability_file", "state_file")
-#: {element that is of use: (the attributes that it needs, those that it may have)}
+#: {element that is used: (required attributes, all allowed attributes)}
 ATTRIBUTES: Final = {
     name: (tuple(needed.split()), frozenset(f"{needed} {more}".split()))
     for name, needed, more in (
@@ -52,5 +52,5 @@ ATTRIBUTES: Final = {
 
 
 def is_xml(text: str) -> bool:
-    """Tell whether a text can only be XML, not TOML: its first visible character is a ``<``."""
+    """Return whether a text can only be XML: its first visible character is ``<``."""
     return text.lstrip("\ufeff \t\r\n").startswith("<")

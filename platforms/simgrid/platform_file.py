@@ -1,4 +1,4 @@
-"""SimGrid's platform files as Batsim reads them: which hosts compute, how they are numbered, what they are like."""
+"""SimGrid's platform files as Batsim reads them: hosts, their roles and numbers."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from pipistrelle.platforms.naming.node_names import NodeNames
 from pipistrelle.platforms.simgrid.elements import HostKind, read_elements
 from pipistrelle.protocol.base.errors import did_you_mean, shown
 
-#: what a host is for.
+#: the purpose of a host
 Role = Literal["compute_node", "storage", "master"]
 
 _ROLES: Final[tuple[Role, ...]] = ("compute_node", "storage", "master")
@@ -25,16 +25,11 @@ _MASTER: Final = re.compile("master_host[0-9]*")
 class Host(HostKind, frozen=True, kw_only=True, gc=False):
     """A host of a SimGrid platform, as Batsim knows it.
 
-    Parameters
-    ----------
-    id
-        Batsim's number of the host: from 0 for those that compute, then on for storages; -1 for the master.
-    name
-        its name in the file.
-    role
-        what it is for.
-    and so on
-        as in `HostKind`; `properties` has Batsim's ``role`` too, which is empty if nothing gave it one.
+    Its `properties` include Batsim's ``role``, empty if it has none.
+
+    Args:
+        id: Batsim's number: from 0 for compute hosts, then for storages; -1 for the master.
+        name: its name in the file.
     """
 
     id: int
@@ -45,20 +40,14 @@ class Host(HostKind, frozen=True, kw_only=True, gc=False):
 class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
     """The hosts of a SimGrid platform file.
 
-    Parameters
-    ----------
-    name
-        what the platform is called: the file's name without folder and suffix.
-    hosts
-        those that compute, number 0 first, in the order of their names' bytes, as Batsim 4 numbers them: h0, h1, h10,
-        h2. At least one.
-    storages
-        those that store, in the same order; their numbers follow those of `hosts`.
-    master
-        the host of Batsim's own processes; None if the file has none.
-    unused
-        what the file has but only shapes the network or needs other files: each an element, or an element and its
-        attribute, and how often it occurs, in the order of first occurrence.
+    Args:
+        name: the file's name without folder and suffix.
+        hosts: compute hosts, at least one, from number 0, sorted by the bytes of their names, as in Batsim 4: h0, h1,
+            h10, h2.
+        storages: storage hosts in the same order; their numbers follow those of `hosts`.
+        master: the host of Batsim's own processes; None if the file has none.
+        unused: elements, or elements with an attribute, that only describe the network or need other files, with their
+            counts, in the order of first occurrence.
     """
 
     name: str
@@ -68,17 +57,15 @@ class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
     unused: tuple[tuple[str, int], ...]
 
     def limited(self, count: int) -> "SimGridPlatform":
-        """Return the platform with the first `count` of its computing hosts alone, the storages renumbered.
+        """Return the platform with only its first `count` compute hosts and the storages.
 
-        Raises
-        ------
-        PlatformError
-            if it has fewer, or `count` is less than 1.
+        Raises:
+            PlatformError: if it has fewer, or `count` is less than 1.
         """
         if not 1 <= count <= len(self.hosts):
             raise PlatformError(
                 f"platform '{self.name}' cannot be limited to {count} hosts",
-                expected=f"1 to {len(self.hosts)}, the hosts that compute",
+                expected=f"1 to {len(self.hosts)}, the compute hosts",
             )
         storages = tuple(
             msgspec.structs.replace(host, id=number) for number, host in enumerate(self.storages, start=count)
@@ -86,11 +73,11 @@ class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, hosts=self.hosts[:count], storages=storages)
 
     def to_platform(self) -> Platform:
-        """Return the machine as native runs have it: a node that is handed out whole for each host that computes.
+        """Return the machine of native runs: one node, of one unit, per compute host.
 
-        Node numbers are the hosts' numbers. Neighbours that differ in name alone form a pool; its properties are the
-        props of hosts and zones (as far as pools can have such names) and ``speed`` (flop/s at the start), ``cores``,
-        ``first_host`` and ``last_host``. The nodes are called as the hosts, if nodes can be called so.
+        Nodes have the hosts' numbers, and their names if these are valid for nodes. Neighbours that differ only in name
+        form a pool; its properties are the props of hosts and zones (if their names are valid) and ``speed`` (initial,
+        flop/s), ``cores``, ``first_host`` and ``last_host``.
         """
         groups = [tuple(group) for _, group in groupby(self.hosts, key=_likeness)]
         names = [NodeNames.of([host.name for host in group]) for group in groups]
@@ -115,41 +102,32 @@ def parse_simgrid(
     roles: Mapping[str, str] | None = None,
     energy: bool = True,
 ) -> SimGridPlatform:
-    """Return the hosts that the SimGrid platform XML `text`, version 4 or 4.1, describes.
+    """Return the hosts in a SimGrid platform XML of version 4 or 4.1.
 
-    Parameters
-    ----------
-    text
-        the whole file; docs/reference/platforms.md tells what is read.
-    where
-        what the text is called in messages, usually the file's name; the platform is named after its last part.
-    master
-        the host that is the master if the platform has it and `roles` gives it no other role; None: ``master_host``,
-        or the only host that is called so with a number behind, as in some of Batsim's own files.
-    roles
-        {name of a host: a role added to it}, as Batsim's option ``--add-role-to-hosts`` has it.
-    energy
-        whether watts count: else those that cannot be read, or do not suit the pstates, are not there.
+    Args:
+        where: the name of the text in messages, usually the file's; its last part is the platform's name.
+        master: the master host, if the platform has it and `roles` gives it no other role; None: ``master_host``, or
+            the only host called so with a number appended, as in some of Batsim's own files.
+        roles: {name of a host: additional role}, as for Batsim's option ``--add-role-to-hosts``.
+        energy: whether watts matter; if not, those that are invalid are ignored.
 
-    Raises
-    ------
-    PlatformError
-        if the text is no such XML, a value in it is wrong, a role is unknown, two are given to one host, the master's
-        to two hosts, or that of computing to none.
+    Raises:
+        PlatformError: if the text is not such XML, a value or role is invalid, a host has two roles, there are two
+            masters, or there is no compute host.
     """
     contents = read_elements(text, where, energy=energy)
     added = dict(roles or {})
     for name in added:
         if name not in contents.hosts:
             hint = did_you_mean(name, list(contents.hosts))
-            raise PlatformError(f"a role is added to {shown(name)}, which is no host", where=where, hint=hint)
+            raise PlatformError(f"a role is added to the unknown host {shown(name)}", where=where, hint=hint)
     if master is None:
         master = _likely_master(contents.hosts)
     if master in contents.hosts:
         added.setdefault(master, "master")
     places: dict[Role, list[tuple[str, HostKind, dict[str, str]]]] = {role: [] for role in _ROLES}
     known: dict[tuple[int, str | None], tuple[Role, dict[str, str]]] = {}
-    # By code points, which is the order of UTF-8's bytes. Batsim sorts by the numbers in names too, but only a copy.
+    # By code points, that is by the bytes of UTF-8. Batsim also sorts by the numbers in names, but only a copy.
     for name in sorted(contents.hosts):
         kind, line = contents.hosts[name]
         key = (id(kind), added.get(name))
@@ -159,14 +137,14 @@ def parse_simgrid(
         places[role].append((name, kind, properties))
     if len(places["master"]) > 1:
         raise PlatformError(
-            "a platform has one master at most",
+            "a platform has at most one master",
             where=where,
-            expected=f"one host that is called {shown(master)} or has the role 'master'",
+            expected=f"one host called {shown(master)} or with the role 'master'",
             found=" and ".join(shown(name) for name, _, _ in places["master"][:2]),
         )
     if not places["compute_node"]:
         raise PlatformError(
-            "the platform has no host to compute on",
+            "the platform has no compute hosts",
             where=where,
             expected="a <host>, <cluster>, <cabinet> or <peer> other than the master and storages",
         )
@@ -186,7 +164,7 @@ def _likely_master(hosts: Iterable[str]) -> str:
 
 
 def _in_role(name: str, kind: HostKind, added: str | None, where: str) -> tuple[Role, dict[str, str]]:
-    """Return the role of a host, checked, and its properties with it."""
+    """Return the checked role of a host, and its properties including the role."""
     declared = kind.properties.get("role", "")
     if added and declared and added != declared:
         raise PlatformError(
@@ -214,7 +192,7 @@ def _in_role(name: str, kind: HostKind, added: str | None, where: str) -> tuple[
                     where=where,
                     expected="a speed above 0 in each pstate to compute in",
                     found=f"pstate {pstate} of speed 0",
-                    hint="Give a host that only stores the role 'storage'.",
+                    hint="Give a storage host the role 'storage'.",
                 )
     return role, {**kind.properties, "role": said}
 
@@ -227,20 +205,20 @@ def _hosts(places: list[tuple[str, HostKind, dict[str, str]]], role: Role, first
 
 
 def _title(where: str) -> str:
-    """Return a platform's name from what its text is called: the last part of a path, fit to be a name."""
+    """Return a platform's name: the printable last part of its file's path."""
     name = re.split(r"[/\\]", where)[-1].removesuffix(".xml")
     name = "".join(letter if letter.isprintable() else "?" for letter in name)[:_LONGEST_TITLE]
     return name if name.strip() else "platform"
 
 
 def _likeness(host: Host) -> tuple[object, ...]:
-    """Return what hosts of one pool share."""
+    """Return what hosts of one pool have in common."""
     return tuple(getattr(host, field) for field in HostKind.__struct_fields__)
 
 
 def _pool_properties(first: Host, last: Host) -> dict[str, Property]:
     props = {**first.zone_properties, **first.properties}
-    del props["role"]  # those of a pool compute
+    del props["role"]  # all hosts of a pool compute
     return {
         **{name: value for name, value in props.items() if is_name(name)},
         "speed": first.speeds[first.pstate],

@@ -1,4 +1,4 @@
-"""The small languages inside the attributes and properties of SimGrid's platform files: text in, numbers out."""
+"""Parse the values of attributes and properties in SimGrid's platform files."""
 
 import math
 import re
@@ -23,7 +23,7 @@ _LONG_PREFIXES: Final = ("", "kilo", "mega", "giga", "tera", "peta", "exa", "zet
 _FLOPS: Final = {
     **{f"{prefix}f": 1000.0**power for power, prefix in enumerate(_PREFIXES)},
     **{f"{prefix}flops": 1000.0**power for power, prefix in enumerate(_LONG_PREFIXES)},
-    "zetaflops": 1000.0**7,  # SimGrid's own spelling; its manual has the one above
+    "zetaflops": 1000.0**7,  # SimGrid's own spelling; its manual has "zettaflops"
     "": 1.0,
 }
 
@@ -31,16 +31,12 @@ _TOPOLOGIES: Final = ("FLAT", "TORUS", "FAT_TREE", "DRAGONFLY")
 
 
 class Watts(msgspec.Struct, frozen=True):
-    """What a host draws in one pstate, in watts: linear in its load, but for a host without any work.
+    """The power of a host in one pstate (W): linear in its load unless it is idle.
 
-    Parameters
-    ----------
-    idle
-        without any work.
-    epsilon
-        with work, as the load approaches 0; at load x it is ``epsilon + x * (full - epsilon)``.
-    full
-        with all cores busy.
+    Args:
+        idle: without any work.
+        epsilon: the limit as the load approaches 0; at load x the power is ``epsilon + x * (full - epsilon)``.
+        full: with all cores busy.
     """
 
     idle: float
@@ -49,14 +45,9 @@ class Watts(msgspec.Struct, frozen=True):
 
 
 class SleepPstate(msgspec.Struct, frozen=True):
-    """A pstate to sleep in, and the two pstates that stand for the way there and back.
+    """A pstate for sleeping, and the pstates for switching off and on.
 
-    Falling asleep and waking up each take as long as one flop at the speed of the pstate passed through.
-
-    Parameters
-    ----------
-    sleeping, switching_off, switching_on
-        the numbers of the pstates, in the order of Batsim's property ``sleep_pstates``.
+    Switching off and on each take as long as one flop at the speed of that pstate.
     """
 
     sleeping: int
@@ -65,21 +56,20 @@ class SleepPstate(msgspec.Struct, frozen=True):
 
 
 def parse_speeds(text: str) -> tuple[float, ...]:
-    """Return the speeds in flop/s that an attribute ``speed`` gives, one a pstate.
+    """Return the speeds (flop/s) in an attribute ``speed``, one per pstate.
 
-    A value without a unit counts flop/s, as SimGrid has it.
+    As in SimGrid, a value without a unit is in flop/s.
 
-    Raises
-    ------
-    PlatformError
-        if it is no comma-separated list of finite quantities of at least 0 with one of SimGrid's units.
+    Raises:
+        PlatformError: if it is not a comma-separated list of finite quantities of at least 0 with one of SimGrid's
+            units.
     """
-    rule = "one speed a pstate, as '1Gf' or '100Mf,50Mf', in f, kf, Mf, Gf, Tf, Pf, Ef, Zf, Yf or ...flops"
+    rule = "one speed per pstate, as '1Gf' or '100Mf,50Mf', in f, kf, Mf, Gf, Tf, Pf, Ef, Zf, Yf or ...flops"
     return _each(text, ",", _speed, "a speed cannot be read", rule)
 
 
 def _each(text: str, between: str, read: Callable[[str], _T | None], what: str, expected: str) -> tuple[_T, ...]:
-    """Return what `read` makes of each part of a text; PlatformError if it makes nothing of one."""
+    """Return `read` of each part of a text; PlatformError if it returns None for one."""
     values = [read(part.strip()) for part in text.split(between)]
     known = tuple(value for value in values if value is not None)
     if len(known) != len(values):
@@ -96,12 +86,10 @@ def _speed(text: str) -> float | None:
 
 
 def parse_count(text: str, *, least: int) -> int:
-    """Return a whole number of at least `least`, of 32 bits; ".0" may follow, as in SimGrid's own defaults.
+    """Return a 32-bit whole number; ".0" may follow, as in SimGrid's defaults.
 
-    Raises
-    ------
-    PlatformError
-        if it is none.
+    Raises:
+        PlatformError: if it is not one.
     """
     digits = re.fullmatch(r"([0-9]{1,10})(?:\.0*)?", text.strip())
     count = int(digits[1]) if digits else -1
@@ -111,12 +99,10 @@ def parse_count(text: str, *, least: int) -> int:
 
 
 def parse_radical(text: str) -> tuple[range, ...]:
-    """Return the numbers that an attribute ``radical`` gives to hosts, as "0-9,12,20-22", in its order.
+    """Return the host numbers in an attribute ``radical``, as "0-9,12,20-22".
 
-    Raises
-    ------
-    PlatformError
-        if it is no comma-separated list of numbers and ascending ranges of 32 bits.
+    Raises:
+        PlatformError: if it is not a comma-separated list of 32-bit numbers and ascending ranges.
     """
     rule = "numbers and ascending ranges with commas between, as '0-9,12,20-22'"
     return _each(text, ",", _range, "a radical cannot be read", rule)
@@ -131,12 +117,10 @@ def _range(text: str) -> range | None:
 
 
 def parse_topology(topology: str, parameters: str) -> int | None:
-    """Return the number of hosts that a cluster's topology is made for; None if it suits any number.
+    """Return the number of hosts that a cluster's topology requires; None: any number.
 
-    Raises
-    ------
-    PlatformError
-        if the topology is unknown or its parameters are not of its form.
+    Raises:
+        PlatformError: if the topology is unknown or its parameters have another form.
     """
     if topology not in _TOPOLOGIES:
         raise PlatformError(f"unknown topology {shown(topology)}", hint=did_you_mean(topology, list(_TOPOLOGIES)))
@@ -158,16 +142,14 @@ def parse_topology(topology: str, parameters: str) -> int | None:
 
 
 def parse_watts(text: str, *, pstates: int, cores: int, one_core: bool) -> tuple[Watts, ...]:
-    """Return what a host draws in each of its pstates, from a property such as "95:100:200, 93:98:170".
+    """Return a host's power in each pstate, from a property: "95:100:200, 93:98:170".
 
-    With two values a pstate, a host draws the first when idle and from the first to the second when busy.
-    The middle one of three is the draw at next to no load or, with `one_core`, the draw with one core busy, as older
-    SimGrids had it; from that the draw at next to no load is extrapolated, and a single core is busy or not.
+    With two values per pstate, the first is the power when idle, and busy hosts range from the first to the second.
+    With three, the middle one is the power at nearly no load or, with `one_core` as in older versions of SimGrid, with
+    one core busy; then the power at nearly no load is extrapolated, and a single core is either busy or not.
 
-    Raises
-    ------
-    PlatformError
-        if there are not as many parts as pstates, or a part is not two or three numbers of at least 0.
+    Raises:
+        PlatformError: unless there is one part per pstate, each of two or three numbers of at least 0.
     """
     parts = text.split(",")
     if len(parts) != pstates:
@@ -194,13 +176,7 @@ def _watts(text: str, cores: int, one_core: bool) -> Watts:
 
 
 def parse_watt(text: str) -> float:
-    """Return a number of watts.
-
-    Raises
-    ------
-    PlatformError
-        if it is no finite number of at least 0.
-    """
+    """Return a power (W); PlatformError if it is not a finite number of at least 0."""
     return _each(text, "\n", _watt, "the watts cannot be read", "a number of at least 0")[0]
 
 
@@ -210,13 +186,11 @@ def _watt(text: str) -> float | None:
 
 
 def parse_sleep_pstates(text: str, speeds: tuple[float, ...]) -> tuple[SleepPstate, ...]:
-    """Return the triples of Batsim's property ``sleep_pstates``, as "13:14:15", of a host with these speeds.
+    """Return the triples of Batsim's property ``sleep_pstates``, as "13:14:15".
 
-    Raises
-    ------
-    PlatformError
-        if a triple is not three numbers of pstates that the host has, a pstate both sleeps and switches or sleeps
-        twice, or a switch would never end, its pstate being of speed 0.
+    Raises:
+        PlatformError: if a triple is not three pstates of the host, a pstate sleeps twice or both sleeps and switches,
+            or a switch would never end because its speed is 0.
     """
     triples = tuple(_triple(part, len(speeds)) for part in text.split(","))
     switching = {pstate for triple in triples for pstate in (triple.switching_off, triple.switching_on)}
@@ -232,7 +206,7 @@ def parse_sleep_pstates(text: str, speeds: tuple[float, ...]) -> tuple[SleepPsta
     for pstate in sorted(switching):
         if not speeds[pstate]:
             raise PlatformError(
-                "a host would switch for ever",
+                "a host would take forever to switch",
                 expected="a speed above 0 in a pstate to switch through: it lasts one flop",
                 found=f"pstate {pstate} of speed 0",
             )

@@ -1,7 +1,7 @@
-"""How much traffic each link of a torus or a mesh carries, by dimension-order routing.
+"""The load of each link of a torus or mesh under dimension-order routing.
 
-A message goes along the first dimension until it is where its target is, then along the second, and so on, each time
-the shorter way round; where both ways round a ring are equally long, one half of it goes each way.
+A message travels along the first dimension until it reaches its target's coordinate, then along the second, and so on,
+each time the shorter way; if both ways around a ring are equally long, half of it goes each way.
 """
 
 from functools import cached_property
@@ -18,20 +18,16 @@ Ints = NDArray[np.intp]
 Floats = NDArray[np.float64]
 
 #: loads of all links: for each dimension an array of shape (2, *the topology's shape): of the links from each router
-#: to the next along that dimension (0), and of those back to it (1)
+#: to the next one along that dimension (0), and of those back (1)
 Loads = list[Floats]
 
 
 class LinkLines(NamedTuple):
-    """Those lines of routers along one dimension on which something may pass.
+    """The lines of routers along one dimension whose links may have loads.
 
-    Parameters
-    ----------
-    first
-        the number of the router with coordinate 0 on each line, of routers numbered with the last dimension fastest,
-        shape (lines,).
-    loads
-        of the links there and back, shape (2, lines, links).
+    Args:
+        first: the router with coordinate 0 on each line, with routers numbered last dimension fastest, shape (lines,).
+        loads: of the links there and back, shape (2, lines, links).
     """
 
     first: Ints
@@ -42,23 +38,16 @@ _WITH_LINKS: Final = ("torus", "mesh")
 
 
 class LinkLoads:
-    """The links of a torus or mesh, and what they carry.
+    """The links of a torus or mesh, and their loads.
 
-    Parameters
-    ----------
-    topology
-        the network.
-
-    Raises
-    ------
-    PlatformError
-        if it is none of these: nothing tells which links others have.
+    Raises:
+        PlatformError: if the topology is of another kind, because then its links are unknown.
     """
 
     def __init__(self, topology: Topology) -> None:
         if topology.kind not in _WITH_LINKS:
             raise PlatformError(
-                "nothing tells which links the network has",
+                "the links of the network are unknown",
                 where="topology",
                 expected="a torus or a mesh",
                 found=f"kind '{topology.kind}'",
@@ -70,9 +59,9 @@ class LinkLoads:
 
     @cached_property
     def bandwidths(self) -> list[Floats] | None:
-        """Bytes a second of the links along each dimension, by coordinate, in either direction; None if nobody tells.
+        """The links' bandwidths (bytes/s) along each dimension, by coordinate, or None.
 
-        Where a dimension alternates, the first value is that of the link from coordinate 0 to 1.
+        If a dimension alternates, the first value is that of the link from coordinate 0 to 1.
         """
         told = self._topology.info.bandwidth
         sized = zip(told, self.shape, strict=True) if told else ()
@@ -80,15 +69,15 @@ class LinkLoads:
 
     @property
     def counts(self) -> list[int]:
-        """How many links there are along each dimension, those there and those back; two routers are joined by one."""
+        """The number of links along each dimension; two routers have one link each way."""
         open_ended = self._topology.kind == "mesh"
         return [2 * (prod(self.shape) // size) * (size - (open_ended or size <= 2)) for size in self.shape]
 
     def all_to_all(self, nodes: Ints) -> list[LinkLines]:
-        """Return what links carry if each of some nodes sends one to each other one of them; nodes are given once each.
+        """Return the loads if each of some distinct nodes sends 1 to each other one.
 
-        Nothing is looked at pair by pair. What passes along a dimension starts at a router with the sources' coordinate
-        in this dimension and later ones and goes to the targets' in this one: of either only how many there are counts.
+        This needs no loop over pairs. Traffic along a dimension starts at a router with the sources' coordinate in this
+        and later dimensions, and goes to the targets' in this one, so counts of sources and targets suffice.
         """
         routers = self._topology.place[nodes]
         number, count = np.unique(routers @ self._weights, return_counts=True)
@@ -107,7 +96,7 @@ class LinkLoads:
         return found
 
     def of_messages(self, sources: Ints, targets: Ints, sizes: Floats) -> list[LinkLines]:
-        """Return what links carry if nodes send to others, message by message; all of shape (messages,)."""
+        """Return the loads of messages between nodes; arguments have shape (messages,)."""
         here, there = self._topology.place[sources].copy(), self._topology.place[targets]
         found = []
         for axis, size in enumerate(self.shape):
@@ -134,9 +123,9 @@ class LinkLoads:
         return found
 
     def busiest(self, lines: list[LinkLines]) -> tuple[float, float | None]:
-        """Return the load of the busiest link, and how many bytes/s make a load of 1 when a link is full for the first.
+        """Return the greatest load, and the bytes/s per load that fill the first link.
 
-        None for the second if bandwidths are not known, or no link has a load.
+        The second is None if bandwidths are unknown or no link has a load.
         """
         peaks = [loads.max(axis=(0, 1), initial=0.0) for _, loads in lines]
         rates = [
@@ -148,16 +137,16 @@ class LinkLoads:
 
 
 def _table(rows: Ints, columns: Ints, counts: Ints, shape: tuple[int, int]) -> Floats:
-    """Return how many there are in each row and column, of this shape."""
+    """Return the sum of counts in each row and column, with this shape."""
     found: Floats = np.zeros(shape)
     np.add.at(found, (rows, columns), counts)
     return found
 
 
 def _paths(size: int, *, around: bool) -> Floats:
-    """Return which links the way from one coordinate to another passes, shape (directions, from, to, link): 0, 1/2, 1.
+    """Return the share, 0, 1/2 or 1, of the path between two coordinates on each link.
 
-    Link i joins the coordinates i and i + 1, the last one the last and the first.
+    Its shape is (directions, from, to, link). Link i joins the coordinates i and i + 1, the last one the last and 0.
     """
     found = np.zeros((2, size, size, size))
     for start in range(size):

@@ -1,4 +1,4 @@
-"""What a placement sees of the machine."""
+"""The machine as placements see it."""
 
 from functools import cached_property
 
@@ -15,14 +15,11 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 class Machine:
-    """A machine: its units, its nodes, and which belong to which.
+    """A machine: its units, its nodes, and the mapping between them.
 
-    Parameters
-    ----------
-    units
-        number of units, which are numbered from 0.
-    platform
-        what the server tells of it; None: each unit is a node, all in one pool.
+    Args:
+        units: number of units, numbered from 0.
+        platform: the server's description; None: each unit is a node, all in one pool.
     """
 
     def __init__(self, units: int, platform: PlatformInfo | None = None) -> None:
@@ -33,38 +30,38 @@ class Machine:
         self._platform = platform
 
     def check(self) -> None:
-        """Raise PlatformError or NodeSetError if what is told of the machine does not go together, or is too much."""
+        """Raise PlatformError or NodeSetError if the machine is inconsistent or too large."""
         if self.units > MOST_UNITS:
             raise PlatformError("a machine is too large", expected=f"at most {MOST_UNITS} units", found=str(self.units))
-        # Before the table, which has rows for as many nodes as somebody claims there are.
+        # Check before making the table, which has a row for each node that the description claims.
         nodes = sum(count for _, count, _, _ in self.numbering.pools)
         if self.numbering.units_of(NodeSet.interval(0, nodes - 1)) != self.all_units:
             raise PlatformError("the pools' units are not those of the machine", expected=str(self.all_units))
-        assert self.topology is not None  # it was made
+        assert self.topology is not None  # making it checks it
 
     @property
     def named(self) -> bool:
-        """Whether nodes of it have names, not numbers alone."""
+        """Whether its nodes have names."""
         return self.nodes.named
 
     @cached_property
     def all_units(self) -> NodeSet:
-        """Every unit there is."""
+        """All units."""
         return NodeSet.interval(0, self.units - 1)
 
     @cached_property
     def numbering(self) -> NodeUnits:
-        """Which units belong to which nodes."""
+        """The mapping between nodes and units."""
         return NodeUnits.told(self._platform.pools)
 
     @cached_property
     def requests(self) -> RequestBook:
-        """What jobs can ask of its nodes."""
+        """The meaning of jobs' node requests."""
         return RequestBook(self._platform.pools, self._platform.groups)
 
     @cached_property
     def of_nodes(self) -> "Machine":
-        """The same machine if each node were one unit, for those who pick nodes."""
+        """The machine with each node as one unit, for choosing nodes."""
         alike = [
             structs.replace(pool, units=pool.nodes, units_per_node=1, unit="node") for pool in self._platform.pools
         ]
@@ -77,5 +74,5 @@ class Machine:
 
     @property
     def topology(self) -> Topology:
-        """Where the nodes are, and how far from each other: flat, where nothing is told of it."""
+        """Where the nodes are; flat if the description does not say."""
         return self.nodes.topology

@@ -1,4 +1,4 @@
-"""The table of nodes: what server and scheduler know of each."""
+"""The table of nodes: what server and scheduler know of each node."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -17,23 +17,19 @@ from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, sho
 from pipistrelle.protocol.events import NodeGroupInfo, PlatformInfo, PoolInfo, TopologyInfo
 from pipistrelle.protocol.units.nodesets import NodeSet
 
-#: classes whose nodes are the stable ones, whatever else is known of them
+#: classes of stable nodes, whatever their other values
 _STABLE_CLASSES = ("stable", "new")
 
 
 class NodeTable:
-    """The nodes of a machine, a column for each thing that is known of them; row n is node n.
+    """The nodes of a machine, one column for each kind of value; row n is node n.
 
-    Parameters
-    ----------
-    pools, topology, groups
-        of the machine, as the server tells of them; topology None: a flat one.
+    Args:
+        pools, topology, groups: from the server's description; topology None: flat.
 
-    Raises
-    ------
-    PlatformError
-        if a pool's nodes and units do not go together, its names are not as many as its nodes, the topology does not
-        match the nodes, or a group has nodes that there are not.
+    Raises:
+        PlatformError: if a pool's nodes, units or names do not match, the topology does not match the nodes, or a group
+            has nodes that do not exist.
     """
 
     def __init__(
@@ -48,33 +44,33 @@ class NodeTable:
         total = sum(count for _, count, _, _ in numbers)
         #: names of the pools
         self.pools: tuple[str, ...] = tuple(pool.name for pool in pools)
-        #: each node's pool, as its place in ``pools``, shape (nodes,)
+        #: the index in ``pools`` of each node's pool, shape (nodes,)
         self.pool: NDArray[np.intp] = _column(total, 0, zip(ranges, range(len(pools)), strict=True))
-        #: pools and groups in the order in which they replace what is said before, each with its nodes
+        #: pools and groups with their nodes; later ones override earlier ones
         self._said: list[tuple[NodeSet, PoolInfo | NodeGroupInfo]] = list(zip(ranges, pools, strict=True))
         self._said += [(_nodes_of(group, total), group) for group in groups]
-        #: names of the classes of nodes, the first of them empty: of nodes without a class
+        #: names of the classes of nodes; the first, "", is for nodes without a class
         self.classes: tuple[str, ...] = tuple(dict.fromkeys(["", *(said.node_class for _, said in self._said)]))
         classes = [(nodes, self.classes.index(said.node_class)) for nodes, said in self._said if said.node_class]
         ages = [(nodes, said.age) for nodes, said in self._said if said.age is not None]
         mttfs = [(nodes, said.mttf) for nodes, said in self._said if said.mttf is not None]
-        #: each node's class, as its place in ``classes``, shape (nodes,)
+        #: the index in ``classes`` of each node's class, shape (nodes,)
         self.node_class: NDArray[np.intp] = _column(total, 0, classes)
-        #: how long (s) each node had been in service at time 0, NaN if nobody knows, shape (nodes,)
+        #: each node's time in service at time 0 (s), NaN if unknown, shape (nodes,)
         self.age: NDArray[np.float64] = _column(total, nan, ages)
-        #: mean time to failure (s) of each node, NaN if nobody knows, shape (nodes,)
+        #: each node's mean time to failure (s), NaN if unknown, shape (nodes,)
         self.mttf: NDArray[np.float64] = _column(total, nan, mttfs)
         #: where they are
         self.topology: Topology = topology_of(topology, total)
 
     @classmethod
     def of(cls, platform: PlatformInfo) -> "NodeTable":
-        """Return that of a machine as the server tells of it."""
+        """Return the table of a machine with the server's description."""
         return cls(platform.pools, platform.topology, platform.groups)
 
     @property
     def place(self) -> NDArray[np.intp]:
-        """Coordinates of each node's router, shape (nodes, dimensions): of a flat topology, the nodes in a row."""
+        """Coordinates of each node's router, shape (nodes, dimensions); number if flat."""
         return self.topology.place
 
     def __len__(self) -> int:
@@ -82,12 +78,12 @@ class NodeTable:
 
     @property
     def named(self) -> bool:
-        """Whether nodes have names, not numbers alone."""
+        """Whether nodes have names."""
         return bool(self.topology.info.names) or any(pool.names for pool in self._pools)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Each node's name: by its pool's rule, or that of its place, or its number where there is none."""
+        """Each node's name: by its pool's rule, else that of its place, else its number."""
         counts = np.bincount(self.pool, minlength=len(self.pools)).tolist()
         pools = [(pool.name, pool.names, count) for pool, count in zip(self._pools, counts, strict=True)]
         return names_in_order(pools, self.topology.names)
@@ -97,7 +93,7 @@ class NodeTable:
         return {name: number for number, name in enumerate(self.names)}
 
     def number(self, name: str, where: str | None = None) -> int:
-        """Return the number of the node of this name; PlatformError, about `where`, with the closest, if it is none."""
+        """Return the number of the node of this name; PlatformError if it is unknown."""
         number = self._numbers.get(name)
         if number is None:
             raise PlatformError(
@@ -107,11 +103,11 @@ class NodeTable:
 
     @property
     def properties(self) -> tuple[str, ...]:
-        """The names of all properties that some node has, in the order in which they are first said."""
+        """The names of all properties that some node has, by first occurrence."""
         return tuple(dict.fromkeys(key for _, said in self._said for key in said.properties))
 
     def with_property(self, key: str) -> dict[Property, NodeSet]:
-        """Return the nodes that have a property, by its value; nodes without it are in none."""
+        """Return the nodes with a property, by its value."""
         found: dict[Property, NodeSet] = {}
         for nodes, said in self._said:
             if key in said.properties:
@@ -122,11 +118,11 @@ class NodeTable:
 
     @cached_property
     def stable(self) -> NDArray[np.bool_] | None:
-        """Which nodes are the stable ones, shape (nodes,); None if nothing tells it.
+        """Which nodes are stable, shape (nodes,); None if that is unknown.
 
-        They are those of the class ``stable`` or ``new``. Where there is none, they are those that fail less often than
-        the mean of all that one knows: whose rate, 1 / MTTF, is below the mean rate. Where no MTTF is known they are
-        those that are younger than the mean. Nodes of which one knows nothing are not stable.
+        They are those of the class ``stable`` or ``new``. If there are none, they are those with a failure rate,
+        1 / MTTF, below the mean of the known rates. If no MTTF is known, they are those younger than the mean of the
+        known ages. Nodes without the value are not stable.
         """
         named = [number for number, name in enumerate(self.classes) if name in _STABLE_CLASSES]
         if named:
@@ -140,7 +136,7 @@ class NodeTable:
 
 
 def _column(rows: int, default: float, said: Iterable[tuple[NodeSet, float]]) -> NDArray[Any]:
-    """Return a column with what is said of some nodes after others; while it says the same of all, it takes no room."""
+    """Return a column with values for some nodes; a constant column takes no memory."""
     column = np.broadcast_to(np.asarray(default), rows)
     for nodes, value in said:
         if len(nodes) == rows:
@@ -160,7 +156,7 @@ def _nodes_of(group: NodeGroupInfo, nodes: int) -> NodeSet:
         raise error.at("groups", PlatformError) from None
     if found and found.last >= nodes:
         raise PlatformError(
-            "a group has nodes that there are not",
+            "a group has nodes that do not exist",
             where="groups",
             expected=f"nodes from 0 to {nodes - 1}",
             found=shown(group.nodes),
@@ -169,6 +165,6 @@ def _nodes_of(group: NodeGroupInfo, nodes: int) -> NodeSet:
 
 
 def numbers_by_name(platform: Platform) -> dict[str, int]:
-    """Return {name: number} of a machine's nodes, empty if nothing says how they are called."""
+    """Return {name: number} of a machine's nodes, empty if they have no names."""
     nodes = NodeTable.of(platform.info)
     return {name: number for number, name in enumerate(nodes.names)} if nodes.named else {}

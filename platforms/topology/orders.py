@@ -1,4 +1,4 @@
-"""Orders of the nodes of a machine: the list from which a placement takes the first that are free."""
+"""Orders of nodes: lists from which a placement takes the first free nodes."""
 
 from collections.abc import Callable
 from typing import Final
@@ -13,22 +13,21 @@ from pipistrelle.protocol.base.errors import did_you_mean, shown
 
 Ints = NDArray[np.intp]
 
-#: bits 0, 1 and 2 of a three-bit Gray code, in the order of its codes: a path through the corners of a cube, each one
-#: step from the last, from a corner to its neighbour in the third direction
+#: the bits of three-bit Gray codes in order: a path along a cube's edges that ends next to its start, in direction 3
 _GRAY: Final = np.array(
     [[code >> bit & 1 for bit in range(3)] for code in (number ^ number >> 1 for number in range(8))]
 )
-#: (x, z) of the four cubes of an ALPS block in their order, (x, z) where the path enters each, and along which of both
-#: it ends one step away: the path goes round the block and ends beside where the next block along z begins
+#: the four cubes of an ALPS block in order: (x, z) of the cube; (x, z) where the path enters it; the direction in which
+#: it ends one step away. The path goes around the block and ends beside the start of the next block along z.
 _CUBES: Final = (((0, 0), (0, 0), "x"), ((1, 0), (0, 0), "z"), ((1, 1), (0, 0), "z"), ((0, 1), (1, 1), "x"))
 _BLOCK: Final = (4, 2, 4)
 
 
 def _alps_block() -> Ints:
-    """Return the position of each router of a block, shape (4, 2, 4): four 2x2x2 Hilbert cubes, one after the other."""
+    """Return the ranks of a block's routers, (4, 2, 4): four 2x2x2 Hilbert cubes."""
     rank = np.zeros(_BLOCK, dtype=np.intp)
     for number, (cube, enters, leaves) in enumerate(_CUBES):
-        # Of x and z, that along which the path leaves the cube changes once, the other at each second step.
+        # Of x and z, the one along which the path leaves the cube changes once, the other at each second step.
         first, third = (2, 0) if leaves == "x" else (0, 2)
         corners = np.zeros((8, 3), dtype=np.intp)
         corners[:, [first, 1, third]] = _GRAY
@@ -43,7 +42,7 @@ def _by_number(topology: Topology) -> Ints:
 
 
 def _snake(topology: Topology) -> Ints:
-    """Return the rank of each node: the first dimension fastest, each turning where it ends."""
+    """Return the rank of each node: first dimension fastest, reversing at its ends."""
     rank = np.zeros(len(topology.place), dtype=np.intp)
     for dimension in reversed(range(len(topology.shape))):
         size, along = topology.shape[dimension], topology.place[:, dimension]
@@ -52,9 +51,9 @@ def _snake(topology: Topology) -> Ints:
 
 
 def _hilbert(topology: Topology) -> Ints:
-    """Return the rank of each node along Hilbert's curve through the smallest cube of side 2**k that holds them all.
+    """Return the rank of each node on a Hilbert curve through a cube of side 2**k.
 
-    As in J. Skilling, Programming the Hilbert curve, 2004: coordinates become the index's bits, in place.
+    J. Skilling, "Programming the Hilbert curve", 2004: coordinates become the index's bits, in place.
     """
     bits = max(1, (max(topology.shape) - 1).bit_length())
     axes = topology.place.T.copy()
@@ -77,10 +76,10 @@ def _hilbert(topology: Topology) -> Ints:
 
 
 def _alps(topology: Topology) -> Ints:
-    """Return the rank of each node: blocks of 4x2x4 routers, filling z, then y, then x."""
+    """Return the rank of each node: 4x2x4 blocks of routers fill z, then y, then x."""
     if len(topology.shape) != 3:
         raise PlatformError(
-            "the order alps is one of three dimensions",
+            "the order alps needs three dimensions",
             where="node order",
             expected="a torus or mesh with three sizes",
             found=f"a topology of kind '{topology.kind}' with {len(topology.shape)}",
@@ -104,12 +103,10 @@ NODE_ORDERS: Final = tuple(_ORDERS)
 
 
 def node_order(name: str, machine: Machine) -> Ints:
-    """Return the numbers of all nodes in an order, shape (nodes,); nodes of one router by their numbers.
+    """Return all nodes in an order, shape (nodes,); those of one router by number.
 
-    Raises
-    ------
-    PlatformError
-        if there is no such order, or it is not one for the machine's topology.
+    Raises:
+        PlatformError: if the order is unknown or does not support the machine's topology.
     """
     rank = _ORDERS.get(name)
     if rank is None:

@@ -1,6 +1,6 @@
-"""Partitions of a machine by reliability: how large they are for classes of jobs, and which nodes are in which.
+"""Partitions of a machine by reliability: sizes for classes of jobs, and nodes.
 
-Each class gets as many units as it needs, by rank; the last gets what is left. Outages change the order of nodes.
+Each class gets as many units as it needs, by rank; the last one gets the rest. Outages change the order of nodes.
 """
 
 import math
@@ -17,29 +17,23 @@ from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 Floats = NDArray[np.float64]
-#: s in the hour by which rates count
+#: seconds per hour, the unit of rates
 HOUR: Final = 3600.0
-#: what begins the class of nodes, and the QOS of jobs, that name a partition: 1 is the most reliable
+#: prefix of the class of nodes, and the QOS of jobs, that name a partition: 1 is the most reliable
 LEVEL: Final = "reliability-"
-#: the owner of a partition that is no class's own
+#: the owner of a partition that has no class of jobs
 NOBODY: Final = -1
 
 
 class RankedClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
     """Jobs of about one size.
 
-    Parameters
-    ----------
-    size
-        n: units that its largest jobs need.
-    rate
-        lambda: jobs an hour.
-    service
-        t: how long a job runs on average, in hours.
-    service_95
-        T: how long 95 % of the jobs run at most, in hours.
-    fill
-        how large its jobs are on average, as a share of n.
+    Args:
+        size: n, units of its largest jobs.
+        rate: lambda, jobs per hour.
+        service: t, mean runtime in hours.
+        service_95: T, the 95th percentile of runtimes in hours.
+        fill: the mean size of its jobs as a share of n.
     """
 
     size: Annotated[int, Meta(ge=1)]
@@ -50,53 +44,47 @@ class RankedClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
     @property
     def load(self) -> float:
-        """Units that its jobs ask for at a time, n lambda t (equation 3.10) if they are all of n: C_max."""
+        """C_max, units its jobs use on average: n lambda t (equation 3.10) times `fill`."""
         return self.size * self.fill * self.rate * self.service
 
     @property
     def cost(self) -> float:
-        """What ranks go by: n T, in unit-hours (table 4.4)."""
+        """The value for ranking: n T, in unit-hours (table 4.4)."""
         return self.size * self.service_95
 
 
 class Sized(NamedTuple):
-    """A partition before it has nodes: its class, as a place among the classes, and its units."""
+    """A partition without nodes: the index of its class, and its units."""
 
     owner: int
     units: int
 
 
 def ranks(classes: Sequence[RankedClass]) -> list[int]:
-    """Return the places of the classes by falling n T; of equals the larger jobs first."""
+    """Return the indices of the classes by falling n T; of equals, larger jobs first."""
     return sorted(range(len(classes)), key=lambda at: (-classes[at].cost, -classes[at].size))
 
 
 def needed(one: RankedClass, blocking: float) -> int:
-    """Return the units at which the linear form blocks a class's jobs so surely: (1 - B) C_max, to the nearest."""
+    """Return the units that give this blocking in the linear form: (1 - B) C_max."""
     return math.floor((1.0 - blocking) * one.load + 0.5)
 
 
 def partition_sizes(
     classes: Sequence[RankedClass], units: int, blocking: float, needs: Sequence[int] | None = None
 ) -> tuple[list[Sized], int]:
-    """Return partitions in the order of their reliability, and how many units are extra, that is, in none.
+    """Return partitions, the most reliable first, and the number of remaining units.
 
-    By rank each class gets max(C_r, n) units of those that are left, or all of these if they are fewer but hold one of
-    its jobs. A class of which they hold none has no partition; nor has one whose jobs need the whole machine.
+    By rank each class gets max(C_r, n) of the units left, or all of them if they are fewer but hold one of its jobs. A
+    class has no partition if they hold none of its jobs, or if its jobs need the whole machine.
 
-    Parameters
-    ----------
-    units
-        of the machine.
-    blocking
-        B, from 0 to 1.
-    needs
-        C_r of each class, for other forms than ours; None: `needed`.
+    Args:
+        units: of the machine.
+        blocking: B, from 0 to 1.
+        needs: C_r of each class; None: computed by `needed`.
 
-    Raises
-    ------
-    PlatformError
-        if a class is larger than the machine, or the chance of blocking none.
+    Raises:
+        PlatformError: if a class is larger than the machine, or the blocking is out of range.
     """
     if not 0 <= blocking <= 1:
         raise PlatformError("a chance of blocking is out of range", expected="0 to 1", found=f"{blocking!r}")
@@ -117,16 +105,11 @@ def partition_sizes(
 class Partition(NamedTuple):
     """Nodes for the jobs of a class.
 
-    Parameters
-    ----------
-    owner
-        the class's place among the classes.
-    nodes
-        numbers of the nodes, the most reliable first, shape (nodes,).
-    units
-        their units.
-    mttf
-        mean of the nodes' mean times to failure, s; NaN if nobody knows one.
+    Args:
+        owner: the index of the class.
+        nodes: node numbers, the most reliable first, shape (nodes,).
+        units: their units.
+        mttf: the mean of the nodes' mean times to failure (s); NaN if one is unknown.
     """
 
     owner: int
@@ -136,24 +119,20 @@ class Partition(NamedTuple):
 
 
 def by_mttf(mttf: Floats) -> NDArray[np.intp]:
-    """Return the nodes by falling mean time to failure; of equals, and those of which it is not known, by number."""
+    """Return the nodes by falling MTTF, unknown ones last; of equals, by number."""
     return np.argsort(-np.nan_to_num(mttf, nan=-np.inf), kind="stable").astype(np.intp)
 
 
 def observed(mttf: Floats, failures: NDArray[np.int64], seconds: float) -> Floats:
-    """Return the nodes' mean times to failure (s) after so many failures of each in a time.
+    """Return the nodes' mean times to failure (s), updated by failures.
 
-    (M + t) / (1 + k): what was known before counts as one failure in M. Where nothing was known M is the mean time of
-    the whole machine, nodes x t / failures; with no failure either it stays unknown.
+    That is (M + t) / (1 + k): earlier knowledge counts as one failure in M. If M is unknown, it is the mean time of the
+    whole machine, nodes x t / failures; without any failure it stays unknown.
 
-    Parameters
-    ----------
-    mttf
-        M of each node before, s, NaN if nobody knows, shape (nodes,).
-    failures
-        k, how often each has failed since, shape (nodes,).
-    seconds
-        t.
+    Args:
+        mttf: M of each node before (s), NaN if unknown, shape (nodes,).
+        failures: k, each node's failures since then, shape (nodes,).
+        seconds: t.
     """
     total = int(failures.sum())
     common = mttf.size * seconds / total if total else nan
@@ -163,10 +142,10 @@ def observed(mttf: Floats, failures: NDArray[np.int64], seconds: float) -> Float
 
 
 def partition(sized: Sequence[Sized], mttf: Floats, machine: Machine) -> tuple[list[Partition], NodeSet]:
-    """Return the partitions with their nodes, the most reliable first, and the units of the extra nodes.
+    """Return partitions with nodes, most reliable first, and the other nodes' units.
 
-    A node is in one partition with all its units: a partition may have some more units than it was to have, but the
-    last ones fewer then.
+    A node is in one partition with all its units, so a partition may have a few more units than planned, and the last
+    ones fewer.
     """
     order = by_mttf(mttf)
     per_node = machine.numbering.units_per_node(len(order))[order]
@@ -186,16 +165,16 @@ def partition(sized: Sequence[Sized], mttf: Floats, machine: Machine) -> tuple[l
 
 
 def level_of(text: str) -> int | None:
-    """Return the number of the partition that a class of nodes, or a job's QOS, names; None if it names none."""
+    """Return the number of the partition in a name of a node class or QOS, or None."""
     number = text.removeprefix(LEVEL)
     return int(number) if number != text and number.isascii() and number.isdecimal() and int(number) >= 1 else None
 
 
 def declared(machine: Machine, owners: Sequence[int]) -> list[Partition] | None:
-    """Return the partitions that a machine has by its nodes' classes, None if it has none.
+    """Return the partitions that the nodes' classes declare, if any.
 
-    They are there where all nodes are of classes ``reliability-1``, the most reliable, ``reliability-2``, ..., as the
-    site of a Haizea trace says. ``owners`` are the classes of jobs by rank: the first has the first partition.
+    There are some if all nodes are of classes ``reliability-1`` (the most reliable), ``reliability-2``, ..., as in the
+    site of a Haizea trace. ``owners`` are the classes of jobs by rank: the first one gets the first partition.
     """
     level = np.array([level_of(name) or 0 for name in machine.nodes.classes])[machine.nodes.node_class]
     if not len(level) or (level == 0).any():
@@ -210,9 +189,9 @@ def declared(machine: Machine, owners: Sequence[int]) -> list[Partition] | None:
 
 
 def first_partition(parts: Sequence[Partition], at: int, size: int) -> int | None:
-    """Return the place of the partition to which a class's jobs go first, None if that is the whole machine.
+    """Return the index of a class's first partition; None for the whole machine.
 
-    That is its own, or the lowest; from there upwards the first that can hold such a job at all.
+    That is its own or the least reliable one, or the first one above it that can hold such a job.
     """
     own = next((place for place, part in enumerate(parts) if part.owner == at), len(parts) - 1)
     return next((place for place in range(own, -1, -1) if len(parts[place].units) >= size), None)

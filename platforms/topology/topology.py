@@ -1,6 +1,6 @@
-"""The network's shape: where each node is, and how many hops lie between nodes.
+"""Topologies: the place of each node, and hops between nodes.
 
-Hops are those between routers, so that two nodes of one router are none apart.
+Hops are counted between routers, so two nodes of one router are 0 hops apart.
 """
 
 from collections.abc import Callable
@@ -19,28 +19,19 @@ Ints = NDArray[np.intp]
 
 
 class Topology:
-    """A network without shape: all nodes hang on one switch, no hop apart. Others derive from it.
+    """The flat network: all nodes are on one switch, 0 hops apart. Base of the others.
 
-    Parameters
-    ----------
-    info
-        the rule.
-    nodes
-        how many nodes there are.
-
-    Raises
-    ------
-    PlatformError
-        if the rule contradicts itself, or has places for more or for fewer nodes.
+    Raises:
+        PlatformError: if the rule is invalid, or its number of places is not the number of nodes.
     """
 
     def __init__(self, info: TopologyInfo, nodes: int) -> None:
         self.info = info
         self.kind = info.kind
-        #: routers in each dimension; of a network without shape, the nodes in a row
+        #: routers in each dimension; for a flat network, the nodes in a row
         self.shape: tuple[int, ...] = info.shape or (nodes,)
         self.nodes_per_router = info.nodes_per_router
-        #: the place of each node, shape (nodes,)
+        #: each node's place, shape (nodes,)
         self.places: Ints = _places(info, nodes)
         self._along: Ints = self._coordinates(self.places)
 
@@ -51,7 +42,7 @@ class Topology:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Each node's place by its name; empty if places have none."""
+        """The name of each node's place; empty if places have no names."""
         return place_names(self.info)
 
     def _coordinates(self, places: Ints) -> Ints:
@@ -68,24 +59,24 @@ class Topology:
         return found
 
     def distance(self, nodes_a: Ints, nodes_b: Ints) -> Ints:
-        """Return the hops between nodes, by their numbers; arrays of shapes that can be broadcast together."""
+        """Return the hops between nodes, given arrays of numbers that broadcast together."""
         return np.zeros(np.broadcast_shapes(np.shape(nodes_a), np.shape(nodes_b)), dtype=np.intp)
 
     def total_hops(self, nodes: Ints) -> int:
-        """Return the sum of hops over all unordered pairs of some nodes, which are given once each."""
+        """Return the sum of hops over all unordered pairs of distinct nodes."""
         return 0
 
     def mean_hops(self, nodes: Ints) -> float:
-        """Return the mean of hops over all unordered pairs of some nodes, exactly; 0.0 for fewer than two."""
+        """Return the exact mean of hops over unordered pairs; 0.0 for less than two nodes."""
         pairs = comb(len(nodes), 2)
         return self.total_hops(nodes) / pairs if pairs else 0.0
 
 
 class RouterGrid(Topology):
-    """A torus, or a mesh, which has no links around its ends, of any dimension."""
+    """A torus, or a mesh (without wrap-around links), of any dimension."""
 
     def distance(self, nodes_a: Ints, nodes_b: Ints) -> Ints:
-        """Return the hops between nodes: the sum over dimensions of the shorter way."""
+        """Return the hops between nodes: the sum of the shorter way in each dimension."""
         apart = np.abs(self.place[nodes_a] - self.place[nodes_b])
         if self.kind == "torus":
             apart = np.minimum(apart, np.array(self.shape, dtype=np.intp) - apart)
@@ -93,7 +84,7 @@ class RouterGrid(Topology):
         return found
 
     def total_hops(self, nodes: Ints) -> int:
-        """Return the sum of hops over all unordered pairs: of each dimension, from how many nodes have a coordinate."""
+        """Return the sum of hops over unordered pairs, from the counts of each coordinate."""
         along = _around_ring if self.kind == "torus" else _along_line
         return sum(
             along(np.bincount(coordinates[nodes], minlength=size))
@@ -102,7 +93,7 @@ class RouterGrid(Topology):
 
 
 class NestedGroups(Topology):
-    """Groups within groups, as a fat tree's or a dragonfly's: only the smallest group that holds both nodes counts."""
+    """Nested groups (fat tree, dragonfly): hops depend on the smallest common group."""
 
     @property
     def hops(self) -> tuple[int, ...]:
@@ -110,13 +101,13 @@ class NestedGroups(Topology):
         return tuple(reversed(self.info.hops)) or tuple(range(2 * len(self.shape), 0, -2))
 
     def distance(self, nodes_a: Ints, nodes_b: Ints) -> Ints:
-        """Return the hops between nodes: those of the outermost coordinate in which they differ."""
+        """Return the hops between nodes, by the outermost coordinate in which they differ."""
         differ = self.place[nodes_a] != self.place[nodes_b]
         first = np.where(differ.any(axis=-1), differ.argmax(axis=-1), len(self.shape))
         return np.array([*self.hops, 0], dtype=np.intp)[first]
 
     def total_hops(self, nodes: Ints) -> int:
-        """Return the sum of hops over all unordered pairs: of each level, from how many nodes its groups have."""
+        """Return the sum of hops over unordered pairs, from the sizes of groups."""
         total, within = 0, comb(len(nodes), 2)
         group = np.zeros(len(nodes), dtype=np.intp)
         for coordinates, size, hops in zip(self._along, self.shape, self.hops, strict=True):
@@ -129,7 +120,7 @@ class NestedGroups(Topology):
 
 
 def _along_line(counts: Ints) -> int:
-    """Return the sum of distances over pairs on a line: each cut between neighbours is crossed by those around it."""
+    """Return the sum of distances over pairs on a line: the pairs across each cut."""
     below = np.cumsum(counts)
     return int((below * (below[-1] - below)).sum())
 
@@ -137,8 +128,8 @@ def _along_line(counts: Ints) -> int:
 def _around_ring(counts: Ints) -> int:
     """Return the sum of distances over pairs on a ring.
 
-    On a ring of 2 m positions a distance is the number of cuts into two opposite halves, out of m, that separate the
-    two. A ring of odd size is one of twice the size, in twice the distances, whose odd positions are empty.
+    On a ring of 2 m positions a distance is the number of those cuts into two opposite halves, of m, that separate the
+    two. A ring of odd size is treated as one of twice the size, with empty odd positions and doubled distances.
     """
     size = len(counts)
     if size % 2:
@@ -161,7 +152,7 @@ _KINDS: Final[dict[str, Callable[[TopologyInfo, int], Topology]]] = {
 
 
 def topology_of(info: TopologyInfo | None, nodes: int) -> Topology:
-    """Return the network of so many nodes; None: a flat one. PlatformError as `Topology` raises it."""
+    """Return the network of `nodes` nodes; None: a flat one. Errors: see `Topology`."""
     if info is None:
         info = TopologyInfo("flat")
     return _KINDS[info.kind](info, nodes)

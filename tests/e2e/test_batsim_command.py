@@ -179,7 +179,7 @@ def test_the_scheduler_is_told_of_the_options(shell, files):
     ],
 )
 def test_which_hosts_compute(shell, files, options, names):
-    """Limits and roles choose the hosts that compute, which are numbered from 0 by name."""
+    """Limits and roles choose the compute hosts, which are numbered from 0 by name."""
     write_jobs(shell, "jobs.json", [("1", 0, 90, 1, "d50")], nb_res=3)
 
     simulate(shell, *files, *options)[0].ok()

@@ -154,7 +154,7 @@ def test_validate_knows_tables_of_nodes(shell):
     ]
     for text, *said in (
         ("name,mttf\na,1h\nb,0\n", "line 3: node 'b'.mttf", "above 0"),
-        ("name,class\na,x\na,y\n", "n.csv, line 3", "two rows are about the node 'a'"),
+        ("name,class\na,x\na,y\n", "n.csv, line 3", "two rows describe the node 'a'"),
         ("name,installed\na,2014-05-01\n", "needs the date of time 0", "FILE,at=DATE"),
         ("location,class\n,x\n", "a row names no node"),
         ("SN,location,insert,remove,duration,out,event\n", "n.csv,at=2017-05-01"),

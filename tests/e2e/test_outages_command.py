@@ -77,7 +77,7 @@ def test_nodes_without_outages_count(shell):
         ([*GENERATE, "--nodes", "4", "--horizon", "-1d", "-o", "x.csv"], ["a horizon is not above zero", "'-1d'"]),
         ([*GENERATE[:3], "lanl-21", *SHORT, "-o", "x.csv"], ["Did you mean 'lanl-2"]),
         ([*GENERATE[:3], "exponential,mtbf=0", *SHORT, "-o", "x.csv"], ["'mtbf' is not above zero"]),
-        ([*GENERATE[:3], "exponential,mtbf=1h", *SHORT, "-o", "x.csv"], ["how long a repair takes", "--repair"]),
+        ([*GENERATE[:3], "exponential,mtbf=1h", *SHORT, "-o", "x.csv"], ["the repair time is missing", "--repair"]),
         (["outages", "show", "absent.csv"], ["absent.csv", "no such file"]),
         (["outages", "show", "bad.csv"], ["bad.csv, line 3", "ends no later than it begins"]),
         (["outages", "show", "good.csv", "--class", "x"], ["no class of nodes 'x'", "Did you mean", "all"][:1]),

@@ -78,7 +78,7 @@ def test_what_is_wrong(ran):
     ran.run("placement", "report", "out", "--jobs", "out/out_jobs.csv").failed(2, "out_jobs.csv")
     ran.run("placement", "whatif", "out").failed(2, "--node-order")
     ran.run("run", "-w", "jobs.swf", "--in-process", "-o", "flat", "-q").ok()
-    ran.run("placement", "report", "flat", "--run-order", "alps").failed(2, "alps is one of three dimensions")
+    ran.run("placement", "report", "flat", "--run-order", "alps").failed(2, "alps needs three dimensions")
     ran.run("placement", "whatif", "flat", "--node-order", "id", "--age-aware").failed(
         2, "it is unknown which nodes of the machine are stable"
     )
@@ -107,4 +107,4 @@ def test_loads_of_links(ran):
 def test_links_of_a_machine_without_places(shell):
     """The kind that it has is told."""
     shell.run("run", "-w", "seven-jobs", "--in-process", "-q", "-o", "flat").ok()
-    assert "nothing tells which links the network has" in shell.run("placement", "report", "flat", "--links").err
+    assert "the links of the network are unknown" in shell.run("placement", "report", "flat", "--links").err

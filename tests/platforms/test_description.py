@@ -83,10 +83,10 @@ def test_pools_are_told_as_plain_data():
 @pytest.mark.parametrize(
     ("keys", "says"),
     [
-        ({"names": "n[1-3]"}, "pools[0].names: the names of a pool's nodes are not as many as these"),
+        ({"names": "n[1-3]"}, "pools[0].names: a pool has more or fewer names than nodes"),
         ({"names": "n[2-1]"}, "pools[0].names: names of nodes are not valid: expected 2 names"),
         ({"names": "n m[1-2]"}, "pools[0].names: names of nodes are not valid"),
-        ({"names": "login"}, "not as many as these"),
+        ({"names": "login"}, "more or fewer names than nodes"),
         ({"names": ""}, "names of nodes are not valid"),
         ({"node_class": "a b"}, "pools[0].node_class: a class's name is not valid"),
         ({"mttf": 0.0}, "pools[0].mttf: a time is out of range: expected seconds, above 0"),

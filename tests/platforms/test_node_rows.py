@@ -56,8 +56,8 @@ def test_groups_replace_what_pools_say() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("0-1 4", "0-1 6", r"groups\[0\].nodes: a group has nodes that there are not: expected nodes from 0 to 5"),
-        ("0-1 4", "", r"groups\[0\].nodes: a group has nodes that there are not"),
+        ("0-1 4", "0-1 6", r"groups\[0\].nodes: a group has nodes that do not exist: expected nodes from 0 to 5"),
+        ("0-1 4", "", r"groups\[0\].nodes: a group has nodes that do not exist"),
         ("0-1 4", "0,1", r"groups\[0\].nodes"),
         ("n2, n[5-6]", "n2, n7", r"groups\[1\].nodes: there is no node 'n7'. Known"),
         ("mttf = 60", "mttf = 0", r"groups\[1\].mttf: a time is out of range"),
@@ -118,7 +118,7 @@ def test_a_table_names_nodes_that_had_no_names() -> None:
         with_node_rows(platform, rows({"name": "x"}))
     with pytest.raises(PlatformError, match="two nodes are called 'x'"):
         with_node_rows(platform, rows({"name": "x"}, {"name": "x"}, {"name": "y"}))
-    with pytest.raises(PlatformError, match=r"a name of a node is not valid: .* found 'a b'"):
+    with pytest.raises(PlatformError, match=r"a node.s name is not valid: .* found 'a b'"):
         with_node_rows(platform, rows({"name": "x"}, {"name": "a b"}, {"name": "y"}))
 
 
@@ -126,8 +126,8 @@ def test_a_table_names_nodes_that_had_no_names() -> None:
     ("row", "says"),
     [
         ({"name": "n7"}, "t.csv, line 3: there is no node 'n7'. Known"),
-        ({"location": "n1"}, "t.csv, line 3: there is no place 'n1'. The platform's topology names no places"),
-        ({"name": "n1"}, "t.csv, line 3: two rows are about the node 'n1': found t.csv, line 2"),
+        ({"location": "n1"}, "t.csv, line 3: the place .n1. does not exist. The platform's topology names no places"),
+        ({"name": "n1"}, "t.csv, line 3: two rows describe the node 'n1': found t.csv, line 2"),
         ({"name": "n2", "mttf": 0.0}, "t.csv, line 3: node 'n2'.mttf: a time is out of range: expected .*above 0"),
         ({"name": "n2", "mttf": -1.0}, "t.csv, line 3: node 'n2'.mttf: a time is out of range"),
         ({"name": "n2", "age": "long"}, "t.csv, line 3: node 'n2'.age: "),

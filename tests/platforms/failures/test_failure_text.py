@@ -137,7 +137,7 @@ def test_wrong_repairs(text, message):
 
 def test_a_repair_is_needed():
     """A model that says nothing of repairs needs one."""
-    with pytest.raises(OutageError, match=r"not said how long a repair takes.*Give --repair"):
+    with pytest.raises(OutageError, match=r"the repair time is missing.*Give --repair"):
         parse_failures("titan-2016", failure_catalogue.specs()).source(MACHINE, None)
 
 
@@ -192,9 +192,9 @@ def test_a_model_of_ones_own():
     [
         ("shape = 0.7", "", "m.toml: the key 'shape' is missing"),
         ("shape = 0.7", "shape = -0.7", "m.toml: a shape is out of range"),
-        ("shape = 0.7", "shap = 0.7", "m.toml: failures: this is no failure model"),
-        ("shape = 0.7", "shape = 'x'", "m.toml: failures.shape: this is no failure model"),
-        ("weibull", "weibul", "m.toml: failures.distribution: this is no failure model"),
+        ("shape = 0.7", "shap = 0.7", "m.toml: failures: this is not a failure model"),
+        ("shape = 0.7", "shape = 'x'", "m.toml: failures.shape: this is not a failure model"),
+        ("weibull", "weibul", "m.toml: failures.distribution: this is not a failure model"),
         ("nodes = 4", "nodes = 0", "m.toml: nodes: a count is too small"),
         ("nodes = 4", "nodes 4", "m.toml, line 2, column 7: this is not TOML"),
     ],

@@ -33,8 +33,8 @@ def test_columns_cannot_be_changed():
     ("row", "fragment"),
     [
         (Outage(-1, 1, 2), "the number of a node is negative"),
-        (Outage(0, -1, 2), "begins at no time"),
-        (Outage(0, math.nan, 2), "begins at no time"),
+        (Outage(0, -1, 2), "begin is out of range"),
+        (Outage(0, math.nan, 2), "begin is out of range"),
         (Outage(0, 2, 2), "ends no later than it begins: expected up later than down, found down = 2.0, up = 2.0"),
         (Outage(0, 2, math.nan), "ends no later"),
         (Outage(0, 2, 3, "a\nb"), "a cause is not valid"),

@@ -176,8 +176,8 @@ def test_completion_times() -> None:
 @pytest.mark.parametrize(
     ("values", "fragment"),
     [
-        ((0, 1.0, 1.0, 1.0), "no allocation has so many nodes"),
-        ((10**7, 1.0, 1.0, 1.0), "no allocation has so many nodes: expected 1 to 1,000,000"),
+        ((0, 1.0, 1.0, 1.0), "the number of nodes is out of range"),
+        ((10**7, 1.0, 1.0, 1.0), "the number of nodes is out of range: expected 1 to 1,000,000"),
         ((1, 0.0, 1.0, 1.0), "a mean time between failures is out of range"),
         ((1, math.nan, 1.0, 1.0), "a mean time between failures is out of range"),
         ((1, 1.0, -1.0, 1.0), "the time of a dump is out of range"),
@@ -195,7 +195,7 @@ def test_wrong_questions_are_refused() -> None:
     model = YieldModel("rigid", SLIDES, most=3)
     with pytest.raises(YieldError, match="a wait is out of range"):
         model.yields(-1.0)
-    with pytest.raises(YieldError, match="a target is no yield"):
+    with pytest.raises(YieldError, match="a target is not a yield"):
         model.largest_wait(1.0)
     with pytest.raises(YieldError, match="4 failures are not in the model: expected 0 to 3"):
         model.largest_wait(0.5, 4)

@@ -32,7 +32,7 @@ def host(attributes="", *, speed="1Gf", **props):
 
 
 def names(text, **options):
-    """Return the names of the hosts that compute, in order."""
+    """Return the names of the compute hosts, in order."""
     return [host.name for host in parse_simgrid(text, "p.xml", **options).hosts]
 
 
@@ -105,7 +105,7 @@ def test_what_is_no_speed(text):
     message = refused(zone(ONE, f'<host id="two" speed="{text}"/>'))
 
     assert message.startswith(
-        "p.xml, line 6: host 'two': a speed cannot be read: expected one speed a pstate, as '1Gf'"
+        "p.xml, line 6: host 'two': a speed cannot be read: expected one speed per pstate, as '1Gf'"
     )
     assert f"found {text!r}" in message
 

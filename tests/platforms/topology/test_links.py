@@ -106,5 +106,5 @@ def test_how_many_links() -> None:
 def test_other_networks_have_no_known_links() -> None:
     """Groups and flat networks are refused."""
     for info, nodes in ((TopologyInfo("groups", (2, 4)), 8), (TopologyInfo("flat"), 8)):
-        with pytest.raises(PlatformError, match="which links the network has: expected a torus or a mesh"):
+        with pytest.raises(PlatformError, match="the links of the network are unknown: expected a torus or a mesh"):
             LinkLoads(topology_of(info, nodes))

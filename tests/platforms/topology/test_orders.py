@@ -85,6 +85,6 @@ def test_orders_that_are_none() -> None:
     """An unknown order is answered with the closest, alps is refused where there are no three dimensions."""
     with pytest.raises(PlatformError, match=r"no node order 'snakes'\. Did you mean 'snake'\?"):
         node_order("snakes", Machine(4))
-    with pytest.raises(PlatformError, match=r"alps is one of three dimensions: expected .*, found a topology of kind"):
+    with pytest.raises(PlatformError, match=r"alps needs three dimensions: expected .*, found a topology of kind"):
         node_order("alps", Machine(4))
     assert node_order("hilbert", Machine(4)).tolist() == [0, 1, 2, 3]

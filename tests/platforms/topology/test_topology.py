@@ -109,7 +109,7 @@ def test_absent_places_by_name() -> None:
         ({"nodes_per_router": 5_000_000}, "topology.nodes_per_router: a topology's size is out of range"),
         ({"shape": (2, 3)}, "topology: a topology does not match the nodes: expected places for 8 node"),
         ({"absent": "0"}, "found 8 place.s. of which 1 are absent"),
-        ({"absent": "8"}, "topology.absent: an absent place is none of the topology's: expected places from 0 to 7"),
+        ({"absent": "8"}, "topology.absent: an absent place does not exist: expected places from 0 to 7"),
         ({"absent": "1,2"}, "topology.absent: "),
         ({"numbering": ((0, 2), (1, 2))}, "topology.numbering: a numbering does not fit the shape"),
         ({"numbering": ((0, 2), (1, 4), (2, 1))}, "topology.numbering: a numbering does not fit the shape"),
@@ -117,7 +117,7 @@ def test_absent_places_by_name() -> None:
         ({"kind": "groups", "hops": (2, 1)}, "topology.hops: hops do not fit"),
         ({"bandwidth": (1.0,)}, "topology.bandwidth: bandwidths do not fit"),
         ({"bandwidth": (1.0, ())}, "topology.bandwidth: bandwidths do not fit"),
-        ({"names": "n[0-6]"}, "topology.names: the names of a pool's nodes are not as many as these"),
+        ({"names": "n[0-6]"}, "topology.names: a pool has more or fewer names than nodes"),
         ({"kind": "flat"}, "topology.shape: a flat topology has no shape"),
     ],
 )

@@ -194,7 +194,7 @@ def test_runs_that_are_none(tmp_path: Path, placed: PlacedRun) -> None:
     (tmp_path / "out_config.json").write_text('{"scheduler": {}, "workloads": {}, "platform": 3}')
     with pytest.raises(PipistrelleError, match="the machine cannot be read"):
         read_placed_run(tmp_path)
-    with pytest.raises(PipistrelleError, match=r"alps is one of three dimensions"):
+    with pytest.raises(PipistrelleError, match=r"alps needs three dimensions"):
         list_order(placed.machine, "alps", False)
     with pytest.raises(PipistrelleError, match="nothing tells which nodes of the machine are stable"):
         list_order(Machine(3), "id", True)

@@ -315,5 +315,5 @@ def test_options_that_cannot_be(text: str, options: dict[str, Any], says: str) -
 def test_an_order_that_the_machine_has_not(waiting_job: MakeJob) -> None:
     """ALPS's list is one of three dimensions."""
     flat = machine(None, grid=TopologyRule(kind="torus", shape=(8, 4)))
-    with pytest.raises(PlatformError, match="the order alps is one of three dimensions"):
+    with pytest.raises(PlatformError, match="the order alps needs three dimensions"):
         picked("lowest", waiting_job(0), "0-31", flat, **{"node-order": "alps"})

@@ -559,7 +559,7 @@ def test_events_that_make_no_sense_are_the_servers_fault(event: Event, says: str
 @pytest.mark.parametrize(
     ("platform", "says"),
     [
-        ({"pools": [{"name": "a", "nodes": "0-1", "units": "0-2"}]}, "a pool's nodes and units do not go together"),
+        ({"pools": [{"name": "a", "nodes": "0-1", "units": "0-2"}]}, "a pool's nodes and units do not match"),
         ({"pools": [{"name": "a", "nodes": "0-1", "units": "0-1"}]}, "the pools' units are not those of the machine"),
         (
             {"pools": [{"name": "a", "nodes": "0-3", "units": "0-3"}], "topology": {"kind": "torus", "shape": [3]}},
