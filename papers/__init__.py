@@ -1,1 +1,1 @@
-"""Five papers made anew: which of their tables and figures can be computed, what comes out, and where it differs."""
+"""Reproduce the tables and figures of five papers."""

@@ -1,4 +1,4 @@
-"""Where entries are computed: how large, which logs there are, what is kept of parts that are done."""
+"""The environment in which entries are computed: size, logs, finished parts."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,33 +22,23 @@ from pipistrelle.studies.trials.line_file import LineFile, open_lines, read_line
 from pipistrelle.studies.trials.study import Study
 from pipistrelle.studies.workers.campaign import Headway, run
 
-#: names the folder of real logs
+#: environment variable with the folder of real logs
 TRACES_VARIABLE: Final = "PIPISTRELLE_TRACES"
 _JOURNAL: Final = "parts.jsonl"
 _encoder: Final = msgspec.json.Encoder()
 
 
 class PapersSize(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much is simulated; what is computed from formulas is the same in every size.
+    """How much is simulated; values computed from formulas do not depend on it.
 
-    Parameters
-    ----------
-    name
-        what it is called.
-    repairs, replicas
-        the grid of repair times for each failure rate, and the replicas of each point (paper 000).
-    backfilled, backfilled_replicas
-        how long a stretch of jobs both algorithms of EASY backfill, and how many of these (paper 000).
-    hours, seeds
-        of the simulation with partitions, in hours, and how many there are (paper 001).
-    stepped, steps, weeks
-        how long a stretch of jobs is decided at time steps, the steps, and the weeks of a real log (paper 002).
-    failures
-        that are simulated for each yield (paper 003).
-    waits
-        for which yields are simulated, h (paper 003).
-    months, draws
-        months of jobs, and of failures (paper 004).
+    Attributes:
+        repairs, replicas: repair times per failure rate and replicas per point (paper 000).
+        backfilled, backfilled_replicas: length of the job stream for both EASY algorithms, and how many (paper 000).
+        hours, seeds: simulated hours with partitions, and number of seeds (paper 001).
+        stepped, steps, weeks: job stream decided at time steps, the steps, weeks of a real log (paper 002).
+        failures: simulated for each yield (paper 003).
+        waits: waits for which yields are simulated, h (paper 003).
+        months, draws: months of jobs, and of failures (paper 004).
     """
 
     name: str
@@ -80,14 +70,11 @@ SIZES: Final[Mapping[str, PapersSize]] = _read_sizes()
 
 
 class PartsJournal:
-    """Parts that are done, by their names: a line of a file each, which is on the disk before the next part begins.
+    """Finished parts by name, one line of a file each, flushed at once.
 
-    Parameters
-    ----------
-    lines
-        the file; None: nothing is kept.
-    done
-        what it holds so far.
+    Args:
+        lines: the file; None keeps nothing.
+        done: the parts read so far.
     """
 
     def __init__(self, lines: LineFile | None = None, done: dict[str, Any] | None = None) -> None:
@@ -95,7 +82,7 @@ class PartsJournal:
         self.done: dict[str, Any] = {} if done is None else done
 
     def keep(self, name: str, value: Any) -> Any:
-        """Keep a part and return it as it will be read: plain values of JSON; OutputFailed if it cannot be kept."""
+        """Keep a part and return it as plain JSON; OutputFailed if that fails."""
         line = _encoder.encode({"part": name, "value": value})
         if self._lines is not None:
             self._lines.append([line])
@@ -105,16 +92,13 @@ class PartsJournal:
 
 @contextmanager
 def open_parts(folder: Path, size: PapersSize) -> Iterator[PartsJournal]:
-    """Yield the journal of a folder's parts; nobody else writes there meanwhile.
+    """Yield the journal of a folder's parts and lock the folder meanwhile.
 
-    A last line that was cut off is dropped; its part is repeated.
+    An incomplete last line is dropped and its part computed again.
 
-    Raises
-    ------
-    PapersError
-        if the folder has parts of another version or size, or a line is broken.
-    OutputFailed
-        if nothing can be written there, or another process does.
+    Raises:
+        PapersError: if the folder has parts of another version or size, or a broken line.
+        OutputFailed: if the folder cannot be written or another process holds it.
     """
     identity = _encoder.encode({"version": package_version(), "size": size})
     path = folder / _JOURNAL
@@ -128,7 +112,7 @@ def open_parts(folder: Path, size: PapersSize) -> Iterator[PartsJournal]:
 
 
 def _parts(lines: Sequence[bytes], path: Path, identity: bytes) -> dict[str, Any]:
-    """Return the parts in the lines of a journal."""
+    """Return the parts in a journal's lines."""
     done: dict[str, Any] = {}
     for number, line in enumerate(lines, 1):
         try:
@@ -137,14 +121,14 @@ def _parts(lines: Sequence[bytes], path: Path, identity: bytes) -> dict[str, Any
                 done[told["part"]] = told["value"]
         except (msgspec.DecodeError, LookupError, TypeError):
             raise PapersError(
-                "a line of what is kept is broken",
+                "a line of the saved parts is broken",
                 where=f"{path}, line {number}",
                 found=printable(line.decode(errors="replace"))[:80],
-                hint="Remove the line: its part is computed again then.",
+                hint="Remove the line. Its part is then computed again.",
             ) from None
         if number == 1 and line != identity:
             raise PapersError(
-                "the folder keeps parts of another size, or of another version of Pipistrelle",
+                "the folder has parts of another size, or of another version of Pipistrelle",
                 where=str(path),
                 hint="Choose another folder, or remove this one.",
             )
@@ -153,22 +137,14 @@ def _parts(lines: Sequence[bytes], path: Path, identity: bytes) -> dict[str, Any
 
 @dataclass
 class Bench:
-    """What an entry has when it is computed.
+    """What an entry's computation uses.
 
-    Parameters
-    ----------
-    size
-        how much is simulated.
-    parts
-        what is done already, and where the rest is kept.
-    folder
-        of studies, which go on there; None: nothing is kept.
-    traces
-        the folder of real logs; None: there is none.
-    jobs
-        worker processes of studies; None: one a processor.
-    tell
-        called with a line whenever something begins that takes its time.
+    Args:
+        parts: finished parts, and where new ones are kept.
+        folder: for studies, which resume there; None keeps nothing.
+        traces: folder of real logs, if any.
+        jobs: worker processes of studies; None means one per processor.
+        tell: called with a line when a long step begins.
     """
 
     size: PapersSize
@@ -177,18 +153,18 @@ class Bench:
     traces: Path | None = None
     jobs: int | None = None
     tell: Callable[[str], None] = lambda text: None
-    #: results of studies that entries share, while they are computed
+    #: results of studies that entries share
     _studies: dict[str, TrialTable] = field(default_factory=dict)
 
     @classmethod
     def alone(cls, size: PapersSize = SIZES["small"]) -> Self:
-        """Return one that keeps nothing and has no logs."""
+        """Return a bench that keeps nothing and has no logs."""
         return cls(size)
 
     def part(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return a part by its name, as plain values of JSON: kept, or made now and then kept.
+        """Return a part as plain JSON; compute and keep it if it is new.
 
-        The name says all that decides the value, but for the size.
+        Apart from the size, the name must state everything that decides the value.
         """
         if name in self.parts.done:
             return self.parts.done[name]
@@ -196,7 +172,7 @@ class Bench:
         return self.parts.keep(name, make())
 
     def study(self, name: str, study: Study) -> TrialTable:
-        """Return the trials of a study, which goes on where it was interrupted."""
+        """Return the trials of a study, resumed if it was interrupted."""
         if name not in self._studies:
             self.tell(name)
             folder = None if self.folder is None else self.folder / name
@@ -209,7 +185,7 @@ class Bench:
         return self._studies[name]
 
     def missing(self, needs: Sequence[str]) -> str | None:
-        """Return why an entry that needs these logs is left out; None: they are there."""
+        """Return why an entry that needs these logs is left out; None if they exist."""
         for name in needs:
             if self.traces is None:
                 return f"it needs {name}, and no folder of real logs is named: --traces DIR, or {TRACES_VARIABLE}"
@@ -218,7 +194,7 @@ class Bench:
         return None
 
     def trace(self, name: str) -> tuple[str, str]:
-        """Return the path of a real log that is there, and a digest of what is in it, for the names of parts."""
+        """Return the path of a real log and a digest of its content."""
         assert self.traces is not None
         path = self.traces / name
         try:

@@ -1,4 +1,4 @@
-"""Charts of entries, which are data, drawn by matplotlib."""
+"""Draw an entry's charts, which are data, with matplotlib."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -10,19 +10,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MARKERS: Final = "osD^vP*Xph<>"
-#: names at an axis of which each is written; of more only some
+#: with more names on an axis than this, only some are written
 _MOST_NAMES: Final = 24
-#: names that have more letters in all stand aslant
+#: names with more letters than this in total are slanted
 _LONG: Final = 60
 
 
 def chart_svg(chart: Chart) -> str:
-    """Return a chart as the text of an SVG file; the paper's own numbers are dashed, or hatched.
+    """Return a chart as SVG text; the paper's own numbers are dashed or hatched.
 
-    Raises
-    ------
-    PipistrelleError
-        if matplotlib is not installed.
+    Raises:
+        PipistrelleError: if matplotlib is not installed.
     """
 
     def draw(figure: "Figure") -> None:

@@ -1,4 +1,4 @@
-"""The five papers: which there are, which of their entries are asked for, and what becomes of these."""
+"""The five papers, the selection of their entries, and the entries' computation."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -10,7 +10,7 @@ from pipistrelle.papers.printed import Entry, EntryResult, Paper, read_paper
 from pipistrelle.papers.sheet import Compute, Sheet
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 
-#: {paper: the module that computes its entries}; their numbers and texts are in ``library``
+#: {paper: the module that computes its entries}; numbers and texts are in ``library``
 _MODULES: Final = {
     "000": "repair_time",
     "001": "guided",
@@ -18,7 +18,7 @@ _MODULES: Final = {
     "003": "moldable",
     "004": "gpu_age",
 }
-#: {what is needed: the extra that has it}
+#: {required module: the extra that installs it}
 _EXTRAS: Final = {"matplotlib": "report", "scipy": "study", "pyarrow": "study"}
 
 
@@ -28,7 +28,7 @@ def paper_ids() -> list[str]:
 
 
 def get_paper(number: str) -> Paper:
-    """Return a paper by its number; PapersError, which names a like one, if there is none."""
+    """Return a paper by its number; PapersError if it does not exist."""
     if number not in _MODULES:
         raise PapersError(
             f"there is no paper '{printable(number)}'",
@@ -39,18 +39,16 @@ def get_paper(number: str) -> Paper:
 
 
 def computations(number: str) -> Mapping[str, Compute]:
-    """Return what computes the entries of a paper, by their ids."""
+    """Return the functions that compute a paper's entries, by entry id."""
     table: Mapping[str, Compute] = import_module(f"pipistrelle.papers.{_MODULES[number]}").COMPUTED
     return table
 
 
 def chosen_entries(papers: Sequence[Paper], only: Sequence[str]) -> list[tuple[Paper, Entry]]:
-    """Return the entries of papers, or those of one paper that are named, in the paper's order.
+    """Return the papers' entries, or the named ones of one paper, in order.
 
-    Raises
-    ------
-    PapersError
-        if entries are named of several papers at once, or there is no such entry.
+    Raises:
+        PapersError: if entries are named for several papers, or an entry does not exist.
     """
     if not only:
         return [(paper, entry) for paper in papers for entry in paper.entries]
@@ -64,7 +62,7 @@ def chosen_entries(papers: Sequence[Paper], only: Sequence[str]) -> list[tuple[P
 
 
 def check_extras() -> None:
-    """Check that what papers and their pages need is installed; PapersError, which names the extra, if it is not."""
+    """Check that required modules are installed; PapersError names the extra."""
     for module, extra in _EXTRAS.items():
         try:
             import_module(module)
@@ -76,19 +74,17 @@ def check_extras() -> None:
 
 
 def check_logs(bench: Bench, chosen: Sequence[tuple[Paper, Entry]]) -> None:
-    """Check that the real logs of entries that are named are there; PapersError if one is not."""
+    """Check that the real logs of the chosen entries exist; PapersError if not."""
     for paper, entry in chosen:
         if (why := bench.missing(entry.needs)) is not None:
             raise PapersError(f"entry {entry.id} of paper {paper.id} cannot be computed: {why}")
 
 
 def make_entries(bench: Bench, chosen: Sequence[tuple[Paper, Entry]]) -> Iterator[EntryResult]:
-    """Compute entries one after the other, and yield what became of each.
+    """Compute entries one by one and yield each result.
 
-    Raises
-    ------
-    PipistrelleError
-        if something that an entry runs fails; what is done by then is kept.
+    Raises:
+        PipistrelleError: if a run or a study of an entry fails; finished parts are kept.
     """
     for paper, entry in chosen:
         if not entry.command:

@@ -1,4 +1,4 @@
-"""What an entry of a paper is computed to: numbers beside the paper's, charts, and whether both agree."""
+"""The result of an entry: our numbers, the paper's, charts, the verdict."""
 
 import math
 from collections.abc import Sequence
@@ -7,32 +7,32 @@ from typing import Final, Literal
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 
-#: how an entry ends: within its tolerances; not, for a known reason; made anew, but the paper has no number of it that
-#: can be read; it cannot be computed at all; a log that it needs is not there
+#: how an entry ends: within its tolerances; outside for a known reason; computed without a legible number in the paper;
+#: impossible to compute; a required log is missing
 Verdict = Literal["reproduced", "differs", "made anew", "not computable", "left out"]
 VERDICTS: Final[tuple[Verdict, ...]] = ("reproduced", "differs", "made anew", "not computable", "left out")
 ChartKind = Literal["lines", "steps", "points", "bars"]
-#: a figure of a paper, or what it says in words
+#: a figure of a paper, or its claim in words
 Said = float | str | None
 
 
 class PapersError(PipistrelleError):
-    """There is no such paper or entry, what it needs is not there, or its results cannot be kept."""
+    """A paper, an entry or a requirement does not exist, or results cannot be kept."""
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far a number of ours may be from the paper's: the larger of both, in its unit and as a share of it."""
+    """The accepted distance of two numbers: the larger of both bounds."""
 
     absolute: float = 0.0
     relative: float = 0.0
 
     def holds(self, paper: float, ours: float) -> bool:
-        """Tell whether two numbers agree; rounding in the last bit is no difference."""
+        """Tell whether two numbers agree, apart from rounding in the last bit."""
         return abs(ours - paper) <= self.around(paper) + 1e-9 * abs(paper)
 
     def around(self, paper: float) -> float:
-        """Return how far from the paper's number ours may be."""
+        """Return the largest accepted distance from the paper's number."""
         return max(self.absolute, self.relative * abs(paper))
 
 
@@ -40,20 +40,12 @@ class Tolerance:
 class FigureRow:
     """One figure of the paper beside ours.
 
-    Parameters
-    ----------
-    what
-        what it is a figure of.
-    paper
-        the paper's number, its claim in words, or None: it has none.
-    ours
-        ours; None: it cannot be had.
-    unit
-        of both.
-    low, high
-        the 95 % interval of ours, where it is drawn at random.
-    agrees
-        whether both agree; None: there is nothing to compare.
+    Attributes:
+        what: the name of the figure.
+        paper: the paper's number or claim in words; None if it has none.
+        ours: our number; None if it cannot be computed.
+        low, high: the 95 % interval of ours, if it is random.
+        agrees: whether both agree; None if nothing is compared.
     """
 
     what: str
@@ -68,9 +60,9 @@ class FigureRow:
 def agreement(
     paper: Said, ours: Said, near: Tolerance, low: float | None = None, high: float | None = None
 ) -> bool | None:
-    """Return whether a number of the paper is within the tolerance of ours, or in its interval; None: nobody can tell.
+    """Return whether our number agrees with the paper's; None if undecided.
 
-    An interval of more than twice the tolerance either way tells nothing if ours itself is outside the tolerance.
+    An interval wider than twice the tolerance decides nothing if our number is outside the tolerance.
     """
     if not isinstance(paper, float | int) or not isinstance(ours, float | int):
         return None
@@ -83,7 +75,7 @@ def agreement(
 
 @dataclass(frozen=True)
 class Series:
-    """A line, or the bars, of a chart; ``low`` and ``high`` are ends of intervals, ``paper``: these are its numbers."""
+    """A line or the bars of a chart; ``low`` and ``high`` are interval ends."""
 
     name: str
     x: Sequence[float]
@@ -94,26 +86,18 @@ class Series:
 
 
 def bars(name: str, values: Sequence[float], *, paper: bool = False) -> Series:
-    """Return values as bars side by side."""
+    """Return values as bars at 0, 1, ...."""
     return Series(name, list(range(len(values))), values, paper=paper)
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure as data: what is drawn is what stands in the JSON, too.
+    """A chart as data, both drawn and written to JSON.
 
-    Parameters
-    ----------
-    title, x, y
-        what it is called, and its axes.
-    series
-        what is drawn.
-    kind
-        lines with a mark at each number, steps without, points alone, or bars side by side at 0, 1, ....
-    names
-        what the places on the x axis are called, of bars.
-    log_x, log_y
-        whether an axis is logarithmic.
+    Attributes:
+        kind: lines with a mark at each number, steps without marks, points alone, or bars at 0, 1, ....
+        names: labels of the bars on the x axis.
+        log_x, log_y: whether an axis is logarithmic.
     """
 
     title: str
@@ -128,7 +112,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Finding:
-    """What came out of an entry: its figures, its charts, and what is to be said of these."""
+    """An entry's figures, charts and notes."""
 
     rows: Sequence[FigureRow] = ()
     charts: Sequence[Chart] = ()
@@ -136,7 +120,7 @@ class Finding:
 
 
 def verdict_of(finding: Finding) -> Verdict:
-    """Return how an entry ends that was computed."""
+    """Return the verdict on a computed entry."""
     told = [row.agrees for row in finding.rows if row.agrees is not None]
     if not told:
         return "made anew"
@@ -144,7 +128,7 @@ def verdict_of(finding: Finding) -> Verdict:
 
 
 def number_text(value: Said) -> str:
-    """Return a figure for a table: five digits that count, more of a large number."""
+    """Return a figure for a table: five significant digits, more for a large number."""
     if value is None:
         return "-"
     if isinstance(value, str):

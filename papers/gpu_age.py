@@ -1,4 +1,4 @@
-"""Paper 004: stable GPUs for leadership jobs on Titan (docs/how-to/placement.md, docs/reference/placing.md)."""
+"""Paper 004: stable GPUs for Titan's leadership jobs (docs/how-to/placement.md)."""
 
 from collections.abc import Mapping
 from math import fsum
@@ -58,7 +58,7 @@ def _machine(platform: Platform) -> Machine:
 
 
 def _stable(machine: Machine) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which nodes have stable GPUs; none where the platform tells nothing of GPUs."""
+    """Return which nodes have stable GPUs; none if the platform has no GPU data."""
     stable = machine.nodes.stable
     return np.zeros(len(machine.nodes), dtype=np.bool_) if stable is None else stable
 
@@ -93,7 +93,7 @@ def specification(bench: Bench, sheet: Sheet) -> None:
 
 
 def _log(bench: Bench) -> dict[str, dict[str, int]]:
-    """Return by month how many failures of GPUs there are, of which by double-bit errors, and lives that ended so."""
+    """Return per month GPU failures, double-bit errors, and lives ended by them."""
     path, digest = bench.trace(_LIVES)
 
     def make() -> dict[str, dict[str, int]]:
@@ -115,7 +115,7 @@ def _log(bench: Bench) -> dict[str, dict[str, int]]:
 
 
 def _monthly(counts: dict[str, int], begin: str, end: str) -> float:
-    """Return the mean of months from one to another, both included."""
+    """Return the mean over months, both ends included."""
     months = np.arange(np.datetime64(begin), np.datetime64(end) + 1).astype(str).tolist()
     return fsum(counts.get(one, 0) for one in months) / len(months)
 
@@ -160,7 +160,7 @@ def replaced(bench: Bench, sheet: Sheet) -> None:
 
 
 def _blocks() -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return the places of nodes in ALPS's order, of a torus of 2 x 2 x 2 blocks, shape (nodes, 3)."""
+    """Return the coordinates of nodes in ALPS's order, shape (nodes, 3)."""
     shape = (8, 4, 8)
     nodes = 2 * shape[0] * shape[1] * shape[2]
     text = f'name = "blocks"\ntopology = {{ kind = "torus", shape = {list(shape)}, nodes_per_router = 2 }}\n'
@@ -220,7 +220,7 @@ def _plain(one: Month, machine: int) -> dict[str, Any]:
 
 
 def _month(bench: Bench, case: str, seed: int, machine: str = "drawn", draw: int | None = None) -> dict[str, Any]:
-    """Return a month of Titan: ``machine`` "drawn" with 8,500 stable nodes anywhere, or "lives"."""
+    """Return a month of Titan; ``machine`` is "drawn" (at random) or "lives"."""
     drawn = machine == "drawn"
     key = machine if drawn else f"{_LIVES}, {bench.trace(_LIVES)[1]}, {_DATE}"
 
@@ -242,7 +242,7 @@ def _months(bench: Bench, case: str, machine: str = "drawn") -> list[dict[str, A
 
 
 def _mean(months: list[dict[str, Any]], *path: str | int) -> float:
-    """Return the mean over months of a figure."""
+    """Return the mean of a figure over months."""
     values = []
     for one in months:
         told: Any = one
@@ -253,7 +253,7 @@ def _mean(months: list[dict[str, Any]], *path: str | int) -> float:
 
 
 def figure_6(bench: Bench, sheet: Sheet) -> None:
-    """Simulate hours of nodes by their position in the list."""
+    """Simulate node hours by position in the list."""
     positions = [100 * (place + 0.5) / _PARTS for place in range(_PARTS)]
     series = []
     for case in (FIRST_FIT, "DE16, base"):
@@ -266,7 +266,7 @@ def figure_6(bench: Bench, sheet: Sheet) -> None:
 
 
 def _bucket(bench: Bench, sheet: Sheet, name: str, machine: str = "drawn") -> None:
-    """Simulate one of figures 8 to 10: stable GPUs of a bucket's jobs under four policies."""
+    """Simulate figure 8, 9 or 10: a bucket's stable GPUs under four policies."""
     months = {case: _months(bench, case, machine) for case in _POLICIES}
     for case, runs in months.items() if machine == "drawn" else ():
         ends = [one["bucket stable"][name] for one in runs]
@@ -299,7 +299,7 @@ def figure_11(bench: Bench, sheet: Sheet, machine: str = "drawn") -> None:
 
 
 def figure_11_lives(bench: Bench, sheet: Sheet) -> None:
-    """Simulate figures 8, 10 and 11 with the stable GPUs where they were."""
+    """Simulate figures 8, 10 and 11 with the stable GPUs in their real places."""
     figure_11(bench, sheet, "lives")
     _bucket(bench, sheet, "Bin20", "lives")
     _bucket(bench, sheet, "Bin60", "lives")
@@ -315,7 +315,7 @@ def figure_12(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_15(bench: Bench, sheet: Sheet) -> None:
-    """Compute leadership jobs' share of failures: by closed forms, and simulated with failures at table II's rates."""
+    """Compute leadership jobs' share of failures, in closed form and simulated."""
     form = 100 * paper_share(_STABLE / 18_688, TABLE_II)
     sheet.claim("closed", form < 45, form=form)
     forms, shares = [], {}

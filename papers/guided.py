@@ -1,4 +1,4 @@
-"""Paper 001: partitions of nodes by their reliability, on Intrepid (docs/how-to/reliability.md)."""
+"""Paper 001: partitions by reliability on Intrepid (docs/how-to/reliability.md)."""
 
 import math
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from pipistrelle.platforms.topology.partitions import HOUR, RankedClass, partiti
 from pipistrelle.reports.placement.partitions import compare
 from pipistrelle.runs.inputs.named import load_platform
 
-#: half the width (points) of the widest interval of a change of failures that still tells something
+#: half the width (percentage points) of the widest useful interval of a change of failures
 _TELLING: Final = 30.0
 _BLOCKING: Final = (0.0, 0.1, 0.2, 0.3, 0.4)
 
@@ -45,7 +45,7 @@ def table_4_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_2(bench: Bench, sheet: Sheet) -> None:
-    """Compare the numbers of jobs with those that follow from the rates."""
+    """Compare the numbers of jobs with those computed from the rates."""
     printed, classes = sheet.printed, _classes()
     for one, jobs in zip(classes, printed["jobs"], strict=True):
         sheet.row("jobs", one.rate * printed["hours"], jobs, size=one.size)
@@ -57,7 +57,7 @@ def table_4_2(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_3(bench: Bench, sheet: Sheet) -> None:
-    """Compute the mean time to failure that nodes must have; a number is as near as its printed digits tell."""
+    """Compute the MTTF that nodes need; the printed digits are the tolerance."""
     classes = _classes()
     for one, line in zip(classes, sheet.printed["required"].strip().splitlines(), strict=True):
         for chance, text in zip(PROBABILITIES, line.split(), strict=True):
@@ -118,7 +118,7 @@ def _capacities(sheet: Sheet, chained: bool) -> None:
 
 
 def _queues(sheet: Sheet, chained: bool) -> None:
-    """Compute figures 4.4 and 4.5: equations 3.17 to 3.19 as printed, and Erlang's C beside."""
+    """Compute figures 4.4 and 4.5 by equations 3.17 to 3.19 and by Erlang's C."""
     classes = _classes()
     loads = [one.load for one in classes]
     lines: list[list[Series]] = [[], [], []]
@@ -142,7 +142,7 @@ def _queues(sheet: Sheet, chained: bool) -> None:
 
 
 def _middles() -> NDArray[np.float64]:
-    """Return what nodes live by the middles of table 5.1's ranges, h, shape (40960,)."""
+    """Return the middles of table 5.1's MTTF ranges for each node, h, shape (40960,)."""
     platform = load_platform("intrepid")
     return Machine(platform.units, platform.info).nodes.mttf / HOUR
 
@@ -173,13 +173,13 @@ def _partition_rows(sheet: Sheet, *levels: float) -> None:
 
 
 def table_4_7(bench: Bench, sheet: Sheet) -> None:
-    """Compute the partitions at 0.2, and the nodes that are in none."""
+    """Compute the partitions at 0.2, and the nodes outside all of them."""
     _partition_rows(sheet, 0.2)
     sheet.row("left", partition_sizes(_classes(), 40960, 0.2, sheet.printed["one_four"]["0.2"])[1])
 
 
 def table_4_8(bench: Bench, sheet: Sheet) -> None:
-    """Compute the chances that jobs last."""
+    """Compute the chances that jobs survive."""
     times = {one.size: one.service_95 for one in _classes()}
     for size, mttf, before, after in sheet.printed["lasts"]:
         sheet.row("before", job_reliability(sheet.printed["machine"], size, times[size]), before, size=size)
@@ -194,7 +194,7 @@ def table_4_9(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_10(bench: Bench, sheet: Sheet) -> None:
-    """Compute the changes in one unit of time, minutes, and that the table's are the dump in minutes with hours."""
+    """Compute the changes in minutes; the table adds dumps in minutes to hours."""
     printed = sheet.printed
     given = {size: mttf for size, mttf, *_ in printed["lasts"]}
     near = Tolerance(absolute=0.006)
@@ -212,7 +212,7 @@ def table_4_10(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_5_1(bench: Bench, sheet: Sheet) -> None:
-    """Check the ranges of table 5.1 against their nodes' numbers and the bundled platform."""
+    """Check the ranges of table 5.1 against the bundled platform."""
     ranges, lives = sheet.printed["ranges"], _middles()
     for upper, count, first, last in ranges:
         sheet.row("range", first - last + 1, count, low=upper - 500, high=upper)
@@ -224,7 +224,7 @@ def table_5_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_5_1(bench: Bench, sheet: Sheet) -> None:
-    """Tell the ends of figure 5.1."""
+    """Compare the ends of figure 5.1."""
     counts = [count for _, count, *_ in sheet.printed["ranges"]]
     sheet.row("largest", max(counts))
     sheet.row("smallest", min(counts))
@@ -238,7 +238,7 @@ def _ranges_chart(sheet: Sheet) -> None:
 
 
 def table_5_2(bench: Bench, sheet: Sheet) -> None:
-    """Compute the change of failures per unit-hour as the emulator counts it, and the sums of the table's columns."""
+    """Compute the change of failures per unit-hour, and the columns' sums."""
     printed = sheet.printed
     parts = [_compared_runs(bench, seed)["partitions"] for seed in range(1, bench.size.seeds + 1)]
     points = []
@@ -275,13 +275,13 @@ def _compared_runs(bench: Bench, seed: int) -> dict[str, Any]:
 
 
 def p_values(bench: Bench, sheet: Sheet) -> None:
-    """Compute the p values of the one-sided test of two independent samples with equal variances (Student's)."""
+    """Compute the p values of Student's one-sided test of two samples."""
     printed = sheet.printed
     for name, ours, machine, said in (
         ("analysis", printed["assigned"], printed["machine"], printed["p_values"][0]),
         ("simulation", printed["assigned_simulated"], printed["simulated_total"][0], printed["p_values"][1]),
     ):
-        # Those before are all alike, so that they have no variance.
+        # All values before are equal, so their variance is zero.
         count = len(ours)
         found = (mean(ours) - machine) / math.sqrt(variance(ours) / 2 * 2 / count)
         law = scipy_part("stats").t(2 * count - 2)
@@ -296,7 +296,7 @@ def _by_rank(sheet: Sheet) -> list[int]:
 
 
 def table_a_1(bench: Bench, sheet: Sheet) -> None:
-    """Compare what classes are given with table 4.8, and with the partitions of the ranges' middles."""
+    """Compare the classes' partitions with table 4.8 and with computed ones."""
     lasts = {size: mttf for size, mttf, *_ in sheet.printed["lasts"]}
     for size, hours in zip(_by_rank(sheet), sheet.printed["assigned"], strict=True):
         sheet.row("analysis", lasts[size], hours, size=size)
@@ -307,7 +307,7 @@ def table_a_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_a_3(bench: Bench, sheet: Sheet) -> None:
-    """Compute what checkpoints cost less with hours as minutes, and the sums of the columns."""
+    """Compute the savings on checkpoints, hours as minutes, and columns' sums."""
     printed = sheet.printed
     given = dict(zip(_by_rank(sheet), printed["assigned_simulated"], strict=True))
     costs = {size: cost for size, _, cost in printed["checkpoints"]}
@@ -320,7 +320,7 @@ def table_a_3(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_b_2(bench: Bench, sheet: Sheet) -> None:
-    """Count the lines of figure B.2 that follow from figure B.1."""
+    """Count the lines of figure B.2 that figure B.1 implies."""
     lines = [line.split() for line in sheet.printed["lines"].strip().splitlines()]
     right = sum(
         [_clock(int(submitted)), _clock(int(service)), str(int(processors) // 4)] == told

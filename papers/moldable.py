@@ -1,4 +1,4 @@
-"""Paper 003: spares, moldable and grid-shaped applications (docs/how-to/resilience.md)."""
+"""Paper 003: spares, moldable and grid-shaped jobs (docs/how-to/resilience.md)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -17,9 +17,9 @@ from pipistrelle.traces.generator import seeded
 _HOUR: Final = 3600.0
 _DAY: Final = 24 * _HOUR
 _YEAR: Final = 365.25 * _DAY
-#: the waits of the charts, h
+#: waits of the charts, h
 _WAITS: Final = tuple(float(f"{hours:.3g}") for hours in np.geomspace(0.1, 100.0, 31))
-#: the place of the longest of them that is no longer than a day
+#: index of the longest of them up to one day
 _A_DAY: Final = sum(wait <= 24 for wait in _WAITS) - 1
 _TARGETS: Final = tuple(share / 100 for share in range(70, 91))
 #: no spares, and the shapes
@@ -27,7 +27,7 @@ _ALL: Final[tuple[Shape | None, ...]] = (None, *SHAPES)
 
 
 def _model(shape: Shape | None, allocation: Allocation = SLIDES) -> YieldModel:
-    """Return the slides' sums for a shape; without spares each allocation ends with its first failure."""
+    """Return the slides' model for a shape, or that without spares."""
     return YieldModel(shape or "rigid", allocation, most=0 if shape is None else None)
 
 
@@ -36,13 +36,13 @@ def _name(shape: Shape | None) -> str:
 
 
 def _by_wait(shape: Shape | None, of: Callable[[YieldModel, float], float]) -> Series:
-    """Return a line over the waits of the charts; ``of`` takes the model and a wait in seconds."""
+    """Return a chart's line over waits; ``of`` takes the model and a wait (s)."""
     model = _model(shape)
     return Series(_name(shape), _WAITS, [of(model, wait * _HOUR) for wait in _WAITS])
 
 
 def _simulated(bench: Bench, shape: Shape | None, spares: int, wait: float) -> tuple[float, float, float]:
-    """Return the yield (%) of allocations that the server's code lives through, and its 95 % interval."""
+    """Return the simulated yield (%) of allocations and its 95 % interval."""
     count = max(bench.size.failures // (spares + 1), 20)
 
     def make() -> list[list[float]]:
@@ -62,7 +62,7 @@ def example(bench: Bench, sheet: Sheet) -> None:
 
 
 def setting(bench: Bench, sheet: Sheet) -> None:
-    """Check the setting of all plots."""
+    """Check the parameters of all plots."""
     daily = _DAY / replace(SLIDES, nodes=18_688).mtbf_of_all
     sheet.row("nodes", SLIDES.nodes)
     sheet.row("dump", 30 / 1.4 / 60)
@@ -73,7 +73,7 @@ def setting(bench: Bench, sheet: Sheet) -> None:
 
 
 def grids(bench: Bench, sheet: Sheet) -> None:
-    """Count how many nodes of 6 x 6 work after each failure."""
+    """Count the working nodes of a 6 x 6 grid after each failure."""
     teams = grid_teams(36, 11).astype(int).tolist()
     spares = [36 - failed - team for failed, team in enumerate(teams)]
     sheet.row("first", teams[0])
@@ -160,7 +160,7 @@ def targets(bench: Bench, sheet: Sheet) -> None:
 
 
 def conclusion(bench: Bench, sheet: Sheet) -> None:
-    """Compute yields with 1 % of spares and a day's wait, also as the slides may be read otherwise."""
+    """Compute yields with 1 % spares and a day's wait, in several readings."""
     few = SLIDES.nodes // 100
     for shape in SHAPES:
         share = 100 * float(_model(shape).yields(_DAY)[few])

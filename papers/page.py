@@ -1,4 +1,4 @@
-"""A paper as one HTML page that needs nothing else: each table and figure, the paper's numbers beside ours."""
+"""A paper as one HTML page: tables and figures with both numbers."""
 
 import base64
 import html
@@ -12,7 +12,7 @@ from pipistrelle.papers.printed import EntryResult, Paper
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.reports.page.document import digest, read_web
 
-#: rows of a table that stands open
+#: tables of up to this many rows are expanded
 _MOST_OPEN: Final = 30
 _STYLE: Final = """
 .verdict { display: inline-block; margin-left: 10px; padding: 1px 9px; border-radius: 10px; vertical-align: middle; }
@@ -30,19 +30,14 @@ td.no { color: var(--series-2); font-weight: 600; }
 
 
 def paper_page(paper: Paper, results: Sequence[EntryResult], size: str) -> str:
-    """Return the page of a paper's entries, HTML that asks for nothing from elsewhere and runs no script.
+    """Return the page of a paper's entries: HTML without scripts or links out.
 
-    Parameters
-    ----------
-    results
-        what became of its entries, in their order.
-    size
-        the name of the size that they were computed in.
+    Args:
+        results: of the entries, in order.
+        size: name of the size in which they were computed.
 
-    Raises
-    ------
-    PipistrelleError
-        if there are charts, and matplotlib is not installed.
+    Raises:
+        PipistrelleError: if there are charts and matplotlib is not installed.
     """
     styles = read_web("page/web/page.css") + _STYLE
     policy = f"default-src 'none'; style-src {digest(styles)}; img-src data:; base-uri 'none'; form-action 'none'"
@@ -63,7 +58,7 @@ def paper_page(paper: Paper, results: Sequence[EntryResult], size: str) -> str:
             f"<title>{_text(title)}</title>\n<style>{styles}</style>\n</head>\n<body>",
             '<a class="skip" href="#main">Skip to the entries</a>',
             f'<header><h1>{_text(title)}</h1><p class="lead">{_text(paper.citation)}</p>',
-            f'<p class="keys">Made anew by Pipistrelle {_text(package_version())}, size {_text(size)}; ',
+            f'<p class="keys">Computed by Pipistrelle {_text(package_version())}, size {_text(size)}; ',
             f"more of it: docs/{_text(paper.page)}</p>",
             f'<div class="tiles">{tiles}</div><nav aria-label="entries">{links}</nav></header>',
             '<main id="main" tabindex="-1">',

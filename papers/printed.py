@@ -1,4 +1,4 @@
-"""What a paper prints, read from a TOML file: its entries, their numbers and claims, and what is said of them."""
+"""A paper's printed content, read from TOML: entries, numbers, claims and notes."""
 
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -16,22 +16,14 @@ _MANUAL: Final = "pipistrelle.papers.printed describes every key."
 
 
 class PrintedFigure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A number or claim of a paper; texts may have labels in braces, which the code of the entry fills.
+    """A number or claim of a paper; the entry's code fills labels in braces.
 
-    Parameters
-    ----------
-    what
-        what it is a figure of.
-    paper
-        the paper's number, or its claim in words; None: the code takes it from a table, or the paper has none.
-    unit
-        of both numbers.
-    absolute, relative
-        the tolerance, in the unit and as a share of the paper's number: the larger of both counts.
-    ours
-        for a claim: what Pipistrelle finds.
-    otherwise
-        for a claim: what Pipistrelle finds if the claim does not hold, where that is another text.
+    Attributes:
+        what: the name of the figure.
+        paper: the paper's number or claim in words; None if a table has it, or the paper has none.
+        absolute, relative: the tolerance, in the unit and as a share of the paper's number; the larger counts.
+        ours: for a claim: what Pipistrelle finds.
+        otherwise: for a claim: what Pipistrelle finds if the claim does not hold, if that text differs.
     """
 
     what: str
@@ -44,12 +36,12 @@ class PrintedFigure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def tolerance(self) -> Tolerance:
-        """How far ours may be from the paper's number."""
+        """The accepted distance from the paper's number."""
         return Tolerance(self.absolute, self.relative)
 
 
 class PrintedChart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The title and axes of a chart, as of `Chart`."""
+    """The title and axes of a chart, as in `Chart`."""
 
     title: str
     x: str
@@ -61,32 +53,20 @@ class PrintedChart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table, a figure or a claim of a paper.
+    """A table, figure or claim of a paper.
 
-    Parameters
-    ----------
-    id
-        ``table-4.3``, ``figure-7``; unique in its paper.
-    title
-        what it shows, in a few words.
-    place
-        where it stands in the paper.
-    shows
-        what the paper reports, in a sentence or two.
-    command
-        what of ours makes it: a command line, or what to import; none: it cannot be computed, for the `reason`.
-    expects
-        how it ends, if all its logs are there.
-    reason
-        why ours differ, or why there can be none.
-    needs
-        real logs that it reads, by the names of their files.
-    notes
-        what is said below its figures; may have fields of the size in braces.
-    figures, charts
-        its numbers, claims and charts, by the names that its code has for them.
-    printed
-        tables of numbers that its code reads.
+    Attributes:
+        id: unique in the paper, such as ``table-4.3`` or ``figure-7``.
+        title: its subject in a few words.
+        place: its place in the paper.
+        shows: the paper's report in a sentence or two.
+        command: the command line or import that reproduces it; none if it cannot be computed, for the `reason`.
+        expects: the expected verdict if all its logs exist.
+        reason: why our result differs or is impossible.
+        needs: file names of the real logs it reads.
+        notes: printed below its figures; may have fields of the size in braces.
+        figures, charts: by the names that its code uses.
+        printed: tables of numbers that its code reads.
     """
 
     id: str
@@ -104,24 +84,16 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Paper(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A paper and all its tables and figures.
+    """A paper with all its tables and figures.
 
-    Parameters
-    ----------
-    id
-        ``000`` to ``004``.
-    name
-        what it is about, in a few words.
-    citation
-        authors, title, where and when.
-    page
-        the page of our documentation about it.
-    entries
-        in the paper's order.
-    texts
-        parts of commands, reasons and names of logs that several entries share; these have their names in braces.
-    figures, charts, printed
-        those that several entries share.
+    Attributes:
+        id: ``000`` to ``004``.
+        name: its subject in a few words.
+        citation: authors, title, place and year.
+        page: the page of our documentation about it.
+        entries: in the paper's order.
+        texts: shared parts of commands, reasons and log names, which other texts name in braces.
+        figures, charts, printed: shared by several entries.
     """
 
     id: str
@@ -135,7 +107,7 @@ class Paper(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     printed: dict[str, Any] = {}
 
     def entry(self, name: str) -> Entry:
-        """Return one of its entries; PapersError, which names a like one, if there is none."""
+        """Return an entry; PapersError, with the closest name, if it does not exist."""
         for one in self.entries:
             if one.id == name:
                 return one
@@ -149,7 +121,7 @@ class Paper(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class EntryResult:
-    """What became of an entry."""
+    """The result of an entry."""
 
     paper: Paper
     entry: Entry
@@ -159,25 +131,23 @@ class EntryResult:
 
     @property
     def compared(self) -> tuple[int, int]:
-        """How many of its figures agree with the paper's, and how many are compared."""
+        """The numbers of figures that agree with the paper's, and that are compared."""
         told = [row.agrees for row in self.finding.rows if row.agrees is not None]
         return sum(told), len(told)
 
 
 def read_paper(number: str) -> Paper:
-    """Return the bundled paper of this number."""
+    """Return a bundled paper by its number."""
     file = files("pipistrelle.papers") / "library" / f"{number}.toml"
     return parse_paper(file.read_text(encoding="utf-8"), file.name)
 
 
 def parse_paper(text: str, where: str) -> Paper:
-    """Return the paper that a TOML text describes; ``where`` is what the text is called in messages.
+    """Return the paper of a TOML text; ``where`` names the text in messages.
 
-    Raises
-    ------
-    PapersError
-        if it is no TOML, has an unknown, missing or repeated key or a value that cannot be, two entries have the same
-        id, or a shared text does not exist.
+    Raises:
+        PapersError: if it is not TOML, a key is unknown, missing or repeated, a value is invalid, two entries have the
+            same id, or a shared text does not exist.
     """
     raw = read_toml(
         text, where, PapersError, manual=_MANUAL, hint="Text needs quotes; an entry begins with [[entries]]."

@@ -1,4 +1,4 @@
-"""Paper 000: repair time against reliability on LANL's Grizzly (docs/tutorials/repair-time.md)."""
+"""Paper 000: repair time or reliability on Grizzly (docs/tutorials/repair-time.md)."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -26,9 +26,9 @@ from pipistrelle.traces.workload import Workload
 
 _HOUR: Final = 3600.0
 _DAY: Final = 86400.0
-#: jobs of a year like Grizzly's
+#: jobs of a year drawn like Grizzly's
 _REDRAW: Final[dict[str, Any]] = {"step": "redraw", "model": "grizzly", "load": 0.85}
-#: classes of run times in figures 5 and 6: from, to (s), name
+#: run time classes in figures 5 and 6: from, to (s), name
 _TIMES: Final = (
     *((0.0, 600.0, "under 10 min"), (600.0, _HOUR, "10 min to 1 h")),
     *((_HOUR, 14400.0, "1 to 4 h"), (14400.0, np.inf, "4 h or more")),
@@ -36,7 +36,7 @@ _TIMES: Final = (
 
 
 def grid(bench: Bench, factors: list[int]) -> TrialTable:
-    """Return the trials of the grid of figures 7 and 8: that of docs/examples/repair-time.toml, at the bench's size."""
+    """Return the trials of figures 7 and 8 (docs/examples/repair-time.toml)."""
     study = Study(
         {
             "platform": "grizzly",
@@ -55,7 +55,7 @@ def grid(bench: Bench, factors: list[int]) -> TrialTable:
 
 
 def _waits(trials: TrialTable, factor: int, repair: str) -> list[float]:
-    """Return the mean waits (s) of the replicas of a cell, by replica."""
+    """Return the mean waits (s) of a cell's replicas, in order."""
     places = trials.axes.index("reliability_factor"), trials.axes.index("repair")
     for cell in trials.cells:
         if (cell.key[places[0]], cell.key[places[1]]) == (factor, repair):
@@ -65,7 +65,7 @@ def _waits(trials: TrialTable, factor: int, repair: str) -> list[float]:
 
 
 def _both(trials: TrialTable, first: tuple[int, str], second: tuple[int, str]) -> Paired:
-    """Return how the second cell's waits differ from the first's, replica by replica."""
+    """Return how the second cell's waits differ from the first's, paired by replica."""
     return paired(_waits(trials, *first), _waits(trials, *second))
 
 
@@ -110,7 +110,7 @@ def _apart(found: Interval) -> str:
 
 
 def figure_8(bench: Bench, sheet: Sheet) -> None:
-    """Simulate waits over those with repairs of a minute."""
+    """Simulate waits relative to those with repairs of one minute."""
     curves = _curves(grid(bench, sheet.printed["factors"]))
     ends = [float(curves.line(at, normalised=True)[0][-1]) for at in range(len(curves.names))]
     for name, end in zip(curves.names, ends, strict=True):
@@ -120,7 +120,7 @@ def figure_8(bench: Bench, sheet: Sheet) -> None:
 
 
 def break_even(bench: Bench, sheet: Sheet) -> None:
-    """Find the repair times that are worth twice the reliability."""
+    """Find the repair times that equal doubled reliability."""
     trials = grid(bench, sheet.printed["factors"])
     curves = _curves(trials)
     beyond = {float("inf"): f"more than {length_text(curves.x[-1])}", float("-inf"): "less than 1 min"}
@@ -141,7 +141,7 @@ def break_even(bench: Bench, sheet: Sheet) -> None:
 
 
 def counts(bench: Bench, sheet: Sheet) -> None:
-    """Count simulations, and compute the failure rate."""
+    """Count simulations and compute the failure rate."""
     points = len(sheet.printed["factors"]) * 23
     hours = 24.0 * 20_000 / sheet.printed["nodes"]
     sheet.row("points", points)
@@ -153,7 +153,7 @@ def counts(bench: Bench, sheet: Sheet) -> None:
 
 
 def _class_name(name: str) -> str:
-    """Return a class of sizes, ``1``, ``2_3`` or ``1024_up``, in words."""
+    """Return a size class, such as ``1``, ``2_3`` or ``1024_up``, in words."""
     low, _, high = name.partition("_")
     return f"{low} or more" if high == "up" else f"{low} to {high}" if high not in ("", low) else low
 
@@ -201,7 +201,7 @@ def figure_2(bench: Bench, sheet: Sheet) -> None:
 
 
 def _starts_of_seven(bench: Bench, sheet: Sheet, scheduler: str) -> dict[str, float]:
-    """Return when each of the seven jobs starts, h, and tell it."""
+    """Add the start of each of the seven jobs, h, and return the starts."""
     starts: dict[str, float] = bench.part(f"000/seven-jobs/{scheduler}", lambda: _seven(scheduler))
     for name, hours in starts.items():
         sheet.row("start", hours, job=name)
@@ -209,25 +209,25 @@ def _starts_of_seven(bench: Bench, sheet: Sheet, scheduler: str) -> dict[str, fl
 
 
 class _Starts(Observer):
-    """Keeps when each job starts, h."""
+    """Keeps the start of each job, h."""
 
     def __init__(self) -> None:
         self.of: dict[str, float] = {}
 
     def started(self, now: float, job: Job) -> None:
-        """Keep it."""
+        """Keep the start."""
         self.of[job.id.partition("!")[2]] = now / _HOUR
 
 
 def _seven(scheduler: str) -> dict[str, float]:
-    """Return when each job of the bundled workload ``seven-jobs`` starts under a scheduler, h."""
+    """Return the start of each job of the bundled ``seven-jobs`` under a scheduler, h."""
     watch = _Starts()
     run(RunSpec(workload=("seven-jobs",), scheduler=scheduler), RunOptions(observers=[watch]))
     return {name: watch.of[name] for name in sorted(watch.of, key=int)}
 
 
 def figure_5(bench: Bench, sheet: Sheet) -> None:
-    """Draw a year of jobs like Grizzly's."""
+    """Draw a year of jobs with Grizzly's statistics."""
     jobs = generate_like(load_model("grizzly"), 1, load=_REDRAW["load"])
     days = float(jobs.submit[-1] - jobs.submit[0]) / _DAY
     sheet.row("jobs", len(jobs) * 11 * 365.25 / 12 / days)
@@ -242,7 +242,7 @@ def figure_5_log(bench: Bench, sheet: Sheet) -> None:
 
 
 def _sizes(sheet: Sheet, jobs: Workload, title: str) -> None:
-    """Tell the percentages of jobs by size and run time: the margin by size, in classes of run time."""
+    """Add the percentages of jobs by size and run time."""
     share = 100 * float((jobs.size == 1).mean())
     sheet.row("one_node", share, agrees=44 <= share <= 51)
     sizes = sheet.printed["sizes"]

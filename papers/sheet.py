@@ -1,4 +1,4 @@
-"""Where the code of an entry puts its numbers: the paper's own, with their labels, stand there already."""
+"""Collect an entry's numbers beside the paper's."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -11,19 +11,16 @@ from pipistrelle.papers.printed import Entry, Paper
 
 
 class Sheet:
-    """Collects the figures, charts and notes of an entry, whose texts are the paper's data.
+    """The figures, charts and notes of an entry, with texts from the paper's data.
 
-    Parameters
-    ----------
-    paper, entry
-        their figures and charts are found by name, those of the entry first.
+    Figures and charts are found by name, the entry's own before the paper's shared ones.
     """
 
     def __init__(self, paper: Paper, entry: Entry) -> None:
         self.entry: Final = entry
         #: tables of numbers of the paper and the entry
         self.printed: Final[dict[str, Any]] = paper.printed | entry.printed
-        #: what the paper prints of each figure
+        #: the paper's prints of each figure
         self.figures: Final = paper.figures | entry.figures
         self._charts = paper.charts | entry.charts
         self._notes = entry.notes
@@ -43,22 +40,14 @@ class Sheet:
         unit: str | None = None,
         **labels: object,
     ) -> None:
-        """Add a number of ours beside the paper's.
+        """Add our number beside the paper's.
 
-        Parameters
-        ----------
-        name
-            of the figure.
-        ours
-            None: it cannot be had.
-        paper, near, unit
-            the paper's number, the tolerance and the unit, where they are not those of the figure.
-        interval
-            the 95 % interval of ours.
-        agrees
-            whether both agree, where neither tolerance nor interval decides; None: they are not compared.
-        labels
-            fill the figure's text.
+        Args:
+            ours: None if it cannot be computed.
+            paper, near, unit: replace the figure's number, tolerance and unit.
+            interval: the 95 % interval of ours.
+            agrees: whether both agree, if neither tolerance nor interval decides; None compares nothing.
+            labels: fill the figure's text.
         """
         figure = self.figures[name]
         said = figure.paper if paper is UNSET else paper
@@ -69,20 +58,20 @@ class Sheet:
         self.rows.append(FigureRow(what, said, ours, figure.unit if unit is None else unit, low, high, agrees))
 
     def claim(self, name: str, holds: bool, /, **labels: object) -> None:
-        """Add what the paper says in words beside what we find, and whether it holds."""
+        """Add the paper's claim in words beside our finding, and whether it holds."""
         figure = self.figures[name]
         ours = figure.ours if holds or figure.otherwise is None else figure.otherwise
         what, paper, ours = (str(text).format(**labels) for text in (figure.what, figure.paper, ours))
         self.rows.append(FigureRow(what, paper, ours, agrees=holds))
 
     def chart(self, name: str, series: Sequence[Series], names: Sequence[str] = (), **labels: object) -> None:
-        """Add a chart; ``names`` are those of places on its x axis, of bars."""
+        """Add a chart; ``names`` label the bars."""
         one = self._charts[name]
         title, x, y = (text.format(**labels) for text in (one.title, one.x, one.y))
         self.charts.append(Chart(title, x, y, series, one.kind, names or one.names, one.log_x, one.log_y))
 
     def finding(self, size: PapersSize) -> Finding:
-        """Return what came out; notes have fields of the size in braces."""
+        """Return the result; notes have fields of the size in braces."""
         return Finding(self.rows, self.charts, [note.format_map(structs.asdict(size)) for note in self._notes])
 
 

@@ -1,4 +1,4 @@
-"""What became of entries as JSON, CSV and Markdown."""
+"""Results of entries as JSON, CSV and Markdown."""
 
 import csv
 import io
@@ -12,12 +12,12 @@ from pipistrelle.papers.printed import Entry, EntryResult, Paper
 from pipistrelle.protocol.fields import package_version
 
 _COLUMNS: Final = ("paper", "entry", "verdict", "what", "unit", "paper_says", "ours", "low", "high", "agrees")
-#: figures of an entry that a page of the documentation has
+#: largest number of figures per entry on a documentation page
 _MOST_ROWS: Final = 6
 
 
 def plain(results: Sequence[EntryResult], size: str) -> dict[str, Any]:
-    """Return what became of entries as JSON can have it, paper by paper, with all figures and what charts draw."""
+    """Return results for JSON, paper by paper, with all figures and the charts' data."""
     papers: dict[str, dict[str, Any]] = {}
     for one in results:
         paper, entry = one.paper, one.entry
@@ -39,7 +39,7 @@ def plain(results: Sequence[EntryResult], size: str) -> dict[str, Any]:
 
 
 def csv_text(results: Sequence[EntryResult]) -> str:
-    """Return all figures as CSV, a line each; entries without figures have one line that says how they ended."""
+    """Return all figures as CSV, or one line with the verdict if there are none."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -55,7 +55,7 @@ def csv_text(results: Sequence[EntryResult]) -> str:
 
 
 def listed(chosen: Sequence[tuple[Paper, Entry]]) -> list[tuple[str, str, str, str, list[str], bool]]:
-    """Return paper, entry, title, place, logs that it needs, and whether it can be computed, of each entry."""
+    """Return each entry's paper, id, title, place, logs, and if it is computable."""
     return [
         (paper.id, entry.id, entry.title, entry.place, list(entry.needs), bool(entry.command))
         for paper, entry in chosen
@@ -63,7 +63,7 @@ def listed(chosen: Sequence[tuple[Paper, Entry]]) -> list[tuple[str, str, str, s
 
 
 def markdown(results: Sequence[EntryResult]) -> str:
-    """Return sections for a page of the documentation: a table of each paper's entries, and what of them differs."""
+    """Return Markdown: a table of each paper's entries and the differences."""
     parts = []
     for paper in {one.paper.id: one.paper for one in results}.values():
         mine = [one for one in results if one.paper.id == paper.id]
@@ -83,7 +83,7 @@ def markdown(results: Sequence[EntryResult]) -> str:
 
 
 def _differences(results: Sequence[EntryResult]) -> str:
-    """Return a table of the figures that differ, a few of each entry."""
+    """Return a table of the figures that differ, a few per entry."""
     lines = []
     for one in results:
         wrong = [row for row in one.finding.rows if row.agrees is False]
@@ -97,7 +97,7 @@ def _differences(results: Sequence[EntryResult]) -> str:
 
 
 def logged(results: Sequence[EntryResult]) -> str:
-    """Return a table for a page of the documentation: all figures of entries, each entry with its outcome."""
+    """Return a documentation table with all figures of the entries and their verdicts."""
     lines = ["| paper, entry | outcome | figure | paper | ours |\n|---|---|---|---|---|\n"]
     for one in results:
         for number, row in enumerate(one.finding.rows):

@@ -61,7 +61,7 @@ def test_a_folder_is_of_one_size(tmp_path):
     path = tmp_path / "parts.jsonl"
     path.write_bytes(path.read_bytes() + b'{"part": \n')
     with (
-        pytest.raises(PapersError, match=r"parts\.jsonl, line 3: a line of what is kept is broken"),
+        pytest.raises(PapersError, match=r"parts\.jsonl, line 3: a line of the saved parts is broken"),
         open_parts(tmp_path, SMALL),
     ):
         pass
