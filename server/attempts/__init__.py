@@ -1,1 +1,1 @@
-"""How a job lives on nodes that fail: attempts, dumps, restarts, what its time was spent on."""
+"""Jobs on nodes that fail: attempts, dumps, restarts, and how time was spent."""

@@ -1,4 +1,4 @@
-"""The rules of attempts, which both engines follow: pure functions of scalars, compiled unchanged for the kernel."""
+"""Rules of attempts for both engines: pure functions, compiled for the kernel too."""
 
 from math import inf, log
 from typing import Final, NamedTuple
@@ -6,35 +6,39 @@ from typing import Final, NamedTuple
 from pipistrelle.platforms.failures.checkpointing import WorkPhase, done_at, dumps_until_done
 from pipistrelle.server.errors import Stalled
 
-#: how often a job may start if no limit was given
+#: attempts allowed without a limit
 NO_LIMIT: Final = 1 << 62
-#: a new attempt's walltime (s) is never less, even if all its work is saved
+#: shortest walltime (s) of a new attempt, even if all its work is saved
 SHORTEST_WALLTIME: Final = 1.0
-#: a job that loses so many attempts in succession, and all that they did, will never be done
+#: a job that loses this many attempts in succession without saving anything will never be done
 MOST_FRUITLESS: Final = 10_000
-#: after so many, the expected number of attempts is worked out
+#: after this many such attempts, the expected number of attempts is computed
 CHECKED_AT: Final = 10
-#: a job that can be expected to need more is done with a chance below 10 % before it has lost 10,000, which end a run
+#: with more expected attempts than this, a job is done before MOST_FRUITLESS losses with a chance below 10 %
 EXPECTED_ATTEMPTS: Final = 100_000
-#: powers of ten from here on are written in powers of ten
+#: larger powers of ten are written in scientific notation
 _MANY_DECADES: Final = 1e6
 
 
 def read_first(saved: float, read: float) -> float:
-    """Return how long (s) an attempt reads before it works; ``saved`` is the work (s) that earlier attempts kept."""
+    """Return how long (s) an attempt reads before it works, with ``saved`` s of work."""
     return read if saved > 0 else 0.0
 
 
 def work_left(work: float, saved: float) -> float:
-    """Return how much of a job's work (s) an attempt has to do."""
+    """Return how much of a job's work (s) is left for an attempt."""
     return max(work - saved, 0.0)
 
 
 def extended_walltime(walltime: float, saved: float, slower: float, read: float, interval: float, dump: float) -> float:
-    """Return how long (s) work for a walltime (s) takes with its dumps, and a read if some is saved.
+    """Return how long (s) work for a walltime (s) takes with reads and dumps.
 
-    ``read`` and ``dump`` (s) are those of the whole allocation; all takes ``slower`` times as long on the nodes that
-    work, with a dump after each ``interval`` (s).
+    Args:
+        saved: work (s) that earlier attempts saved.
+        slower: factor on all times, because fewer nodes work.
+        read: time of a read on the whole allocation (s).
+        interval: work between two dumps (s).
+        dump: time of a dump on the whole allocation (s).
     """
     if walltime == inf:
         return inf
@@ -43,27 +47,27 @@ def extended_walltime(walltime: float, saved: float, slower: float, read: float,
 
 
 def next_walltime(asked: float, saved: float, rest: bool) -> float:
-    """Return the walltime (s) of a new attempt; ``rest``: only for the work that is not saved."""
+    """Return the walltime (s) of a new attempt; ``rest``: only for the unsaved work."""
     return max(asked - saved, SHORTEST_WALLTIME) if rest else asked
 
 
 def may_try_again(number: int, most: int) -> bool:
-    """Return whether attempt ``number``, counted from 0, may be followed by another; ``most`` attempts are allowed."""
+    """Return whether attempt ``number`` (from 0) of ``most`` may have a successor."""
     return number + 1 < most
 
 
 def fruitless_after(fruitless: int, before: float, saved: float) -> int:
-    """Return how many attempts in succession kept nothing, after one that turned ``before`` s saved into ``saved``."""
+    """Return how many attempts in succession saved nothing, after this one."""
     return fruitless + 1 if saved == before else 0
 
 
 def worked_until(now: float, began: float, ends: float) -> float:
-    """Return the time (s) up to which an attempt has worked: neither in its prologue nor in its epilogue."""
+    """Return the time (s) up to which an attempt worked, without overheads."""
     return min(max(now, began), ends)
 
 
 class NodeTime(NamedTuple):
-    """Node-seconds of a stretch of work: what is saved or done, what came after it, dumps and reads."""
+    """Node-seconds of some work: saved or done, done since then, in dumps, in reads."""
 
     saved: float
     unsaved: float
@@ -72,19 +76,19 @@ class NodeTime(NamedTuple):
 
 
 def node_time(phase: WorkPhase, nodes: int) -> NodeTime:
-    """Return what so many nodes spent their time on."""
+    """Return the node-seconds of a phase on ``nodes`` nodes."""
     return NodeTime(
         phase.saved * nodes, (phase.working - phase.saved) * nodes, phase.dumping * nodes, phase.reading * nodes
     )
 
 
 def work_kept(work: float, saved: float, more: float, done: bool) -> float:
-    """Return how much of a job's work (s) is kept after an attempt that dumped ``more``: all of it once it is done."""
+    """Return how much work (s) is kept after an attempt that dumped ``more``."""
     return work if done else saved + more
 
 
 class WorkSplit(NamedTuple):
-    """Work that is done, work that an attempt's end left undumped, and work that was lost with the nodes."""
+    """Work that is done, not dumped at an attempt's end, or lost with nodes."""
 
     useful: float
     unsaved: float
@@ -92,7 +96,7 @@ class WorkSplit(NamedTuple):
 
 
 def split_work(work: float, done: bool, lost: bool) -> WorkSplit:
-    """Return what becomes of work that is in no dump when an attempt ends; ``lost``: with the loss of its nodes."""
+    """Classify the undumped work of an attempt that ends; ``lost``: it lost its nodes."""
     if lost:
         return WorkSplit(0.0, 0.0, work)
     if done:
@@ -101,24 +105,26 @@ def split_work(work: float, done: bool, lost: bool) -> WorkSplit:
 
 
 def time_to_save(rest: float, walltime: float, saved: float, read: float, interval: float, dump: float) -> float:
-    """Return how long (s) an attempt must work at least until it is done or has saved something.
+    """Return the shortest time (s) until an attempt is done or has saved something.
 
-    ``rest`` is the work that is left, ``interval`` that between two dumps; inf: there are no dumps.
+    Args:
+        rest: work that is left (s).
+        interval: work between two dumps (s); inf: no dumps.
     """
     return min(read_first(saved, read) + min(rest, interval + dump), walltime)
 
 
 def give_up_fruitless(name: str, fruitless: int, now: float) -> None:
-    """Raise Stalled if a job that lost its nodes at ``now`` (s) has lost too many attempts in succession."""
+    """Raise Stalled if a job has lost too many attempts without saving work."""
     if fruitless >= MOST_FRUITLESS:
         raise _never_done(name, fruitless, now, "", "It works longer than its nodes stay up together: {}.")
 
 
 def give_up_hopeless(name: str, fruitless: int, now: float, time: float, hazard: float, most: int) -> None:
-    """Raise Stalled if a job can be expected to need more attempts than ``most``.
+    """Raise Stalled if a job is expected to need more than ``most`` attempts.
 
-    An attempt that is to save something must work for ``time`` s. If the chance for that is at most e^-hazard on any
-    nodes of the machine, e^hazard attempts or more are to be expected (`FailurePlan.hazard`).
+    An attempt needs ``time`` s to save something. If its chance is at most e^-hazard on any nodes, at least e^hazard
+    attempts are expected (`FailurePlan.hazard`).
     """
     if hazard > log(most):
         decades = f"{hazard / log(10):.0f}" if hazard < _MANY_DECADES else f"{hazard / log(10):.1e}"
@@ -126,9 +132,9 @@ def give_up_hopeless(name: str, fruitless: int, now: float, time: float, hazard:
             name,
             fruitless,
             now,
-            f"; 10^{decades} attempts or more are to be expected until its nodes stay up together for the "
-            f"{time:,.6g} s that it needs",
-            "It will hardly ever be done: {}, or let it try on with --expected-attempts 0.",
+            f"; at least 10^{decades} attempts are expected until its nodes stay up together for the {time:,.6g} s "
+            "that it needs",
+            "It is very unlikely ever to finish: {}, or let it continue with --expected-attempts 0.",
         )
 
 

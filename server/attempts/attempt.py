@@ -1,4 +1,4 @@
-"""What is known of one try of a job, where it can lose its nodes; and what its units spent their time on."""
+"""One try of a job that can lose its nodes, and how its time was spent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from pipistrelle.traces.resilience import NONE, Requeue, Resilience, RestartWall
 
 
 class Spending(Struct, frozen=True):
-    """Unit-seconds of an attempt; together they are its units times the time from its start to its end.
+    """Unit-seconds of an attempt; their sum is its units times its duration.
 
-    ``useful`` is work that is done or saved in a dump. ``unsaved`` is work at the end of an attempt that its walltime
-    or its scheduler ended, ``lost`` work that was rolled back, or lost with the allocation. ``spare`` units were up and
-    idle in the allocation, ``down`` ones were held although their node was down. ``waiting`` is the time before the
-    attempt began because nodes of its allocation were down, ``overhead`` prologue and epilogue.
+    ``useful`` work is done or in a dump. ``unsaved`` work was not, when the walltime or the scheduler ended the
+    attempt. ``lost`` work was rolled back or lost with the allocation. ``spare`` units were up and idle, ``down`` units
+    were held while their node was down. ``waiting`` is the time before the attempt began, because nodes were down;
+    ``overhead`` is prologue and epilogue.
     """
 
     useful: float = 0.0
@@ -40,10 +40,10 @@ class Spending(Struct, frozen=True):
 
 
 class Attempt(Struct, eq=False):
-    """A job's nth try; times in seconds of simulated time.
+    """A job's nth try; times in simulated seconds.
 
-    ``number`` counts from 0; ``root`` is the id of the first attempt, ``origin`` when that was submitted, ``asked`` its
-    walltime. ``saved`` is how much of the job's work (s on its whole allocation) earlier attempts have kept.
+    ``number`` counts from 0. ``root``, ``origin`` and ``asked`` are the first attempt's id, submission and walltime.
+    ``saved`` is the work (s on the whole allocation) that earlier attempts kept.
     """
 
     number: int
@@ -52,52 +52,52 @@ class Attempt(Struct, eq=False):
     asked: float
     resilience: Resilience
     saved: float = 0.0
-    #: by what its runtime is multiplied on the nodes that it has; ``saved`` is work that is not multiplied
+    #: factor on the runtime on its nodes; ``saved`` is without it
     dilation: float = 1.0
-    #: how many attempts before this one, in succession, have kept nothing
+    #: number of attempts in succession before this one that saved nothing
     fruitless: int = 0
-    #: as of when it queues; None: of now
+    #: submit time for its queue position; None: now
     queued: float | None = None
-    #: counts the starts of the run
+    #: number of this start in the run
     serial: int = -1
-    #: when it began to work; NaN before
+    #: when its work began; NaN before
     began: float = nan
-    #: when its work will be done, or its walltime over, if nothing happens any more
+    #: when its work or walltime ends if nothing else happens
     work_ends: float = inf
-    #: how its units are found in arrays, from its start on
+    #: its units as array indices, from its start on
     parts: Sequence[slice | NDArray[np.intp]] = ()
     progress: AttemptProgress | RigidProgress | LastDump | None = None
-    #: up to when it has worked, known at its end; NaN before
+    #: up to when it worked, known at its end; NaN before
     stopped: float = nan
     _account: Account | None = None
-    #: what its units spent their time on, once somebody has asked after its end
+    #: how its units' time was spent; computed on request after its end
     spending: Spending | None = None
-    #: nodes of the allocation that were lost on the way, and those whose repair it awaits before it begins
+    #: nodes lost on the way, and down nodes that it awaits before it begins
     lost: NodeSet = NodeSet.EMPTY
     awaited: NodeSet = NodeSet.EMPTY
-    #: all nodes that it ever awaited so
+    #: all nodes that it ever awaited
     waited: NodeSet = NodeSet.EMPTY
-    #: what made it lose its allocation; empty if nothing did
+    #: why it lost its allocation; empty if it did not
     cause: str = ""
     #: whether a new attempt follows
     retried: bool = False
-    #: how it is to be preempted, once somebody has asked for that; and whether that has ended it
+    #: how it is being preempted, and whether that has ended it
     preempting: PreemptMode | None = None
     preempted: bool = False
-    #: whether it saved something in a last dump then
+    #: whether its last dump saved something
     dumped_last: bool = False
 
     @property
     def account(self) -> Account | None:
-        """What became of its time, known at its end; None of an attempt without dumps."""
-        # Worked out when somebody asks, which is seldom while the scheduler waits.
+        """How its time was spent, known at its end; None without dumps."""
+        # Computed on request, which is rarely while the scheduler waits.
         if self._account is None and self.progress is not None and self.stopped == self.stopped:
             self._account = self.account_at(self.stopped)
             self.progress = None
         return self._account
 
     def account_at(self, time: float) -> Account | None:
-        """Return what has become of the time until then (s); None of an attempt without dumps."""
+        """Return how its time up to ``time`` (s) was spent; None without dumps."""
         if self.progress is None:
             return None
         account = self.progress.account(time)
@@ -109,33 +109,26 @@ class Attempt(Struct, eq=False):
 
     @property
     def has_begun(self) -> bool:
-        """Whether it has begun to work."""
+        """Whether its work has begun."""
         return self.began == self.began
 
     def remaining(self, work: float) -> float:
-        """Return the share of a job's work (s) that earlier attempts have left, 0 to 1."""
+        """Return the share of a job's work (s) that earlier attempts left, 0 to 1."""
         return max(0.0, 1.0 - self.saved / work) if work > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRules:
-    """How jobs live with the loss of their units.
+    """What happens to jobs that lose their units.
 
-    Parameters
-    ----------
-    resilience
-        how jobs meet failures whose workload does not say.
-    requeue
-        where a job that has lost its nodes queues again.
-    max_attempts
-        how often a job is started at most; None: no limit.
-    restart_walltime
-        what walltime a new attempt has.
-    walltime
-        whether dumps and reads take of it or extend it, when a job is submitted, as on the machine's average nodes.
-    expected_attempts
-        a run has stalled when more attempts than these are to be expected of a job that has lost ten in
-        succession, and all that it did in them; 0: however many they are.
+    Attributes:
+        resilience: default for jobs whose workload does not set it.
+        requeue: queue position after a loss of nodes.
+        max_attempts: maximum number of starts of a job; None: no limit.
+        restart_walltime: walltime of a new attempt.
+        walltime: whether dumps and reads count towards the walltime or extend it (on average nodes, at submission).
+        expected_attempts: the run stalls if a job that lost ten attempts in succession, without saving work, is
+            expected to need more than this many; 0: no limit.
     """
 
     resilience: Resilience = NONE
@@ -147,8 +140,8 @@ class AttemptRules:
 
 
 def attempt_of(job: Job) -> Attempt:
-    """Return what is known of the present try of a job that was submitted."""
-    assert isinstance(job.attempt, Attempt), f"{job.id} was not admitted"
+    """Return the present attempt of a submitted job."""
+    assert isinstance(job.attempt, Attempt), f"{job.id} has no attempt"
     return job.attempt
 
 
@@ -157,7 +150,7 @@ _KEPT: Final = (
     *("dilation", "work_ends", "progress", "lost", "awaited", "waited", "cause", "retried", "preempting"),
 )
 register(Resilience, lambda resilience: [to_builtins(resilience)], lambda state: convert(state[0], Resilience))
-# Of a try that has not ended; which units it has, its job knows.
+# For attempts that have not ended; their units are in the job.
 register(
     Attempt,
     lambda attempt: [plain(getattr(attempt, name)) for name in _KEPT],
@@ -166,7 +159,7 @@ register(
 
 
 def spending_of(job: Job) -> Spending:
-    """Return what an attempt of a job, which has ended and had units, spent them on."""
+    """Return how the units of an ended attempt spent their time."""
     attempt = attempt_of(job)
     if attempt.spending is None:
         attempt.spending = _spending_of(job, attempt)
@@ -174,7 +167,7 @@ def spending_of(job: Job) -> Spending:
 
 
 def has_worked(job: Job, attempt: Attempt) -> bool:
-    """Return whether a job that has ended had done all its work: even if it returned a failure, or in its epilogue."""
+    """Return whether a job had done all its work, even if it failed."""
     if job.state == "COMPLETED_SUCCESSFULLY":
         return True
     if job.state == "COMPLETED_FAILED":
@@ -190,7 +183,7 @@ def _spending_of(job: Job, attempt: Attempt) -> Spending:
         return Spending(waiting=whole)
     waiting = units * (began - job.start - job.prologue) if attempt.waited else 0.0
     has_overhead = bool(job.prologue or job.epilogue)
-    if account is None:  # without dumps: all of it is done, or nothing
+    if account is None:  # without dumps: all of it is done, or none
         work = units * (worked_until(job.end, began, attempt.work_ends) - began)
         overhead = whole - waiting - work if has_overhead else 0.0
         parts = split_work(work, has_worked(job, attempt), bool(attempt.cause))

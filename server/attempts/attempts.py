@@ -1,4 +1,4 @@
-"""The jobs of a machine that can fail: how each begins, is struck, goes on or gives up, and comes back."""
+"""Attempts of jobs on a machine that can fail: begin, failure, loss and requeue."""
 
 from math import inf, nan
 from typing import TYPE_CHECKING, Any, Final
@@ -40,26 +40,14 @@ _NOBODY: Final = -1
 
 
 class Attempts(Kept):
-    """Follows the attempts of jobs that can lose their units: who holds which, who waits for repairs, who comes back.
+    """Follows the attempts of jobs that can lose their units.
 
-    Parameters
-    ----------
-    clockwork
-        the run's.
-    lives
-        ends the jobs.
-    platform, node_units
-        the machine, and which units belong to which of its nodes.
-    rules
-        how jobs live with the loss of their units.
-    rates
-        how often each node fails on average, in failures per second, shape (nodes,).
-    failures
-        the models of failures, which tell how long nodes stay up together; None: no model is known.
-    work
-        as of `JobLives`; a job that has work begins it, and ends it, as it would if nothing failed.
-    dilation
-        as of `JobLives`.
+    Args:
+        lives: ends the jobs.
+        rates: mean failure rate of each node (1/s), shape (nodes,).
+        failures: failure models, for the hazard; None: unknown.
+        work: see `JobLives`; jobs with work begin and end it as without failures.
+        dilation: see `JobLives`.
     """
 
     _kept = ("_starts", "down", "_down_units", "unsettled")
@@ -88,36 +76,36 @@ class Attempts(Kept):
         self._dilation = dilation
         self._rates = rates
         self._mean_rate = float(rates.mean())
-        #: units of a node, of those that have most
+        #: largest number of units of a node
         self._each = max(pool.units_per_node for pool in platform.pools)
-        #: whether all nodes fail alike, and the times between dumps that are known then
+        #: whether all nodes fail alike; the dump intervals computed so far
         self._uniform = bool((rates == rates[0]).all())
         self._intervals: dict[tuple[Resilience, int], float] = {}
-        #: the serial number of the attempt that holds each unit, shape (units,)
+        #: serial number of the attempt that holds each unit, shape (units,)
         self._holder = np.full(platform.units, _NOBODY, dtype=np.int64)
         #: {serial number: job} of those that hold units
         self._jobs: dict[int, Job] = {}
-        #: {serial number: job} of those among them that wait for some nodes to be repaired
+        #: {serial number: job} of those among them that wait for repairs
         self._held: dict[int, Job] = {}
         self._starts = 0
-        #: how many units jobs hold
+        #: number of units that jobs hold
         self._held_units = 0
-        #: nodes that no job can work on, for whatever reason
+        #: nodes that are down, for any reason
         self.down = NodeSet.EMPTY
-        #: how many units were down and not held when that was asked last
+        #: units down and not held, at the last count
         self._down_units = 0
-        #: whether units may have gone down or come up since `idle_and_down` was asked last
+        #: whether units may have failed or come up since the last `idle_and_down`
         self.unsettled = False
 
     @property
     def at_work(self) -> bool:
-        """Whether some job works, so that something will happen by itself."""
+        """Whether some job works, so that its end will come."""
         return len(self._jobs) > len(self._held)
 
-    # -- a job's way ------------------------------------------------------------------------------------------------
+    # -- steps of a job ---------------------------------------------------------------------------------------------
 
     def submitted(self, job: Job) -> None:
-        """Take note of a job that joins the queue now, as a new attempt."""
+        """Make the first attempt of a job that joins the queue, unless it has one."""
         if job.attempt is None:
             resilience = job.resilience or self._options.resilience
             job.attempt = Attempt(0, job.id, job.submit, job.walltime, resilience)
@@ -125,9 +113,9 @@ class Attempts(Kept):
                 job.walltime = self._extended(job.walltime, job.size, 0.0, resilience)
 
     def _extended(self, walltime: float, size: int, saved: float, resilience: Resilience) -> float:
-        """Return how long so much work (s) takes with its dumps, and a read if some is saved, on average nodes.
+        """Return how long ``walltime`` takes with dumps and reads on average nodes.
 
-        ``size`` is in units, which are taken to be on as few nodes as can be.
+        ``size`` is in units, taken to be on as few nodes as possible.
         """
         nodes = -(-size // self._each)
         rates = [self._mean_rate] * nodes if resilience.rates_matter else 0.0
@@ -135,7 +123,7 @@ class Attempts(Kept):
         return extended_walltime(walltime, saved, whole.slower, resilience.read, whole.interval, resilience.dump)
 
     def begins(self, job: Job) -> None:
-        """Let a job that was just given its units begin, or wait for those that are down."""
+        """Begin a job that just got its units, unless some of its nodes are down."""
         attempt = attempt_of(job)
         attempt.serial = self._starts
         self._starts += 1
@@ -196,7 +184,7 @@ class Attempts(Kept):
         )
 
     def _interval(self, resilience: Resilience, nodes: NodeSet) -> float:
-        """Return the time of work between two dumps (s) on these nodes, if all of them work."""
+        """Return the work between two dumps (s) if all these nodes work."""
         if not resilience.rates_matter:
             return interval_of(resilience, resilience.dump, 0.0)
         if not self._uniform:
@@ -207,7 +195,7 @@ class Attempts(Kept):
         return self._intervals[key]
 
     def await_end(self, job: Job) -> None:
-        """Put the end of a job on the agenda, as it will come if nothing happens any more."""
+        """Put the end of a job on the agenda, as expected without further failures."""
         attempt, agenda = attempt_of(job), self._agenda
         assert attempt.progress is not None
         self._forget_end(job)
@@ -224,9 +212,9 @@ class Attempts(Kept):
             job.ending = None
 
     def leaves(self, job: Job) -> None:
-        """Take note that a running job ends now; it still holds its units."""
+        """Release what a running job holds, as it ends now."""
         attempt = attempt_of(job)
-        if self._jobs.pop(attempt.serial, None) is None:  # it ran elsewhere, as its scheduler had declared
+        if self._jobs.pop(attempt.serial, None) is None:  # it ran elsewhere, as its scheduler declared
             return
         self._held.pop(attempt.serial, None)
         for part in attempt.parts:
@@ -237,12 +225,12 @@ class Attempts(Kept):
         attempt.stopped = self.work_time(job)
 
     def work_time(self, job: Job) -> float:
-        """Return the time (s) up to which a running job has worked: neither in its prologue nor in its epilogue."""
+        """Return the time (s) up to which a running job worked, without overheads."""
         attempt = attempt_of(job)
         return worked_until(self._clockwork.now, attempt.began, attempt.work_ends)
 
     def share(self, job: Job) -> float:
-        """Return how much of a running job's work is done: 1 is all."""
+        """Return the share of a running job's work that is done, 0 to 1."""
         attempt = attempt_of(job)
         if job.work is not None:  # it has not begun
             return 0.0
@@ -255,11 +243,11 @@ class Attempts(Kept):
         return done / job.runtime if job.runtime > 0 else 1.0
 
     def state(self) -> dict[str, Any]:
-        """Return which job began when and which wait for repairs, as plain values."""
+        """Return the state as plain values."""
         return {**super().state(), "held": list(self._held)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from such a state; the cluster has its jobs again."""
+        """Restore such a state, after the cluster."""
         super().restore(state)
         for job in self._cluster.running.values():
             attempt = attempt_of(job)
@@ -272,27 +260,27 @@ class Attempts(Kept):
         self._held = {serial: self._jobs[serial] for serial in state["held"]}
 
     def check_invariants(self) -> None:
-        """Assert that each unit has the running job that holds it, and that those wait whose nodes are down."""
+        """Assert that each unit has its holder, and that jobs with down nodes wait."""
         holder = np.full_like(self._holder, _NOBODY)
         for job in self._cluster.running.values():
             attempt = attempt_of(job)
             if attempt.serial >= 0:
-                assert self._jobs[attempt.serial] is job, f"{job.id} is not known by its number"
+                assert self._jobs[attempt.serial] is job, f"{job.id} is not known by its serial number"
                 assert bool(attempt.awaited) == (attempt.serial in self._held), f"{job.id} awaits {attempt.awaited}"
                 for part in attempt.parts:
                     holder[part] = attempt.serial
-        assert bool((holder == self._holder).all()), "units are held by other jobs than run there"
-        assert self._held_units == int(np.count_nonzero(holder != _NOBODY)), "the units that are held are miscounted"
+        assert bool((holder == self._holder).all()), "some units have the wrong holder"
+        assert self._held_units == int(np.count_nonzero(holder != _NOBODY)), "the count of held units is wrong"
 
     def is_awaited(self, job: Job) -> bool:
-        """Return whether something else than its end on the agenda will end a running job."""
+        """Return whether something other than the agenda will end a running job."""
         attempt = attempt_of(job)
         return attempt.serial in self._held or attempt.work_ends == inf
 
     # -- the machine ------------------------------------------------------------------------------------------------
 
     def strike(self, nodes: NodeSet, why: Reasons) -> None:
-        """Let the jobs that hold units of these nodes lose them, in the order in which they started."""
+        """Take these nodes away from the jobs that hold them, in order of start."""
         serials: set[int] = set()
         for part in pieces(self._node_units.units_of(nodes)):
             serials.update(self._holder[part].tolist())
@@ -314,7 +302,7 @@ class Attempts(Kept):
             self._strike(job, hit, why[hit.first][0])
 
     def _hold_again(self, job: Job) -> None:
-        """Let a job wait on that was set off at this very instant, as if it had not been: it has done nothing yet."""
+        """Let a job wait again that began at this very instant and has done nothing yet."""
         attempt = attempt_of(job)
         if job.work is not None:
             assert self._work is not None
@@ -324,7 +312,7 @@ class Attempts(Kept):
         self._held[attempt.serial] = job
 
     def _strike(self, job: Job, nodes: NodeSet, cause: str) -> None:
-        """Let a job that works lose nodes."""
+        """Let a working job lose nodes."""
         attempt, now = attempt_of(job), self._clockwork.now
         progress = attempt.progress
         if now >= attempt.work_ends:  # in its epilogue
@@ -335,13 +323,13 @@ class Attempts(Kept):
             self._lose(job, cause)
 
     def forsake(self, nodes: NodeSet, cause: str) -> None:
-        """Let the jobs go that await one of these nodes, which never come back."""
+        """End the jobs that await one of these nodes, which will never be repaired."""
         for job in list(self._held.values()):
             if not attempt_of(job).awaited.isdisjoint(nodes):
                 self._lose(job, cause)
 
     def idle_and_down(self) -> tuple[int, int]:
-        """Return how many units are free and in service, and how many are neither free nor held by a job."""
+        """Return how many units are free, and how many are down and not held."""
         if self.unsettled:
             self.unsettled = False
             self._down_units = 0
@@ -350,12 +338,12 @@ class Attempts(Kept):
         return self._holder.size - self._held_units - self._down_units, self._down_units
 
     def set_down(self, nodes: NodeSet) -> None:
-        """Take note of the nodes that no job can work on from now on."""
+        """Set the nodes that are down from now on."""
         self.down = nodes
         self.unsettled = True
 
     def repaired(self, nodes: NodeSet) -> None:
-        """Let the jobs begin that awaited these nodes, and no others any more."""
+        """Begin the jobs that awaited only these nodes."""
         for serial, job in list(self._held.items()):
             attempt = attempt_of(job)
             attempt.awaited = attempt.awaited - nodes
@@ -364,7 +352,7 @@ class Attempts(Kept):
                 self._set_off(job)
 
     def _lose(self, job: Job, cause: str) -> None:
-        """End an attempt that has lost its nodes, and let the job come back as the rules say."""
+        """End an attempt that lost its nodes; requeue the job if the rules allow it."""
         again = self.give_up(job, cause, "lose_nodes", comes_back=self._options.requeue != "never")
         if again is not None:
             if self._options.max_attempts is None:
@@ -372,10 +360,7 @@ class Attempts(Kept):
             self._clockwork.queue_at(self._clockwork.now, again)
 
     def give_up(self, job: Job, cause: str, step: Step, *, comes_back: bool) -> Job | None:
-        """End an attempt before its time and return the job as it comes back.
-
-        None if it is not to come back, or has had all its attempts.
-        """
+        """End an attempt early; return the requeued job, or None if no attempt follows."""
         attempt = attempt_of(job)
         attempt.cause = cause
         attempt.retried = comes_back and may_try_again(attempt.number, self._options.max_attempts or NO_LIMIT)
@@ -383,7 +368,7 @@ class Attempts(Kept):
         return self._next(job) if attempt.retried else None
 
     def _check_hope(self, job: Job, nodes: NodeSet) -> None:
-        """Raise Stalled if a job that comes back will never be done; ``nodes`` are those that it had."""
+        """Raise Stalled if a requeued job will never be done; ``nodes`` are its last ones."""
         attempt, now = attempt_of(job), self._clockwork.now
         give_up_fruitless(attempt.root, attempt.fruitless, now)
         most, plan = self._options.expected_attempts, self._failures
@@ -393,9 +378,9 @@ class Attempts(Kept):
             give_up_hopeless(attempt.root, attempt.fruitless, now, time, hazard, most)
 
     def _time_to_save(self, job: Job, nodes: NodeSet) -> float:
-        """Return how long (s) an attempt of a job must work at least until it is done, or has saved something.
+        """Return the shortest time (s) until an attempt is done or has saved something.
 
-        0 if that is not known: of a job whose hosts decide, or one that goes on after failures.
+        0 if unknown: for a job with work, or one that survives failures.
         """
         saved, resilience = attempt_of(job).saved, attempt_of(job).resilience
         if job.work is not None or resilience.tolerated(len(nodes)):
@@ -404,7 +389,7 @@ class Attempts(Kept):
         return time_to_save(job.runtime - saved, job.walltime, saved, resilience.read, interval, resilience.dump)
 
     def _next(self, job: Job) -> Job:
-        """Return the job as it comes back."""
+        """Return the job with its next attempt."""
         old, options = attempt_of(job), self._options
         saved = old.saved if old.account is None else min(old.account.saved, job.runtime)
         new = Attempt(old.number + 1, old.root, old.origin, old.asked, old.resilience, saved)
@@ -412,7 +397,7 @@ class Attempts(Kept):
         if options.requeue == "original":
             new.queued = old.origin
         suffix = new.number
-        while self._cluster.knows(f"{new.root}#{suffix}"):  # so a scheduler may have called a job of its own
+        while self._cluster.knows(f"{new.root}#{suffix}"):  # a scheduler may have registered a job of that name
             suffix += 1
         walltime = next_walltime(old.asked, saved, options.restart_walltime == "rest")
         if options.walltime == "extended":

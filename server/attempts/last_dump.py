@@ -1,4 +1,4 @@
-"""An attempt that writes one more dump before it gives its allocation up, as it is preempted."""
+"""An attempt that writes one more dump before it is preempted."""
 
 from collections.abc import Sequence
 from math import inf
@@ -9,26 +9,25 @@ from pipistrelle.server.attempts.progress import Account
 
 
 class _Course(Protocol):
-    """How an attempt goes on."""
+    """The attempt until then."""
 
     def account(self, now: float) -> Account:
-        """Return what became of the time until ``now`` (s)."""
+        """Return how the time until ``now`` (s) was spent."""
 
 
 class LastDump:
-    """Goes on from an attempt's course at a time with a dump and nothing else.
+    """Ends an attempt with one more dump.
 
-    The dump is complete at its very end. Should a node fail before, the allocation is given up, with what the dump was
-    to save, whatever nodes the job could do without: it is on its way out.
+    The dump is complete exactly at ``end``. If a node fails before, the allocation is lost with the work that the dump
+    was to save, even if the job tolerates failures.
 
-    Parameters
-    ----------
-    course
-        the attempt's until then; it goes on no more.
-    begin, end
-        of the dump, in seconds of simulated time; if a dump was being written by then, the rest of that.
-    team
-        how many nodes write.
+    Args:
+        course: the attempt so far.
+        begin: start of the dump, or of the rest of a dump being written (s).
+        end: end of the dump (s).
+        team: number of nodes that write.
+        struck: time of a failure or early end (s); inf: none.
+        fallen: number of nodes that failed then.
     """
 
     __slots__ = ("_begin", "_course", "_fallen", "_struck", "_team", "end")
@@ -40,15 +39,13 @@ class LastDump:
     ) -> None:
         self._course = course
         self._begin = begin
-        #: when the dump is complete, in seconds of simulated time
         self.end = end
         self._team = team
-        #: when nodes have failed, or it was given up (s), and how many; inf: it goes on
         self._struck, self._fallen = struck, fallen
 
     @property
     def saves(self) -> bool:
-        """Whether there is any work for it to save."""
+        """Whether there is work to save."""
         return self._course.account(self._begin).node_unsaved > 0
 
     def strike(self, now: float, nodes: Sequence[int]) -> bool:
@@ -59,15 +56,15 @@ class LastDump:
         return False
 
     def give_up(self, now: float) -> None:
-        """Let the allocation be given up at ``now`` (s): what the dump was to save is lost unless it is complete."""
+        """Give the allocation up at ``now`` (s); an incomplete dump saves nothing."""
         self.strike(now, ())
 
     def left_of_dump(self, now: float, dump: float) -> tuple[float, int]:
-        """Return how long (s) the dump takes from ``now`` (s) on, and how many nodes write it."""
+        """Return how long (s) the rest of the dump takes, and how many nodes write it."""
         return max(self.end - now, 0.0), self._team
 
     def account(self, now: float) -> Account:
-        """Return what became of the time until ``now`` (s), not before the dump's begin."""
+        """Return how the time up to ``now`` (s) was spent; not before the dump's begin."""
         before = self._course.account(self._begin)
         passed = min(now, self.end) - self._begin
         down = before.nodes_lost

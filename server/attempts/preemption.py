@@ -1,4 +1,4 @@
-"""Jobs whose units can be taken away for others: what is asked for, the grace that they have, and what they keep."""
+"""Preemption of running jobs: grace period, last dump and requeue."""
 
 from typing import Any
 
@@ -14,20 +14,11 @@ from pipistrelle.server.errors import Illegal
 
 
 class Preemption:
-    """Takes units away from running jobs, on a machine whose nodes may fail or not.
+    """Preempts running jobs, on machines with or without failures.
 
-    A job that is to be preempted goes on for its grace. If it ends by itself meanwhile, or at the very end of it, that
-    is how it has ended, and one in its epilogue does so whatever its grace; so it is if its nodes fail. Then, or after
-    a last dump, its attempt is over, and it comes back to the queue at the same instant unless it was to be cancelled.
-
-    Parameters
-    ----------
-    clockwork
-        the run's.
-    attempts
-        what follows the attempts of the run's jobs.
-    rules
-        how jobs live with the loss of their units.
+    With a grace period the job keeps running for that long. If it ends in time, even at the last instant, it counts as
+    ended; so does a job in its epilogue, and one whose nodes fail. Otherwise, or after a last dump, its attempt ends,
+    and it is requeued at once unless the scheduler wants it cancelled.
     """
 
     def __init__(self, clockwork: Clockwork, attempts: Attempts, rules: AttemptRules) -> None:
@@ -36,22 +27,22 @@ class Preemption:
         self._agenda = clockwork.agenda
         self._attempts = attempts
         self._rules = rules
-        #: {job id: agenda entry} of those that have been told to go: the end of their grace, or of their last dump
+        #: {job id: agenda entry} of jobs being preempted: the end of their grace period or last dump
         self._going: dict[str, Entry] = {}
 
     def handlers(self) -> Handlers:
-        """Return what is done with which class of what stands on the agenda."""
+        """Return the handler of each agenda class."""
         return {PREEMPTION: self._grace_over}
 
     def state(self) -> None:
-        """Return nothing: the agenda says which jobs are to go when."""
+        """Return nothing: the agenda has it all."""
 
     def restore(self, state: Any) -> None:
-        """Go on from what stands on the agenda."""
+        """Restore the entries from the agenda."""
         self._going = self._agenda.of(PREEMPTION)
 
     def preempt(self, order: PreemptJobData) -> None:
-        """Take a running job's units away when its grace is over; Illegal if that cannot be."""
+        """Preempt a running job at the end of its grace period, or raise Illegal."""
         job = self._cluster.running.get(order.job_id)
         if job is None:
             raise self._not_running(order.job_id)
@@ -67,27 +58,27 @@ class Preemption:
             self._take_away(job)
 
     def check_invariants(self) -> None:
-        """Assert that each job that was told to go runs, and that its time to go is to come."""
+        """Assert that jobs being preempted run, and that the agenda has their entries."""
         coming = self._agenda.of(PREEMPTION)
         asked = {job.id for job in self._cluster.running.values() if attempt_of(job).preempting is not None}
-        assert self._going.keys() == asked == coming.keys(), f"to go: {self._going}, {asked}, {coming}"
+        assert self._going.keys() == asked == coming.keys(), f"being preempted: {self._going}, {asked}, {coming}"
         for job_id, entry in self._going.items():
             assert coming[job_id] is entry, f"the end of the grace of {job_id} is not on the agenda"
 
     def leaves(self, job: Job) -> None:
-        """Take note that a running job ends now: if it was to go, it has gone."""
+        """Forget the entry of a running job that ends now."""
         entry = self._going.pop(job.id, None)
         if entry is not None:
             self._agenda.cancel(entry)
 
     def _grace_over(self, job_id: str) -> None:
-        """Take a job's units away whose grace, or last dump, is over."""
+        """Preempt a job at the end of its grace period or last dump."""
         del self._going[job_id]
         self._take_away(self._cluster.running[job_id])
 
     def _take_away(self, job: Job) -> None:
         attempt, now = attempt_of(job), self._clockwork.now
-        if now >= attempt.work_ends:  # in its epilogue: it goes by itself
+        if now >= attempt.work_ends:  # in its epilogue: it ends by itself
             self._going[job.id] = self._agenda.put(now + job.epilogue, PREEMPTION, job.id)
             return
         progress = attempt.progress
@@ -107,7 +98,7 @@ class Preemption:
         again = self._attempts.give_up(job, PREEMPTED, "kill", comes_back=attempt.preempting != "cancel")
         if again is not None:
             new = attempt_of(again)
-            new.fruitless = attempt.fruitless  # it was not its nodes that cost it its work
+            new.fruitless = attempt.fruitless  # its nodes did not fail
             if self._rules.requeue != "back":
                 new.queued = attempt.origin
             self._clockwork.queue_at(now, again)

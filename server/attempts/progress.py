@@ -1,8 +1,8 @@
-"""How one attempt of a job goes on on its allocation, worked out from one failure to the next.
+"""The course of one attempt on its allocation, from failure to failure.
 
-No dump is an event of its own: between two failures work, dumps and reads follow each other by rule, so that the state
-at any time is arithmetic (`pipistrelle.server.attempts.segment`). Nodes that fail are not replaced from outside, and
-what is repaired does not come back, before the allocation is given up.
+Dumps are no events: between two failures, work, dumps and reads alternate by rule, so the state at any time is
+arithmetic (`pipistrelle.server.attempts.segment`). Failed nodes are not replaced from outside, and repaired nodes do
+not rejoin the allocation.
 """
 
 from collections.abc import Sequence
@@ -29,62 +29,55 @@ Floats = NDArray[np.float64]
 
 
 class Account(NamedTuple):
-    """What became of an attempt's time.
+    """How an attempt's time was spent.
 
-    ``saved`` and ``unsaved`` are seconds of the job's work on its whole allocation: what another attempt could begin
-    from (all of it once the work is done), and what came after that. All that begins with ``node_`` is in node-seconds;
-    together they are the allocation's nodes times the time since the start.
+    ``saved`` is the work (s on the whole allocation) from which another attempt could continue; ``unsaved`` was done
+    since then. The ``node_`` fields are node-seconds; their sum is the allocation's nodes times the time since the
+    start.
     """
 
     saved: float
     unsaved: float
     dumps: int
     reads: int
-    #: failures that the allocation survived, and nodes that it has lost
+    #: failures survived, and nodes lost
     survived: int
     nodes_lost: int
-    #: work that is saved or done, work since then, and work that was rolled back
+    #: work saved or done, done since then, and rolled back
     node_useful: float
     node_unsaved: float
     node_lost: float
     node_dumping: float
     node_reading: float
-    #: nodes that were up and did nothing, and nodes that were down and held
+    #: idle nodes that were up, and held nodes that were down
     node_spare: float
     node_down: float
-    #: seconds that went on with dumps and reads
+    #: time with dumps and with reads (s)
     dumping: float
     reading: float
-    #: nodes of the allocation
     nodes: int
 
     @property
     def node_seconds(self) -> float:
-        """All node-seconds together."""
+        """Sum of all node-seconds."""
         work = self.node_useful + self.node_unsaved + self.node_lost
         return work + self.node_dumping + self.node_reading + self.node_spare + self.node_down
 
 
-#: how far a segment has come that has not begun
+#: progress of a segment that has not begun
 NOTHING: Final = WorkPhase(0.0, 0.0, 0.0, 0.0, 0)
 
 
 class AttemptProgress(Kept):
-    """How one attempt goes on, whatever of its allocation it can do without.
+    """The course of an attempt with any resilience.
 
-    Parameters
-    ----------
-    resilience
-        how the job meets failures.
-    start
-        when it begins, in seconds of simulated time.
-    work
-        how long the job takes on its whole allocation, in seconds.
-    saved
-        how much of that earlier attempts have kept, in seconds.
-    nodes, rates
-        the allocation's nodes, by number, and how often each fails, in failures per second, or, where the first failure
-        ends the attempt, how often all fail together; needed only where the interval between dumps comes from them.
+    Args:
+        start: when it begins (simulated s).
+        work: the job's work on its whole allocation (s).
+        saved: the part of it that earlier attempts kept (s).
+        nodes: node numbers of the allocation.
+        rates: failure rate of each node (1/s), or their sum if the first failure ends the attempt; needed only if the
+            dump interval depends on it.
     """
 
     _kept = (
@@ -110,7 +103,7 @@ class AttemptProgress(Kept):
         self._saved = saved
         self._tolerated = resilience.tolerated(len(nodes))
         self._rate = 0.0
-        #: what each node's rate is if all have the same: together they have the product (`failure_rate`)
+        #: each node's rate, if all have the same: their sum is a product (`failure_rate`)
         self._each = 0.0
         self._rates: dict[int, float] = {}
         if isinstance(rates, float | int):
@@ -120,11 +113,11 @@ class AttemptProgress(Kept):
         elif resilience.rates_matter:
             self._rates = dict(zip(nodes, rates, strict=True))
         self._down: set[int] = set()
-        #: the side lengths of the grid
+        #: side lengths of the grid
         self._rows = self._columns = 0
-        #: how many nodes work in the present segment
+        #: number of nodes that work in the present segment
         self._team = self._nodes
-        #: which do, and which are idle; not known, nor needed, where the first failure ends the attempt
+        #: which nodes work and which are idle; unknown if the first failure ends the attempt
         self._active: set[int] = set()
         self._spare: list[int] = []
         if self._tolerated:
@@ -133,23 +126,23 @@ class AttemptProgress(Kept):
         self._useful = self._lost = self._node_dumping = self._node_reading = 0.0
         self._node_spare = self._node_down = self._dumping = self._reading = 0.0
         self._dumps = self._reads = self._survived = 0
-        #: up to when the time of idle and dead nodes is added up
+        #: up to when the time of idle and dead nodes is counted
         self._changed = self._start = start
         self._given_up = False
         self._segment = self._begin(start)
 
     @property
     def finish(self) -> float:
-        """When the work will be done if nothing fails any more, in seconds of simulated time; inf if never."""
+        """When the work will be done without further failures (s); inf if never."""
         return self._segment.finish
 
     @property
     def slower(self) -> float:
-        """How many times as long work, dumps and reads take as on the whole allocation."""
+        """Factor on work, dumps and reads compared with the whole allocation."""
         return self._nodes / self._team
 
     def duration(self, work: Floats) -> Floats:
-        """Return how long work (s on the whole allocation, shape (n,)) takes with its dumps, if nothing fails."""
+        """Return how long work (s, shape (n,)) takes with its dumps if nothing fails."""
         slower, interval = self.slower, self.interval
         dump = self._resilience.dump * slower
         work = work * slower
@@ -158,10 +151,10 @@ class AttemptProgress(Kept):
         dumps = np.maximum(np.ceil(work / interval * NEARLY) - 1, 0)
         return np.asarray(work + dumps * dump, dtype=np.float64)
 
-    # -- who works --------------------------------------------------------------------------------------------------
+    # -- which nodes work -------------------------------------------------------------------------------------------
 
     def _first_team(self, nodes: list[int]) -> tuple[set[int], list[int]]:
-        """Return the nodes that work at first, and those that do not."""
+        """Return the nodes that work at first, and the others."""
         working = len(nodes)
         if self._resilience.kind == "spares":
             working -= self._tolerated
@@ -171,7 +164,7 @@ class AttemptProgress(Kept):
         return set(nodes[:working]), nodes[working:]
 
     def _replace(self, node: int) -> bool:
-        """Let a node that has failed leave those that work; return whether the others can go on."""
+        """Take a failed node out of the team; return whether the others can continue."""
         if node not in self._active:
             return True
         self._active.discard(node)
@@ -183,13 +176,13 @@ class AttemptProgress(Kept):
             return bool(self._active)
         if kind != "grid" or self._rows * self._columns <= 1:
             return False
-        # A row or column leaves the grid, and its other nodes are spares; which they are makes no difference.
+        # A row or column leaves the grid and its other nodes are spares; which one makes no difference.
         if self._rows == self._columns:
             self._rows -= 1
         else:
             self._columns -= 1
         alive = sorted(self._active - self._down)
-        dead = sorted(self._active & self._down)  # these fail in the same instant, and are to be replaced next
+        dead = sorted(self._active & self._down)  # these fail in the same instant and are replaced next
         keep = self._rows * self._columns
         ordered = alive + dead
         self._active = set(ordered[:keep])
@@ -199,8 +192,8 @@ class AttemptProgress(Kept):
     # -- how long things take ---------------------------------------------------------------------------------------
 
     def _begin(self, start: float) -> Segment:
-        """Return the segment that begins now with the nodes that work now, with a read if something is saved."""
-        # Each node writes and reads at a rate of its own: fewer of them take longer, for work and state alike.
+        """Return the segment that begins now, with a read if something is saved."""
+        # Each node works, writes and reads at its own rate, so fewer nodes take longer for all three.
         slower, dumping = self.slower, self._resilience
         self._reads += self._saved > 0
         read = read_first(self._saved, dumping.read * slower)
@@ -208,19 +201,19 @@ class AttemptProgress(Kept):
 
     @property
     def interval(self) -> float:
-        """The time of work between two dumps on the nodes that work now, in seconds."""
+        """Work between two dumps on the present nodes (s)."""
         rate = self._rate + self._each * self._team
         if self._rates:
             rate = failure_rate(self._rates[node] for node in sorted(self._active or self._rates))
         return interval_of(self._resilience, self._resilience.dump * self.slower, rate)
 
-    # -- what happens -----------------------------------------------------------------------------------------------
+    # -- failures ---------------------------------------------------------------------------------------------------
 
     def strike(self, now: float, nodes: Sequence[int]) -> bool:
-        """Let nodes of the allocation fail at ``now`` (s), together; each fails once.
+        """Let nodes of the allocation fail together at ``now`` (s); each fails once.
 
-        Returns whether the job goes on, from its last dump if one of them worked; if not, the allocation must be given
-        up now, with all that was not saved. Work that is done by then stays done.
+        Returns whether the job continues, from its last dump if a working node failed. If not, the allocation must be
+        given up now, with all unsaved work. Work that is done by then stays done.
         """
         if now >= self._segment.finish:
             return True
@@ -243,28 +236,28 @@ class AttemptProgress(Kept):
         return goes_on
 
     def give_up(self, now: float) -> None:
-        """Let the allocation be given up at ``now`` (s), with all that was not saved; the work is not done by then."""
+        """Give the allocation up at ``now`` (s), with all unsaved work."""
         self._pass_time(now)
         self._roll_back(now)
         self._given_up = True
 
     def left_of_dump(self, now: float, dump: float) -> tuple[float, int]:
-        """Return how long (s) one more dump takes from ``now`` (s) on, or the rest of the present one, and its nodes.
+        """Return the time (s) for one more dump, or the rest of one, and its nodes.
 
-        It takes no time if nothing was worked since the last. ``dump`` (s) is that on the whole allocation.
+        0 s if nothing was worked since the last. ``dump`` (s) is for the whole allocation.
         """
         phase = self._segment.at(now)
         return _left_of(phase, dump * self.slower), self._team
 
     def _pass_time(self, now: float) -> None:
-        """Add up what idle and dead nodes have spent since the last change."""
+        """Count the time of idle and dead nodes since the last change."""
         passed = now - self._changed
         self._node_spare += passed * (self._nodes - self._team - len(self._down))
         self._node_down += passed * len(self._down)
         self._changed = now
 
     def _roll_back(self, now: float) -> None:
-        """Close the present segment: what is saved is kept, what came after it is lost."""
+        """End the present segment: keep what is saved, lose the rest."""
         phase = self._segment.at(now)
         spent = node_time(phase, self._team)
         self._saved += phase.saved * (self._team / self._nodes)
@@ -277,7 +270,7 @@ class AttemptProgress(Kept):
         self._dumps += phase.dumps
 
     def account(self, now: float) -> Account:
-        """Return what became of the time until ``now`` (s); it changes nothing."""
+        """Return how the time until ``now`` (s) was spent; changes nothing."""
         phase = NOTHING if self._given_up else self._segment.at(now)
         passed, team = now - self._changed, self._team
         share, spent = team / self._nodes, node_time(phase, team)
@@ -303,7 +296,7 @@ class AttemptProgress(Kept):
 
     @classmethod
     def of_state(cls, state: list[Any]) -> Self:
-        """Return one that goes on from such a state."""
+        """Return the progress of such a state."""
         self = cls.__new__(cls)
         self.restore(state[0])
         return self
@@ -313,20 +306,16 @@ register(AttemptProgress, lambda progress: [progress.state()], AttemptProgress.o
 
 
 class RigidProgress:
-    """How an attempt goes on that ends with its first failure: most are such, and this one is quick.
+    """The course of an attempt that ends with its first failure; most do.
 
-    A job that dumps its state, or not, and loses its allocation with any of its nodes.
-
-    Parameters
-    ----------
-    start
-        when it begins, in seconds of simulated time.
-    work, saved
-        how long the job takes, and how much of that earlier attempts have kept, in seconds.
-    nodes
-        the number of nodes of the allocation.
-    interval, dump, read
-        the time of work between two dumps, and how long dumps and reads take, in seconds.
+    Args:
+        start: when it begins (simulated s).
+        work: duration of the job (s).
+        saved: the part of it that earlier attempts kept (s).
+        nodes: number of nodes.
+        interval: work between two dumps (s); inf: no dumps.
+        dump: time of a dump (s).
+        read: time of a read (s).
     """
 
     __slots__ = ("_given_up", "_lost", "_nodes", "_saved", "_segment", "_start", "_work", "finish")
@@ -341,13 +330,13 @@ class RigidProgress:
         self._given_up = 0
         self._lost = False
         self._segment = Segment(start, read_first(saved, read), work_left(work, saved), interval, dump)
-        #: when the work will be done if nothing fails, in seconds of simulated time
+        #: when the work will be done if nothing fails (s)
         self.finish = self._segment.finish
 
     def strike(self, now: float, nodes: Sequence[int]) -> bool:
-        """Let nodes of the allocation fail at ``now`` (s).
+        """Let nodes fail at ``now`` (s); return whether the work is done by then.
 
-        Returns False: it must be given up now, with all that was not saved; True only if the work is done by then.
+        If not, the allocation must be given up now, with all unsaved work.
         """
         if now >= self.finish:
             return True
@@ -355,15 +344,15 @@ class RigidProgress:
         return False
 
     def give_up(self, now: float) -> None:
-        """Let the allocation be given up, with all that was not saved; no node of it has failed."""
+        """Give the allocation up with all unsaved work, without a failure."""
         self._lost = True
 
     def left_of_dump(self, now: float, dump: float) -> tuple[float, int]:
-        """Return how long one more dump takes, and on how many nodes; as of `AttemptProgress`."""
+        """Return the time (s) for one more dump, and its nodes; see `AttemptProgress`."""
         return _left_of(self._segment.at(now) if now >= self._start else NOTHING, dump), self._nodes
 
     def account(self, now: float) -> Account:
-        """Return what became of the time until ``now`` (s), which is that of the failure once one has struck."""
+        """Return how the time until ``now`` (s), or the failure, was spent."""
         nodes = self._nodes
         phase = self._segment.at(now) if now >= self._start else NOTHING
         spent, lost = node_time(phase, nodes), self._lost or bool(self._given_up)
@@ -388,7 +377,7 @@ class RigidProgress:
         )
 
     def made(self) -> list[Any]:
-        """Return what it is made with, by name; one that was given up has ended."""
+        """Return its arguments by name; an attempt that was given up is never saved."""
         start, read, _, interval, dump = self._segment.made()
         made = {"start": start, "work": self._work, "saved": self._saved, "nodes": self._nodes}
         return [{**made, "interval": interval, "dump": dump, "read": read}]
@@ -398,12 +387,12 @@ register(RigidProgress, RigidProgress.made, lambda state: RigidProgress(**state[
 
 
 def _left_of(phase: WorkPhase, dump: float) -> float:
-    """Return how long (s) it takes until all that was worked by then is in a dump, which takes ``dump`` s."""
+    """Return how long (s) it takes until all work so far is in a dump of ``dump`` s."""
     return dump - (phase.dumping - phase.dumps * dump) if phase.working > phase.saved else 0.0
 
 
 def interval_of(resilience: Resilience, dump: float, rate: float) -> float:
-    """Return the time of work (s) between two dumps of ``dump`` s on nodes that together fail at a rate (1/s)."""
+    """Return the work (s) between dumps of ``dump`` s at a failure rate (1/s)."""
     wanted = resilience.interval
     if wanted is None:
         return inf

@@ -1,25 +1,21 @@
-"""A stretch of an attempt between two failures: a read, then work and dumps in turn, worked out at any time at once."""
+"""A stretch of an attempt between two failures: a read, then work and dumps."""
 
 from pipistrelle.platforms.failures.checkpointing import WorkPhase, done_at, dumps_until_done, phase_at
 from pipistrelle.protocol.base.state import register
 
 
 class Segment:
-    """Work that takes so long with nothing but dumps in between.
+    """Work with dumps in between, computed for any time at once.
 
-    A dump follows each ``interval`` of work, but not the end of the work: at the very time at which a dump or the work
-    is complete, it is complete.
+    A dump follows each ``interval`` of work, but not the end of the work. A dump or the work counts as complete at the
+    very instant of its end.
 
-    Parameters
-    ----------
-    start
-        when it begins, in seconds.
-    read, dump
-        how long they take, in seconds.
-    work
-        how long the work takes that is left, in seconds.
-    interval
-        how long there is work before each dump, in seconds; inf: there are no dumps.
+    Args:
+        start: when it begins (s).
+        read: time of the read (s).
+        work: work that is left (s).
+        interval: work before each dump (s); inf: no dumps.
+        dump: time of a dump (s).
     """
 
     __slots__ = ("_dump", "_dumps", "_interval", "_read", "_work", "finish", "start")
@@ -30,17 +26,17 @@ class Segment:
         self._work = work
         self._interval = interval
         self._dump = dump
-        #: how many dumps there will be until the work is done
+        #: number of dumps until the work is done
         self._dumps = dumps_until_done(work, interval)
         #: when the work will be done (s)
         self.finish = done_at(start, read, work, self._dumps, dump)
 
     def at(self, now: float) -> WorkPhase:
-        """Return how far it has come at ``now`` (s), which is not before its start."""
+        """Return the progress at ``now`` (s), not before its start."""
         return phase_at(now, self.start, self._read, self._work, self._interval, self._dumps, self._dump, self.finish)
 
     def made(self) -> list[float]:
-        """Return what it is made with."""
+        """Return its arguments."""
         return [self.start, self._read, self._work, self._interval, self._dump]
 
 

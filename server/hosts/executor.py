@@ -1,4 +1,4 @@
-"""How work becomes time: jobs whose hosts decide how long they take."""
+"""Executes jobs' work on hosts, which decide how long it takes."""
 
 from collections.abc import Callable, Iterable
 from math import inf
@@ -15,37 +15,29 @@ from pipistrelle.server.hosts.phases import Path, Run, Task, begin_phase, next_t
 from pipistrelle.server.hosts.sharing import fair_rates
 from pipistrelle.traces.profiles import Delay, Profile, outcome
 
-#: ends of tasks that meet are one if they are so close, in seconds: the least difference that SimGrid's clock has
+#: ends of tasks on common hosts that are this close (s) are one: the resolution of SimGrid's clock
 _AT_ONCE: Final = 1e-9
-#: the same, as a part of the time itself: some rounding errors
+#: the same relative to the time: some rounding errors
 _ROUNDING: Final = 4e-16
-#: what takes less, in seconds, takes nothing from others
+#: tasks shorter than this (s) use no capacity
 _NO_TIME: Final = 1e-300
 
 
 class Executor:
     """Runs jobs phase by phase on hosts.
 
-    A parallel task advances at one pace on all of its hosts: that of its slowest. Each rank uses one core; ranks on
-    one host share its cores. Alone on its hosts a task takes as long as its slowest host; with others it gets fair
-    shares (`fair_rates`). Delays pass whatever the hosts do. What is sent takes its time beside what is computed: a
-    task lasts at least as long as its busiest host needs to send or to receive at the bandwidth given.
+    A parallel task advances at the pace of its slowest host. Each rank uses one core; ranks on one host share its
+    cores, and tasks on common hosts get fair shares (`fair_rates`). Delays do not depend on hosts. Communication
+    overlaps computation: a task lasts at least as long as its busiest host sends or receives at ``bandwidth``.
 
-    The job's life ends it when its walltime is over, after all the `PHASE` entries of that instant. Work that
-    is done by then is done, but a delay that takes all that was left of the walltime has reached it: Batsim's rule.
+    The job's life ends it at its walltime, after all `PHASE` entries of that instant. Work done by then is done, but a
+    delay as long as the rest of the walltime has reached it: Batsim's rule.
 
-    Parameters
-    ----------
-    hosts
-        the hosts, by the numbers of the units; where they are metered, they are told their load.
-    clockwork
-        the run's; the ends of tasks are put on its agenda, in class `PHASE`.
-    profile_of
-        returns a profile, given the prefix of a job's id and the profile's name.
-    sharing
-        whether several jobs may meet on a host.
-    bandwidth
-        what a host sends, and what it receives, in bytes per second; None: nothing is sent.
+    Args:
+        hosts: indexed by unit; metered hosts get their load.
+        profile_of: returns a profile, given the prefix of a job's id and the profile's name.
+        sharing: whether several jobs may use one host.
+        bandwidth: what a host can send, and receive (byte/s); None: communication takes no time.
     """
 
     def __init__(
@@ -64,28 +56,21 @@ class Executor:
         self._sharing = sharing
         self._bandwidth = bandwidth
         self._runs: dict[str, Run] = {}
-        #: {number: task} of those that go on; they are counted
+        #: {number: running task}
         self._tasks: dict[int, Task] = {}
         self._tasks_so_far = 0
-        #: {host: tasks that compute there, in the order of their beginning}; only of tasks that can meet others, or
-        #: whose hosts are metered: these want to know their load, and can change their speed
+        #: {host: tasks computing there, in order of begin}; only if tasks can share hosts or hosts are metered
         self._at_work: dict[int, dict[Task, None]] = {}
 
     def work_of(self, job_id: str, profile: str) -> Profile:
-        """Return what is done for a job with a profile of this name."""
+        """Return the work of a job with this profile."""
         return outcome(self._profile_of(job_id.partition("!")[0], profile))[0]
 
     def begins(self, job: Job) -> None:
-        """Let a job that was just given its units begin its work; its walltime is put on the agenda.
-
-        Raises
-        ------
-        Stalled
-            when it would never end.
-        """
+        """Begin a job's work; raise Stalled if it would never end."""
         assert job.work is not None
         now = self._clockwork.now
-        job.in_time = False  # unless all its work is done before
+        job.in_time = False  # until all its work is done
         if job.walltime < inf:
             job.ending = self._agenda.put(now + job.walltime, END, job.id)
         run = self._runs[job.id] = self._run_of(job, now + job.walltime)
@@ -93,14 +78,9 @@ class Executor:
         self._replace(now, run, [], run.phase.tasks)
 
     def phase_over(self, number: int) -> Job | None:
-        """Let what comes after the task of this number begin, which has just been done; return the job if that was all.
+        """Continue after task ``number``, which is done; return the job after its last.
 
-        It has left the hosts, but `over` must still be told.
-
-        Raises
-        ------
-        Stalled
-            when what comes next would never end.
+        The job has left the hosts; `over` must still be called. Raises Stalled if the next task would never end.
         """
         now, task = self._clockwork.now, self._tasks[number]
         task.entry = None
@@ -122,20 +102,20 @@ class Executor:
         return None if phase.tasks else self._clockwork.cluster.running[run.job_id]
 
     def over(self, job: Job) -> None:
-        """Take a job off its hosts that ends now, however far it is."""
+        """Take a job that ends now off its hosts."""
         run = self._runs.pop(job.id)
         assert run.phase is not None
         self._replace(self._clockwork.now, run, run.phase.tasks, [])
 
     def progress(self, job: Job) -> Progress:
-        """Return how far a running job is: as nested as its profile is, where the dialect tells of that."""
+        """Return a running job's progress, nested if the dialect wants that."""
         run = self._runs[job.id]
         assert run.phase is not None
         progress = run.path.progress(run.phase.leaf, run.phase.share(self._clockwork.now))
         return progress if self._clockwork.rules.tells_profiles else Progress(progress.progress)
 
     def state(self) -> dict[str, Any]:
-        """Return how far each job is, as plain values."""
+        """Return the jobs' progress as plain values."""
         runs = []
         for run in self._runs.values():
             assert run.phase is not None
@@ -145,7 +125,7 @@ class Executor:
         return {"runs": runs, "tasks": self._tasks_so_far, "at_work": at_work}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from such a state; hosts, agenda and the running jobs are restored."""
+        """Restore such a state, after hosts, agenda and running jobs."""
         entries = self._agenda.of(PHASE)
         for job_id, limit, begun, known in state["runs"]:
             job = self._clockwork.cluster.running[job_id]
@@ -162,20 +142,14 @@ class Executor:
         return Run(job.id, places, len(set(places)) < len(places), limit, Path())
 
     def speed_changed(self, now: float, hosts: Iterable[int]) -> None:
-        """Go on at the present speed on these hosts, which must be metered: no others can change their speed.
-
-        Raises
-        ------
-        Stalled
-            when a task would never end at this speed.
-        """
+        """Adapt to new speeds of metered hosts; Stalled if a task would never end."""
         tasks = {task: None for host in hosts for task in self._at_work.get(host, ())}
         for task in tasks:
             task.alone = self._alone(task)
         self._pace(now, tasks)
 
     def _replace(self, now: float, run: Run, gone: list[Task], come: list[Task]) -> None:
-        """Let tasks of a run leave its hosts and others begin there; whoever meets them adapts."""
+        """Replace tasks of a run on its hosts; tasks that share hosts adapt."""
         for task in gone:
             del self._tasks[task.number]
             if task.entry is not None:
@@ -212,9 +186,9 @@ class Executor:
     # -- paces ------------------------------------------------------------------------------------------------------
 
     def _alone(self, task: Task) -> float:
-        """Return how long a task takes where it meets no other, in seconds."""
+        """Return how long a task takes if it shares no host (s)."""
         seconds, hosts = task.least, self._hosts
-        if task.each is not None:  # the most frequent kind of task, maybe on very many hosts
+        if task.each is not None:  # the most frequent kind, maybe on very many hosts
             return max(seconds, task.each / min(map(hosts.speed, task.demands)))
         for host, (flops, ranks, heaviest) in task.demands.items():
             speed = hosts.speed(host)
@@ -224,7 +198,7 @@ class Executor:
         return seconds
 
     def _pace(self, now: float, affected: dict[Task, None]) -> None:
-        """Let tasks go on as fast as they can now, with all those that they meet, directly or not."""
+        """Set the pace of tasks, and of all that share hosts with them, directly or not."""
         paced: set[Task] = set()
         for task in affected:
             if task in paced:
@@ -239,7 +213,7 @@ class Executor:
                     self._set_load(now, host)
 
     def _meeting(self, task: Task) -> list[Task]:
-        """Return a task and all that it shares hosts with, directly or not, in the order of their discovery."""
+        """Return a task and all that it shares hosts with, directly or not, as found."""
         found = {task: None}
         if self._sharing or task.phase.run.crowded:
             seen: set[int] = set()
@@ -255,7 +229,7 @@ class Executor:
         return list(found)
 
     def _together(self, tasks: list[Task]) -> list[float]:
-        """Return how long each of the tasks takes, in seconds, where they meet each other and no others."""
+        """Return how long each task takes (s) if they share hosts with no others."""
         if len(tasks) == 1:
             return [tasks[0].alone]
         using = [task for task in tasks if task.alone > _NO_TIME]
@@ -267,7 +241,7 @@ class Executor:
         return [slowed.get(task, task.alone) for task in tasks]
 
     def _go_on(self, now: float, task: Task, seconds: float) -> None:
-        """Let a task go on at such a pace that the whole of it takes so many seconds."""
+        """Continue a task at a pace at which all of it takes ``seconds``."""
         if task.ends <= now * (1 + _ROUNDING) + _AT_ONCE:
             task.ends = now
         elif seconds != task.seconds:
@@ -280,14 +254,14 @@ class Executor:
                 raise _never_ends(task)
 
     def _announce(self, tasks: list[Task]) -> None:
-        """Put the first end of tasks that meet on the agenda; the others go at another pace after it."""
+        """Put the first end of tasks that share hosts on the agenda."""
         first = min(tasks, key=lambda task: task.ends)
         time = first.ends
         for task in tasks:
             if task.entry is not None and (task is not first or task.entry[0] != time):
                 self._agenda.cancel(task.entry)
                 task.entry = None
-        if first.entry is None and time <= LATEST:  # else all of them end at their walltimes
+        if first.entry is None and time <= LATEST:  # else all end at their walltimes
             first.entry = self._agenda.put(time, PHASE, first.number)
 
     def _set_load(self, now: float, host: int) -> None:
@@ -295,7 +269,7 @@ class Executor:
         speed = self._hosts.speed(host)
         load = 0.0
         for task in self._at_work[host]:
-            if task.ends > now and task.alone > _NO_TIME:  # what is over is no load
+            if task.ends > now and task.alone > _NO_TIME:
                 load += task.demands[host].flops / speed / task.seconds
         self._hosts.set_load(now, host, load)
 

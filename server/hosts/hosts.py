@@ -1,4 +1,4 @@
-"""The hosts of a machine at work: how fast each is now, how busy, and what it draws and has consumed."""
+"""The hosts at work: speed, load, power and energy."""
 
 from collections.abc import Iterable, Sequence
 from math import fsum, isfinite
@@ -15,32 +15,25 @@ from pipistrelle.server.engine.agenda import Part
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 
-#: what a power state is for; a host passes through one to switch when it falls asleep and when it wakes up
+#: purpose of a power state; a host passes through a switch state when it falls asleep or wakes up
 PstateKind = Literal["compute", "sleep", "switch"]
 
-#: what a host can draw at most, in watts: sums over hosts and time stay finite
+#: largest power of a host (W), so that sums over hosts and time stay finite
 _MOST_WATTS: Final = 1e15
 
 
 class Hosts(Part):
-    """The hosts that compute, by number, each in one of its power states and with some load.
+    """The computing hosts by number, each in a power state and with a load.
 
-    Power is that of SimGrid's plugin ``host_energy``: a host without load draws what its power state draws when idle;
-    else it draws ``epsilon + load * (full - epsilon)`` watts, ``load`` being the busy share of its cores, at most 1.
-    Hosts that store are part of what all hosts draw: always idle, in the power state that they begin in.
+    Power as in SimGrid's plugin ``host_energy``: the state's idle watts without load, else ``epsilon + load * (full -
+    epsilon)``, ``load`` being the busy share of the cores. Storage hosts draw their idle watts in the power state in
+    which they begin.
 
-    Parameters
-    ----------
-    machine
-        the hosts.
-    energy
-        whether watts and joules are accounted for.
+    Args:
+        energy: whether power and energy are metered.
 
-    Raises
-    ------
-    PlatformError
-        when a host cannot work: a power state to begin in whose speed is 0 or that is one to switch through; or when
-        energy is wanted, but a host's watts are not known.
+    Raises:
+        PlatformError: a host begins in a state of speed 0 or a switch state, or its watts are unknown but needed.
     """
 
     _kept = (
@@ -56,17 +49,17 @@ class Hosts(Part):
     )
 
     def __init__(self, machine: SimGridPlatform, *, energy: bool = False) -> None:
-        #: whether watts and joules are accounted for
+        #: whether power and energy are metered
         self.metered = energy
         self._hosts = machine.hosts
         self._pstate = [host.pstate for host in machine.hosts]
         self._speed = [host.speeds[host.pstate] for host in machine.hosts]
         self._load = [0.0] * len(machine.hosts)
-        #: for each host, what each of its power states is for
+        #: for each host, the purpose of each power state
         self._kinds: list[tuple[PstateKind, ...]] = []
         known: dict[tuple[int, ...], tuple[PstateKind, ...]] = {}
         for host in machine.hosts:
-            # Alike hosts share these objects: a large machine is looked at once.
+            # Equal hosts share these objects, so a large machine is checked once.
             alike = (id(host.speeds), id(host.watts), id(host.sleep_pstates), host.pstate)
             if alike not in known:
                 known[alike] = _kinds(host)
@@ -76,7 +69,7 @@ class Hosts(Part):
         self._all_joules = _Sum()
         self._all_watts = _Sum()
         self._least_watts = _Sum()
-        # What each host drew up to its last change, and draws since then.
+        # Energy (J) of each host up to its last change (s), and its power (W) since then.
         self._since = np.zeros(len(machine.hosts))
         self._joules = np.zeros(len(machine.hosts))
         self._watts = np.zeros(len(machine.hosts))
@@ -90,58 +83,54 @@ class Hosts(Part):
                 self._least_watts.add(host.watts[host.pstate].epsilon)
 
     def __len__(self) -> int:
-        """Return the number of hosts that compute."""
         return len(self._hosts)
 
-    # -- what they are like -----------------------------------------------------------------------------------------
+    # -- properties -------------------------------------------------------------------------------------------------
 
     def name(self, host: int) -> str:
         """Return a host's name."""
         return self._hosts[host].name
 
     def cores(self, host: int) -> int:
-        """Return the number of a host's cores."""
+        """Return a host's number of cores."""
         return self._hosts[host].cores
 
     def pstate(self, host: int) -> int:
-        """Return the number of the power state that a host is in."""
+        """Return the number of a host's power state."""
         return self._pstate[host]
 
     def pstates(self) -> Sequence[int]:
-        """Return the number of the power state that each host is in."""
+        """Return the number of each host's power state."""
         return self._pstate
 
     def speed(self, host: int) -> float:
-        """Return the speed of one of a host's cores now, in flop/s."""
+        """Return the present speed of one core of a host (flop/s)."""
         return self._speed[host]
 
     def load(self, host: int) -> float:
-        """Return the busy share of a host's cores: 0 to 1."""
+        """Return the busy share of a host's cores, 0 to 1."""
         return self._load[host]
 
     def kind(self, host: int, pstate: int) -> PstateKind | None:
-        """Return what a power state of a host is for; None if the host has no such state."""
+        """Return the purpose of a host's power state; None if it does not exist."""
         own = self._kinds[host]
         return own[pstate] if 0 <= pstate < len(own) else None
 
     def sleep(self, host: int, pstate: int) -> SleepPstate:
-        """Return the way into and out of a power state to sleep in; KeyError if it is none."""
+        """Return how to enter and leave a sleep state; KeyError if it is none."""
         for sleep in self._hosts[host].sleep_pstates:
             if sleep.sleeping == pstate:
                 return sleep
         raise KeyError(pstate)
 
     def switch_time(self, host: int, pstate: int) -> float:
-        """Return how long, in seconds, a host stays in a power state to switch through: one flop at its speed."""
+        """Return how long (s) a host stays in a switch state: one flop at its speed."""
         return 1.0 / self._hosts[host].speeds[pstate]
 
-    # -- what changes -----------------------------------------------------------------------------------------------
+    # -- changes ----------------------------------------------------------------------------------------------------
 
     def set_load(self, now: float, host: int, load: float) -> None:
-        """Let a host be busy from ``now`` (s) on; ``load`` counts cores, beyond their number they are all busy.
-
-        That is the flop/s that a host carries out, divided by `speed`.
-        """
+        """Set a host's load from ``now`` (s) on, in cores: flop/s in use over `speed`."""
         cores = self._hosts[host].cores
         share = min(load / cores, 1.0) if cores > 1 or load > 1.0 else load
         if share != self._load[host]:
@@ -150,7 +139,7 @@ class Hosts(Part):
                 self._draw(now, host)
 
     def set_pstate(self, now: float, host: int, pstate: int) -> None:
-        """Let a host be in another power state from ``now`` (s) on; its load stays until it is set."""
+        """Put a host into a power state at ``now`` (s); its load stays until it is set."""
         before = self._pstate[host]
         if pstate == before:
             return
@@ -163,7 +152,7 @@ class Hosts(Part):
             self._draw(now, host)
 
     def _draw(self, now: float, host: int) -> None:
-        """Account for what a host drew so far, and let it draw what its state and load are."""
+        """Count what a host consumed so far, and update its power."""
         new = _watts(self._hosts[host], self._pstate[host], self._load[host])
         old = float(self._watts[host])
         if new == old:
@@ -178,26 +167,26 @@ class Hosts(Part):
         self._all_watts.add(new)
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from such a state."""
+        """Restore such a state."""
         super().restore(state)
         self._speed = [host.speeds[pstate] for host, pstate in zip(self._hosts, self._pstate, strict=True)]
 
-    # -- what they draw ---------------------------------------------------------------------------------------------
+    # -- power and energy -------------------------------------------------------------------------------------------
 
     def power(self, units: NodeSet | None = None) -> float:
-        """Return what these hosts draw since the last change, in watts; all of the machine's if none are named."""
+        """Return the present power of these hosts (W); without units, of all hosts."""
         if units is None:
             return self._all_watts.value
         return fsum(watts for low, high in units.intervals for watts in self._watts[low : high + 1].tolist())
 
     def lowest_power(self) -> float:
-        """Return what all hosts would draw in their power states at next to no load, in watts."""
+        """Return the power of all hosts in their states at next to no load (W)."""
         return self._least_watts.value
 
     def energy(self, now: float, units: NodeSet | None = None) -> float:
-        """Return what these hosts consumed from time 0 to ``now`` (s), in joules; all of the machine's without units.
+        """Return the energy of these hosts from 0 to ``now`` (J); without units, of all.
 
-        ``now`` must not lie before the last change.
+        ``now`` must not be before the last change.
         """
         if units is None:
             return self._all_joules.value + self._all_watts.value * (now - self._all_since)
@@ -210,31 +199,31 @@ class Hosts(Part):
 
 
 class JobMeter(Part, Observer):
-    """Sets each job's ``energy``: joules of its units from its start to its end, all of them, whoever else runs there.
+    """Sets each job's ``energy`` (J): all of its units', from its start to its end.
 
-    It must be told at once, and before those who read it.
+    It must be called at once, before observers that read it.
     """
 
     _kept = ("_before",)
 
     def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts
-        #: {job id: joules of its units from time 0 to its start}
+        #: {job id: energy of its units up to its start (J)}
         self._before: dict[str, float] = {}
 
     def started(self, now: float, job: Job) -> None:
-        """Read the meter."""
+        """Read the meter at the start."""
         self._before[job.id] = self._hosts.energy(now, job.alloc)
 
     def ended(self, now: float, job: Job) -> None:
-        """Read it again."""
+        """Set the job's energy."""
         before = self._before.pop(job.id, None)
         if before is not None:
             job.energy = self._hosts.energy(now, job.alloc) - before
 
 
 class _Sum(Kept):
-    """A sum of numbers that come and go, which does not drift: rounding errors are carried along (Neumaier, 1974)."""
+    """A sum that does not drift: it carries rounding errors along (Neumaier, 1974)."""
 
     _kept = ("_sum", "_error")
     __slots__ = ("_error", "_sum")
@@ -244,7 +233,6 @@ class _Sum(Kept):
         self._error = 0.0
 
     def add(self, number: float) -> None:
-        """Add a number."""
         before = self._sum
         after = self._sum = before + number
         if abs(before) >= abs(number):
@@ -254,20 +242,19 @@ class _Sum(Kept):
 
     @property
     def value(self) -> float:
-        """The sum so far."""
         return self._sum + self._error
 
 
 def _watts(host: Host, pstate: int, load: float) -> float:
-    """Return what a host draws in a power state with some load, in watts."""
+    """Return a host's power in a power state with some load (W)."""
     watts = host.watts[pstate]
-    if not host.speeds[pstate]:  # SimGrid's rule for states to sleep in that are written like this: busy
+    if not host.speeds[pstate]:  # SimGrid's rule for sleep states written with speed 0: fully loaded
         load = 1.0
     return watts.epsilon + load * (watts.full - watts.epsilon) if load > 0 else watts.idle
 
 
 def _kinds(host: Host) -> tuple[PstateKind, ...]:
-    """Return what each power state of a host is for."""
+    """Return the purpose of each power state."""
     kinds: list[PstateKind] = ["compute"] * len(host.speeds)
     for sleep in host.sleep_pstates:
         kinds[sleep.sleeping] = "sleep"
@@ -281,9 +268,9 @@ def _check(host: Host, kind: PstateKind, platform: str, energy: bool) -> None:
         _check_watts(host, platform)
         if kind == "switch":
             raise PlatformError(
-                f"host '{host.name}' begins in a power state to switch through",
+                f"host '{host.name}' begins in a switch state",
                 where=platform,
-                expected="one to compute or to sleep in",
+                expected="a compute or sleep state",
                 found=f"pstate {host.pstate}",
             )
         for sleep in host.sleep_pstates:
@@ -292,16 +279,16 @@ def _check(host: Host, kind: PstateKind, platform: str, energy: bool) -> None:
                     raise PlatformError(
                         f"host '{host.name}' would switch for ever",
                         where=platform,
-                        expected="a speed that lets one flop end",
+                        expected="a speed at which one flop ends",
                         found=f"{host.speeds[pstate]!r} flop/s in pstate {pstate}",
                     )
     elif not host.speeds[host.pstate]:
         raise PlatformError(
             f"host '{host.name}' cannot compute",
             where=platform,
-            expected="a speed above 0 in the power state that it begins in",
+            expected="a speed above 0 in its initial power state",
             found=f"pstate {host.pstate} of speed 0",
-            hint="Let it begin in another, or meter energy (--energy), so that it can be switched on.",
+            hint="Let it begin in another pstate, or meter energy (--energy), so that it can be switched on.",
         )
 
 
@@ -317,7 +304,7 @@ def _check_watts(host: Host, platform: str) -> None:
             )
     if not host.watts:
         raise PlatformError(
-            f"energy is to be metered, but the platform does not say what host '{host.name}' draws",
+            f"energy is metered, but the platform does not give the power of host '{host.name}'",
             where=platform,
             expected='a <prop id="wattage_per_state" value="IDLE:EPSILON:FULL, ..."/>, one part for each speed',
         )

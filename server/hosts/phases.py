@@ -1,4 +1,4 @@
-"""A job's work as a row of phases, and each phase as tasks on hosts."""
+"""A job's work as phases, and each phase as tasks on hosts."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,27 +22,21 @@ from pipistrelle.traces.profiles import (
     UsageTrace,
 )
 
-#: a profile whose ranks go at one pace
+#: a profile whose ranks share one pace
 ParallelTask = ParallelHomogeneous | ParallelHomogeneousTotal | Parallel
-#: a profile that is not composed of others
+#: a profile that contains no others
 Leaf = Delay | ParallelTask | UsageTrace
 
 
 class Task(Struct, eq=False):
-    """Something that goes on at one pace: a delay, a parallel task, or what one rank of a usage trace does at a time.
+    """Work at one pace: a delay, a parallel task, or a step of a usage trace's rank.
 
-    Parameters
-    ----------
-    phase
-        what it is part of.
-    demands
-        {host: what is to be done there}; empty for a delay and where nothing is computed.
-    least
-        how long it takes at least, s, whatever the hosts do: a delay, or the time to send and receive.
-    each
-        flops on each of its hosts, if these are equal and of one rank each.
-    rank, step
-        of a usage trace, which of its ranks, and which of that rank's steps; -1 and 0 for other tasks.
+    Attributes:
+        demands: {host: what to do there}; empty for a delay or without computation.
+        least: shortest duration (s): of a delay, or of the communication.
+        each: flops on each host, if equal and of one rank each.
+        rank: rank of a usage trace; -1 for other tasks.
+        step: step of that rank.
     """
 
     phase: "Phase"
@@ -51,50 +45,50 @@ class Task(Struct, eq=False):
     each: float | None = None
     rank: int = -1
     step: int = 0
-    #: how long the whole takes where it meets no other task, s
+    #: duration if it shares no host (s)
     alone: float = 0.0
-    #: how much of it was done at time ``since``, 0 to 1
+    #: share done at time ``since`` (s)
     done: float = 0.0
     since: float = 0.0
-    #: how long the whole takes at its present pace, s; when it ends if that stays so
+    #: duration and end at the present pace (s)
     seconds: float = inf
     ends: float = inf
-    #: on the agenda, where its number stands for it
+    #: its number and entry on the agenda
     number: int = -1
     entry: Entry | None = None
 
     def state(self) -> dict[str, Any]:
-        """Return how far it is, as plain values, and which step of which rank it is."""
+        """Return its state as plain values."""
         return {
             "numbers": [self.number, self.rank, self.step],
             "times": [self.alone, self.done, self.since, self.seconds, self.ends],
         }
 
     def restore(self, state: dict[str, Any], entries: Mapping[int, Entry]) -> None:
-        """Go on from such a state; ``entries`` are those on the agenda, by the task's number."""
+        """Restore such a state; ``entries`` are the agenda's, by task number."""
         self.number = state["numbers"][0]
         self.entry = entries.get(self.number)
         self.alone, self.done, self.since, self.seconds, self.ends = state["times"]
 
     def share(self, now: float) -> float:
-        """Return how much of it is done, 0 to 1."""
+        """Return the share that is done, 0 to 1."""
         if now >= self.ends:
             return 1.0
         return min(self.done + (now - self.since) / self.seconds, 1.0)
 
 
 class Phase(Struct, eq=False):
-    """One leaf of a job's profile at work: its tasks that go on, and the flops of those that are over."""
+    """One leaf of a job's profile at work: its tasks, and the flops of finished ones."""
 
     run: "Run"
     leaf: Leaf
     tasks: list[Task]
-    #: flops of all that it consists of; of use where it has several tasks
+    #: flops of the whole phase; used if it has several tasks
     flops: float = 0.0
     over: float = 0.0
 
     def share(self, now: float) -> float:
-        """Return how much of it is done, 0 to 1; the ranks of a usage trace count by their flops."""
+        """Return the share that is done, 0 to 1; usage trace ranks count by flops."""
         if isinstance(self.leaf, UsageTrace) and self.flops:
             done = self.over
             for task in self.tasks:
@@ -106,18 +100,11 @@ class Phase(Struct, eq=False):
 class Run(Struct, eq=False):
     """A job at work.
 
-    Parameters
-    ----------
-    job_id
-        the job.
-    places
-        the host of each of its ranks.
-    crowded
-        whether a host has several of its ranks.
-    limit
-        when its walltime is over, s; inf if it has none.
-    path
-        how far it is.
+    Attributes:
+        places: host of each rank.
+        crowded: whether a host has several ranks.
+        limit: end of its walltime (s); inf: none.
+        path: its position in the profile.
     """
 
     job_id: str
@@ -129,12 +116,12 @@ class Run(Struct, eq=False):
 
 
 class Path:
-    """The way through a profile: which leaf is next, and where in the composed profiles it stands."""
+    """Position in a profile: the present leaf and the composed profiles around it."""
 
     __slots__ = ("_frames",)
 
     def __init__(self) -> None:
-        #: for each composed profile around the present leaf: it, and how many of its parts were begun, this one too
+        #: for each composed profile around the present leaf: it, and how many of its parts have begun
         self._frames: list[tuple[Composed, int]] = []
 
     def descend(self, profile: Profile) -> Leaf:
@@ -154,11 +141,11 @@ class Path:
         return None
 
     def begun(self) -> list[int]:
-        """Return for each composed profile around the present leaf how many of its parts were begun, this one too."""
+        """Return how many parts have begun of each composed profile around the leaf."""
         return [begun for _, begun in self._frames]
 
     def enter(self, profile: Profile, begun: Sequence[int]) -> Leaf:
-        """Enter a profile as far as was begun, in place of `descend`, and return its present leaf."""
+        """Enter a profile at such a position and return its leaf."""
         for number in begun:
             assert isinstance(profile, Composed)
             self._frames.append((profile, number))
@@ -167,9 +154,10 @@ class Path:
         return profile
 
     def progress(self, leaf: Leaf, done: float) -> Progress:
-        """Return how far the whole is when ``done`` (0 to 1) of the present leaf is; nested as the profiles are.
+        """Return the progress of the whole when ``done`` (0 to 1) of the leaf is done.
 
-        Batsim does not know how far a usage trace is: as a `TaskProgress` without a part, it is told in its words.
+        It is nested as the profiles are. Batsim cannot tell the progress of a usage trace: it reports a `TaskProgress`
+        without parts.
         """
         progress = (
             TaskProgress(done, leaf.name, current_task_index=-1)
@@ -184,9 +172,9 @@ class Path:
 
 
 def begin_phase(run: Run, leaf: Leaf, hosts: Hosts, bandwidth: float | None) -> Phase:
-    """Return a leaf of a job's profile as a phase, with the tasks that it begins with, at least one.
+    """Return a leaf as a phase, with its first tasks (at least one).
 
-    ``bandwidth`` is what a host sends, and what it receives, in bytes per second; None where nothing is sent.
+    ``bandwidth``: see `Executor`.
     """
     phase = Phase(run, leaf, [])
     if isinstance(leaf, Delay):
@@ -198,7 +186,7 @@ def begin_phase(run: Run, leaf: Leaf, hosts: Hosts, bandwidth: float | None) -> 
             task = _next_of_rank(phase, rank, 0, hosts)
             if task is not None:
                 phase.tasks.append(task)
-        if not phase.tasks:  # nothing is to be done, but something must tell that it is over
+        if not phase.tasks:  # nothing to do, but a task must report the end
             phase.tasks.append(Task(phase, {}))
     else:
         phase.tasks.append(_parallel_task(phase, leaf, bandwidth))
@@ -206,7 +194,7 @@ def begin_phase(run: Run, leaf: Leaf, hosts: Hosts, bandwidth: float | None) -> 
 
 
 def phase_of(run: Run, leaf: Leaf, hosts: Hosts, bandwidth: float | None, state: Any, entries: Any) -> Phase:
-    """Return the phase of a run that has this state: a pair of what is over (flops) and its tasks' states."""
+    """Return the phase of a run with this state: (finished flops, states of tasks)."""
     phase = begin_phase(run, leaf, hosts, bandwidth)
     phase.over, tasks = state
     (only, *_) = phase.tasks
@@ -221,7 +209,7 @@ def phase_of(run: Run, leaf: Leaf, hosts: Hosts, bandwidth: float | None, state:
 
 
 def next_task(task: Task, hosts: Hosts) -> Task | None:
-    """Return what the rank of a task that is done does next; None if that was all."""
+    """Return the next task of a finished task's rank; None if there are no more."""
     if task.rank < 0:
         return None
     (demand,) = task.demands.values()
@@ -235,20 +223,20 @@ def _next_of_rank(phase: Phase, rank: int, begin: int, hosts: Hosts) -> Task | N
     for step in range(begin, len(steps)):
         share, flops = steps[step]
         if flops > 0:
-            # As Batsim does it: a parallel task with a rank for each core that is used
+            # As in Batsim: a parallel task with one rank per core in use
             cores = _cores_used(share, hosts.cores(host))
             return Task(phase, {host: Demand(flops * cores, cores, flops)}, rank=rank, step=step)
     return None
 
 
 def _cores_used(share: float, cores: int) -> int:
-    """Return how many cores a phase of a usage trace uses; halves are rounded up, as C's ``round`` does it."""
+    """Return the cores that a step uses; halves are rounded up, as C's ``round`` does."""
     whole = floor(share * cores)
     return max(1, whole + (share * cores - whole >= 0.5))
 
 
 def _parallel_task(phase: Phase, leaf: ParallelTask, bandwidth: float | None) -> Task:
-    """Return the task of a leaf; ranks on one host add up there."""
+    """Return the task of a leaf; ranks on one host add up."""
     run = phase.run
     places = run.places
     least = _seconds_of_sending(leaf, places, bandwidth)
@@ -269,7 +257,7 @@ def _parallel_task(phase: Phase, leaf: ParallelTask, bandwidth: float | None) ->
 
 
 def _seconds_of_sending(leaf: ParallelTask, places: Sequence[int], bandwidth: float | None) -> float:
-    """Return the seconds that the busiest host needs to send or to receive; ranks on one host talk for nothing."""
+    """Return how long (s) the busiest host sends or receives to and from others."""
     if not leaf.com or bandwidth is None:
         return 0.0
     ranks = len(places)
@@ -283,5 +271,5 @@ def _seconds_of_sending(leaf: ParallelTask, places: Sequence[int], bandwidth: fl
                 into[receiver] = into.get(receiver, 0.0) + amount
         return max((*out.values(), *into.values()), default=0.0) / bandwidth
     each = leaf.com / ranks if isinstance(leaf, ParallelHomogeneousTotal) else leaf.com
-    # Each rank sends to, and hears from, every rank that is elsewhere.
+    # Each rank sends to, and receives from, every rank on another host.
     return max(here * (ranks - here) for here in Counter(places).values()) * each / bandwidth

@@ -1,4 +1,4 @@
-"""Which jobs' units are which, when several jobs may run on one unit at a time."""
+"""A ledger for units that several jobs may share."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,7 +11,7 @@ from pipistrelle.server.engine.ledger import Ledger, may_differ
 
 
 class SharedLedger(Ledger):
-    """The machine's units, each with any number of jobs; ``idle`` counts those that have none and are not blocked."""
+    """Units with any number of jobs each; ``idle``: no jobs and not blocked."""
 
     __slots__ = ("_jobs",)
 
@@ -20,15 +20,9 @@ class SharedLedger(Ledger):
         self._jobs = np.zeros(units, np.int32)
 
     def take(self, job: Job, text: str) -> NodeSet:
-        """Give the units written in ``text`` to a job, too, and return them.
-
-        Raises
-        ------
-        Illegal
-            as of `Ledger.take`, but for units that are taken.
-        """
+        """Give units to a job; raise Illegal like `Ledger.take`, except for taken units."""
         alloc = super().take(job, text)
-        # Among the bytes of the exclusive ledger only blocked units stay marked.
+        # In the base class's bytes only blocked units stay marked.
         self.idle += len(alloc)
         for low, high in alloc.intervals:
             self._held[low : high + 1] = bytes(high + 1 - low)
@@ -38,7 +32,7 @@ class SharedLedger(Ledger):
         return alloc
 
     def give_back(self, job: Job) -> None:
-        """Note that a job on these units has ended."""
+        """Remove an ended job from its units."""
         for low, high in job.alloc.intervals:
             self._jobs[low : high + 1] -= 1
         available = job.alloc - self.blocked
@@ -49,7 +43,7 @@ class SharedLedger(Ledger):
         return self._used(units) > 0
 
     def block(self, units: NodeSet) -> None:
-        """Let no job start on these units until they are unblocked; those that are blocked already stay so."""
+        """Let no job start on these units until they are unblocked."""
         new = units - self.blocked
         super().block(new)
         self.idle += self._used(new)
@@ -61,28 +55,27 @@ class SharedLedger(Ledger):
         self.idle -= self._used(old)
 
     def state(self) -> dict[str, Any]:
-        """Return which units are blocked, and how many jobs each has."""
+        """Return the state as plain values."""
         return {**super().state(), "jobs": self._jobs.tolist()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Let units be taken and blocked as in such a state."""
+        """Restore such a state."""
         super().restore(state)
         self._jobs = np.array(state["jobs"], np.int32)
 
     def _used(self, units: NodeSet) -> int:
-        """Return how many of these units have jobs."""
         return sum(int(np.count_nonzero(self._jobs[low : high + 1])) for low, high in units.intervals)
 
     def check_invariants(self, running: Iterable[Job]) -> None:
-        """Assert that each unit counts the running jobs that have it."""
+        """Assert that each unit counts its running jobs."""
         jobs = np.zeros(self.units, np.int32)
         for job in running:
             assert len(job.alloc) == job.size or may_differ(job), f"{job.id} holds {job.alloc}, its size is {job.size}"
             for unit in job.alloc:
                 jobs[unit] += 1
         wrong = np.flatnonzero(jobs != self._jobs).tolist()
-        assert not wrong, f"units count other jobs than run there: {NodeSet.of(wrong)}"
+        assert not wrong, f"units have wrong counts of jobs: {NodeSet.of(wrong)}"
         free = NodeSet.of(np.flatnonzero(jobs == 0).tolist()) - self.blocked
         assert len(free) == self.idle, f"{len(free)} units are free, {self.idle} are counted"
         marked = NodeSet.of(unit for unit, held in enumerate(self._held) if held)
-        assert marked == self.blocked, f"units are marked that are not blocked, or not all that are: {marked}"
+        assert marked == self.blocked, f"marked and blocked units differ: {marked}"

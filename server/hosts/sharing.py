@@ -1,23 +1,19 @@
-"""Fair shares of hosts: how fast each of several parallel tasks goes when they meet on hosts."""
+"""Fair shares of hosts among parallel tasks."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-#: what is left of a host's capacity, or of a task's way to its bound, that counts as nothing: some rounding errors
+#: share of a host's capacity or a task's bound that counts as nothing: some rounding errors
 _NOTHING: Final = 1e-14
 
 
 class Demand(NamedTuple):
-    """What a task's ranks on one host have to do there.
+    """What a task's ranks on one host have to do.
 
-    Parameters
-    ----------
-    flops
-        of all these ranks together, above 0.
-    ranks
-        how many they are; each is a user of its own where the host is shared out.
-    heaviest
-        flops of the one that has most to do; a rank goes no faster than one core.
+    Attributes:
+        flops: of all these ranks together, above 0.
+        ranks: number of ranks; each gets a share of its own.
+        heaviest: flops of the largest rank; it is at most as fast as one core.
     """
 
     flops: float
@@ -28,23 +24,19 @@ class Demand(NamedTuple):
 def fair_rates(
     tasks: Sequence[Mapping[int, Demand]], bounds: Sequence[float], capacity: Mapping[int, float]
 ) -> list[float]:
-    """Return how fast each task goes, as the share of its work that is done in a second.
+    """Return the rate of each task: the share of its work done per second.
 
-    Round by round each host shares what is left of its capacity equally among the ranks that still want some. A task
-    gains what the scarcest of its shares allows, and no more than its bound; what it leaves on its other hosts is there
-    for the next round. A task is out of it at its bound, or when one of its hosts has nothing left. That is SimGrid's
-    solver "fair bottleneck", which its parallel tasks (``ptask_L07``) have unless told otherwise.
+    Round by round each host shares its remaining capacity equally among the active ranks. A task gains what its
+    scarcest share allows, up to its bound; what it leaves elsewhere is available in the next round. A task is finished
+    at its bound, or when one of its hosts has nothing left. This is SimGrid's solver "fair bottleneck", the default of
+    its parallel tasks (``ptask_L07``).
 
-    Each round takes from some host at least the share of one rank, or brings a task to its bound: so the rounds end.
+    Each round exhausts a rank's share on some host or brings a task to its bound, so the rounds end.
 
-    Parameters
-    ----------
-    tasks
-        for each {host: what it has to do there}; none is empty.
-    bounds
-        for each the rate that it cannot exceed, per second, above 0; it is met exactly where nothing slows a task down.
-    capacity
-        {host: flop/s of all its cores}, above 0.
+    Args:
+        tasks: for each {host: demand}; none is empty.
+        bounds: largest rate of each (1/s), above 0; the exact result if nothing slows a task down.
+        capacity: {host: flop/s of all its cores}, above 0.
     """
     rates = [0.0] * len(tasks)
     left = dict(capacity)

@@ -1,4 +1,4 @@
-"""Power states on request, and units that come and go: what it takes, what it blocks, what is told of it."""
+"""Power states on request, and units that become unavailable."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -17,7 +17,7 @@ from pipistrelle.server.hosts.hosts import Hosts
 
 
 class Request(Struct, eq=False):
-    """Units that were asked, together, to go to a power state, and how many of them are not there yet."""
+    """Units asked together to enter a power state, and how many have not arrived."""
 
     units: NodeSet
     pstate: int
@@ -25,27 +25,22 @@ class Request(Struct, eq=False):
 
 
 class Leg(Struct, eq=False):
-    """Those units of a request that arrive together; its number stands on the agenda."""
+    """The units of a request that arrive together; its number is on the agenda."""
 
     request: Request
     units: NodeSet
 
 
 class Switchboard(Part):
-    """Changes the power states of units, and keeps jobs away from those that cannot compute.
+    """Changes power states and keeps jobs off units that cannot compute.
 
-    A unit asleep, on its way there or back, or unavailable, is blocked in the ledger. Switching off and on each last
-    one flop at the speed of the power state that stands for it, as in Batsim.
+    A unit that sleeps, switches or is unavailable is blocked in the ledger. Switching off or on takes one flop at the
+    speed of the switch state, as in Batsim.
 
-    Parameters
-    ----------
-    clockwork
-        its cluster's units these are, and its cluster's observers are told; the ends of switches are put on its agenda,
-        in class `SWITCH`, and each unit on its way counts as pending.
-    hosts
-        the units' hosts; None, or hosts without a meter: no power state can be changed.
-    speed_changed
-        told the time (s) and the units whose speed has changed while jobs may run on them.
+    Args:
+        clockwork: its agenda gets the ends of switches (class `SWITCH`); each switching unit counts as pending.
+        hosts: the units' hosts; None, or without a meter: power states cannot change.
+        speed_changed: called with the time (s) and units when speeds change while jobs may run.
     """
 
     _kept = ("_legs_so_far", "_on_the_way", "_asleep", "_unavailable")
@@ -60,7 +55,7 @@ class Switchboard(Part):
         self._cluster = clockwork.cluster
         self._hosts = hosts if hosts is not None and hosts.metered else None
         self._speed_changed = speed_changed
-        #: {number: units that arrive together} of those on their way; they are counted
+        #: {number: units that arrive together}
         self._legs: dict[int, Leg] = {}
         self._legs_so_far = 0
         self._on_the_way = NodeSet.EMPTY
@@ -74,11 +69,11 @@ class Switchboard(Part):
             self._cluster.ledger.block(self._asleep)
 
     def handlers(self) -> Handlers:
-        """Return what is done with which class of what stands on the agenda."""
+        """Return the handler of each agenda class."""
         return {SWITCH: self.over}
 
     def state(self) -> dict[str, Any]:
-        """Return what is on its way, asleep or unavailable, as plain values."""
+        """Return the state as plain values."""
         requests = list({id(leg.request): leg.request for leg in self._legs.values()}.values())
         return {
             **super().state(),
@@ -87,7 +82,7 @@ class Switchboard(Part):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from such a state; which units are blocked the ledger knows."""
+        """Restore such a state; the ledger restores which units are blocked."""
         super().restore(state)
         requests = [Request(NodeSet.parse(units), pstate, left) for units, pstate, left in state["requests"]]
         self._legs = {number: Leg(requests[at], NodeSet.parse(units)) for number, at, units in state["legs"]}
@@ -97,17 +92,12 @@ class Switchboard(Part):
     def request(self, now: float, resources: str, state: str) -> None:
         """Bring units into a power state, at once or by switching them off or on.
 
-        Parameters
-        ----------
-        now
-            the present time in seconds.
-        resources, state
-            the units and the number of the power state, as they are on the wire.
+        Args:
+            resources: the units, as on the wire.
+            state: number of the power state, as on the wire.
 
-        Raises
-        ------
-        Illegal
-            when that cannot be; nothing is changed then.
+        Raises:
+            Illegal: the request is impossible; nothing has changed.
         """
         hosts = self._hosts
         if hosts is None:
@@ -137,7 +127,7 @@ class Switchboard(Part):
             self._arrived(now, request, len(there))
 
     def over(self, number: int) -> None:
-        """Let units be in the power state that they were switched to: what stood on the agenda has come up."""
+        """Complete a switch: its agenda entry has come up."""
         leg, now = self._legs.pop(number), self._clockwork.now
         hosts, request, units = self._hosts, leg.request, leg.units
         assert hosts is not None
@@ -174,7 +164,7 @@ class Switchboard(Part):
 
     @staticmethod
     def _target(hosts: Hosts, units: NodeSet, state: str) -> tuple[int, str]:
-        """Return the power state of a request and what it is for, or raise `Illegal`."""
+        """Return a request's power state and its purpose, or raise `Illegal`."""
         if not (state.isascii() and state.isdigit() and len(state) < 10):
             raise Illegal("malformed", f"'state' is no number of a pstate: '{printable(state[:40])}'")
         pstate = int(state)
@@ -199,7 +189,7 @@ class Switchboard(Part):
             raise Illegal("wrong_state", f"units of '{units}' have jobs; only idle ones can go to sleep")
 
     def _depart(self, now: float, hosts: Hosts, request: Request, ways: dict[int, int]) -> None:
-        """Let units begin to switch; ``ways`` is {unit: the power state that it passes through}."""
+        """Begin to switch units; ``ways`` is {unit: switch state}."""
         legs: dict[float, list[int]] = {}
         for unit, way in ways.items():
             hosts.set_pstate(now, unit, way)
@@ -216,7 +206,7 @@ class Switchboard(Part):
         self._cluster.ledger.block(units)
 
     def _arrived(self, now: float, request: Request, units: int) -> None:
-        """Note that so many more units of a request are there; the last ones complete it."""
+        """Count ``units`` more of a request as arrived; the last ones complete it."""
         request.left -= units
         if units and not request.left:
             for hook in self._cluster.hooks.switched:
@@ -228,10 +218,7 @@ class Switchboard(Part):
     # -- availability -----------------------------------------------------------------------------------------------
 
     def withdraw(self, now: float, units: NodeSet) -> NodeSet:
-        """Let no more jobs start on units, from outside; jobs that run there go on, as in Batsim.
-
-        Returns those of the machine's units for which that is news.
-        """
+        """Make units unavailable and return the new ones; running jobs continue."""
         news = units & NodeSet.interval(0, self._cluster.ledger.units - 1)
         news = news - self._unavailable
         if news:
@@ -242,10 +229,7 @@ class Switchboard(Part):
         return news
 
     def give_back(self, now: float, units: NodeSet) -> NodeSet:
-        """Let jobs start on units again that were withdrawn, unless they sleep.
-
-        Returns those for which that is news.
-        """
+        """Make units available again, unless they sleep; return those that were not."""
         news = units & self._unavailable
         if news:
             self._unavailable = self._unavailable - news

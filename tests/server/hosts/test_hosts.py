@@ -138,9 +138,9 @@ def test_nothing_is_metered_unless_wanted() -> None:
         (
             [host("a"), host("s", watts="").replace("</host>", '<prop id="role" value="storage"/></host>')],
             True,
-            "does not say what host 's' draws",
+            "does not give the power of host 's'",
         ),
-        ([host("a", attributes='pstate="3"')], True, "host 'a' begins in a power state to switch through"),
+        ([host("a", attributes='pstate="3"')], True, "host 'a' begins in a switch state"),
         ([host("a", speeds="1f,1f,1e-320f,1f", watts="1:1,1:1,1:1,1:1", sleep="1:2:3")], True, "would switch for ever"),
         ([host("a", speeds="1f", watts="1:1e16", sleep="")], True, "draws too much in pstate 0"),
         ([host("a", speeds="1f,0f,1f,1f", watts="", sleep="1:2:3", attributes='pstate="1"')], False, "cannot compute"),
