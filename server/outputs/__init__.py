@@ -1,1 +1,1 @@
-"""What is written of a run, and the figures in it."""
+"""Output files of a run, and the figures in them."""

@@ -1,4 +1,4 @@
-"""The files of attempts, of nodes and of outages, of a run in which nodes can fail."""
+"""The files of attempts, nodes and outages of a run in which nodes can fail."""
 
 from math import isnan
 from typing import Final
@@ -22,12 +22,9 @@ ATTEMPT_COLUMNS: Final = (
 
 
 class AttemptRecorder(Written, Observer):
-    """Writes ``attempts.csv`` line by line, ``nodes.csv`` and ``outages.csv`` at the end, each behind a prefix.
+    """Writes ``attempts.csv``, and at the end ``nodes.csv`` and ``outages.csv``.
 
-    Raises
-    ------
-    OutputFailed
-        from any hook, when a file cannot be written; what was written before stays.
+    Every hook raises OutputFailed if a file cannot be written; earlier lines stay.
     """
 
     _kept = ("_attempts", "_nodes", "_outages")
@@ -48,7 +45,7 @@ class AttemptRecorder(Written, Observer):
             self._attempts.write(attempt_line(job))
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Write the lines of nodes and outages, and close the files; the book is told of the end before."""
+        """Write nodes and outages, and close the files; the book must have ended before."""
         try:
             for file, lines in ((self._nodes, self._book.lines()), (self._outages, self._book.outage_lines())):
                 for line in lines:
@@ -68,7 +65,7 @@ def attempt_line(job: Job) -> str:
     else:
         survived, dumps, reads = account.survived, account.dumps, account.reads
         dumping, reading, saved = account.dumping, account.reading, account.saved
-    # Most of it is zero: half of the time for the same text.
+    # Most values are zero: this halves the time.
     unit_seconds = ",".join([f"{value:.6f}" if value else _ZERO for value in astuple(spending_of(job))])
     return (
         f"{csv_text(name)},{csv_text(workload)},{csv_text(attempt.root.partition('!')[2])},{attempt.number},"

@@ -1,4 +1,4 @@
-"""Files of lines that grow with a run, and are written on when it goes on later; and how a text stands in them."""
+"""CSV files that grow with a run and can be continued after a restart."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -10,30 +10,23 @@ from typing import Any, Final, Literal
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.server.errors import OutputFailed
 
-#: so many lines are written at once
+#: lines written at once
 MANY_LINES: Final = 512
-#: counts a place in a file from its end
+#: whence of a seek from the end
 _FROM_END: Final = 2
-#: finds what must be quoted in a field
+#: finds a character that must be quoted
 special: Final = re.compile(r'[,"\r\n]').search
 
 
 class CsvFile:
-    """A file that is written line by line once it is open; whatever cannot be done raises `OutputFailed`.
+    """A file written line by line; every failure raises `OutputFailed`.
 
-    Each write is one of whole lines, and of the header when it is opened: whatever ends the process, nothing is cut in
-    two. Its state is its length in bytes.
+    Each write is of whole lines, so that no line is cut if the process is killed. Its state is its length in bytes.
 
-    Parameters
-    ----------
-    path
-        where it is.
-    columns
-        its header.
-    option
-        the command line's option that chooses where it is, for the error's text.
-    lines_of
-        makes the lines of what is added: texts, each a line that ends with a newline, unless something else is said.
+    Args:
+        columns: the header.
+        option: command-line option that chooses the path, for errors.
+        lines_of: makes lines with their newlines of the added rows, which are lines by default.
     """
 
     def __init__(
@@ -48,33 +41,32 @@ class CsvFile:
         self._option = option
         self._lines_of = lines_of
         self._file: FileIO | None = None
-        #: what is not written yet: many lines at once cost less than one by one. Who adds in great number may do so
-        #: here, and hand over as `write` does
+        #: rows not yet written; fast callers append here and call `hand_over` after `MANY_LINES`
         self.rows: list[Any] = []
-        #: what could not be written
+        #: bytes that could not be written
         self._left = b""
 
     def open(self) -> None:
-        """Open the file anew and write its header."""
+        """Create the file and write its header."""
         self._file = self._opened("wb")
         header = f"{self._columns}\n"
-        with suppress(OSError):  # a full disk is told of when lines follow; the other files are opened first
+        with suppress(OSError):  # a full disk is reported with the first lines; the other files are opened first
             header = header[self._file.write(header.encode()) :]
         self._left = header.encode()
 
     def write(self, row: Any) -> None:
-        """Write a line: its text, or what its text is made of later."""
+        """Add a row."""
         rows = self.rows
         rows.append(row)
         if len(rows) >= MANY_LINES:
             self.hand_over()
 
     def hand_over(self) -> None:
-        """Write the lines of all that was added."""
+        """Write the lines of all added rows."""
         left = memoryview(self._left + "".join(self._lines_of(self.rows)).encode())
         self.rows.clear()
         try:
-            while left:  # a disk that is nearly full takes a part
+            while left:  # a disk that is nearly full takes only a part
                 left = left[self._file.write(left) :]  # type: ignore[union-attr]  # it is open
             self._left = b""
         except OSError as error:
@@ -82,12 +74,12 @@ class CsvFile:
             raise unwritable(self._path, error, self._option) from None
 
     def flush(self) -> None:
-        """Let the lines so far reach the disk, if the file is open."""
+        """Write all rows to the disk, if the file is open."""
         if self._file is not None:
             self.hand_over()
 
     def state(self) -> int:
-        """Write what is left and return the file's size in bytes."""
+        """Write all rows and return the file's size in bytes."""
         assert self._file is not None
         self.hand_over()
         try:
@@ -96,12 +88,12 @@ class CsvFile:
             raise unwritable(self._path, error, self._option) from None
 
     def restore(self, size: int) -> None:
-        """Open a file that has lines already, in place of `open`, and cut it off after ``size`` bytes."""
+        """Open an existing file, in place of `open`, and cut it off after ``size`` bytes."""
         file = self._file = self._opened("r+b")
         try:
             if (found := file.seek(0, _FROM_END)) < size:
                 raise OutputFailed(
-                    "the output so far is not whole",
+                    "the output is shorter than when the run was saved",
                     where=self._path,
                     expected=f"{size} bytes or more",
                     found=str(found),
@@ -112,7 +104,7 @@ class CsvFile:
             raise unwritable(self._path, error, self._option) from None
 
     def close(self) -> None:
-        """Write what is left and close the file, if it is open."""
+        """Write all rows and close the file, if it is open."""
         if self._file is None:
             return
         try:
@@ -132,15 +124,15 @@ class CsvFile:
 
 
 class Written(Kept):
-    """What writes files: those `CsvFile` among what it keeps."""
+    """Base of writers: opens and closes the files (`CsvFile`) that it keeps."""
 
     def open(self) -> None:
-        """Open the files anew and write their headers."""
+        """Create the files and write their headers."""
         for file in self._files():
             file.open()
 
     def restore(self, state: Any, *made: Any, **more: Any) -> None:
-        """Write on to the files that there are, in place of `open`; what came after the state is cut off."""
+        """Continue existing files, in place of `open`; lines after the state are cut off."""
         try:
             super().restore(state, *made, **more)
         except OutputFailed:
@@ -148,12 +140,12 @@ class Written(Kept):
             raise
 
     def flush(self) -> None:
-        """Let the lines so far reach the disk."""
+        """Write all rows to the disk."""
         for file in self._files():
             file.flush()
 
     def close(self) -> None:
-        """Write what is left and close the files; one full disk must not keep the others from being closed."""
+        """Write all rows and close the files, even if one disk is full."""
         with ExitStack() as closing:
             for file in self._files():
                 closing.callback(file.close)
@@ -163,11 +155,11 @@ class Written(Kept):
 
 
 def unwritable(path: str | Path, error: OSError, option: str = "--out") -> OutputFailed:
-    """Return the error for an output that cannot be written; ``option`` chooses where it is."""
+    """Return the error of an output that cannot be written."""
     return OutputFailed(
         f"cannot write the output ({error.strerror or error})",
         where=str(path),
-        hint=f"Make room, or choose another folder with {option}; what was written before is kept.",
+        hint=f"Free space, or choose another folder with {option}; what was written before is kept.",
     )
 
 

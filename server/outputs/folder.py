@@ -1,4 +1,4 @@
-"""The files of a run in its output folder: which there are, what is written when."""
+"""The files in a run's output folder, and when each is written."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -23,13 +23,13 @@ from pipistrelle.traces.workload import Workload
 if TYPE_CHECKING:
     from pipistrelle.server.hosts.hosts import Hosts
 
-#: every output's name begins with this, as with Batsim's ``-e DIR/out``
+#: prefix of every output's name, as with Batsim's ``-e DIR/out``
 OUTPUT_PREFIX: Final = "out_"
-#: how a run was called, beside the outputs: it is no part of the result
+#: the command line; not part of the result
 COMMAND_FILE: Final = f"{OUTPUT_PREFIX}command.json"
 CONFIG_FILE: Final = f"{OUTPUT_PREFIX}config.json"
 SUMMARY_FILE: Final = f"{OUTPUT_PREFIX}summary.json"
-#: names of all that may be written: three of them of runs in which nodes can fail, and the queue's if it is wanted
+#: names of all outputs; some are optional
 _WRITTEN: Final = tuple(
     f"{OUTPUT_PREFIX}{name}"
     for name in (
@@ -47,92 +47,79 @@ _WRITTEN: Final = tuple(
         "command.json",
     )
 )
-#: the same, and tables that may be there as Parquet, too
+#: the same, with tables that may also exist as Parquet
 OUTPUT_FILES: Final = (*_WRITTEN, *(f"{name[:-4]}.parquet" for name in _WRITTEN if name.endswith(".csv")))
-#: those that have a digest in the summary; of the others one has a version in it, one differs with the input's name
+#: outputs with a digest in the summary; schedule.csv has a version in it, command.json the input's name
 _CHECKED: Final = tuple(
     name for name in _WRITTEN if name not in (f"{OUTPUT_PREFIX}schedule.csv", SUMMARY_FILE, COMMAND_FILE)
 )
-#: what of the configuration counts, beside the jobs; the rest may differ where all outputs are the same
+#: fields of the configuration that count, besides the jobs
 _DECISIVE: Final = ("platform", "hosts_sha256", "dropped")
-#: of the configuration: what is no input, and what is only said of a machine or a workload
+#: fields of the configuration that are no inputs, and descriptive ones
 _NO_INPUTS: Final = ("run_id", "scheduler", "versions")
 _ONLY_SAID: Final = ("name", "description", "source")
-#: what tells how jobs and machine fared: decisions have led to it, and the queue follows from it
+#: outputs that show what happened to jobs and machine; decisions and queue follow from them
 _RESULTS: Final = tuple(
     f"{OUTPUT_PREFIX}{name}.csv" for name in ("jobs", "machine_states", "attempts", "nodes", "outages")
 )
 
 
-#: what stands in the names of a run's snapshots between what all its outputs begin with and their numbers
+#: part of a snapshot's name between the prefix and its number
 SNAPSHOT: Final = "snapshot-"
 
 
 def snapshots_in(folder: Path, prefix: str = OUTPUT_PREFIX) -> list[Path]:
-    """Return a folder's snapshots of the run whose outputs' names begin with ``prefix``, from the oldest on."""
+    """Return a folder's snapshots of a run, oldest first."""
     return sorted(path for path in folder.glob("*.gz") if path.name.startswith(prefix + SNAPSHOT))
 
 
 def remove_snapshots(prefix: str) -> None:
-    """Remove the snapshots of an earlier run whose outputs' paths begin with ``prefix``."""
+    """Remove an earlier run's snapshots whose paths begin with ``prefix``."""
     place = Path(prefix)
     remove_outputs(snapshots_in(place.parent, place.name))
 
 
 class MixedOutputs(PipistrelleError):
-    """The outputs in a folder are not those of one run."""
+    """The outputs in a folder are not all of one run."""
 
 
-#: what writes while a run goes on
+#: writers of a running run
 Writing = Recorder | AttemptRecorder | QueueRecorder
 
 
 class Outputs(Protocol):
-    """Where the results of a run go."""
+    """Destination of a run's results; methods raise OutputFailed if they cannot write."""
 
     def observers(self) -> Sequence[Observer]:
-        """Return what writes while the run goes on."""
+        """Return the observers that write during the run."""
 
     def metered(self, hosts: "Hosts") -> Observer | None:
-        """Return what writes of the hosts' energy, if anything does; it is told of each thing as it happens."""
+        """Return the observer of the hosts' energy, if any; it must be called at once."""
 
     def before(self, config: dict[str, Any]) -> None:
-        """Write what is known before the run begins; ``config`` is all that decides its result, JSON values only.
-
-        Raises
-        ------
-        OutputFailed
-            when it cannot be written.
-        """
+        """Write what is known before the run; ``config`` (JSON) decides its result."""
 
     def after(self, summary: Summary) -> None:
-        """Write what is known at the end, whatever the end was; OutputFailed as above."""
+        """Write what is known at the end, whatever ended the run."""
 
     def flush(self) -> None:
-        """Let the rows so far reach the disk; OutputFailed as above."""
+        """Write all rows to the disk."""
 
     def state(self) -> Any:
-        """Return how far the files are, as plain values; OutputFailed as above."""
+        """Return the files' positions as plain values."""
 
     def restore(self, state: Any) -> None:
-        """Write on to the files that there are, in place of `before`; OutputFailed as above."""
+        """Continue the existing files, in place of `before`."""
 
 
 class FolderOutputs(Kept):
-    """The outputs of `pipistrelle run`, in an existing folder; docs/reference/outputs.md describes them.
+    """Outputs of `pipistrelle run` in a folder; see docs/reference/outputs.md.
 
-    Parameters
-    ----------
-    folder
-        where they are written.
-    nodes
-        where nodes can fail, what keeps account of them, and is told of everything before these outputs are.
-    asked
-        how the run was called, JSON values, for a file of its own; None: without that file.
-    workloads
-        whose jobs' labels are written.
-    queue_lengths
-        whether the queue's length is written.
+    Args:
+        nodes: account of the nodes, if they can fail; an observer that must come before these outputs.
+        asked: the command line (JSON values), for a file of its own; None: no such file.
+        workloads: for the jobs' labels.
+        queue_lengths: whether the queue's length is written.
     """
 
     _kept = ("_recorders",)
@@ -161,11 +148,11 @@ class FolderOutputs(Kept):
         return self._recorders
 
     def metered(self, hosts: "Hosts") -> Observer | None:
-        """Return None: the jobs' lines have their energy, there is no file of the machine's."""
+        """Return None: energy is in the jobs' lines; the machine has no file."""
         return None
 
     def before(self, config: dict[str, Any]) -> None:
-        """Remove an earlier run's outputs and snapshots; write configuration, labels, and how the run was called."""
+        """Remove an earlier run's outputs; write configuration, labels and command line."""
         remove_outputs(self._folder / name for name in OUTPUT_FILES)
         remove_outputs(snapshots_in(self._folder))
         write_output(self._folder / CONFIG_FILE, to_json(config))
@@ -174,12 +161,12 @@ class FolderOutputs(Kept):
             write_output(self._folder / COMMAND_FILE, to_json(self._asked))
 
     def flush(self) -> None:
-        """Let the rows so far reach the disk."""
+        """Write all rows to the disk."""
         for recorder in self._recorders:
             recorder.flush()
 
     def after(self, summary: Summary) -> None:
-        """Write aggregates, and at last the summary, with the digests of the others: what has it is whole."""
+        """Write aggregates and, last, the summary with the digests of all others."""
         write_output(self._folder / f"{OUTPUT_PREFIX}schedule.csv", schedule_csv(summary, package_version()))
         digests = _digests(self._folder)
         told = {
@@ -192,29 +179,29 @@ class FolderOutputs(Kept):
 
 
 def check_outputs(folder: Path) -> None:
-    """Raise MixedOutputs if the outputs in a folder are not all of the run whose summary it has.
+    """Raise MixedOutputs if a folder's outputs differ from the digests in its summary.
 
-    Without a summary, as where a run goes on or was killed, nothing can be said, nor for a file that is not there.
+    Nothing is checked without a summary (the run continues or was killed), and missing files are ignored.
     """
     try:
         summary = msgspec.json.decode((folder / SUMMARY_FILE).read_bytes())
     except (OSError, ValueError):
         return
     told = summary.get("sha256") if isinstance(summary, dict) else None
-    if not isinstance(told, dict):  # of an older version
+    if not isinstance(told, dict):  # an older version
         return
     others = [name for name, digest in _digests(folder).items() if told.get(name) != digest]
     if others:
         raise MixedOutputs(
-            "the outputs in this folder are not those of one run",
+            "the outputs in this folder are not all of one run",
             where=str(folder),
-            found=f"another {' and '.join(others)} than {SUMMARY_FILE} was written with",
-            hint="They were changed or copied since; run it once more, into a folder of its own.",
+            found=f"{' and '.join(others)} changed after {SUMMARY_FILE} was written",
+            hint="The files were changed or copied. Run again into a new folder.",
         )
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    """Return {name: SHA-256} of the outputs that are there; of the configuration's machine and jobs."""
+    """Return {name: SHA-256}; of the configuration only machine and jobs count."""
     found = {}
     for name in _CHECKED:
         path = folder / name
@@ -232,12 +219,12 @@ def _digests(folder: Path) -> dict[str, str]:
 
 
 def _inputs_digest(folder: Path) -> str | None:
-    """Return a digest of all that decides a run's result apart from the scheduler; None if nothing tells it any more.
+    """Return a digest of a run's inputs, except the scheduler; None if unreadable.
 
-    Versions, and names of files, machines and workloads, are no part of it.
+    Versions and names of files, machines and workloads do not count.
     """
     path = folder / CONFIG_FILE
-    if not path.is_file():  # what is no file may have no end
+    if not path.is_file():  # a pipe may have no end
         return None
     try:
         config = msgspec.json.decode(path.read_bytes())

@@ -1,4 +1,4 @@
-"""GPU fragmentation: GPUs that are idle on nodes which no waiting job's shape fits."""
+"""GPU fragmentation: idle GPUs on nodes that fit no waiting job."""
 
 from collections import Counter
 from math import fsum
@@ -22,11 +22,11 @@ _GPU: Final = "gpu"
 
 
 class Fragmentation(Struct, frozen=True, kw_only=True):
-    """Figures of GPUs that are idle while jobs wait, and of those among them that are on nodes which fit none of these.
+    """Figures of GPUs that are idle while jobs wait, and of stranded ones among them.
 
-    GPU-seconds are ``idle`` and ``stranded``, the latter also by pool; ``share`` is the one over the other, None if no
-    GPU was idle while a job waited. ``mean`` is how many are stranded on average, over the time in which some job
-    waits, ``most`` how many at most; None and 0 if none ever waits.
+    A GPU is stranded if its node fits no waiting job. ``idle`` and ``stranded`` (also by pool) are GPU-seconds;
+    ``share`` is their ratio, None if no GPU was idle. ``mean`` and ``most`` are the mean and largest number of stranded
+    GPUs while jobs wait; None and 0 if none ever waits.
     """
 
     gpus: int
@@ -40,7 +40,7 @@ class Fragmentation(Struct, frozen=True, kw_only=True):
 
 
 class _Shape(Struct, frozen=True, order=True):
-    """What one node must have for a job: so many units, all its units if ``alone``, and of which nodes."""
+    """What a job needs of one node: units, all units (``alone``), and which nodes."""
 
     each: int
     alone: bool
@@ -52,15 +52,10 @@ register(_Shape, lambda one: [one.each, one.alone, one.constraint, one.queue], l
 
 
 class FragmentationBook(Kept, Observer):
-    """Adds up, over the time in which jobs wait, the GPUs that are idle, and those that none of these jobs can use.
+    """Adds up idle and stranded GPUs over the time in which jobs wait.
 
-    A node fits a job if so many of its units are free as the job wants on a node (one, if it does not say), all of them
-    if it shares none, and the node meets its constraint and is of its class's pools. Nodes that are down count not.
-
-    Parameters
-    ----------
-    platform
-        the machine, with GPUs.
+    A node fits a job if enough units are free for its share per node (one by default; all if the job wants whole nodes)
+    and the node satisfies its constraint and is in its class's pools. Down nodes do not count.
     """
 
     _kept = ("_free", "_down", "_shapes", "_time", "_waiting_time", "_idle", "_stranded", "_most")
@@ -70,15 +65,15 @@ class FragmentationBook(Kept, Observer):
         self._requests = RequestBook(platform.info.pools, platform.info.groups)
         counts = self._requests.counts
         pools = platform.pools
-        #: {class: the pools that its jobs may have}, of those that may not have all
+        #: {class: its pools}, for classes that may not use all
         self._granted = {one.name: one.pools for one in platform.classes if one.pools}
         #: the pool of each node, and whether its units are GPUs, shape (nodes,)
         self._pool: Ints = np.repeat(np.arange(len(pools), dtype=np.intp), [pool.nodes for pool in pools])
         self._has_gpus: NDArray[np.bool_] = np.array([pool.unit == _GPU for pool in pools], dtype=np.bool_)[self._pool]
-        #: how many units of each node no job holds
+        #: units of each node that no job holds
         self._free: Ints = counts.each.copy()
         self._down: NDArray[np.bool_] = np.zeros(len(counts.each), dtype=np.bool_)
-        #: {what one node must have: how many jobs wait that ask so}
+        #: {shape: number of waiting jobs}
         self._shapes: Counter[_Shape] = Counter()
         self._nodes_for: dict[tuple[str, str], NDArray[np.bool_]] = {}
         #: the present instant (s)
@@ -89,22 +84,22 @@ class FragmentationBook(Kept, Observer):
 
     @staticmethod
     def suits(platform: Platform) -> bool:
-        """Return whether a machine has GPUs that are handed out one by one."""
+        """Return whether the machine has GPUs as units."""
         return any(pool.unit == _GPU for pool in platform.pools)
 
     def submitted(self, now: float, job: Job) -> None:
-        """Count a job that waits."""
+        """Count a waiting job."""
         self._go_on(now)
         self._shapes[self._shape(job)] += 1
 
     def started(self, now: float, job: Job) -> None:
-        """Count a job that waits no more, and its units."""
+        """Count a job as no longer waiting, and its units."""
         self._go_on(now)
         self._leaves(job)
         self._free -= self._requests.counts.of(job.alloc)
 
     def ended(self, now: float, job: Job) -> None:
-        """Count the units of a job that has ended, or a rejected one."""
+        """Count the units of an ended job, or a rejected job."""
         self._go_on(now)
         if job.alloc:
             self._free += self._requests.counts.of(job.alloc)
@@ -112,17 +107,17 @@ class FragmentationBook(Kept, Observer):
             self._leaves(job)
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Count nodes that are down."""
+        """Count nodes as down."""
         self._go_on(now)
         self._down[list(nodes)] = True
 
     def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
-        """Count nodes that are up again."""
+        """Count nodes as up."""
         self._go_on(now)
         self._down[list(nodes)] = False
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Add what is left."""
+        """Add the last instant."""
         self._go_on(now)
 
     def summary(self) -> Fragmentation:
@@ -148,7 +143,7 @@ class FragmentationBook(Kept, Observer):
             del self._shapes[shape]
 
     def _go_on(self, now: float) -> None:
-        """Add up the time to a later instant; what holds at the end of an instant holds until the next."""
+        """Add the time up to a later instant, with the last instant's final state."""
         span = now - self._time
         if span > 0:
             if self._shapes:
@@ -161,7 +156,7 @@ class FragmentationBook(Kept, Observer):
             self._time = now
 
     def _look(self) -> tuple[int, list[int]]:
-        """Return how many GPUs are idle, and of each pool how many are on nodes that fit no waiting job."""
+        """Return the number of idle GPUs, and of stranded ones in each pool."""
         idle = np.where(self._has_gpus & ~self._down, self._free, 0)
         fits: NDArray[np.bool_] = np.zeros(len(idle), dtype=np.bool_)
         for shape in self._shapes:
@@ -178,7 +173,7 @@ class FragmentationBook(Kept, Observer):
         return _Shape(each, request.whole_nodes, request.constraint or "", queue if queue in self._granted else "")
 
     def _nodes(self, shape: _Shape) -> NDArray[np.bool_]:
-        """Return the nodes that meet its constraint and are of its class's pools, shape (nodes,)."""
+        """Return the nodes allowed by its constraint and class, shape (nodes,)."""
         key = (shape.constraint, shape.queue)
         found = self._nodes_for.get(key)
         if found is None:

@@ -1,4 +1,4 @@
-"""Who writes to a folder: one run at a time, whichever command or program it is of."""
+"""The lock on an output folder: one run at a time writes there."""
 
 import fcntl
 import json
@@ -21,20 +21,16 @@ _MOST_BYTES: Final = 1 << 16
 
 @contextmanager
 def sole_writer(prefix: str, option: str = "--out") -> Iterator[None]:
-    """Keep every other run from writing outputs whose paths begin with ``prefix``, such as ``DIR/out``.
+    """Keep other runs from writing outputs with this prefix, such as ``DIR/out``.
 
-    The folder is made if it is not there. The lock is the kernel's, on a hidden file beside the outputs that says who
-    writes: it ends with the process, however that ends. Where a file system has no locks, that is warned of.
+    Creates the folder if needed. The lock is the kernel's, on a hidden file that names the writer, so it ends with the
+    process. On a file system without locks, a warning is logged.
 
-    Parameters
-    ----------
-    option
-        the command line's option that chooses the place, for the error's text.
+    Args:
+        option: command-line option that chooses the path, for errors.
 
-    Raises
-    ------
-    OutputFailed
-        when another run writes there, or nothing can be written there: before anything is.
+    Raises:
+        OutputFailed: another run writes there, or the folder cannot be written; nothing has been written.
     """
     path = _lock_file(prefix)
     folder = path.parent
@@ -43,7 +39,7 @@ def sole_writer(prefix: str, option: str = "--out") -> Iterator[None]:
         file = _locked(path)
     except BlockingIOError:
         raise OutputFailed(
-            "another run writes its outputs there",
+            "another run is writing outputs here",
             where=str(folder),
             found=_writer(path),
             hint=f"Wait until it is over, end it, or choose another place with {option}.",
@@ -53,7 +49,7 @@ def sole_writer(prefix: str, option: str = "--out") -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):  # while it is still ours: who has opened it meanwhile finds that it is gone
+        with suppress(OSError):  # while it is still ours: a process that has opened it meanwhile sees that it is gone
             path.unlink()
         os.close(file)
 
@@ -76,9 +72,9 @@ def is_written(prefix: str) -> bool:
 
 
 def unwritable_folder(folder: Path, error: OSError, option: str = "--out") -> OutputFailed:
-    """Return the error for a folder in which no output can be written."""
+    """Return the error of a folder that cannot be written."""
     return OutputFailed(
-        f"cannot write to the outputs' folder ({error.strerror or error})",
+        f"cannot write to the output folder ({error.strerror or error})",
         where=str(folder),
         hint=f"Choose another with {option}.",
     )
@@ -90,7 +86,7 @@ def _lock_file(prefix: str) -> Path:
 
 
 def _locked(path: Path) -> int:
-    """Return the lock's open file, with our name in it; OSError, BlockingIOError if it is another's."""
+    """Return the lock's open file; BlockingIOError if another process has it."""
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT, _MODE)
         try:
@@ -99,9 +95,9 @@ def _locked(path: Path) -> int:
             except BlockingIOError:
                 raise
             except OSError as error:
-                logger().warning("{}: no lock can be had ({}): let no other run write there", path.parent, error)
+                logger().warning("{}: cannot lock the folder ({}); let no other run write to it", path.parent, error)
             if not _is_still(path, file):
-                os.close(file)  # the run before has just ended, and removed it
+                os.close(file)  # the previous run has just ended and removed it
                 continue
             os.ftruncate(file, 0)
             who = {"process": os.getpid(), "host": socket.gethostname(), "command": shlex.join(sys.argv)}
@@ -113,7 +109,7 @@ def _locked(path: Path) -> int:
 
 
 def _is_still(path: Path, file: int) -> bool:
-    """Return whether the open file is the one of this name."""
+    """Return whether the open file is still the one of this name."""
     try:
         there, ours = os.stat(path), os.fstat(file)
     except FileNotFoundError:
@@ -122,7 +118,7 @@ def _is_still(path: Path, file: int) -> bool:
 
 
 def _writer(path: Path) -> str | None:
-    """Return who holds the lock, in words; None if that cannot be read."""
+    """Return a description of the lock's holder; None if unreadable."""
     with suppress(OSError, ValueError, LookupError, TypeError):
         who = json.loads(path.read_bytes()[:_MOST_BYTES])
         return f"process {who['process']} on {printable(who['host'])}: {printable(who['command'])}"

@@ -1,4 +1,4 @@
-"""The figures of a run, gathered while it goes on."""
+"""Figures of a run."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,21 +24,20 @@ from pipistrelle.traces.workload import Floats
 #: threshold of the bounded slowdown in seconds (Feitelson et al., "Theory and practice in parallel job
 #: scheduling", 1997)
 TAU: Final = 10.0
-#: jobs whose figures are computed together
+#: number of jobs computed together
 _AT_ONCE: Final = 1 << 15
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """Figures of a run; times in seconds of simulated time, means over the jobs that ended (not the rejected ones).
+    """Figures of a run; times in simulated seconds, means over jobs that ran.
 
-    A job that lost its nodes and came back is one job: its wait and its execution time are the sums over its attempts.
-    ``makespan`` is the end of the last job, counted from time 0. ``utilisation`` is the share of the unit-seconds
-    between the first submission and the last end that jobs held. ``bounded_slowdown`` of a job is
-    max(1, (wait + execution time) / max(execution time, 10 s)), its ``slowdown`` (wait + execution time) / execution
-    time, 1 for a job of no execution time. A mean without jobs is None.
+    A job with several attempts counts once: its wait and execution time are sums over them. ``makespan`` is the end of
+    the last job, counted from 0. ``utilisation`` is the share of unit-seconds that jobs held, from the first submission
+    to the last end. A job's ``bounded_slowdown`` is max(1, (wait + execution time) / max(execution time, 10 s)); its
+    ``slowdown`` is (wait + execution time) / execution time, 1 without execution time. A mean without jobs is None.
 
-    Of a run that ended at its horizon, ``horizon`` (s), the unfinished jobs are ``running_at_end`` or
-    ``waiting_at_end``; `utilisation` and `computing` are up to then, with what the running ones held so far.
+    If the run ended at its ``horizon`` (s), unfinished jobs are ``running_at_end`` or ``waiting_at_end``;
+    ``utilisation`` and ``computing`` include running jobs up to then.
     """
 
     reason: EndReason
@@ -70,38 +69,32 @@ class Summary(Struct, frozen=True, kw_only=True):
     horizon: float | UnsetType = UNSET
     running_at_end: int | UnsetType = UNSET
     waiting_at_end: int | UnsetType = UNSET
-    #: of runs whose jobs ask for nodes of a machine with GPUs
+    #: if jobs request nodes of a machine with GPUs
     fragmentation: Fragmentation | UnsetType = UNSET
-    #: jobs that left the queue as they were cancelled; of runs that keep such
+    #: jobs cancelled while queued, if jobs can be cancelled
     cancelled: int | UnsetType = UNSET
-    #: of runs whose scheduler asks when jobs started in reality
+    #: if the scheduler asks for recorded starts
     recorded: RecordedFigures | UnsetType = UNSET
-    #: of runs whose scheduler may preempt
+    #: if the scheduler may preempt
     preemption: PreemptionSummary | UnsetType = UNSET
 
 
 class FiguresBook(Protocol):
-    """Gathers figures of its own while a run goes on."""
+    """Gathers further figures during a run."""
 
     def summary(self) -> Any:
         """Return the figures so far."""
 
 
 class Metrics(Kept, Observer):
-    """Collects three doubles a job; `summary` makes the figures.
+    """Collects three doubles per job; `summary` computes the figures.
 
-    Parameters
-    ----------
-    jobs
-        how many there will be, about: room for their doubles is taken at once, so that a run's memory does not grow.
-    dropped
-        number of jobs that the workload's cleaning left out, by reason.
-    shared
-        whether several jobs may run on a unit; there is no utilisation then.
-    cancels
-        whether jobs can be cancelled while they wait.
-    books
-        {field of `Summary`: what gathers its figures}.
+    Args:
+        dropped: {reason: number of jobs that the workload's cleaning removed}.
+        jobs: expected number of jobs: their memory is allocated at once, so that it does not grow.
+        shared: whether several jobs may share a unit; there is no utilisation then.
+        cancels: whether queued jobs can be cancelled.
+        books: {field of `Summary`: book of its figures}.
     """
 
     _kept = (
@@ -125,7 +118,7 @@ class Metrics(Kept, Observer):
         self._waits = _roomy(jobs)
         self._runs = _roomy(jobs)
         self._busy = _roomy(jobs)
-        #: {id of a first attempt: (wait, execution time) of the attempts so far}, in seconds, of jobs that come back
+        #: {id of the first attempt: (wait, execution time) so far (s)}, for requeued jobs
         self._earlier: dict[str, tuple[float, float]] = {}
         self.submitted_jobs = 0
         self._states: dict[str, int] = {}
@@ -138,11 +131,11 @@ class Metrics(Kept, Observer):
 
     @property
     def ended_jobs(self) -> int:
-        """How many jobs have reached a final state, a job of several attempts with its last."""
+        """Number of jobs in a final state; a job with several attempts counts once."""
         return sum(self._states.values())
 
     def begins(self, now: float, units: int) -> None:
-        """Remember the machine's size."""
+        """Keep the machine's size."""
         self._units = units
 
     def submitted(self, now: float, job: Job) -> None:
@@ -179,9 +172,9 @@ class Metrics(Kept, Observer):
         self._end, self._reason, self._message = now, reason, message
 
     def summary(self, running: Iterable[Job] = ()) -> Summary:
-        """Return the figures so far; sums are exact (fsum), hence independent of the order of the jobs.
+        """Return the figures so far.
 
-        ``running`` are the jobs that ran when the run ended; they count if it ended at its horizon.
+        Sums are exact (fsum), so the jobs' order does not matter. ``running`` jobs count if the run ended at its horizon.
         """
         waits, runs = np.array(self._waits), np.array(self._runs)
         count = len(waits)
@@ -230,9 +223,9 @@ class Metrics(Kept, Observer):
 
 
 class _Figures:
-    """The mean and the largest of what follows from waits and run times (s) job by job; None where there are no jobs.
+    """Mean and maximum of a function of waits and run times (s); None without jobs.
 
-    It is computed some jobs at a time: a run of a million jobs shall not take more memory at its end than before.
+    Computed in batches, so that the end of a run takes no additional memory.
     """
 
     def __init__(self, waits: Floats, runs: Floats, of: Callable[[Floats, Floats], Floats]) -> None:
@@ -259,15 +252,15 @@ def _bounded_slowdowns(waits: Floats, runs: Floats) -> Floats:
 
 
 def _roomy(size: int) -> "array[float]":
-    """Return an empty array whose memory is there already for so many doubles."""
+    """Return an empty array with memory for ``size`` doubles."""
     room = array("d", bytes(8 * size))
-    while room:  # cut down by more at once, it would give the memory back
+    while room:  # deleting more at once would free the memory
         del room[-8:]
     return room
 
 
 def quantile(ordered: Sequence[float] | Floats, share: float) -> float | None:
-    """Return the quantile by linear interpolation between order statistics (numpy's default, type 7); None of none."""
+    """Return a quantile by linear interpolation (numpy's type 7); None if empty."""
     if not len(ordered):
         return None
     place = share * (len(ordered) - 1)

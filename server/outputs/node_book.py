@@ -1,4 +1,4 @@
-"""What became of each node's time: busy, idle or down."""
+"""How each node spent its time: busy, idle or down."""
 
 from collections.abc import Mapping
 from math import inf
@@ -23,10 +23,10 @@ NODE_COLUMNS = "node,pool,failures,maintenances,time_up,time_down,time_in_mainte
 
 
 class NodeBook(Kept, Observer):
-    """Keeps account of every unit and node from the begin of a run to its end.
+    """Keeps account of every unit and node during a run.
 
-    A node is down from a failure or maintenance on, whichever comes first, until neither keeps it down; a unit that a
-    job holds while its node is down counts as down, not as busy.
+    A node is down from the first failure or maintenance until none is left. A unit that a job holds while its node is
+    down counts as down, not as busy.
     """
 
     _kept = ("_busy", "_went_down", "_planned", "_downtime", "_counts", "_held_down", "_down_times")
@@ -35,28 +35,27 @@ class NodeBook(Kept, Observer):
         self._platform = platform
         self._node_units = NodeUnits.told(platform.info.pools)
         units, nodes = platform.units, platform.nodes
-        #: how long each unit was held by jobs while its node was up (s)
+        #: time that jobs held each unit while its node was up (s)
         self._busy = np.zeros(units)
-        #: the jobs that hold units now
+        #: jobs that hold units now
         self._running: dict[str, Job] = {}
         self._went_down = np.full(nodes, np.nan)
         self._planned = np.zeros(nodes, dtype=np.bool_)
-        #: unit-seconds that jobs held units of nodes that were down
+        #: unit-seconds that jobs held units of down nodes
         self._held_down = 0.0
-        #: {node: [when it went down, when it came up, why, when it was to come up, whether it was planned]}, in s, for
-        #: the nodes that ever went down
+        #: {node: [went down (s), came up (s), cause, expected up (s), planned]}, for nodes that ever went down
         self._down_times: dict[int, list[list[Any]]] = {}
-        #: (down by failures, down for maintenance), in seconds
+        #: time down by failures, and for maintenance (s)
         self._downtime = np.zeros((2, nodes))
         self._counts = np.zeros((2, nodes), dtype=np.int64)
         self._end = 0.0
 
     def state(self) -> dict[str, Any]:
-        """Return the account so far, as plain values."""
+        """Return the state as plain values."""
         return {**super().state(), "running": list(self._running)}
 
     def restore(self, state: dict[str, Any], running: Mapping[str, Job]) -> None:
-        """Go on from such a state; ``running`` has the jobs that run, by id."""
+        """Restore such a state; ``running``: the running jobs by id."""
         super().restore(state)
         self._running = {job_id: running[job_id] for job_id in state["running"]}
 
@@ -65,12 +64,12 @@ class NodeBook(Kept, Observer):
         self._running[job.id] = job
 
     def ended(self, now: float, job: Job) -> None:
-        """Count them as free."""
+        """Count its units as free."""
         if self._running.pop(job.id, None) is not None:
             self._add(job, now)
 
     def _add(self, job: Job, end: float) -> None:
-        """Add the time that a job has held its units to their busy times."""
+        """Add the time that a job held its units to their busy times."""
         attempt = job.attempt if isinstance(job.attempt, Attempt) else None
         for part in pieces(job.alloc) if attempt is None else attempt.parts:
             self._busy[part] += end - job.start
@@ -120,7 +119,7 @@ class NodeBook(Kept, Observer):
 
     @property
     def node_seconds(self) -> dict[str, float]:
-        """Seconds of all nodes together, at the end: in all, down by failures, in maintenance, busy, idle."""
+        """Node-seconds: total, down by failures, in maintenance, busy, idle."""
         total = self._end * self._platform.nodes
         failed, maintained = (float(time) for time in self._downtime.sum(axis=1))
         busy = float(self._busy_nodes().sum())
@@ -134,18 +133,18 @@ class NodeBook(Kept, Observer):
 
     @property
     def unavailable(self) -> float:
-        """Unit-seconds of nodes that were down, but for those that jobs held."""
+        """Unit-seconds of down nodes that no job held."""
         down = self._downtime.sum(axis=0)
         units = sum(float(down[first : first + count].sum()) * each for first, count, _, each in self._node_units.pools)
         return units - self._held_down
 
     @property
     def failures(self) -> int:
-        """How many times a node failed that was up."""
+        """Number of failures of nodes that were up."""
         return int(self._counts[0].sum())
 
     def _busy_nodes(self) -> NDArray[np.float64]:
-        """Return each node's busy time in seconds, shape (nodes,): the mean of its units'."""
+        """Return each node's busy time (s), the mean of its units', shape (nodes,)."""
         parts = [
             self._busy[unit : unit + count * each].reshape(count, each).mean(axis=1)
             for _, count, unit, each in self._node_units.pools
@@ -153,7 +152,7 @@ class NodeBook(Kept, Observer):
         return np.concatenate(parts)
 
     def outage_lines(self) -> list[str]:
-        """Return a line of the outages' file for each time that a node was down, in order, without its newline."""
+        """Return the lines of the outages' file in order, without newlines."""
         rows = sorted((row[0], node, row) for node, rows in self._down_times.items() for row in rows)
         return [
             f"{node},{down!r},{_time(min(up, max(due, self._end)))},{csv_text(cause)},{planned:d},{up < inf:d}"
@@ -161,7 +160,7 @@ class NodeBook(Kept, Observer):
         ]
 
     def lines(self) -> list[str]:
-        """Return a line of the nodes' file for each node, without its newline."""
+        """Return the lines of the nodes' file, without newlines."""
         busy = self._busy_nodes()
         lines = []
         for pool, (first, count, _, _) in zip(self._platform.pools, self._node_units.pools, strict=True):

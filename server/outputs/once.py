@@ -1,4 +1,4 @@
-"""The files that are written once, when a run is over or begins: configuration, aggregates, summary."""
+"""Files written once, at a run's begin or end: labels, aggregates, summary."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,8 +16,7 @@ from pipistrelle.traces.logs.labels import named_column
 from pipistrelle.traces.workload import Workload
 
 LABEL_COLUMNS: Final = ",".join(("job_id", "workload_name", *LABEL_NAMES))
-#: Batsim's columns; `scheduling_time` and `simulation_time` are wall-clock times there and stay empty here, so that
-#: equal runs give equal bytes.
+#: Batsim's columns; the wall-clock times `scheduling_time` and `simulation_time` stay empty, for equal bytes
 SCHEDULE_COLUMNS: Final = (
     "batsim_version,consumed_joules,makespan,max_slowdown,max_turnaround_time,max_waiting_time,mean_slowdown,"
     "mean_turnaround_time,mean_waiting_time,nb_computing_machines,nb_grouped_switches,nb_jobs,nb_jobs_finished,"
@@ -27,7 +26,7 @@ SCHEDULE_COLUMNS: Final = (
 
 
 def labels_csv(workloads: Mapping[str, Workload]) -> str:
-    """Return the file of what workloads tell of whose jobs are: a line for each job, if its workload tells anything."""
+    """Return the labels' file: a line for each job of a workload with labels."""
     lines = [LABEL_COLUMNS]
     for prefix, workload in workloads.items():
         columns = [named_column(workload, name) for name in LABEL_NAMES]
@@ -38,7 +37,7 @@ def labels_csv(workloads: Mapping[str, Workload]) -> str:
 
 
 def _fields(texts: Sequence[str]) -> Sequence[str]:
-    """Return texts as CSV fields: as they are, if one look at all of them finds nothing to quote."""
+    """Return texts as CSV fields, unchanged if none needs quotes."""
     return texts if special("".join(texts)) is None else list(map(csv_text, texts))
 
 
@@ -82,15 +81,14 @@ def _seconds(value: float | None) -> str:
 
 
 def to_json(value: Any) -> str:
-    """Return a value as indented JSON, one final newline."""
+    """Return a value as indented JSON with a final newline."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
 def write_output(path: str | Path, text: str, option: str = "--out") -> None:
-    """Write a whole file, which is there when it is whole and not before; OutputFailed if that cannot be done.
+    """Write a whole file atomically; OutputFailed if that fails.
 
-    ``option`` is the command line's that chooses the place. What is no file of its own, such as a pipe or another
-    name for one, is written as it stands.
+    ``option`` is the command-line option that chooses the path. Pipes and links are written directly.
     """
     path = part = Path(path)
     try:
@@ -107,13 +105,7 @@ def write_output(path: str | Path, text: str, option: str = "--out") -> None:
 
 
 def remove_outputs(paths: Iterable[str | Path]) -> None:
-    """Remove outputs of an earlier run, so that nobody takes them for those of the one that begins.
-
-    Raises
-    ------
-    OutputFailed
-        when one cannot be removed.
-    """
+    """Remove an earlier run's outputs, so that they are not taken for new ones."""
     for path in map(Path, paths):
         if path.is_file() and not path.is_symlink():
             try:

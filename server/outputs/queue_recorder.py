@@ -11,24 +11,20 @@ QUEUE_COLUMNS: Final = "time,waiting_jobs,waiting_units,running_jobs"
 
 
 class QueueRecorder(Written, Observer):
-    """Writes ``queue.csv`` behind a prefix: a line for each instant that leaves the queue, or what runs, another one.
+    """Writes ``queue.csv``: a line per change of waiting or running jobs.
 
-    A job that its scheduler declares to run on none of the machine's units waits until its end.
-
-    Raises
-    ------
-    OutputFailed
-        from any hook, when the file cannot be written; what was written before stays.
+    A job declared to run on none of the machine's units counts as waiting until its end. Every hook raises OutputFailed
+    if the file cannot be written; earlier lines stay.
     """
 
     _kept = ("_file", "_time", "_waiting", "_units", "_running", "_last")
 
     def __init__(self, prefix: str) -> None:
         self._file = CsvFile(f"{prefix}queue.csv", QUEUE_COLUMNS)
-        #: the present instant in seconds, and what there is then
+        #: the present instant (s), and its counts
         self._time = 0.0
         self._waiting = self._units = self._running = 0
-        #: what was written last
+        #: the counts written last
         self._last = (0, 0, 0)
 
     def begins(self, now: float, units: int) -> None:
@@ -36,22 +32,22 @@ class QueueRecorder(Written, Observer):
         self.open()
 
     def submitted(self, now: float, job: Job) -> None:
-        """Count a job that waits."""
+        """Count a waiting job."""
         self._change(now, job, 1, 0)
 
     def started(self, now: float, job: Job) -> None:
-        """Count a job that waits no more, but runs."""
+        """Count a job as running."""
         self._change(now, job, -1, 1)
 
     def ended(self, now: float, job: Job) -> None:
-        """Count a job that runs no more, or that was rejected."""
+        """Count a job as ended or rejected."""
         if job.alloc:
             self._change(now, job, 0, -1)
         else:
             self._change(now, job, -1, 0)
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Write what is left and close the file."""
+        """Write the last instant and close the file."""
         try:
             self._close_instant()
         finally:

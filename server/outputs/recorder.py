@@ -1,4 +1,4 @@
-"""A run's output files, in the formats that Batsim's tools read; docs/reference/outputs.md describes every column."""
+"""A run's output files in Batsim's formats; see docs/reference/outputs.md."""
 
 from itertools import chain
 from math import inf, isnan
@@ -19,28 +19,27 @@ JOBS_COLUMNS: Final = (
 MACHINE_COLUMNS: Final = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing"
 DOWN_COLUMN: Final = "nb_down"
 DECISION_COLUMNS: Final = "time,decision,job_id,alloc,verdict,why,message"
-#: a line of the jobs file, and one whose times are whole seconds
+#: a line of the jobs file; the same if all times are whole seconds
 _LINE: Final = '%s,%s,%s,%.6f,%d,%.6f,%d,%s,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f,%s,%s,"%s"\n'
 _WHOLE_LINE: Final = _LINE.replace("%.6f", "%d.000000", 7)
-#: a line of the machine's states, and one whose time is in whole seconds
+#: a line of the machine's states; the same for whole seconds
 _STATE: Final = "%.6f,0,0,0,%d,%d%s\n"
 _WHOLE_STATE: Final = _STATE.replace("%.6f", "%d.000000")
 
 
 class Recorder(Written, Observer):
-    """Writes ``jobs.csv``, ``machine_states.csv`` and ``decisions.csv``, each behind a prefix such as ``DIR/out_``.
+    """Writes ``jobs.csv``, ``machine_states.csv`` and ``decisions.csv``.
 
-    Files are opened when the run begins, so that a run that never begins leaves older outputs alone, and are complete
-    up to the last event however the run ends. Where nodes can fail (``fails``), the machine's states have one more
-    column, for units that are down.
+    Files are opened when the run begins, so that a run that never begins leaves older outputs alone. They are complete
+    up to the last event, however the run ends. Every hook raises OutputFailed if a file cannot be written; earlier
+    lines stay.
 
-    Raises
-    ------
-    OutputFailed
-        from any hook, when a file cannot be written; what was written before stays.
+    Args:
+        prefix: such as ``DIR/out_``.
+        fails: whether nodes can fail; then machine states have a column for down units.
     """
 
-    #: what was written last is known when all is written: the files come first
+    #: the files come first: writing them out determines ``_last``
     _kept: ClassVar[tuple[str, ...]] = ("_jobs", "_machine", "_decisions", "_units", "_last")
 
     def __init__(self, prefix: str, *, fails: bool = False) -> None:
@@ -50,7 +49,7 @@ class Recorder(Written, Observer):
         self._machine = CsvFile(f"{prefix}machine_states.csv", columns, lines_of=self._state_lines)
         self._decisions = CsvFile(f"{prefix}decisions.csv", DECISION_COLUMNS, lines_of=_decision_lines)
         self._units = 0
-        #: (idle, down) units as last written
+        #: (idle, down) units of the last line
         self._last = (-1, 0)
 
     def begins(self, now: float, units: int) -> None:
@@ -73,14 +72,14 @@ class Recorder(Written, Observer):
             self._decisions.hand_over()
 
     def settled(self, now: float, idle: int, down: int) -> None:
-        """Write the instant's final state if it is a new one."""
+        """Write the instant's final state if it has changed."""
         rows = self._machine.rows
         rows.append((now, idle, down))
         if len(rows) >= MANY_LINES:
             self._machine.hand_over()
 
     def _state_lines(self, rows: list[tuple[float, int, int]]) -> list[str]:
-        """Return the lines of the machine's states: of time (s), idle and down units."""
+        """Return lines for rows of time (s), idle and down units."""
         lines = []
         last, units = self._last, self._units
         for now, idle, down in rows:
@@ -97,9 +96,9 @@ class Recorder(Written, Observer):
 
 
 def job_lines(jobs: list[Job], shortest: float = 0.0) -> list[str]:
-    """Return the lines of ended jobs for the jobs file.
+    """Return the jobs file's lines of ended jobs.
 
-    ``shortest`` is the execution time in seconds that a job of none is said to have had.
+    ``shortest``: execution time (s) written for jobs without any.
     """
     lines = []
     odd = special("".join([job.id + job.profile for job in jobs])) is not None
@@ -121,7 +120,7 @@ def job_lines(jobs: list[Job], shortest: float = 0.0) -> list[str]:
         if not execution and shortest:
             execution, turnaround, end = shortest, turnaround + shortest, end + shortest
         whole = submit.is_integer() and walltime.is_integer() and start.is_integer() and end.is_integer()
-        # `%` takes half the time of an f-string with as many numbers, and whole seconds, as in most logs, half of that.
+        # `%` takes half the time of an f-string with many numbers; whole seconds, as in most logs, a quarter.
         lines.append(
             (_WHOLE_LINE if whole else _LINE)
             % (
@@ -148,7 +147,7 @@ def job_lines(jobs: list[Job], shortest: float = 0.0) -> list[str]:
 
 
 def _decision_lines(rows: list[tuple[float, Decision, DecisionRejectedData | None]]) -> list[str]:
-    """Return the lines of decisions, each with its time (s) and why it was rejected, if it was."""
+    """Return the lines of decisions, each with its time (s) and its rejection, if any."""
     lines = []
     texts = [(row[1].data.job_id, row[1].data.why or "") for row in rows if type(row[1]) is ExecuteJob]
     odd = special("".join(chain.from_iterable(texts))) is not None

@@ -1,4 +1,4 @@
-"""The figures of a run whose jobs can lose their units, by failures or preemption, gathered while it goes on."""
+"""Figures of a run in which jobs can lose their units (failures, preemption)."""
 
 from array import array
 from math import fsum, isnan
@@ -19,10 +19,10 @@ _KINDS: Final = tuple(Spending.__struct_fields__)
 
 
 class SizeClass(Struct, frozen=True, kw_only=True):
-    """Jobs of ``smallest`` to ``largest`` units: how long they ran together (s), and how often nodes interrupted them.
+    """Jobs of ``smallest`` to ``largest`` units: running time (s), interruptions.
 
-    ``mean_time_to_interruption`` is the one by the other in seconds, None if there was no interruption. An interruption
-    is a failure or maintenance that strikes a job which works, survived or not.
+    ``mean_time_to_interruption`` (s) is their ratio, None without interruptions. An interruption is a failure or
+    maintenance that strikes a working job, whether it survives or not.
     """
 
     smallest: int
@@ -34,12 +34,12 @@ class SizeClass(Struct, frozen=True, kw_only=True):
 
 
 class ReliabilitySummary(Struct, frozen=True, kw_only=True):
-    """Figures of failures; times in seconds of simulated time.
+    """Figures of failures; times in simulated seconds.
 
-    ``node_seconds`` are those of all nodes from time 0 to the end of the run: ``all``, ``busy``, ``idle``, ``down``
-    (by failures) and ``maintenance``. ``availability`` is the share in which nodes were up. ``unit_seconds`` tells what
-    attempts spent theirs on, as in the attempts' file. ``given_up`` jobs lost their nodes and were not submitted again.
-    ``unavailable`` are the unit-seconds of nodes that were down, but for those that jobs held.
+    ``node_seconds`` cover all nodes and the whole run: ``all``, ``busy``, ``idle``, ``down`` (by failures) and
+    ``maintenance``. ``availability`` is the share of time that nodes were up. ``unit_seconds`` is how attempts spent
+    their time, as in the attempts' file. ``given_up`` jobs lost their nodes and were not requeued. ``unavailable`` are
+    unit-seconds of down nodes that no job held.
     """
 
     node_failures: int
@@ -55,15 +55,15 @@ class ReliabilitySummary(Struct, frozen=True, kw_only=True):
 
 
 class ReliabilityBook(Kept, Observer):
-    """Gathers what `ReliabilitySummary` tells; the book of nodes must be told of everything, too."""
+    """Gathers a `ReliabilitySummary`; the book of nodes must be an observer, too."""
 
     _kept = ("_spent", "_held", "_sizes", "_interruptions", "_lost", "_given_up", "_survived")
 
     def __init__(self, nodes: NodeBook) -> None:
         self._nodes = nodes
-        #: of each attempt one after the other: what it spent its time on, in the order of `Spending`
+        #: for each attempt its `Spending`, field by field
         self._spent = array("d")
-        #: of each attempt: how long it held its units (s), its size, and how often nodes interrupted it
+        #: for each attempt the time that it held units (s), its size and its interruptions
         self._held = array("d")
         self._sizes = array("q")
         self._interruptions = array("q")
@@ -80,7 +80,7 @@ class ReliabilityBook(Kept, Observer):
         survived = 0 if attempt.account is None else attempt.account.survived
         interruptions = survived
         if attempt.cause and not attempt.preempted:
-            interruptions += not isnan(attempt.began)  # else it has waited, in vain
+            interruptions += not isnan(attempt.began)  # else it only waited
             self._lost += 1
             self._given_up += not attempt.retried
         self._survived += survived
@@ -127,12 +127,11 @@ class ReliabilityBook(Kept, Observer):
 
 
 class PreemptionSummary(Struct, frozen=True, kw_only=True):
-    """What became of the jobs that were to be preempted.
+    """Outcome of preemptions.
 
-    ``asked`` is how many decisions of that kind were carried out. Of these jobs some were ``preempted``: ``requeued``
-    or ``cancelled``; ``dumped`` of them wrote a last dump. Others ``ended_before``: by themselves, in their grace or
-    during their last dump, or as nodes failed. ``lost`` are the unit-seconds of work that the preempted ones lost,
-    ``kept`` those of the work that is in dumps of theirs.
+    ``asked`` is the number of such decisions carried out. Of these jobs, ``preempted`` were ``requeued`` or
+    ``cancelled``, and ``dumped`` of them wrote a last dump; the others ``ended_before``, by themselves or with their
+    nodes. ``lost`` and ``kept`` are unit-seconds of the preempted jobs' work that was lost and that is in dumps.
     """
 
     asked: int
@@ -146,13 +145,13 @@ class PreemptionSummary(Struct, frozen=True, kw_only=True):
 
 
 class PreemptionBook(Kept, Observer):
-    """Gathers what `PreemptionSummary` tells."""
+    """Gathers a `PreemptionSummary`."""
 
     _kept = ("_asked", "_requeued", "_cancelled", "_dumped", "_before", "_lost", "_saved")
 
     def __init__(self) -> None:
         self._asked = self._requeued = self._cancelled = self._dumped = self._before = 0
-        #: of each preempted attempt, in unit-seconds
+        #: unit-seconds of each preempted attempt
         self._lost = array("d")
         self._saved = array("d")
 
@@ -162,7 +161,7 @@ class PreemptionBook(Kept, Observer):
             self._asked += 1
 
     def ended(self, now: float, job: Job) -> None:
-        """Count an attempt that was to be preempted."""
+        """Count an attempt that the scheduler preempted."""
         attempt = job.attempt
         if not isinstance(attempt, Attempt) or attempt.preempting is None or job.state in NEVER_RAN:
             return

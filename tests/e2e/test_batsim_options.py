@@ -50,7 +50,7 @@ def test_what_cannot_be_honoured_is_refused_with_a_reason(shell, files, option):
         (["--sched-cfg-file", "nothing.cfg"], "nothing.cfg: cannot read the file"),
         (["-s", "localhost:28000"], "this is no endpoint"),
         (["-s", "tcp://*:28000"], "one can listen at *"),
-        (["-e", "cluster.xml/out"], "cannot write to the outputs' folder"),
+        (["-e", "cluster.xml/out"], "cannot write to the output folder"),
     ],
 )
 def test_wrong_options_are_one_message(shell, files, options, text):

@@ -185,7 +185,7 @@ def test_the_connection_file_says_where_and_only_while_the_server_runs(shell, en
     file, where = shell.folder / "out" / "connection.json", address(old)
     assert json.loads(file.read_text()) == {"endpoint": where, "protocol": 1}
     shell.run("serve", "-p", "tiny", "-w", shell.small(), "--out", "out").failed(
-        6, "out: another run writes its outputs there", f"process {old.pid}", "--out"
+        6, "out: another run is writing outputs here", f"process {old.pid}", "--out"
     )
 
     shell.run("schedule", "easy", "--connect", "out").ok()

@@ -49,7 +49,7 @@ def test_a_second_writer_is_refused_by_name(shell, serving, words, option):
     workload = "jobs.json" if words[0] == "batsim" else shell.small()
 
     shell.run(*words, "-w", workload).failed(
-        6, "out: another run writes its outputs there", f"process {serving.pid} on ", "serve -p tiny", f"with {option}"
+        6, "out: another run is writing outputs here", f"process {serving.pid} on ", "serve -p tiny", f"with {option}"
     )
 
     assert listing(shell.folder / "out") == before
@@ -86,7 +86,7 @@ def test_a_half_finished_folder_has_nothing_of_an_earlier_run(tmp_path):
 
     def look(pause):
         seen.append({path.name for path in folder.iterdir()})
-        with pytest.raises(Exception, match="another run writes its outputs there"):
+        with pytest.raises(Exception, match="another run is writing outputs here"):
             run_in_process("seven-jobs", "fcfs", options=RunOptions(out=folder))
 
     run_in_process("seven-jobs", "easy", options=RunOptions(out=folder, between=look))
@@ -107,7 +107,7 @@ def test_parts_of_two_runs_are_refused(shell, name):
     shutil.copy(shell.folder / "fcfs" / name, shell.folder / "easy-sjbf" / name)
 
     told = shell.run("explain", "easy-sjbf", "w0!200").failed(
-        2, "easy-sjbf: the outputs in this folder are not those of one run", "out_summary.json was written with"
+        2, "easy-sjbf: the outputs in this folder are not all of one run", "changed after out_summary.json was written"
     )
     assert (name in told.err) or name == "out_summary.json"
     shell.run("explain", "fcfs", "w0!200").ok()

@@ -15,7 +15,7 @@ def test_a_folder_that_cannot_be_made_is_reported_before_anything_is_begun(shell
     """Exit code 6; no scheduler is waited for."""
     shell.write("file", "x")
     shell.run(command, "-p", "tiny", "-w", shell.small(), "--out", "file/below").failed(
-        6, "file/below", "cannot write to the outputs' folder (Not a directory)", "--out"
+        6, "file/below", "cannot write to the output folder (Not a directory)", "--out"
     )
 
 
@@ -28,7 +28,7 @@ def test_a_file_is_no_folder(shell):
 def test_the_default_folder_may_be_in_the_way(shell):
     """Without --out the folder is made below pipistrelle-out."""
     shell.write("pipistrelle-out", "x")
-    shell.run("run", "-w", shell.small()).failed(6, "pipistrelle-out", "cannot write to the outputs' folder")
+    shell.run("run", "-w", shell.small()).failed(6, "pipistrelle-out", "cannot write to the output folder")
 
 
 @FULL

@@ -84,7 +84,7 @@ def test_outputs_that_are_not_there_or_not_whole_are_refused(tmp_path: Path, sta
         run(SPEC, RunOptions(out=tmp_path / "empty", resume=state))
     file = tmp_path / "so-far" / "out_decisions.csv"
     file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(PipistrelleError, match="the output so far is not whole"):
+    with pytest.raises(PipistrelleError, match="the output is shorter than when the run was saved"):
         run(SPEC, RunOptions(out=tmp_path / "so-far", resume=state))
     bare: list[Any] = []
     run(SPEC, RunOptions(between=lambda pause: bare.append(pause.state())))

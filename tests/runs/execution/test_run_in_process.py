@@ -146,7 +146,7 @@ def test_a_wrong_name_is_an_error_before_anything_is_written(
 def test_a_folder_that_cannot_be_made_is_an_error_before_the_run(tmp_path: Path, small_workload: Make) -> None:
     """Exit code 6."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputFailed, match="cannot write to the outputs' folder"):
+    with pytest.raises(OutputFailed, match="cannot write to the output folder"):
         run_in_process(small_workload(), options=RunOptions(out=tmp_path / "file"))
 
 

@@ -134,7 +134,7 @@ def test_nothing_is_metered_unless_wanted() -> None:
 @pytest.mark.parametrize(
     ("elements", "energy", "says"),
     [
-        ([host("a"), host("b", watts="")], True, "does not say what host 'b' draws"),
+        ([host("a"), host("b", watts="")], True, "does not give the power of host 'b'"),
         (
             [host("a"), host("s", watts="").replace("</host>", '<prop id="role" value="storage"/></host>')],
             True,

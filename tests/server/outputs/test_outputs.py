@@ -28,7 +28,7 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
     """The error says which, why, and what to do."""
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(OutputFailed, match=r"cannot write to the outputs' folder.*Choose another with --out") as e:
+        with pytest.raises(OutputFailed, match=r"cannot write to the output folder.*Choose another with --out") as e:
             sole_writer(str(path / "out")).__enter__()
         assert e.value.where == str(path)
         assert e.value.exit_code == 6
