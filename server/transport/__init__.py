@@ -1,1 +1,1 @@
-"""How the engine reaches a scheduler: sockets, and the same without any."""
+"""How the engine reaches a scheduler: over sockets or in process."""

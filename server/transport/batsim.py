@@ -1,4 +1,4 @@
-"""The server's socket in the batsim dialect: a REQ that connects to a scheduler, which listens."""
+"""The server's socket in the batsim dialect: a REQ that connects to a scheduler."""
 
 import contextlib
 import re
@@ -20,13 +20,13 @@ from pipistrelle.server.transport.endpoint import check_endpoint
 from pipistrelle.server.transport.peer import GRACE_S, LINGER_S, TICK_MS, Peer, Waits, scheduler_named
 
 _raw_send: Final = RawSocket.send
-#: what a scheduler is called that nobody has named: this dialect has no HELLO in which it could say it
+#: name of an unnamed scheduler: this dialect has no HELLO
 UNNAMED: Final = "a Batsim scheduler"
-#: ZeroMQ itself would connect again, to whatever listens there by then: a scheduler that is gone must stay gone
+#: ZeroMQ would reconnect to whatever listens by then: a lost scheduler must stay lost
 _NEVER_MS: Final = 24 * 3600 * 1000
-#: the socket takes frames somewhat beyond the protocol's limit, so that what is wrong with them is told
+#: the socket accepts frames somewhat beyond the protocol's limit, so that errors can be reported
 _SOCKET_MAX_BYTES: Final = 16 * MAX_FRAME_BYTES
-#: how long to wait before the next attempt to connect, and for an attempt to get anywhere
+#: seconds between attempts to connect, and for an attempt to make progress
 _RETRY_S: Final = 0.02
 _ATTEMPT_S: Final = 1.0
 _WATCHED: Final = zmq.EVENT_CONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_CLOSED | zmq.EVENT_DISCONNECTED
@@ -34,25 +34,17 @@ _NOWHERE: Final = re.compile(r"tcp://\*:.*|tcp://.*:\*")
 
 
 class BatsimTransport(Peer[BatsimServerSession]):
-    """Connects to an endpoint and speaks Batsim's protocol with the scheduler that listens there.
+    """Connects to an endpoint and speaks Batsim's protocol with the scheduler there.
 
-    Parameters
-    ----------
-    endpoint
-        ``tcp://localhost:28000`` or ``ipc://PATH``; the scheduler need not be there yet.
-    name
-        what to call the scheduler, which cannot say it itself.
-    allow_remote
-        whether the endpoint may be on another machine.
-    keys
-        of an encrypted connection; None: it is not encrypted.
-    waits
-        as of `Peer`.
+    Args:
+        endpoint: ``tcp://localhost:28000`` or ``ipc://PATH``; the scheduler may start later.
+        name: what to call the scheduler.
+        allow_remote: whether the endpoint may be on another machine.
+        keys: for an encrypted connection; None: not encrypted.
+        waits: see `Peer`.
 
-    Raises
-    ------
-    EndpointError
-        when the endpoint is none that one can connect to.
+    Raises:
+        EndpointError: the endpoint cannot be connected to.
     """
 
     batsim = True
@@ -69,7 +61,7 @@ class BatsimTransport(Peer[BatsimServerSession]):
         check_endpoint(endpoint, allow_remote=allow_remote or _NOWHERE.fullmatch(endpoint) is not None)
         if _NOWHERE.fullmatch(endpoint):
             raise EndpointError(
-                "one can listen at *, but not connect to it",
+                "cannot connect to *; a server can only listen there",
                 where=endpoint,
                 expected="the host and the port where the scheduler listens",
                 hint="For example tcp://localhost:28000.",
@@ -89,22 +81,19 @@ class BatsimTransport(Peer[BatsimServerSession]):
         self._monitor = self._socket.get_monitor_socket(_WATCHED)
         self._name = name
         self._told_at: float | None = None
-        #: whether there is a scheduler that can still be sent something
+        #: whether a scheduler is there that messages can be sent to
         self._reachable = False
-        #: why the last attempt to connect led nowhere
-        self._unanswered = "nobody listening there"
+        #: why the last attempt to connect failed
+        self._unanswered = "no program listens there"
 
     # -- connecting -------------------------------------------------------------------------------------------------
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Wait until a scheduler listens; there is no handshake in this dialect.
+        """Wait until a scheduler listens; this dialect has no handshake.
 
-        Raises
-        ------
-        SchedulerFailed
-            when none is there within ``hello_timeout``, or the launched one died.
-        EndpointError
-            when ZeroMQ cannot connect to such an endpoint.
+        Raises:
+            SchedulerFailed: none is there within ``hello_timeout``, or the launched one died.
+            EndpointError: ZeroMQ cannot connect to the endpoint.
         """
         deadline = time.monotonic() + self._hello_timeout
         while not self._attempt(deadline):
@@ -116,18 +105,18 @@ class BatsimTransport(Peer[BatsimServerSession]):
         return HelloData(self._name), WelcomeData(PROTOCOL_VERSION, (), run_id, server)
 
     def _attempt(self, deadline: float) -> bool:
-        """Try to connect once, and return whether there is a scheduler."""
+        """Try to connect once; return whether a scheduler is there."""
         try:
             self._socket.connect(self.endpoint)
         except zmq.ZMQError as error:
             raise EndpointError(f"cannot connect ({error})", where=self.endpoint) from None
         patience = time.monotonic() + _ATTEMPT_S
         while (event := self._next_event(TICK_MS)) != zmq.EVENT_HANDSHAKE_SUCCEEDED:
-            if event == zmq.EVENT_CONNECTED:  # what listens may be about to begin; the handshake has its own limit
+            if event == zmq.EVENT_CONNECTED:  # a program that listens may be starting; the handshake has its own limit
                 patience = deadline
                 self._unanswered = "something that is no ZeroMQ socket of the kind REP, or of other keys (--curve)"
             elif event is not None or time.monotonic() >= patience:
-                with contextlib.suppress(zmq.ZMQError):  # a name that could not be resolved is not connected to
+                with contextlib.suppress(zmq.ZMQError):  # an unresolved name is not connected
                     self._socket.disconnect(self.endpoint)
                 return False
             else:
@@ -150,13 +139,7 @@ class BatsimTransport(Peer[BatsimServerSession]):
     # -- the run ----------------------------------------------------------------------------------------------------
 
     def send(self, notice: Notice) -> None:
-        """Send a notice.
-
-        Raises
-        ------
-        SchedulerFailed
-            when the scheduler's last reply had several parts, which only now shows.
-        """
+        """Send a notice; SchedulerFailed if the last reply had several parts."""
         self.sent = frame = self._session.send_notice(notice)
         self._owed_reply = True
         self._hand_over(frame)
@@ -165,7 +148,7 @@ class BatsimTransport(Peer[BatsimServerSession]):
     def _hand_over(self, frame: bytes) -> None:
         try:
             _raw_send(self._socket, frame)
-        except zmq.ZMQError as error:  # a rest of the reply is still there
+        except zmq.ZMQError as error:  # a part of the reply is still unread
             self._reachable = False
             raise SchedulerFailed(
                 f"{self._who} broke the protocol after {self._last_sent()}: its reply has several parts ({error})",
@@ -186,7 +169,7 @@ class BatsimTransport(Peer[BatsimServerSession]):
         return "connecting" if self._told_at is None else f"the message of time {self._told_at!r}"
 
     def _note_connections(self, now: float) -> None:
-        """Learn whether the connection was closed; the socket alone would wait for ever."""
+        """Notice a closed connection; the socket alone would wait for ever."""
         while self._reachable and (event := self._next_event(0)) is not None:
             self._peer_left |= event == zmq.EVENT_DISCONNECTED
 
@@ -195,18 +178,18 @@ class BatsimTransport(Peer[BatsimServerSession]):
         return None
 
     def _broke(self, error: RemoteProtocolError) -> None:
-        """Do nothing: there is no message for it, but the end of the simulation can still be told."""
+        """Do nothing: there is no message for it, and the end can still be sent."""
 
     # -- the end ----------------------------------------------------------------------------------------------------
 
     def farewell(self, notice: Notice) -> None:
-        """Send the last notice, after a short wait for a reply that is still owed, and wait shortly for its own.
+        """Send the last notice, with short waits for an owed reply and its own.
 
-        Whatever else had happened until then is not told: schedulers look for SIMULATION_ENDS alone.
+        Other events until then are not sent: schedulers look only for SIMULATION_ENDS.
         """
         if not self._reachable:
             return
-        self._interrupted = lambda: False  # it has done its work
+        self._interrupted = lambda: False  # it has had its effect
         self._decision_timeout = GRACE_S
         with contextlib.suppress(SchedulerFailed, ProtocolError, zmq.ZMQError):
             if self._owed_reply:
@@ -216,7 +199,7 @@ class BatsimTransport(Peer[BatsimServerSession]):
             self._await_frame()
 
     def close(self) -> None:
-        """Close the socket; what was sent last still leaves, within two seconds."""
+        """Close the socket; the last message still leaves, within two seconds."""
         self._socket.disable_monitor()
         self._monitor.close(0)
         self._socket.close()

@@ -1,4 +1,4 @@
-"""One connection to the server's socket: bytes in and out, first a stranger's and then perhaps the scheduler's."""
+"""One connection to the server's socket, from a stranger's to the scheduler's."""
 
 import socket
 import struct
@@ -17,27 +17,24 @@ from pipistrelle.protocol.zmtp import (
 )
 from pipistrelle.server.transport.peer import TICK_MS
 
-#: socket types whose messages a ROUTER takes
+#: socket types that a ROUTER talks to
 _ASKING: Final = (b"REQ", b"DEALER", b"ROUTER")
-#: bytes of a stranger's message that are kept; a HELLO has some hundred
+#: longest message kept of a stranger (bytes); a HELLO has some hundred
 LONGEST_HELLO: Final = 512 * 1024
-#: frames beyond their limit are read over, up to this length, so that their sender gets a text, not a silence
+#: longer frames are skipped, up to this length, so that their sender gets an error message
 FARTHEST: Final = 16 * MAX_FRAME_BYTES
-#: a tick as the kernel wants it
+#: a tick in the kernel's format
 _TICK: Final = struct.pack("ll", 0, 1000 * TICK_MS)
-#: how often what a peer still sends is read before its connection is closed
+#: reads before a connection is closed, while the peer still sends
 _LAST_READS: Final = 64
 
 
 class RouterConnection:
-    """A connection that was accepted; everything is done without waiting, until it is served.
+    """An accepted connection, non-blocking until it is served.
 
-    Parameters
-    ----------
-    sock
-        the socket, which this closes.
-    longest
-        bytes of a stranger's message that are kept.
+    Args:
+        sock: the socket, which this closes.
+        longest: longest message kept of a stranger (bytes).
     """
 
     __slots__ = ("_before", "_socket", "_stream", "_unsent", "heard", "lost")
@@ -45,16 +42,16 @@ class RouterConnection:
     def __init__(self, sock: socket.socket, longest: int = LONGEST_HELLO) -> None:
         self._socket = sock
         self._stream = ZmtpStream(b"ROUTER", _ASKING, longest=longest, farthest=FARTHEST)
-        #: what comes before the frame in each message to and from the scheduler
+        #: what precedes the frame in each message to and from the scheduler
         self._before = b""
         #: what could not be sent yet
         self._unsent = memoryview(b"")
-        #: when something was last heard of it, as its listener counts
+        #: counter of its listener when it last sent something
         self.heard = 0
-        #: whether nothing more will come
+        #: whether nothing more will arrive
         self.lost = False
         sock.setblocking(False)
-        with suppress(OSError):  # it has no such thing, or has gone already
+        with suppress(OSError):  # no TCP socket, or already closed
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.send(GREETING)
 
@@ -64,61 +61,51 @@ class RouterConnection:
 
     @property
     def ready(self) -> bool:
-        """Whether the peer has shown that it speaks our protocol."""
+        """Whether the peer has completed the handshake."""
         return self._stream.ready
 
     @property
     def held(self) -> int:
-        """How many bytes of the peer's are kept."""
+        """Number of bytes kept from the peer."""
         return self._stream.held
 
     # -- strangers --------------------------------------------------------------------------------------------------
 
     def read(self) -> None:
-        """Take what has come; `message` tells what it is."""
+        """Read what has arrived; `message` returns it."""
         data = self._receive(self._stream.convenient, 0)
         if data:
             self._stream.feed(data)
 
     def message(self) -> ZmtpMessage | None:
-        """Return the next message of those that were read; None if there is none.
-
-        Raises
-        ------
-        ZmtpError
-            when the peer cannot be talked to.
-        """
+        """Return the next message that was read, or None; ZmtpError if invalid."""
         message = self._stream.message()
-        if (answers := self._stream.answers()) and not self._unsent:  # who takes no answers gets none
+        if (answers := self._stream.answers()) and not self._unsent:  # a peer that does not read gets no answers
             self.send(answers)
         return message
 
     # -- the scheduler ----------------------------------------------------------------------------------------------
 
     def serve(self, route: list[bytes], longest: int = MAX_FRAME_BYTES) -> None:
-        """Wait a tick for what comes and goes from now on; messages have the parts of ``route`` before their frame.
+        """Block for up to a tick from now on; messages begin with the parts of ``route``.
 
-        A message of more than ``longest`` bytes is read over.
+        A message of more than ``longest`` bytes is skipped.
         """
         self._before = parts_before(route)
         self._stream.allow(longest, FARTHEST)
-        # Not Python's own time limit: that takes one more system call for each message.
+        # Python's own timeout would take one more system call per message.
         self._socket.setblocking(True)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TICK)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TICK)
 
     def frame(self, flags: int) -> bytes | ZmtpMessage | None:
-        """Return the scheduler's next frame, or a message that is made otherwise; None if it is not whole yet.
+        """Return the scheduler's next frame, or another message; None if incomplete.
 
-        Parameters
-        ----------
-        flags
-            0 to wait a tick for it, else `socket.MSG_DONTWAIT`.
+        Args:
+            flags: 0 to wait for a tick, else `socket.MSG_DONTWAIT`.
 
-        Raises
-        ------
-        ZmtpError
-            when the scheduler cannot be talked to any more.
+        Raises:
+            ZmtpError: the connection is unusable.
         """
         if not self._stream.at_rest:
             message = self.message()
@@ -135,11 +122,11 @@ class RouterConnection:
         return self.message()
 
     def send_frame(self, frame: bytes) -> bool:
-        """Send the scheduler a frame; False if some of it is left for `flush`."""
+        """Send a frame to the scheduler; False if `flush` must send the rest."""
         return self.send(self._before + framed(frame))
 
     def send(self, data: bytes) -> bool:
-        """Send bytes; False if some are left. Who is gone gets nothing: that shows when it is read from."""
+        """Send bytes; False if some are left. A closed connection shows when it is read."""
         if self._unsent:
             self._unsent = memoryview(bytes(self._unsent) + data)
             return self.flush()
@@ -155,7 +142,7 @@ class RouterConnection:
         return False
 
     def flush(self) -> bool:
-        """Send some of what is left; False if there is still more."""
+        """Send more of what is left; False if there is still more."""
         try:
             if self._unsent:
                 self._unsent = self._unsent[self._socket.send(self._unsent) :]
@@ -178,7 +165,7 @@ class RouterConnection:
         return True
 
     def _receive(self, most: int, flags: int) -> bytes:
-        """Return what has come; nothing if nothing has, or never will again."""
+        """Return what has arrived; empty if nothing has or the peer has gone."""
         try:
             data = self._socket.recv(most, flags)
         except BlockingIOError:
@@ -190,10 +177,10 @@ class RouterConnection:
         return data
 
     def close(self) -> None:
-        """Close the connection; what was sent still leaves."""
+        """Close the connection; sent data still leaves."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
-            # A TCP connection that is closed with something unread is torn down, and what was sent with it.
+            # Closing a TCP connection with unread data resets it, and sent data is lost.
             for _ in range(_LAST_READS):
                 if not self._socket.recv(RECEIVED_BYTES, socket.MSG_DONTWAIT):
                     break

@@ -1,8 +1,7 @@
-"""A listening socket whose peers show keys, and which nobody else can read: CurveZMQ, by libzmq.
+"""An encrypted listening socket that checks peers' keys: CurveZMQ, by libzmq.
 
-It stands where a `Listener` does. Whoever has no key, or the wrong one, is closed by libzmq within some seconds, and
-nothing that he says is read: a `Doorway` lets through little of it. What is bounded for others is bounded by libzmq's
-options here.
+It replaces a `Listener`. libzmq closes peers without the right key within seconds, and nothing that they send is read;
+a `Doorway` limits it. Other limits are libzmq's options.
 """
 
 import contextlib
@@ -24,17 +23,17 @@ from pipistrelle.server.transport.endpoint import BoundSocket
 from pipistrelle.server.transport.listener import MOST_STRANGERS
 from pipistrelle.server.transport.peer import LINGER_S, TICK_MS
 
-#: how long a stranger may take to show his key, in ms
+#: time for a stranger to show its key (ms)
 _HANDSHAKE_MS: Final = 5000
-#: messages of one peer that wait to be read, and that are read at one look
+#: messages of one peer waiting to be read, and messages read at once
 _AHEAD: Final = 2
 _READ_AT_ONCE: Final = 64
-#: a frame somewhat beyond its limit is read, so that its sender is told; beyond this the connection is closed
+#: frames up to this multiple of the limit are read, to report the error; beyond it the connection closes
 _FARTHEST: Final = 2
-#: a socket asks here whose keys are known (https://rfc.zeromq.org/spec/27/)
+#: where a socket asks which keys are known (https://rfc.zeromq.org/spec/27/)
 _ZAP: Final = "inproc://zeromq.zap.01"
 _MONITOR: Final = "inproc://strangers"
-#: what strangers do wrong; what came of others is told by whoever judges the keys
+#: errors of strangers; unknown keys are reported where they are checked
 _FAULTS: Final[dict[int, str]] = {
     zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH: "uses no CURVE (--curve)",
     zmq.PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC: "has another key of this side (--server-key)",
@@ -42,16 +41,11 @@ _FAULTS: Final[dict[int, str]] = {
 
 
 class CurveStranger:
-    """A peer with a key, first a stranger and then perhaps the one that is served.
+    """A peer with a key, first a stranger and later perhaps the scheduler.
 
-    Parameters
-    ----------
-    listener
-        at which it came.
-    identity
-        what its messages begin with.
-    descriptor
-        of its connection, in this process; -1 if that is not known.
+    Args:
+        identity: first part of its messages.
+        descriptor: of its connection; -1 if unknown.
     """
 
     __slots__ = ("_descriptor", "_listener", "_longest", "_peephole", "_route", "_unsent", "identity", "inbox", "lost")
@@ -64,27 +58,27 @@ class CurveStranger:
         self._route: list[bytes] = []
         self._unsent: bytes | None = None
         self.identity = identity
-        #: messages that were read and not looked at
+        #: messages read but not handled
         self.inbox: deque[list[bytes]] = deque()
-        #: whether nothing more will come
+        #: whether nothing more will arrive
         self.lost = False
 
     def serve(self, route: list[bytes], longest: int) -> None:
-        """Wait a tick for what comes and goes from now on; messages have the parts of ``route`` before their frame."""
+        """Block for up to a tick from now on; messages begin with the parts of ``route``."""
         self._route, self._longest = route, longest
         with contextlib.suppress(OSError):
-            # libzmq tells nobody that a connection was closed, save by a stream of events that strangers could fill.
+            # libzmq reports a closed connection only by a stream of events, which strangers could fill.
             self._peephole = socket.socket(fileno=os.dup(self._descriptor))
 
     def frame(self, flags: int) -> bytes | ZmtpMessage | None:
-        """Return the next frame, or a message that is made otherwise; None if there is none yet.
+        """Return the next frame, or another message; None if none has arrived.
 
-        ``flags`` is 0 to wait a tick for it, else `socket.MSG_DONTWAIT`.
+        ``flags``: 0 to wait for a tick, else `socket.MSG_DONTWAIT`.
         """
         if not self.inbox:
             self._listener.attend(0 if flags else TICK_MS)
         if not self.inbox and self._closed():
-            self._listener.attend(TICK_MS)  # what came before may still be on its way through libzmq
+            self._listener.attend(TICK_MS)  # earlier messages may still be on their way through libzmq
             self.lost = not self.inbox
         if not self.inbox:
             return None
@@ -100,12 +94,12 @@ class CurveStranger:
             return True
 
     def send_frame(self, frame: bytes) -> bool:
-        """Send a frame; False if it is left for `flush`. Who is gone gets nothing."""
+        """Send a frame; False if `flush` must send it. A closed connection gets nothing."""
         self._unsent = frame
         return self.flush()
 
     def flush(self) -> bool:
-        """Send what is left; False if it cannot be taken yet."""
+        """Send what is left; False if that is not possible yet."""
         if self._unsent is not None:
             if not self._listener.send([self.identity, *self._route, self._unsent]):
                 return False
@@ -117,37 +111,30 @@ class CurveStranger:
         return bool(self.inbox) or self._listener.readable()
 
     def close(self) -> None:
-        """Be served no more; what was sent still leaves."""
+        """Stop serving it; sent data still leaves."""
         self._listener.forget(self)
         if self._peephole is not None:
             self._peephole.close()
 
 
 class CurveListener:
-    """Takes messages of those who have the right keys until it is closed.
+    """Receives messages of peers with the right keys until it is closed.
 
-    Parameters
-    ----------
-    endpoint, option
-        as of `Listener`.
-    keys
-        the listener's own, and whose else are known.
-    longest
-        bytes of a message of the peer that is served; one of twice as many ends its connection.
+    Args:
+        keys: its own, and the known ones.
+        longest: longest message of the scheduler (bytes); twice as many end its connection.
 
-    Raises
-    ------
-    EndpointError
-        when one cannot listen there.
+    Raises:
+        EndpointError: it cannot listen there.
     """
 
     def __init__(
         self, endpoint: str, keys: ListenerKeys, *, longest: int = MAX_FRAME_BYTES, option: str = "--endpoint"
     ) -> None:
         self._bound = BoundSocket(endpoint, option)
-        #: where it listens, with the real port
+        #: where it listens, with the actual port
         self.endpoint = self._bound.endpoint
-        #: what was wrong with the stranger that was sent away last; empty if none was
+        #: what was wrong with the last rejected stranger; empty if none was
         self.fault = ""
         self._told: set[str] = set()
         self._served: CurveStranger | None = None
@@ -171,15 +158,15 @@ class CurveListener:
         self._poller.register(self._socket, zmq.POLLIN)
         self._judge = self._context.socket(zmq.REP)
         if keys.known is not None:
-            self._socket.setsockopt(zmq.ZAP_DOMAIN, b"pipistrelle")  # nobody is let in unasked
+            self._socket.setsockopt(zmq.ZAP_DOMAIN, b"pipistrelle")  # every key is checked
             self._judge.bind(_ZAP)
             self._poller.register(self._judge, zmq.POLLIN)
-        # Before anybody is served only, when it is read all the time; without a limit, so that nothing waits for it.
+        # Only read before a scheduler is served, and then constantly; no limit, so that nothing waits for it.
         self._socket.monitor(_MONITOR, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL)
         self._monitor: zmq.Socket[bytes] | None = self._context.socket(zmq.PAIR)
         self._monitor.setsockopt(zmq.RCVHWM, 0)
         self._monitor.connect(_MONITOR)
-        # Of this process alone: without a name in any folder, which would stay behind if the process is killed.
+        # For this process alone, and without a file, which would remain if the process is killed.
         inner = f"pipistrelle-{os.urandom(16).hex()}"
         self._socket.setsockopt(zmq.IPC_FILTER_PID, os.getpid())
         self._socket.bind(f"ipc://@{inner}")
@@ -188,33 +175,33 @@ class CurveListener:
     # -- strangers --------------------------------------------------------------------------------------------------
 
     def look(self, now: float, patience: float) -> bool:
-        """Take who comes and read what they say, waiting for it for so many seconds; tell whether there was anybody."""
+        """Accept strangers and read messages, waiting ``patience`` s; tell if any came."""
         return self.attend(0 if self._strangers else int(1000 * patience))
 
     def message(self) -> tuple[CurveStranger, ZmtpMessage] | None:
-        """Return the next message that was read, and whose it is; None if there is none."""
+        """Return the next message that was read with its sender, or None."""
         return self._strangers.popleft() if self._strangers else None
 
     def answer(self, stranger: CurveStranger, route: list[bytes], frame: bytes) -> None:
-        """Send a message, if it is taken at once."""
+        """Send a message, if it can be sent at once."""
         self.send([stranger.identity, *route, frame])
 
     def holds_more(self) -> bool:
-        """Return whether somebody has said something."""
+        """Return whether a message has arrived."""
         return bool(self._strangers) or self.readable()
 
     def release(self, stranger: CurveStranger) -> None:
-        """Leave a stranger to who serves it; `look` still ends its wait when something comes from there."""
+        """Leave a stranger to its new reader; `look` still wakes up for its messages."""
         self._served = stranger
         self._hush()
 
     def unwatch(self, connection: CurveStranger) -> None:
-        """Do nothing: what comes from a connection that was released comes by the same socket as all else."""
+        """Do nothing: all connections share one socket."""
 
     # -- the socket -------------------------------------------------------------------------------------------------
 
     def attend(self, patience: int) -> bool:
-        """Judge keys and read messages, waiting for some for so many ms; tell whether there was anything."""
+        """Check keys and read messages, waiting ``patience`` ms; tell if any came."""
         ready = dict(self._poller.poll(patience))
         self._note_faults()
         if self._judge in ready:
@@ -227,7 +214,7 @@ class CurveListener:
         for _ in range(_READ_AT_ONCE):
             served = self._served
             if (served is not None and len(served.inbox) >= _AHEAD) or len(self._strangers) >= MOST_STRANGERS:
-                return  # the rest waits in libzmq, which takes no more of a peer than it may hold
+                return  # the rest waits in libzmq, which limits each peer
             try:
                 frames = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
             except zmq.Again:
@@ -237,7 +224,7 @@ class CurveListener:
                 served.inbox.append(parts)
             elif parts:
                 descriptor = -1
-                with contextlib.suppress(zmq.ZMQError):  # none is told of a connection that has gone
+                with contextlib.suppress(zmq.ZMQError):  # the connection has gone
                     descriptor = int(frames[-1].get(zmq.SRCFD))
                 stranger = CurveStranger(self, identity, descriptor)
                 self._strangers.append((stranger, bounded(parts, LONGEST_HELLO)))
@@ -261,21 +248,21 @@ class CurveListener:
                 self._blame(f"that {_FAULTS.get(value, 'does not speak ZeroMQ with CURVE')}")
 
     def _blame(self, whom: str) -> None:
-        """Tell why a stranger was sent away, each reason once: there may be thousands of strangers."""
+        """Log why a stranger was rejected, each reason once: there may be thousands."""
         self.fault = f"a peer {whom}"
         if self.fault not in self._told:
             self._told.add(self.fault)
             logger().warning("turned away {}", self.fault)
 
     def _hush(self) -> None:
-        """Let libzmq tell nothing more of strangers."""
+        """Stop libzmq's reports on strangers."""
         if self._monitor is not None:
             self._socket.disable_monitor()
             self._monitor.close(0)
             self._monitor = None
 
     def send(self, parts: list[bytes]) -> bool:
-        """Send a message; False if it cannot be taken yet. Who is gone gets nothing."""
+        """Send a message; False if not possible yet. A closed connection gets nothing."""
         try:
             self._socket.send_multipart(parts, zmq.NOBLOCK)
         except zmq.Again:
@@ -285,16 +272,16 @@ class CurveListener:
         return True
 
     def readable(self) -> bool:
-        """Return whether a message has come."""
+        """Return whether a message has arrived."""
         return bool(self._socket.poll(0))
 
     def forget(self, stranger: CurveStranger) -> None:
-        """Take what else comes from one that is served no more for a stranger's."""
+        """Treat further messages of a peer that is no longer served as a stranger's."""
         if self._served is stranger:
             self._served = None
 
     def close(self) -> None:
-        """Listen no more; what was sent last still leaves, within two seconds."""
+        """Stop listening; the last message still leaves, within two seconds."""
         self._hush()
         self._judge.close(0)
         self._socket.close()

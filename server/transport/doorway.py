@@ -1,8 +1,8 @@
-"""Between strangers and libzmq's encrypted socket: few bytes pass before libzmq says that it knows the stranger's key.
+"""A filter between strangers and libzmq's encrypted socket.
 
-libzmq itself holds whatever a stranger sends in his handshake, as much as the longest message may have. Here a thread
-takes the connections and passes bytes on, both ways; it reads no more than where a command of CurveZMQ begins, and
-which one it is (https://rfc.zeromq.org/spec/26/).
+libzmq buffers as much of a stranger's handshake as the longest message may have. Here a thread passes bytes on both
+ways, but few until libzmq has accepted the stranger's key. It parses only where a CurveZMQ command begins, and which it
+is (https://rfc.zeromq.org/spec/26/).
 """
 
 import contextlib
@@ -14,48 +14,47 @@ import threading
 import time
 from typing import Any, Final
 
-#: bytes of a stranger that pass before his key is known; a handshake has some 700
+#: bytes passed on for a stranger until its key is accepted; a handshake has some 700
 _MOST_UNKNOWN: Final = 4096
-#: bytes of a greeting (ZMTP 3)
+#: length of a greeting (ZMTP 3)
 _GREETING: Final = 64
-#: bytes that are read at once, and that wait to be passed on
+#: bytes read at once, and waiting to be passed on
 _CHUNK: Final = 1 << 18
-#: how long a stranger is given before he makes room for the next if there are too many, in seconds
+#: time that a stranger may stay when there are too many (s)
 _STAY_S: Final = 1.0
-#: how soon it is looked again whether there is room, in seconds
+#: time until room is checked again (s)
 _SOON_S: Final = 0.1
-#: each connection takes two descriptors here and one in libzmq; strangers have a part of those that there may be
+#: descriptors of the process per stranger; a connection takes two here and one in libzmq
 _SHARE: Final = 12
-#: a machine that has gone without a word shows within two minutes: seconds of silence, between probes, and probes
+#: detects a vanished machine within two minutes: silence (s), interval (s) and number of probes
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 
 
 class _Passage:
-    """A stranger's connection, and the one to libzmq that belongs to it."""
+    """A stranger's connection with its counterpart to libzmq."""
 
     def __init__(self, outer: socket.socket, inner: socket.socket) -> None:
         self.outer = outer
         self.inner = inner
         self.came = time.monotonic()
-        #: {socket: what waits to be written there}
+        #: {socket: bytes to be written there}
         self.unsent: dict[socket.socket, bytearray] = {outer: bytearray(), inner: bytearray()}
         self.ended: set[socket.socket] = set()
-        #: whether libzmq has said that it knows the key
+        #: whether libzmq has accepted the key
         self.known = False
         self._said = 0
         self._answers = bytearray()
 
     def other(self, end: socket.socket) -> socket.socket:
-        """Return the socket at the other end."""
         return self.inner if end is self.outer else self.outer
 
     def wants(self, end: socket.socket) -> int:
-        """Return what is waited for there: something to read, room to write, both or nothing."""
+        """Return the events to wait for at this socket."""
         reads = end not in self.ended and len(self.unsent[self.other(end)]) < _CHUNK
         return (selectors.EVENT_READ if reads else 0) | (selectors.EVENT_WRITE if self.unsent[end] else 0)
 
     def move(self, end: socket.socket, events: int) -> bool:
-        """Read and write what can be; False if the passage is to be closed."""
+        """Read and write what is possible; False if the passage must be closed."""
         try:
             if events & selectors.EVENT_READ and end not in self.ended:
                 self._read(end)
@@ -84,13 +83,12 @@ class _Passage:
         self.unsent[self.other(end)] += data
 
     def close(self) -> None:
-        """Close both ends."""
         self.outer.close()
         self.inner.close()
 
 
 def _is_welcome(answers: bytearray) -> bool:
-    """Return whether the last command of a handshake has begun, which is said to those alone whose key is known."""
+    """Return whether the handshake's last command has begun: the key is known."""
     at = _GREETING
     while len(answers) > at + 9:
         long = answers[at] & 2
@@ -103,16 +101,12 @@ def _is_welcome(answers: bytearray) -> bool:
 
 
 class Doorway:
-    """Passes bytes between who connects to a socket and a Unix socket of libzmq's, until it is closed.
+    """Passes bytes between clients and a Unix socket of libzmq, until closed.
 
-    Parameters
-    ----------
-    listening
-        where strangers come; it does not block, and is closed here.
-    inner
-        address of the other one.
-    most
-        strangers at a time whose key is not known.
+    Args:
+        listening: where strangers connect; non-blocking, closed here.
+        inner: address of libzmq's socket.
+        most: number of strangers at a time.
     """
 
     def __init__(self, listening: socket.socket, inner: str, most: int) -> None:
@@ -126,15 +120,15 @@ class Doorway:
         self._end, self._ending = os.pipe()
         self._selector.register(self._end, selectors.EVENT_READ)
         self._is_open = True
-        #: until when it may go on after that
+        #: time limit for the rest after that
         self._until = 0.0
-        #: until when nobody is taken, as there is no room
+        #: until when no connection is accepted, for lack of room
         self._paused: float | None = None
         self._thread = threading.Thread(target=self._work, name="doorway", daemon=True)
         self._thread.start()
 
     def close(self, patience: float) -> None:
-        """Take nobody any more, and close all connections; what libzmq has said still leaves, for so many seconds."""
+        """Close all connections; libzmq's last bytes get ``patience`` s to leave."""
         if not self._is_open:
             return
         self._until = time.monotonic() + patience
@@ -176,7 +170,7 @@ class Doorway:
         return [passage for passage in self._passages if not passage.known]
 
     def _has_room(self) -> bool:
-        """Return whether one more can come; who came first makes room for him, unless he has only just come."""
+        """Return whether there is room; the oldest stranger is rejected after a while."""
         unknown = self._unknown()
         if len(unknown) < self._most:
             return True
@@ -187,14 +181,14 @@ class Doorway:
         return True
 
     def _take(self) -> bool:
-        """Take the next one; False if there is no room."""
+        """Accept the next connection; False if there is no room."""
         if not self._has_room():
             return False
         try:
             outer, _ = self._listening.accept()
         except BlockingIOError:
             return True
-        except OSError:  # no descriptors, or who was there has gone
+        except OSError:  # no descriptors left, or the peer has gone
             return False
         outer.setblocking(False)
         try:
@@ -211,7 +205,7 @@ class Doorway:
                 for name, value in _KEEPALIVE:
                     if hasattr(socket, name):
                         outer.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-        except OSError:  # libzmq is behind, or has gone
+        except OSError:  # libzmq is too slow, or has gone
             outer.close()
             inner.close()
             return True

@@ -1,4 +1,4 @@
-"""The address that a server listens at: its check, the file of a Unix socket, and the socket that listens."""
+"""Listening endpoints: validation, files of Unix sockets, and bound sockets."""
 
 import errno
 import fcntl
@@ -13,31 +13,26 @@ from pipistrelle.protocol.sockets import is_loopback
 from pipistrelle.server.errors import EndpointError
 
 _TCP: Final = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:]+\]|[^:/\[\]]+):(?P<port>[0-9]{1,5}|\*)")
-#: longest path of a Unix socket on Linux (sun_path, with its final zero byte)
+#: longest path of a Unix socket on Linux (sun_path with its zero byte)
 _IPC_BYTES: Final = 107
 _MAX_PORT: Final = 65535
-#: connections that wait to be taken
+#: connections that wait to be accepted
 _BACKLOG: Final = 128
-#: the request for a network interface's address, and where that stands in the answer (netdevice(7))
+#: request for a network interface's address, and its position in the answer (netdevice(7))
 _SIOCGIFADDR: Final = 0x8915
 _INTERFACE: Final = struct.Struct("16s4x4s16x")
 
 
 class BoundSocket:
-    """A socket that listens and does not block.
+    """A non-blocking listening socket.
 
-    Parameters
-    ----------
-    endpoint
-        ``tcp://HOST:PORT``, with the name of a network interface or ``*`` as the host if wanted and ``*`` as the port
-        for any that is free, or ``ipc://PATH``; it was checked.
-    option
-        chooses the endpoint on the command line, for errors.
+    Args:
+        endpoint: ``tcp://HOST:PORT`` or ``ipc://PATH``, already checked; HOST may be an interface or ``*``, PORT ``*``
+            (any free port).
+        option: command-line option that chooses the endpoint, for errors.
 
-    Raises
-    ------
-    EndpointError
-        when one cannot listen there.
+    Raises:
+        EndpointError: it cannot listen there.
     """
 
     def __init__(self, endpoint: str, option: str = "--endpoint") -> None:
@@ -55,7 +50,7 @@ class BoundSocket:
             raise EndpointError(
                 f"cannot listen here ({reason})", where=endpoint, hint=f"Choose another with {option}."
             ) from None
-        #: where it listens, with the real port
+        #: where it listens, with the actual port
         self.endpoint = endpoint
         if self._file is None:
             host, port = self.socket.getsockname()[:2]
@@ -70,14 +65,14 @@ class BoundSocket:
             family, address = _resolved(host, 0 if port == "*" else int(port))
             self.socket = socket.socket(family)
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:  # [::] takes who speaks IPv4, too
+            if family == socket.AF_INET6:  # [::] accepts IPv4 too
                 self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             self.socket.bind(address)
         self.socket.listen(_BACKLOG)
         self.socket.setblocking(False)
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self.remove_file()
         self.socket.close()
 
@@ -89,21 +84,18 @@ class BoundSocket:
 
 
 def check_endpoint(endpoint: str, *, allow_remote: bool = False) -> str:
-    """Return the endpoint if a server may listen there.
+    """Return the endpoint if a server may listen there, else raise EndpointError.
 
-    Raises
-    ------
-    EndpointError
-        when it is neither ``tcp://HOST:PORT`` nor ``ipc://PATH``, when the path is too long for a Unix socket, or
-        when the host is beyond loopback and ``allow_remote`` is False.
+    Valid are ``tcp://HOST:PORT`` and ``ipc://PATH`` (short enough for a Unix socket); hosts beyond loopback need
+    ``allow_remote``.
     """
     if endpoint.startswith("ipc://"):
         path = endpoint.removeprefix("ipc://")
         length = len(path.encode("utf-8", "surrogateescape"))
-        # @ begins an abstract socket, which has no rights, and * one in a folder of ZeroMQ's choice.
+        # @ begins an abstract socket, which has no access rights, and * one in a folder chosen by ZeroMQ.
         if not 0 < length <= _IPC_BYTES or not endpoint.isprintable() or path[0] in "@*":
             raise EndpointError(
-                "this is no usable path of a Unix socket",
+                "this is not a usable path of a Unix socket",
                 where=endpoint,
                 expected=f"1 to {_IPC_BYTES} bytes of printable text after ipc://, a file's path",
                 found=f"{length} bytes, '{path[:20]}'",
@@ -123,26 +115,22 @@ def check_endpoint(endpoint: str, *, allow_remote: bool = False) -> str:
             "this endpoint can be reached from other machines, or is on one",
             where=endpoint,
             expected="a loopback address such as tcp://127.0.0.1:28000",
-            hint="With --curve both sides show keys ('pipistrelle help remote'); with --insecure whoever reaches it "
-            "can act as either.",
+            hint="Use --curve, with keys on both sides ('pipistrelle help remote'); with --insecure any program that "
+            "reaches the endpoint can act as either side.",
         )
     return endpoint
 
 
 def free_ipc_path(endpoint: str, option: str = "--endpoint") -> Path | None:
-    """Remove the socket file that a killed program left behind, and return where the new one will be.
+    """Remove a socket file left by a killed program; return the path for the new one.
 
-    ZeroMQ itself would silently take the path from a living program. None for an endpoint of another kind.
+    ZeroMQ itself would silently take the path from a running program. Returns None for other endpoints.
 
-    Parameters
-    ----------
-    option
-        chooses the endpoint on the command line.
+    Args:
+        option: command-line option that chooses the endpoint, for errors.
 
-    Raises
-    ------
-    EndpointError
-        when something else is in the way, somebody listens there, or the folder is missing.
+    Raises:
+        EndpointError: another file is in the way, a program listens there, or the folder is missing.
     """
     if not endpoint.startswith("ipc://"):
         return None
@@ -165,7 +153,6 @@ def free_ipc_path(endpoint: str, option: str = "--endpoint") -> Path | None:
 
 
 def _in_use(endpoint: str, option: str = "--endpoint") -> EndpointError:
-    """Return the error for an endpoint at which somebody listens already."""
     return EndpointError(
         "the endpoint is in use",
         where=endpoint,
@@ -175,7 +162,7 @@ def _in_use(endpoint: str, option: str = "--endpoint") -> EndpointError:
 
 
 def _resolved(host: str, port: int) -> tuple[int, Any]:
-    """Return the family and address of a host or an interface: of IPv6 if the host stands in brackets, else of IPv4."""
+    """Return family and address of a host or interface: IPv6 in brackets, or IPv4."""
     if host == "*":
         return socket.AF_INET, ("", port)
     if host.startswith("["):

@@ -1,4 +1,4 @@
-"""How the engine reaches a scheduler: one small protocol, and its in-process form."""
+"""The interface to a scheduler, and its in-process form."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,81 +17,69 @@ class Transport(Protocol):
 
     @property
     def apart(self) -> bool:
-        """Whether the scheduler works while the server goes on: the observers' work can hide behind its own then."""
+        """Whether the scheduler works in parallel, so that observers can, too."""
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Wait for a scheduler, agree with it and return both sides' words.
+        """Wait for a scheduler, agree with it and return both sides' messages.
 
-        Raises
-        ------
-        SchedulerFailed
-            when none comes in time, or none that the server can speak with.
+        Raises SchedulerFailed if none connects in time, or none that the server can speak with.
         """
 
     def send(self, notice: Notice) -> None:
-        """Send a notice; the scheduler may be at work on it when this returns.
-
-        Raises
-        ------
-        SchedulerFailed
-            when it cannot be reached any more.
-        """
+        """Send a notice without waiting; SchedulerFailed if the scheduler is lost."""
 
     def receive(self) -> Reply:
-        """Return the reply to the notice that was sent.
+        """Return the reply to the notice.
 
-        Raises
-        ------
-        SchedulerFailed
-            when the scheduler dies, stays silent for too long or breaks the protocol.
+        Raises SchedulerFailed if the scheduler dies, stays silent too long or breaks the protocol.
         """
 
     def farewell(self, notice: Notice) -> None:
-        """Send the last notice, as far as the scheduler can still be reached; never raises."""
+        """Send the last notice, if the scheduler can still be reached; never raises."""
 
     def close(self) -> None:
-        """Release what the connection holds."""
+        """Release the connection."""
 
 
 def bare(transport: Any) -> Any:
-    """Return what leads to the scheduler behind a transport that only looks at the messages, as its ``behind``."""
+    """Return the transport behind those that only observe the messages."""
     return getattr(transport, "behind", transport)
 
 
 class Busy(Protocol):
-    """A lock, as `threading.Lock` makes one."""
+    """A lock like `threading.Lock`."""
 
     def acquire(self, blocking: bool = True) -> bool:
-        """Take it; whether that could be done."""
+        """Take the lock; return whether that worked."""
 
     def release(self) -> None:
-        """Let others take it."""
+        """Release the lock."""
 
 
 class InProcessScheduler(Protocol):
-    """A scheduler in the server's own process; `pipistrelle.schedulers.runtime.runtime.Runtime` is one."""
+    """A scheduler in the server's process (`pipistrelle.schedulers.runtime`)."""
 
     def hello(self) -> HelloData:
-        """Return who the scheduler is."""
+        """Return the scheduler's HELLO."""
 
     def welcome(self, data: WelcomeData) -> None:
-        """Take note of what was agreed."""
+        """Receive what was agreed."""
 
     def answer(self, notice: Notice) -> Reply:
         """Return the decisions for a notice."""
 
     def state(self) -> Any:
-        """Return all that decides how it goes on, as plain values, between two notices."""
+        """Return its state between two notices as plain values."""
 
     def restore(self, state: Any) -> None:
-        """Go on from such a state of a scheduler made alike, after `welcome`."""
+        """Restore such a state in a new, equal scheduler, after `welcome`."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class InProcessTransport:
     """Calls a scheduler directly: the same messages, without frames.
 
-    ``interrupted`` is looked at before each message; when it returns True, `receive` raises KeyboardInterrupt.
+    Before each message, `receive` raises KeyboardInterrupt if ``interrupted`` returns True.
     """
 
     apart: Final = False
@@ -100,7 +88,7 @@ class InProcessTransport:
         self.scheduler = scheduler
         self._interrupted = interrupted
         self._notice: Notice | None = None
-        #: what the run's own thread holds whenever the scheduler is not at work; None: nobody else wants to work then
+        #: held by the run's thread while the scheduler is not at work; None: no other thread needs it
         self.busy: Busy | None = None
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
@@ -120,8 +108,8 @@ class InProcessTransport:
         """Return the scheduler's reply to the notice."""
         notice, self._notice = self._notice, None
         if notice is None:
-            raise LocalProtocolError("no notice was sent that could be replied to")
-        if self._interrupted():  # before it, not after: a policy may take long
+            raise LocalProtocolError("no notice was sent, so there is no reply")
+        if self._interrupted():  # before the reply, not after: a policy may take long
             raise KeyboardInterrupt
         busy = self.busy
         if busy is None:
@@ -133,7 +121,7 @@ class InProcessTransport:
             busy.acquire()
 
     def farewell(self, notice: Notice) -> None:
-        """Hand over the last notice; a policy that fails at it changes nothing any more."""
+        """Pass the last notice; errors of the policy no longer matter."""
         with suppress(PipistrelleError):
             self.scheduler.answer(notice)
 

@@ -1,4 +1,4 @@
-"""A listening socket, and the strangers who come: they are bounded in number, in memory and in time."""
+"""A listening socket; strangers are limited in number, memory and time."""
 
 import errno
 import resource
@@ -9,38 +9,31 @@ from pipistrelle.protocol.zmtp import ZmtpError, ZmtpMessage, framed, parts_befo
 from pipistrelle.server.transport.connection import LONGEST_HELLO, RouterConnection
 from pipistrelle.server.transport.endpoint import BoundSocket
 
-#: strangers that are connected at once, and bytes that are kept of what they say, together
+#: strangers connected at a time, and bytes kept of all their messages
 MOST_STRANGERS: Final = 64
 MOST_BYTES: Final = 64 << 20
-#: connections that are taken at one look
+#: connections accepted at once
 _TAKEN_AT_ONCE: Final = 64
-#: how long a stranger may take to show that it speaks our protocol, in seconds
+#: time for a stranger's handshake (s)
 _HANDSHAKE_S: Final = 30.0
-#: how long a stranger is given before it makes room for the next if there are too many, in seconds
+#: time that a stranger may stay when there are too many (s)
 _STAY_S: Final = 1.0
-#: how long nobody is taken when there is no descriptor or memory left for it, in seconds
+#: pause when descriptors or memory are exhausted (s)
 _PAUSE_S: Final = 0.5
-#: strangers have one of so many descriptors that the process may have: it opens files, too
+#: strangers may use one in this many descriptors of the process, which opens files, too
 _SHARE: Final = 4
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Listener:
-    """Takes connections and their messages until it is closed.
+    """Accepts connections and their messages until it is closed.
 
-    Parameters
-    ----------
-    endpoint, option
-        as of `BoundSocket`.
-    handshake_timeout
-        how long a stranger may take for its handshake, in seconds.
-    longest
-        bytes of a stranger's message that are kept; all their messages together have `MOST_BYTES` at most.
+    Args:
+        handshake_timeout: time for a stranger's handshake (s).
+        longest: longest message kept of a stranger (bytes); all together have at most `MOST_BYTES`.
 
-    Raises
-    ------
-    EndpointError
-        when one cannot listen there.
+    Raises:
+        EndpointError: it cannot listen there.
     """
 
     def __init__(
@@ -57,18 +50,18 @@ class Listener:
         self._most = MOST_STRANGERS if descriptors < 0 else max(1, min(MOST_STRANGERS, descriptors // _SHARE))
         self._bound = BoundSocket(endpoint, option)
         self._socket = self._bound.socket
-        #: where it listens, with the real port
+        #: where it listens, with the actual port
         self.endpoint = self._bound.endpoint
         self._selector = selectors.PollSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
-        #: {stranger: when it came}
+        #: {stranger: time of its connection}
         self._strangers: dict[RouterConnection, float] = {}
-        #: those of whom something was read that was not looked at, as keys; no more is read of them before
+        #: strangers with data that was read but not handled, as keys; no more is read from them until then
         self._heard: dict[RouterConnection, None] = {}
         self._count = 0
-        #: until when nobody is taken
+        #: until when no connection is accepted
         self._paused: float | None = None
-        #: what was wrong with the stranger that was sent away last; empty if none was
+        #: what was wrong with the last rejected stranger; empty if none was
         self.fault = ""
 
     def __len__(self) -> int:
@@ -77,14 +70,11 @@ class Listener:
     # -- strangers --------------------------------------------------------------------------------------------------
 
     def look(self, now: float, patience: float) -> bool:
-        """Take who comes and read what they say, and return whether there was anybody.
+        """Accept strangers and read what they send; return whether anything came.
 
-        Parameters
-        ----------
-        now
-            the time of `time.monotonic`.
-        patience
-            how long to wait for something to happen, in seconds.
+        Args:
+            now: the time of `time.monotonic`.
+            patience: longest wait (s).
         """
         if self._paused is not None and now >= self._paused:
             self._paused = None
@@ -112,12 +102,12 @@ class Listener:
             except BlockingIOError:
                 return
             except OSError as error:
-                if error.errno in _EXHAUSTED:  # it would be told again and again
-                    if self._strangers:  # perhaps they took what is wanting
+                if error.errno in _EXHAUSTED:  # it would be reported again and again
+                    if self._strangers:  # perhaps they use up the descriptors
                         self._send_away(self._least_wanted(), "was one of too many")
                     self._pause(now + _PAUSE_S)
                     return
-                continue  # who was there has gone
+                continue  # the peer has gone
             stranger = RouterConnection(taken, self._longest)
             self._count += 1
             stranger.heard = self._count
@@ -125,7 +115,7 @@ class Listener:
             self._selector.register(stranger, selectors.EVENT_READ)
 
     def _make_room(self, now: float) -> bool:
-        """Send one away, but not before he could have said something: others wait in the system's queue until then."""
+        """Reject a stranger that had time to send something; others wait in the queue."""
         least = self._least_wanted()
         stays_until = self._strangers[least] + _STAY_S
         if now < stays_until:
@@ -139,13 +129,13 @@ class Listener:
         self._paused = until
 
     def _least_wanted(self) -> RouterConnection:
-        """Return the stranger that has shown nothing or, if all have, that was silent for longest."""
+        """Return a stranger without handshake, or else the one silent for longest."""
         return min(self._strangers, key=lambda stranger: (stranger.ready, stranger.heard))
 
     def _read(self, stranger: RouterConnection) -> None:
         stranger.read()
         if stranger.lost:
-            if stranger.held and not stranger.ready:  # ZeroMQ's libraries end it so if they were told to
+            if stranger.held and not stranger.ready:  # how ZeroMQ's libraries end a handshake with other security
                 self.fault = "a peer that wants another handshake, perhaps --curve"
             self._forget(stranger)
             stranger.close()
@@ -155,7 +145,7 @@ class Listener:
                 self._send_away(max(self._strangers, key=lambda one: one.held), "says too much")
 
     def message(self) -> tuple[RouterConnection, ZmtpMessage] | None:
-        """Return the next message of those that were read, and whose it is; None if there is none."""
+        """Return the next message that was read with its sender, or None."""
         while self._heard:
             stranger = next(iter(self._heard))
             del self._heard[stranger]
@@ -172,12 +162,12 @@ class Listener:
         return None
 
     def answer(self, stranger: RouterConnection, route: list[bytes], frame: bytes) -> None:
-        """Send a message; who does not take it at once is sent away."""
+        """Send a message; a stranger that does not take it at once is rejected."""
         if stranger in self._strangers and not stranger.send(parts_before(route) + framed(frame)):
             self._send_away(stranger, "does not read what it is told")
 
     def holds_more(self) -> bool:
-        """Return whether somebody has come, or said something."""
+        """Return whether a peer has connected or sent something."""
         return bool(self._heard or self._selector.select(0))
 
     def _send_away(self, stranger: RouterConnection, why: str) -> None:
@@ -192,18 +182,18 @@ class Listener:
     # -- the scheduler ----------------------------------------------------------------------------------------------
 
     def release(self, stranger: RouterConnection) -> None:
-        """Leave a stranger to who serves it; `look` still ends its wait when something comes from there."""
+        """Leave a stranger to its new reader; `look` still wakes up for its messages."""
         del self._strangers[stranger]
         self._heard.pop(stranger, None)
         if self._paused is not None:  # there is room now
             self._paused = 0.0
 
     def unwatch(self, connection: RouterConnection) -> None:
-        """Do not look any more whether something comes from a connection that was released."""
+        """Stop waking up for a released connection."""
         self._selector.unregister(connection)
 
     def close(self) -> None:
-        """Listen no more, and close the connections of all who were not released."""
+        """Stop listening, and close all connections that were not released."""
         self._bound.close()
         for stranger in self._strangers:
             stranger.close()

@@ -1,7 +1,7 @@
-"""The server's end of the native dialect: it listens, serves exactly one scheduler and turns every other one away.
+"""The server's end of the native dialect: it serves exactly one scheduler.
 
-On the wire it is a ROUTER of ZeroMQ (protocol/zmtp.py), on plain sockets: libzmq would hand every message from one
-thread to another, which is most of what a round trip costs (docs/explanation/design.md, "Parts we do not write").
+On the wire it is a ROUTER of ZeroMQ (protocol/zmtp.py), on plain sockets: libzmq would pass each message between
+threads, which is most of the cost of a round trip (docs/explanation/design.md, "Parts we do not write").
 """
 
 import contextlib
@@ -35,34 +35,27 @@ from pipistrelle.server.transport.listener import Listener
 from pipistrelle.server.transport.peer import GRACE_S, LINGER_S, TICK_MS, Peer, Waits, scheduler_named, shown
 
 _TICK_S: Final = TICK_MS / 1000
-#: how soon strangers are looked at again if there were some, in seconds
+#: time until strangers are checked again after some came (s)
 _SOON_S: Final = 0.01
-#: messages of strangers that are answered at one look
+#: messages of strangers answered at once
 _ANSWERED_AT_ONCE: Final = 64
-#: characters of what a scheduler is refused for that messages show
+#: longest shown reason of a refusal, in characters
 _SHOWN_REFUSAL: Final = 500
-#: what who connects to an encrypted socket says beside its endpoint
+#: options besides the endpoint for an encrypted socket
 _WITH_KEYS: Final = " --curve OWN.key --server-key SERVER.pub"
 
 
 class NativeTransport(Peer[ServerSession]):
-    """Listens at an endpoint and speaks the native dialect with the first scheduler that says HELLO.
+    """Listens at an endpoint and serves the first scheduler that says HELLO.
 
-    Parameters
-    ----------
-    endpoint
-        ``tcp://127.0.0.1:28000``, ``tcp://127.0.0.1:*`` (any free port) or ``ipc://PATH``.
-    allow_remote
-        whether the endpoint may be reachable from other machines.
-    keys
-        of an encrypted socket, and who may come; None: it is not encrypted, and whoever reaches it may.
-    waits
-        as of `Peer`.
+    Args:
+        endpoint: ``tcp://127.0.0.1:28000``, ``tcp://127.0.0.1:*`` (any free port) or ``ipc://PATH``.
+        allow_remote: whether other machines may reach the endpoint.
+        keys: for an encrypted socket, with the known peers; None: not encrypted, open to all that reach it.
+        waits: see `Peer`.
 
-    Raises
-    ------
-    EndpointError
-        when the endpoint is malformed, in use, or cannot be listened at.
+    Raises:
+        EndpointError: the endpoint is malformed, in use, or unusable.
     """
 
     def __init__(
@@ -75,28 +68,26 @@ class NativeTransport(Peer[ServerSession]):
         self._listener: ListeningSocket[Any] = Listener(endpoint) if keys is None else _encrypted(endpoint, keys)
         self._encrypted = keys is not None
         super().__init__(self._listener.endpoint, ServerSession(), **waits)
-        #: the scheduler's connection; None before its HELLO, and when nothing is to be said to it any more
+        #: the scheduler's connection; None before its HELLO and after the last message to it
         self._connection: AcceptedConnection | None = None
-        #: frames that its messages have before the one that counts
+        #: parts that precede the frame in its messages
         self._route: list[bytes] = []
-        #: whether it has been silent, so that strangers are listened to as well
+        #: whether it is silent, so that strangers are served as well
         self._idle = False
         self._next_look = 0.0
-        #: how many were refused, and why the last one was
+        #: number of refusals, and the last reason
         self._refusals = 0
         self._last_refusal = ""
-        #: whether it was told why the scheduler gives no state
+        #: whether the log says why the scheduler gives no state
         self._said_why = False
 
     # -- handshake --------------------------------------------------------------------------------------------------
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Wait for a scheduler that speaks our protocol; others are refused with a text.
+        """Wait for a scheduler that speaks the protocol; refuse others with a text.
 
-        Raises
-        ------
-        SchedulerFailed
-            when none came within ``hello_timeout``, or the launched one died.
+        Raises:
+            SchedulerFailed: none came within ``hello_timeout``, or the launched one died.
         """
         now = time.monotonic()
         deadline = now + self._hello_timeout
@@ -115,7 +106,7 @@ class NativeTransport(Peer[ServerSession]):
     def _negotiate(
         self, stranger: AcceptedConnection, message: ZmtpMessage, run_id: str, server: str
     ) -> tuple[HelloData, WelcomeData] | None:
-        """Serve who says a HELLO that suits; None after another message, which is refused."""
+        """Serve the sender of a valid HELLO; None after another message, which is refused."""
         *route, frame = message.parts
         self._session = ServerSession()
         try:
@@ -134,7 +125,7 @@ class NativeTransport(Peer[ServerSession]):
         self._take_on(stranger, route, hello.name)
         self._hand_over(greeting)
         self._owed_reply = True
-        self._reply()  # the empty one to WELCOME, which asks for the first notice
+        self._reply()  # the empty reply to WELCOME, which asks for the first notice
         return hello, answer.data
 
     def _take_on(self, stranger: AcceptedConnection, route: list[bytes], name: str) -> None:
@@ -160,7 +151,7 @@ class NativeTransport(Peer[ServerSession]):
         return self._listener.fault or None
 
     def let_go(self, patience: float) -> None:
-        """Have nothing more to do with the scheduler, so that another can be greeted within ``patience`` seconds."""
+        """Drop the scheduler, so that another can be greeted within ``patience`` s."""
         self._leave()
         self._hello_timeout = patience
         self._session, self._route, self._who = ServerSession(), [], "the scheduler"
@@ -169,31 +160,25 @@ class NativeTransport(Peer[ServerSession]):
     # -- the run ----------------------------------------------------------------------------------------------------
 
     def send(self, notice: Notice) -> None:
-        """Send a notice.
-
-        Raises
-        ------
-        SchedulerFailed
-            when the scheduler does not take it within ``decision_timeout``.
-        """
+        """Send a notice; SchedulerFailed if it cannot be sent within ``decision_timeout``."""
         self.sent = frame = self._session.send_notice(notice)
         self._owed_reply = True
         self._hand_over(frame)
 
     def save(self) -> str | None:
-        """Ask the scheduler for its state, if it is able to give it and not asked already."""
+        """Ask the scheduler for its state, if it supports that and is not already asked."""
         session = self._session
         if session.welcome is None or session.welcome.max_state is None or session.state != "SERVER_TURN":
             return None
         self._hand_over(session.send_save())
         try:
             saved = self._saved()
-        except KeyboardInterrupt:  # it has no more time: who goes on tells it all again
+        except KeyboardInterrupt:  # no time left: on resume all notices are replayed
             return None
         state = bytes(saved.state).decode()
         if state != "null":
             return state
-        if not self._said_why:  # once is enough
+        if not self._said_why:  # log it once
             self._said_why = True
             logger().warning(
                 "{} gives no state: {}", self._who, shown(saved.why, _SHOWN_REFUSAL) or "it does not say why"
@@ -211,12 +196,9 @@ class NativeTransport(Peer[ServerSession]):
         return answer
 
     def restore(self, seq: int, now: float, state: str) -> None:
-        """Give the scheduler, which was just greeted, the state that it had after notice ``seq``, at ``now`` (s).
+        """Send a newly greeted scheduler its state after notice ``seq`` at ``now`` (s).
 
-        Raises
-        ------
-        SchedulerFailed
-            as `receive` does; it says itself what is wrong with its state.
+        Raises SchedulerFailed like `receive`; the scheduler reports what is wrong with its state.
         """
         frame = self._session.send_restore(RestoreData(seq, now, Raw(state.encode())))
         self._owed_reply = True
@@ -228,7 +210,7 @@ class NativeTransport(Peer[ServerSession]):
             self._flush(self._connection)
 
     def _flush(self, connection: AcceptedConnection) -> None:
-        """Wait until everything was sent."""
+        """Wait until everything has been sent."""
         deadline = time.monotonic() + self._decision_timeout
         while not connection.flush():
             self._look_around(deadline, self._not_taken)
@@ -243,10 +225,10 @@ class NativeTransport(Peer[ServerSession]):
 
     def _take_frame(self, now: float) -> bytes | None:
         connection = self._connection
-        assert connection is not None  # one is awaited from a scheduler alone
+        assert connection is not None  # a frame is awaited only from a scheduler
         try:
             if self._idle:
-                self._look_at_strangers(now, _TICK_S)  # which ends when the scheduler says something
+                self._look_at_strangers(now, _TICK_S)  # ends when the scheduler sends something
                 message = connection.frame(socket.MSG_DONTWAIT)
             else:
                 if now >= self._next_look:
@@ -261,12 +243,12 @@ class NativeTransport(Peer[ServerSession]):
         return message
 
     def _frame_of(self, message: ZmtpMessage) -> bytes:
-        """Return the part that counts: the first one that is not as in the HELLO, or comes after all that are."""
+        """Return the frame: the first part that differs from the HELLO's route."""
         if message.left_out:
             too_long(message.left_out, RemoteProtocolError)
         parts = message.parts
         for part, expected in zip(parts, self._route, strict=False):
-            if part != expected:  # without the empty part before the frame that its first message had
+            if part != expected:  # the empty part before the frame is missing
                 return part
         return parts[min(len(self._route), len(parts) - 1)]
 
@@ -285,7 +267,7 @@ class NativeTransport(Peer[ServerSession]):
         return None
 
     def _leave(self) -> None:
-        """Never send to the scheduler again."""
+        """Close the scheduler's connection."""
         if self._connection is not None:
             self._listener.unwatch(self._connection)
             self._connection.close()
@@ -298,7 +280,7 @@ class NativeTransport(Peer[ServerSession]):
         self._leave()
 
     def _last_words(self) -> None:
-        """Let what is said from now on leave within the time that a message may linger, whatever the user does."""
+        """Limit further sending to the linger time, whatever the user does."""
         self._interrupted = lambda: False
         self._decision_timeout = LINGER_S
 
@@ -308,12 +290,12 @@ class NativeTransport(Peer[ServerSession]):
     # -- strangers --------------------------------------------------------------------------------------------------
 
     def _note_connections(self, now: float) -> None:
-        """Look at strangers; that the scheduler's connection was closed shows when it is read from."""
+        """Check for strangers; a closed scheduler connection shows when it is read."""
         if self._connection is not None and now >= self._next_look:
             self._look_at_strangers(now, 0.0)
 
     def _look_at_strangers(self, now: float, patience: float) -> None:
-        """Turn those away who have come while the scheduler is served."""
+        """Refuse strangers while the scheduler is served."""
         listener = self._listener
         anybody = listener.look(now, patience)
         for _ in range(_ANSWERED_AT_ONCE):
@@ -336,12 +318,12 @@ class NativeTransport(Peer[ServerSession]):
     # -- the end ----------------------------------------------------------------------------------------------------
 
     def farewell(self, notice: Notice) -> None:
-        """Send the last notice, after a short wait for the reply that the scheduler may still owe."""
+        """Send the last notice, after a short wait for a reply that the scheduler owes."""
         if self._connection is None:
             return
-        self._last_words()  # the scheduler has done its work
+        self._last_words()  # the scheduler has finished
         with contextlib.suppress(SchedulerFailed, ProtocolError):
-            self._flush(self._connection)  # an interrupt may have struck in the middle of a notice
+            self._flush(self._connection)  # an interrupt may have come in the middle of a notice
             self._decision_timeout = GRACE_S
             if self._session.state == "SAVING":
                 self._saved()
@@ -352,7 +334,7 @@ class NativeTransport(Peer[ServerSession]):
             self._hand_over(self.sent)
 
     def close(self) -> None:
-        """Close all connections; what was sent last has left already."""
+        """Close all connections; the last message has already left."""
         self._leave()
         self._listener.close()
 

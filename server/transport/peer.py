@@ -1,4 +1,4 @@
-"""What every transport to another process does alike: it waits for one scheduler's frames, and knows when to stop."""
+"""What transports to other processes share: waiting for frames, and its limits."""
 
 import time
 from abc import ABC, abstractmethod
@@ -10,18 +10,18 @@ from pipistrelle.protocol.fields import EndReason, LeaveReason
 from pipistrelle.protocol.messages import Notice, Reply
 from pipistrelle.server.errors import SchedulerFailed
 
-#: how often a waiting server looks at whether the scheduler still lives and whether its time is over
+#: interval at which a waiting server checks its limits and the scheduler's process
 TICK_MS: Final = 100
-#: how long the last notice may take to leave, in seconds
+#: time for the last notice to leave (s)
 LINGER_S: Final = 2.0
-#: how long a run that is over waits for a reply that the scheduler still owes, or for what became of one that has left
+#: time for an owed reply at the end, or for the fate of a lost scheduler (s)
 GRACE_S: Final = 1.0
-#: {what a scheduler says: (that in words, the end of the run)}
+#: {reason why a scheduler leaves: (text, reason of the run's end)}
 _LEFT: Final[dict[LeaveReason, tuple[str, EndReason]]] = {
     "interrupted": ("was interrupted", "scheduler_interrupted"),
     "error": ("failed", "scheduler_error"),
 }
-#: characters of a scheduler's name that messages show
+#: longest shown name of a scheduler, in characters
 _SHOWN_NAME: Final = 60
 
 
@@ -32,17 +32,17 @@ class Session(Protocol):
         """Return a notice's frame."""
 
     def receive_reply(self, frame: bytes) -> Reply:
-        """Return the reply in a frame; RemoteProtocolError if there is none that is allowed now."""
+        """Return the reply in a frame; RemoteProtocolError if none is allowed now."""
 
     def pass_on(self, seq: int, frame: bytes) -> None:
-        """Take note that another session's notice is sent."""
+        """Note that another session's notice is sent."""
 
     def answered(self) -> None:
-        """Take note that its reply has come."""
+        """Note that its reply has come."""
 
 
 class Waits(TypedDict, total=False):
-    """How long to wait for a scheduler, and when not: the arguments by name of `Peer`."""
+    """Keyword arguments of `Peer`: how long to wait for a scheduler."""
 
     hello_timeout: Required[float]
     decision_timeout: Required[float]
@@ -54,29 +54,21 @@ _S = TypeVar("_S", bound=Session)
 
 
 class Peer(ABC, Generic[_S]):
-    """A conversation with one scheduler; how its bytes go to and fro is a dialect's matter.
+    """A conversation with one scheduler; dialects define how bytes travel.
 
-    Parameters
-    ----------
-    endpoint
-        what it will listen at or connect to.
-    session
-        what the conversation is held to.
-    hello_timeout, decision_timeout
-        how long to wait for a scheduler and for each of its replies, in seconds of the wall clock.
-    fate
-        returns None as long as there is reason to wait for the scheduler, else what became of it; a launcher passes a
-        look at its child process. It is given how long to wait for that (s): of a scheduler whose connection was
-        closed there will soon be something to tell, if it was launched.
-    interrupted
-        tells whether the user wants the run to end. It is looked at between messages, where nothing is half done, and
-        while a message is awaited; `KeyboardInterrupt` is raised then.
+    Args:
+        endpoint: where it will listen or connect.
+        hello_timeout: how long to wait for a scheduler (wall-clock s).
+        decision_timeout: how long to wait for each reply (wall-clock s).
+        fate: returns why the launched scheduler has ended; None while it runs. Takes how long to wait for its end (s).
+        interrupted: returns whether the user wants to stop; checked between messages and while waiting. Then
+            `KeyboardInterrupt` is raised.
     """
 
     apart: Final = True
     #: whether the dialect is Batsim's
     batsim = False
-    #: whether the run is kept, so that the scheduler is asked for its state if it can give it
+    #: whether the run is saved, so that the scheduler is asked for its state
     saves = False
 
     def __init__(
@@ -89,7 +81,7 @@ class Peer(ABC, Generic[_S]):
         fate: Callable[[float], SchedulerFailed | None] = lambda patience: None,
         interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
-        #: the address that schedulers connect to, or that the server connects to
+        #: the address that schedulers, or the server, connect to
         self.endpoint = endpoint
         self._session = session
         self._hello_timeout = hello_timeout
@@ -98,59 +90,57 @@ class Peer(ABC, Generic[_S]):
         self._interrupted = interrupted
         self._who = "the scheduler"
         self._peer_left = False
-        #: the last notice and the last reply as they were on the wire
+        #: the last notice and reply on the wire
         self.sent = b""
         self.received = b""
-        #: whether the last message to the scheduler still waits for its reply
+        #: whether the scheduler owes a reply
         self._owed_reply = False
 
-    # -- what a dialect does in its own way -------------------------------------------------------------------------
+    # -- defined by each dialect ------------------------------------------------------------------------------------
 
     @abstractmethod
     def send(self, notice: Notice) -> None:
-        """Send a notice; SchedulerFailed if that cannot be done."""
+        """Send a notice; SchedulerFailed if that is impossible."""
 
     @abstractmethod
     def farewell(self, notice: Notice) -> None:
-        """Send the last notice, as far as the scheduler can still be reached; never raises."""
+        """Send the last notice, if the scheduler can still be reached; never raises."""
 
     @abstractmethod
     def _take_frame(self, now: float) -> bytes | None:
-        """Return a frame of the scheduler; None if something else came, or nothing within a tick.
+        """Return a frame of the scheduler; None if none came within a tick.
 
-        RemoteProtocolError if what came can be no frame. ``now`` is the time of `time.monotonic`.
+        Raises RemoteProtocolError if it cannot be a frame. ``now`` is the time of `time.monotonic`.
         """
 
     @abstractmethod
     def _note_connections(self, now: float) -> None:
-        """Learn whether the scheduler's connection was closed: `_peer_left`."""
+        """Update `_peer_left`: whether the scheduler's connection was closed."""
 
     @abstractmethod
     def _holds_more(self) -> bool:
-        """Return whether something has come that was not taken."""
+        """Return whether unread data has arrived."""
 
     @abstractmethod
     def _lost(self) -> str | None:
-        """Never send to the scheduler again; return what else there is to say of its loss."""
+        """Close the scheduler's connection; return what else is known about its loss."""
 
     @abstractmethod
     def _broke(self, error: RemoteProtocolError) -> None:
-        """Tell the scheduler, as far as the dialect can, that it broke the protocol."""
+        """Report a protocol error to the scheduler, if the dialect can."""
 
     @abstractmethod
     def _last_sent(self) -> str:
-        """Return what the scheduler was sent last."""
+        """Return what was sent to the scheduler last."""
 
     # -- waiting ----------------------------------------------------------------------------------------------------
 
     def receive(self) -> Reply:
-        """Wait for the reply to the notice that was sent.
+        """Wait for the reply to the last notice.
 
-        Raises
-        ------
-        SchedulerFailed
-            when the scheduler disconnects, its process ends, it stays silent for ``decision_timeout``, or it sends
-            what is not a reply to the notice; it is told, if it can be.
+        Raises:
+            SchedulerFailed: the scheduler disconnects, ends, is silent for ``decision_timeout`` or sends no valid
+                reply.
         """
         reply = self._reply()
         assert reply is not None
@@ -159,7 +149,7 @@ class Peer(ABC, Generic[_S]):
         return reply
 
     def _reply(self, expected: bytes | None = None) -> Reply | None:
-        """Wait for a reply; None if its frame is as expected, so that nobody need read it."""
+        """Wait for a reply; None if its frame is as expected and need not be decoded."""
         try:
             self.received = frame = self._await_frame()
             if frame == expected:
@@ -173,37 +163,26 @@ class Peer(ABC, Generic[_S]):
         return reply
 
     def _broken(self, error: RemoteProtocolError) -> SchedulerFailed:
-        """Tell the scheduler what it did wrong, and return what that ends the run with."""
+        """Report a protocol error to the scheduler; return the error that ends the run."""
         what = f"{self._who} broke the protocol after {self._last_sent()}: {error}"
         self._broke(error)
         return SchedulerFailed(what, where=self.endpoint)
 
     def save(self) -> str | None:
-        """Return the scheduler's state between its reply and the next notice, as JSON; None if it gives none.
+        """Return the scheduler's state (JSON) between two notices; None if it has none.
 
-        A dialect without a message for it has none. An interrupt ends the waiting without one, too.
-
-        Raises
-        ------
-        SchedulerFailed
-            as `receive` does.
+        Batsim's dialect has no message for it. An interrupt returns None, too. Raises SchedulerFailed like `receive`.
         """
         return None
 
     def relay(self, seq: int, frame: bytes) -> None:
-        """Send the ``seq``-th notice of another session as it was there; its reply comes by `relayed`.
-
-        Raises
-        ------
-        SchedulerFailed
-            as `send` does.
-        """
+        """Send another session's notice as it was; `relayed` returns the reply."""
         self._session.pass_on(seq, frame)
         self._owed_reply = True
         self._hand_over(frame)
 
     def relayed(self, expected: bytes) -> Reply | None:
-        """Return the reply to it, as `receive` does; None if its frame is as expected: nobody need read it then."""
+        """Return the reply, as `receive`; None if its frame is as expected."""
         reply = self._reply(expected)
         if self._interrupted():
             raise KeyboardInterrupt
@@ -211,10 +190,10 @@ class Peer(ABC, Generic[_S]):
 
     @abstractmethod
     def _hand_over(self, frame: bytes) -> None:
-        """Send a notice's frame; SchedulerFailed if that cannot be done."""
+        """Send a notice's frame; SchedulerFailed if that is impossible."""
 
     def _left(self, why: LeaveReason) -> SchedulerFailed:
-        """Return what became of a scheduler that says it ends: how its process did, if that was launched here."""
+        """Return the error for a scheduler that announced its end."""
         gone = self._fate(GRACE_S)
         if gone is None:
             what, reason = _LEFT[why]
@@ -239,7 +218,7 @@ class Peer(ABC, Generic[_S]):
         )
 
     def _look_around(self, deadline: float, too_late: Callable[[], SchedulerFailed]) -> float:
-        """Return the time; raise if there is no reason to wait on: user or scheduler are gone, or its time is over."""
+        """Return the time; raise if the user or the scheduler has gone, or time is over."""
         if self._interrupted():
             raise KeyboardInterrupt
         now = time.monotonic()
@@ -247,7 +226,7 @@ class Peer(ABC, Generic[_S]):
         gone = self._fate(GRACE_S if self._peer_left else 0.0)
         if gone is None and self._peer_left:
             gone = SchedulerFailed(f"{self._who} disconnected after {self._last_sent()}", reason="scheduler_left")
-        if gone is not None and not self._holds_more():  # what it sent with its last breath counts
+        if gone is not None and not self._holds_more():  # its last messages count
             raise SchedulerFailed(gone.what, reason=gone.reason, where=self.endpoint, found=self._lost())
         if now >= deadline:
             raise too_late()
@@ -255,14 +234,14 @@ class Peer(ABC, Generic[_S]):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of everything; what was sent last still leaves, within two seconds."""
+        """Release everything; the last message still leaves, within two seconds."""
 
 
 def scheduler_named(name: str) -> str:
-    """Return how messages call a scheduler of this name."""
+    """Return how messages name a scheduler."""
     return f"scheduler '{shown(name, _SHOWN_NAME)}'"
 
 
 def shown(text: str, length: int) -> str:
-    """Return a peer's text for a message: it can neither fill nor steer a terminal."""
+    """Return a peer's text, safe to print and cut to ``length``."""
     return printable(text if len(text) <= length else f"{text[:length]}...")

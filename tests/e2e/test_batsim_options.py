@@ -49,7 +49,7 @@ def test_what_cannot_be_honoured_is_refused_with_a_reason(shell, files, option):
         (["--mmax", "9"], "cannot be limited to 9 hosts: expected 1 to 4"),
         (["--sched-cfg-file", "nothing.cfg"], "nothing.cfg: cannot read the file"),
         (["-s", "localhost:28000"], "this is no endpoint"),
-        (["-s", "tcp://*:28000"], "one can listen at *"),
+        (["-s", "tcp://*:28000"], "cannot connect to *"),
         (["-e", "cluster.xml/out"], "cannot write to the output folder"),
     ],
 )
