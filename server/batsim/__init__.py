@@ -1,1 +1,1 @@
-"""What only Batsim's way of running needs."""
+"""Parts that only the batsim dialect needs."""

@@ -1,4 +1,4 @@
-"""Builds the engine of a run in Batsim's way, and what its clients are told first: every host, profile and setting."""
+"""The engine of the batsim dialect, and its first message."""
 
 from collections.abc import Callable, Sequence
 from math import isnan
@@ -34,7 +34,7 @@ BATSIM: Final = DialectRules(
     waits_for_calls=True,
     waits_for_word=True,
     tells_profiles=True,
-    strict_hint="Batsim's protocol cannot say so to the scheduler: the run ends.",
+    strict_hint="Batsim's protocol cannot report it to the scheduler, so the run ends.",
 )
 
 
@@ -44,7 +44,7 @@ def batsim_engine(
     observers: Sequence[Observer],
     metered: Callable[[Hosts], Observer | None] | None,
 ) -> Engine:
-    """Return the engine of a run with these options; see `pipistrelle.server.simulation.assembly.make_engine`."""
+    """Return the engine of a run; see `make_engine` in `server.simulation.assembly`."""
     hosts = None if setup.machine is None else Hosts(setup.machine, energy=options.energy)
     begins = batsim_begins(setup, options)
     ledger = SharedLedger(begins.nb_resources) if options.compute_sharing else None
@@ -90,7 +90,7 @@ def batsim_engine(
         dilation=None if setup.dispersion is None else setup.dispersion.factor,
     )
     verdicts = BatsimVerdicts(clockwork, lives, begins.workloads, registry, options, switchboard, hosts)
-    # This dialect has no word for a decision that is rejected.
+    # This dialect has no message for a rejected decision.
     happens = [*parts, switchboard, events, *failures]
     return Engine(begins, clockwork, lives, arrivals, verdicts, happens, strict=True, until=setup.until)
 
@@ -98,9 +98,9 @@ def batsim_engine(
 def batsim_begins(setup: Setup, options: BatsimOptions) -> BatsimBeginsData:
     """Return the machine, the workloads and the configuration in Batsim's terms.
 
-    A machine that is not known as single hosts has hosts named by their numbers. Where it has a topology, tells of
-    single nodes, or jobs ask for nodes, a host's properties say what is known of its node, and ``platform`` in the
-    configuration says it all by rule, as in the native dialect, without the queues.
+    Without single hosts, units become hosts named by their numbers. With a topology, node properties or node requests,
+    host properties describe the node, and ``platform`` in the configuration describes the machine as in the native
+    dialect, without queues.
     """
     units = setup.platform.units
     info = setup.platform.info
@@ -142,9 +142,9 @@ def batsim_begins(setup: Setup, options: BatsimOptions) -> BatsimBeginsData:
 
 
 def _of_nodes(machine: Machine, kinds: list[str]) -> list[dict[str, Any]]:
-    """Return a host for each unit, whose properties are texts, as Batsim's are: what is known of its node.
+    """Return a host for each unit; its properties (texts) describe its node.
 
-    ``kinds`` are what a unit is, one a pool.
+    ``kinds`` are the names of the pools' units.
     """
     nodes, topology = machine.nodes, machine.topology
     zone = {"topology": topology.kind, "shape": "x".join(map(str, topology.shape))} if topology.info.shape else {}

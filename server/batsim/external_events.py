@@ -1,4 +1,4 @@
-"""What happens to a machine from outside, by an events file."""
+"""External events from an events file."""
 
 from collections.abc import Sequence
 
@@ -11,18 +11,11 @@ from pipistrelle.traces.batsim.events import ExternalEvent
 
 
 class ExternalEvents(Part):
-    """Lets events of a file happen and tells the scheduler of them; the run does not end before the last of them.
+    """Carries out a file's events and reports them; the run lasts until the last one.
 
-    Parameters
-    ----------
-    clockwork
-        the run's, on whose agenda they are put.
-    switchboard
-        makes units unavailable, and available again.
-    events
-        the events, by time.
-    forward_unknown
-        whether the scheduler is told of events of unknown types; they do nothing else.
+    Args:
+        events: by time.
+        forward_unknown: whether the scheduler gets events of unknown types, which have no other effect.
     """
 
     _kept = ("_left",)
@@ -40,11 +33,11 @@ class ExternalEvents(Part):
             clockwork.agenda.put(event.timestamp, OUTSIDE, number)
 
     def handlers(self) -> Handlers:
-        """Return what is done with which class of what stands on the agenda."""
+        """Return the handler of each agenda class."""
         return {OUTSIDE: self.happen}
 
     def happen(self, number: int) -> None:
-        """Do what the event of this number says: what stood on the agenda has come up."""
+        """Carry out the event of this number."""
         clockwork, now, event = self._clockwork, self._clockwork.now, self._events[number]
         if event.type in ("machine_unavailable", "machine_available"):
             units = NodeSet.parse(event.resources)

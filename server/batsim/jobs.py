@@ -1,4 +1,4 @@
-"""Jobs as Batsim's clients are told of them: as their workload describes them, with every field that stands there."""
+"""Jobs with the JSON of their workload, as Batsim's clients get it."""
 
 from collections.abc import Iterable
 from math import inf
@@ -14,23 +14,19 @@ from pipistrelle.traces.workload import Workload, submissions
 
 
 class ForwardedJob(Job):
-    """A job with its own JSON.
-
-    ``description`` is the JSON object that clients get; ``forwarded`` is that of its profile, None unless profiles are
-    forwarded.
-    """
+    """A job with its JSON ``description``; ``forwarded`` is its profile's, if wanted."""
 
     description: bytes = b"{}"
     forwarded: bytes | None = None
 
     def announcement(self) -> BatsimSubmittedData:
-        """Return what a scheduler is told."""
+        """Return the job's data for JOB_SUBMITTED."""
         walltime = None if self.walltime == inf else self.walltime
         job = BatsimJob(self.id, self.size, walltime, self.submit, self.profile, raw=msgspec.Raw(self.description))
         return BatsimSubmittedData(self.id, job, None if self.forwarded is None else msgspec.Raw(self.forwarded))
 
     def again(self, attempt: Try, now: float, walltime: float) -> Self:
-        """Return the job as it comes back to the queue now, its JSON with the values of the new attempt."""
+        """Return the requeued job, with the new attempt's values in its JSON."""
         job = super().again(attempt, now, walltime)
         changes = {"subtime": now if attempt.queued is None else attempt.queued}
         if walltime < inf:
@@ -40,7 +36,7 @@ class ForwardedJob(Job):
 
 
 class ForwardedJobs(WorkloadJobs):
-    """A workload's jobs with their JSON, and with that of their profiles if it is forwarded."""
+    """A workload's jobs with their JSON and, if forwarded, their profiles' JSON."""
 
     job_type = ForwardedJob
 
@@ -58,12 +54,9 @@ class ForwardedJobs(WorkloadJobs):
 def forwarded_jobs(workloads: dict[str, Workload], *, forward: bool, has_hosts: bool) -> Iterable[Job]:
     """Return the jobs of all workloads by submit time; ids become ``PREFIX!NAME``.
 
-    Parameters
-    ----------
-    forward
-        whether jobs are announced with their profile.
-    has_hosts
-        whether there are hosts to work on; without them, composed profiles of delays are one long delay.
+    Args:
+        forward: whether jobs are announced with their profile.
+        has_hosts: whether hosts can do work; without them, composed profiles of delays are one delay.
     """
     sources = {
         prefix: ForwardedJobs(workload, prefix, forward=forward, has_hosts=has_hosts)

@@ -1,4 +1,4 @@
-"""What each unit of a machine does, and how long it has done what: counts and sums as Batsim keeps them."""
+"""Each unit's state and time per state, counted as Batsim does."""
 
 from math import fsum
 from typing import Any, Final
@@ -16,15 +16,15 @@ SWITCHING_OFF: Final = 2
 IDLE: Final = 3
 COMPUTING: Final = 4
 UNAVAILABLE: Final = 5
-#: the states' names in Batsim's column names, by number
+#: names of the states in Batsim's columns
 STATES: Final = ("sleeping", "switching_on", "switching_off", "idle", "computing", "unavailable")
 
 
 class MachineBook(Kept):
-    """The state of each unit; times in seconds of simulated time, never decreasing.
+    """The state of each unit; times in simulated seconds, never decreasing.
 
-    As in Batsim, all units are idle at first, even those that sleep, and a unit's time is added up when its state is
-    set, so that what comes after the last change counts nowhere.
+    As in Batsim, all units are idle at first, even sleeping ones, and a unit's time is added when its state changes, so
+    time after the last change does not count.
     """
 
     _kept = ("_state", "_since", "_jobs", "_spent", "_counts")
@@ -33,38 +33,38 @@ class MachineBook(Kept):
         self._state = np.full(units, IDLE, dtype=np.int8)
         self._since = np.zeros(units)
         self._jobs = np.zeros(units, dtype=np.int32)
-        # One sum for each state and unit: short sums round little.
+        # One sum per state and unit: short sums have small rounding errors.
         self._spent = np.zeros((len(STATES), units))
         self._counts = [0] * len(STATES)
         self._counts[IDLE] = units
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """How many units are in each state, in the order of `STATES`."""
+        """Number of units in each state, in the order of `STATES`."""
         return tuple(self._counts)
 
     def unit_seconds(self, state: int) -> float:
-        """Return how long units have been in a state, all units' times together, in seconds."""
+        """Return the time that all units together have been in a state (s)."""
         return fsum(self._spent[state])
 
     def job_begins(self, now: float, units: NodeSet) -> None:
-        """Note that a job starts on units, perhaps beside others."""
+        """A job starts on units, perhaps beside others."""
         places = numbers(units)
         self._jobs[places] += 1
         self._set(now, places, COMPUTING)
 
     def job_ends(self, now: float, units: NodeSet) -> None:
-        """Note that one of the jobs on units is over; a unit without jobs is idle unless it is unavailable."""
+        """A job on units ends; units without jobs are idle unless they are unavailable."""
         places = numbers(units)
         self._jobs[places] -= 1
         self._set(now, places[(self._jobs[places] == 0) & (self._state[places] != UNAVAILABLE)], IDLE)
 
     def switch_begins(self, now: float, units: NodeSet, *, on: bool) -> None:
-        """Note that units begin to be switched on, or off."""
+        """Units begin to switch on or off."""
         self._set(now, numbers(units), SWITCHING_ON if on else SWITCHING_OFF)
 
     def switch_ends(self, now: float, units: NodeSet) -> None:
-        """Note that units have reached the state they were being switched to, those that are not unavailable."""
+        """Units that are available have reached the state that they were switched to."""
         places = numbers(units)
         states = self._state[places]
         on, off = places[states == SWITCHING_ON], places[states == SWITCHING_OFF]
@@ -72,11 +72,11 @@ class MachineBook(Kept):
         self._set(now, off, SLEEPING)
 
     def leave(self, now: float, units: NodeSet) -> None:
-        """Note that units are unavailable from now on."""
+        """Units become unavailable."""
         self._set(now, numbers(units), UNAVAILABLE)
 
     def come_back(self, now: float, units: NodeSet) -> None:
-        """Note that unavailable units are available again: computing if jobs still run there, else idle."""
+        """Units become available: computing if jobs still run there, else idle."""
         places = numbers(units)
         places = places[self._state[places] == UNAVAILABLE]
         busy = self._jobs[places] > 0

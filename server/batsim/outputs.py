@@ -1,6 +1,6 @@
-"""Batsim's output files, with Batsim's columns and conventions; docs/how-to/batsim.md tells what differs.
+"""Batsim's output files; docs/how-to/batsim.md lists the differences.
 
-Facts about the formats come from the files of a real Batsim 4.2 and from the behaviour of its export code.
+The formats are known from files of Batsim 4.2 and the behaviour of its export code.
 """
 
 from array import array
@@ -23,10 +23,10 @@ from pipistrelle.server.outputs.recorder import JOBS_COLUMNS, MACHINE_COLUMNS, j
 
 PSTATE_COLUMNS: Final = "time,machine_id,new_pstate"
 ENERGY_COLUMNS: Final = "time,energy,event_type,wattmin,epower"
-#: seconds that Batsim says a job took that took none
+#: execution time (s) that Batsim writes for a job that took none
 _SHORTEST: Final = 1e-5
 _OPTION: Final = "--export"
-#: what may be written: each name follows the prefix
+#: names of possible outputs, without prefix
 OUTPUT_NAMES: Final = (
     "_jobs.csv",
     "_schedule.csv",
@@ -42,27 +42,24 @@ def output_paths(prefix: str) -> list[str]:
 
 
 class Meter(Protocol):
-    """What the energy files need to know of the hosts: `pipistrelle.server.hosts.hosts.Hosts` is one."""
+    """The hosts' energy meter, such as `pipistrelle.server.hosts.hosts.Hosts`."""
 
     def energy(self, now: float) -> float:
-        """Return the joules that all hosts together have consumed since time 0."""
+        """Return the energy of all hosts since time 0 (J)."""
 
     def lowest_power(self) -> float:
-        """Return the watts that all hosts together would draw, each with the least load at its present pstate."""
+        """Return the power of all hosts at their present pstates with the least load (W)."""
 
     def pstates(self) -> Sequence[int]:
-        """Return each host's present pstate, by the hosts' numbers."""
+        """Return each host's present pstate."""
 
 
 class BatsimOutputs(Kept):
-    """Writes ``PREFIX_jobs.csv``, ``PREFIX_schedule.csv`` and what else is wanted.
+    """Writes ``PREFIX_jobs.csv``, ``PREFIX_schedule.csv`` and optional files.
 
-    Parameters
-    ----------
-    prefix
-        what the files' paths begin with, as with Batsim's ``-e``; its folder must exist.
-    machine_states
-        whether ``PREFIX_machine_states.csv`` is written.
+    Args:
+        prefix: beginning of the files' paths, as in Batsim's ``-e``; the folder must exist.
+        machine_states: whether to write ``PREFIX_machine_states.csv``.
     """
 
     _kept = ("_trace", "_energy")
@@ -73,24 +70,24 @@ class BatsimOutputs(Kept):
         self._energy: _EnergyTrace | None = None
 
     def observers(self) -> Sequence[Observer]:
-        """Return what writes jobs and machine states; it may be told of things late."""
+        """Return the writer of jobs and machine states; it may be deferred."""
         return [self._trace]
 
     def metered(self, meter: Meter) -> Observer:
-        """Return what writes ``PREFIX_consumed_energy.csv`` and ``PREFIX_pstate_changes.csv``.
+        """Return the writer of the files of energy and pstate changes.
 
-        It reads the meter whenever something happens: it must be told at once.
+        It reads the meter at every event, so it must be called at once.
         """
         self._energy = _EnergyTrace(self._prefix, meter)
         return self._energy
 
     def before(self, config: dict[str, Any]) -> None:
-        """Remove an earlier run's outputs and snapshots; Batsim has no file of the configuration."""
+        """Remove an earlier run's outputs and snapshots."""
         remove_outputs(output_paths(self._prefix))
         remove_snapshots(f"{self._prefix}_")
 
     def after(self, summary: Summary) -> None:
-        """Write ``PREFIX_schedule.csv``; its means and sums follow Batsim's rules, not those of ``summary``."""
+        """Write ``PREFIX_schedule.csv``; means and sums follow Batsim's rules."""
         joules = 0.0 if self._energy is None else self._energy.between_jobs
         figures = self._trace.figures() | {"consumed_joules": _six(joules)}
         columns = SCHEDULE_COLUMNS.split(",")
@@ -98,15 +95,13 @@ class BatsimOutputs(Kept):
         write_output(f"{self._prefix}_schedule.csv", f"{SCHEDULE_COLUMNS}\n{line}\n", _OPTION)
 
     def flush(self) -> None:
-        """Let the rows so far reach the disk."""
+        """Write all rows to the disk."""
         self._trace.flush()
         if self._energy is not None:
             self._energy.flush()
 
 
 class _Trace(Written, Observer):
-    """Writes the jobs' and the machine states' files, and gathers the schedule's figures."""
-
     _kept = (
         *("_jobs", "_changes", "_book", "_units", "_ended", "_waits", "_turnarounds", "_slowdowns", "_makespan"),
         *("_switches", "_grouped_switches"),
@@ -129,18 +124,15 @@ class _Trace(Written, Observer):
         self._grouped_switches = 0
 
     def begins(self, now: float, units: int) -> None:
-        """Open the files."""
         self._units = units
         self._book = MachineBook(units)
         self.open()
 
     def started(self, now: float, job: Job) -> None:
-        """Note that the job's units compute."""
         self._book.job_begins(now, job.alloc)
         self._write_states(now)
 
     def ended(self, now: float, job: Job) -> None:
-        """Write the job's line and count the job."""
         self._jobs.write(job)
         self._ended[job.state] = self._ended.get(job.state, 0) + 1
         if job.state in NEVER_RAN:
@@ -155,35 +147,33 @@ class _Trace(Written, Observer):
             self._write_states(now)
 
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:
-        """Count units that begin to switch, to whatever power state."""
+        """Count a switch of units, to any power state."""
         if pstate in (SWITCHING_ON, SWITCHING_OFF):
             self._grouped_switches += 1
             self._switches += len(units)
             self._write_states(now)
 
     def departed(self, now: float, units: NodeSet, on: bool) -> None:
-        """Note that units are being switched on, or off."""
         self._book.switch_begins(now, units, on=on)
 
     def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
-        """Note that units are idle, or asleep; Batsim writes a line when all of them are that were asked together."""
+        """Batsim writes a line when all units that were asked together have switched."""
         self._book.switch_ends(now, units)
         if complete:
             self._write_states(now)
 
     def availability(self, now: float, units: NodeSet, available: bool) -> None:
-        """Note that units cannot be used any more, or can be again; Batsim writes no line for it."""
+        """Batsim writes no line for this."""
         if available:
             self._book.come_back(now, units)
         else:
             self._book.leave(now, units)
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Write what is left and close the files."""
         self.close()
 
     def figures(self) -> dict[str, str]:
-        """Return the schedule's values by column; means are over all jobs, rejected ones count as 0."""
+        """Return the schedule's values; means count rejected jobs as 0."""
         jobs = sum(self._ended.values())
         success = self._ended.get("COMPLETED_SUCCESSFULLY", 0)
         rejected = self._ended.get("REJECTED", 0)
@@ -216,28 +206,25 @@ class _Trace(Written, Observer):
 
 
 class _EnergyTrace(Written, Observer):
-    """Writes the files of energy and pstates."""
-
     _kept = ("_energy", "_pstates", "_last", "_at_first_job", "_at_last_end")
 
     def __init__(self, prefix: str, meter: Meter) -> None:
         self._energy = CsvFile(f"{prefix}_consumed_energy.csv", ENERGY_COLUMNS, _OPTION)
         self._pstates = CsvFile(f"{prefix}_pstate_changes.csv", PSTATE_COLUMNS, _OPTION)
         self._meter = meter
-        #: when the meter was read last, and what it said
+        #: time and value of the last reading
         self._last = (0.0, 0.0)
         self._at_first_job: float | None = None
         self._at_last_end: float | None = None
 
     @property
     def between_jobs(self) -> float:
-        """The joules consumed from the first submission to the last end of a job; 0 if no job ended."""
+        """Energy from the first submission to the last end (J); 0 without ended jobs."""
         if self._at_first_job is None or self._at_last_end is None:
             return 0.0
         return self._at_last_end - self._at_first_job
 
     def begins(self, now: float, units: int) -> None:
-        """Open the files and write which pstates the machines begin with."""
         self.open()
         machines: dict[int, list[int]] = {}
         for machine, pstate in enumerate(self._meter.pstates()):
@@ -246,26 +233,21 @@ class _EnergyTrace(Written, Observer):
             self._write_pstate(now, NodeSet.of(machines[pstate]), pstate)
 
     def submitted(self, now: float, job: Job) -> None:
-        """Read the meter at the first submission."""
         if self._at_first_job is None:
             self._at_first_job = self._meter.energy(now)
 
     def started(self, now: float, job: Job) -> None:
-        """Write a line for the start."""
         self._write_energy(now, "s")
 
     def ended(self, now: float, job: Job) -> None:
-        """Write a line for the end of a job that has run here."""
         if job.alloc:
             self._at_last_end = self._write_energy(now, "e")
 
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:
-        """Write a line in each file."""
         self._write_pstate(now, units, pstate)
         self._write_energy(now, "p")
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Write what is left and close the files."""
         self.close()
 
     def _write_energy(self, now: float, event: str) -> float:
@@ -285,5 +267,5 @@ def _six(value: float) -> str:
 
 
 def _brief(time: float) -> str:
-    """Return a time with up to six decimals: Batsim's text as long as that, of six digits, is exact."""
+    """Return a time with up to six decimals; Batsim's six-digit text is exact then."""
     return f"{time:.6f}".rstrip("0").rstrip(".")

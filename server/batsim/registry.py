@@ -1,4 +1,4 @@
-"""The profiles and job names that a run knows: those of its workloads and those that its scheduler registers."""
+"""The profiles and jobs of a run, from workloads and registrations."""
 
 from collections import Counter, deque
 from collections.abc import Iterable
@@ -33,25 +33,18 @@ class RegistryError(PipistrelleError):
 
 
 class Registry(Part, Observer):
-    """Profiles by workload and name, and which jobs the workloads have.
+    """Profiles by workload and name, and the names of the workloads' jobs.
 
-    As an observer it learns which profiles are still in use. As in Batsim, a job that has ended uses its profile until
-    the notice of that has gone out: the same reply can kill the job and register one like it.
+    As an observer it tracks which profiles are in use. As in Batsim, an ended job uses its profile until the notice of
+    its end is sent: one reply can kill a job and register one like it.
 
-    Parameters
-    ----------
-    clockwork
-        tells the number of the last notice that has gone out.
-    workloads
-        the run's workloads by the prefix of their jobs' ids.
-    forward
-        whether jobs are announced with their profile.
-    reuse
-        whether a job may be registered with a profile that no job has any more.
-    has_hosts
-        whether jobs can compute, and
-    can_send
-        whether they can send bytes.
+    Args:
+        clockwork: has the number of the last notice.
+        workloads: {prefix: workload}.
+        forward: whether jobs are announced with their profile.
+        reuse: whether a profile without jobs can be used by new jobs.
+        has_hosts: whether jobs can compute.
+        can_send: whether jobs can send bytes.
     """
 
     _kept = ("_users", "_ended", "_released")
@@ -74,29 +67,29 @@ class Registry(Part, Observer):
         self._can_send = can_send
         self._profiles: dict[str, dict[str, Profile]] = {}
         self._texts: dict[str, dict[str, bytes]] = {}
-        #: (prefix, name) of the profiles that were registered, in order
+        #: (prefix, name) of registered profiles, in order
         self._registered: list[tuple[str, str]] = []
         self._names: dict[str, frozenset[str]] = {}
-        #: {workload: {profile: how many jobs have it that are still to come or have not ended}}
+        #: {workload: {profile: number of its jobs that have not ended}}
         self._users: dict[str, Counter[str]] = {}
-        #: (last notice before it, workload, profile) of each job that has ended since
+        #: (last notice before the end, workload, profile) of ended jobs
         self._ended: deque[tuple[int, str, str]] = deque()
-        #: what was used up in a workload before its users were counted
+        #: {workload: {profile: jobs that ended before users were counted}}
         self._released: dict[str, Counter[str]] = {}
 
     def state(self) -> dict[str, Any]:
-        """Return the profiles that were registered, and how many jobs use which."""
+        """Return the registered profiles and the users of each."""
         registered = [[prefix, name, self._texts[prefix][name].decode()] for prefix, name in self._registered]
         return {**super().state(), "registered": registered}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from such a state."""
+        """Restore such a state."""
         for prefix, name, text in state["registered"]:
             self.add_profile(prefix, name, text.encode())
         super().restore(state)
 
     def profile(self, prefix: str, name: str) -> Profile:
-        """Return a profile that is known."""
+        """Return a known profile."""
         return self._known(prefix)[0][name]
 
     def has_job(self, prefix: str, name: str) -> bool:
@@ -109,12 +102,9 @@ class Registry(Part, Observer):
         return name in self._names[prefix]
 
     def add_profile(self, prefix: str, name: str, text: bytes) -> bool:
-        """Add a profile to a workload, which need not exist; False, and no change, if it has one of that name.
+        """Add a profile to a workload, which need not exist; False if the name exists.
 
-        Raises
-        ------
-        PipistrelleError
-            when the profile's JSON is wrong, or it cannot be run here.
+        Raises PipistrelleError if its JSON is invalid or it cannot be run here.
         """
         profiles, texts = self._known(prefix)
         if name in profiles:
@@ -127,12 +117,9 @@ class Registry(Part, Observer):
         return True
 
     def make_job(self, job_id: str, text: bytes, profile_text: bytes | None) -> ForwardedJob:
-        """Return the job of this id (PREFIX!NAME) that a JSON object describes; it uses its profile from now on.
+        """Return the job (PREFIX!NAME) of a JSON object, as a user of its profile.
 
-        Raises
-        ------
-        PipistrelleError
-            when the JSON is wrong, its ``id`` is another one, or the profile does not exist or is gone.
+        Raises PipistrelleError if the JSON is invalid, its ``id`` differs, or the profile is not available.
         """
         prefix, _, name = job_id.partition("!")
         job = job_of_json(text, f"job {job_id}")
@@ -162,7 +149,7 @@ class Registry(Part, Observer):
         done, code = outcome(profile)
         runtime = runtime_of(profile)
         if runtime == job.walltime:
-            runtime = nextafter(runtime, inf)  # as in a workload: it has reached its walltime
+            runtime = nextafter(runtime, inf)  # as in a workload: it reaches its walltime
         return ForwardedJob(
             job_id,
             job.submit,
@@ -177,12 +164,12 @@ class Registry(Part, Observer):
         )
 
     def ended(self, now: float, job: Job) -> None:
-        """Note that a job's profile will be used once less."""
+        """Count one user less of the job's profile, after the next notice."""
         self._release()
         self._ended.append((self._clockwork.seq, job.id.partition("!")[0], job.profile))
 
     def _release(self) -> None:
-        """Let go the profiles of those jobs whose end has been told."""
+        """Release the profiles of jobs after the notice of their end."""
         told = self._clockwork.seq
         while self._ended and self._ended[0][0] < told:
             _, prefix, profile = self._ended.popleft()
@@ -218,7 +205,7 @@ class Registry(Part, Observer):
     def _check(self, profile: Profile, where: str) -> None:
         if isnan(runtime_of(profile)) and not self._has_hosts:
             raise RegistryError(
-                "the profile computes, but the platform does not say how fast its nodes are",
+                "the profile computes, but the platform gives no speed of its nodes",
                 where=where,
                 hint="Use a platform in SimGrid's XML.",
             )

@@ -1,4 +1,4 @@
-"""What Batsim's further decisions do, and when they are illegal."""
+"""Batsim's further decisions, and when they are illegal."""
 
 from collections.abc import Iterable
 from math import inf
@@ -31,7 +31,7 @@ from pipistrelle.server.hosts.hosts import Hosts
 from pipistrelle.server.hosts.switching import Switchboard
 from pipistrelle.server.setup.setup import BatsimOptions
 
-#: {state that a scheduler may declare a running job to be in: the step that leads there}
+#: {state that a scheduler may declare for a running job: the step that leads there}
 _DECLARED: Final[dict[str, Step]] = {
     "COMPLETED_SUCCESSFULLY": "finish",
     "COMPLETED_FAILED": "fail",
@@ -41,20 +41,13 @@ _DECLARED: Final[dict[str, Step]] = {
 
 
 class BatsimVerdicts(Verdicts):
-    """Carries decisions out in Batsim's way, and Batsim's further ones.
+    """Carries decisions out in Batsim's way, including Batsim's further ones.
 
-    Parameters
-    ----------
-    clockwork, lives, prefixes
-        as of `Verdicts`.
-    registry
-        what is known of profiles and of the workloads' jobs.
-    options
-        which of the decisions are allowed.
-    switchboard
-        changes the states of units.
-    hosts
-        meters energy; None where the platform does not say how its hosts are.
+    Args:
+        registry: profiles and the workloads' jobs.
+        options: which decisions are allowed.
+        switchboard: changes power states.
+        hosts: meters energy; None without single hosts.
     """
 
     _kept = (*Verdicts._kept, "_asked_to_die")
@@ -74,7 +67,7 @@ class BatsimVerdicts(Verdicts):
         self._options = options
         self._switchboard = switchboard
         self._hosts = hosts
-        #: jobs that the scheduler has asked to kill so far
+        #: jobs that the scheduler has asked to kill
         self._asked_to_die: set[str] = set()
         self.table |= {
             BatsimExecuteJob: self._execute_mapped,
@@ -101,7 +94,7 @@ class BatsimVerdicts(Verdicts):
             raise
 
     def _kill(self, decision: KillJob) -> None:
-        """Kill jobs; nothing is said of those that were to be killed before, as with Batsim."""
+        """Kill jobs; like Batsim, ignore those that were to be killed before."""
         if not decision.data.job_ids:
             raise Illegal("malformed", "'job_ids' names no job")
         job_ids = tuple(name for name in dict.fromkeys(decision.data.job_ids) if name not in self._asked_to_die)
@@ -187,7 +180,7 @@ class BatsimVerdicts(Verdicts):
 
 
 def _mapping(job: Job, mapping: dict[str, str], alloc: str) -> tuple[int, ...]:
-    """Return the place in the allocation for each of the job's executors, or raise `Illegal`."""
+    """Return the place in the allocation of each executor, or raise `Illegal`."""
     try:
         places = {int(executor): int(place) for executor, place in mapping.items()}
         size = len(NodeSet.parse(alloc))

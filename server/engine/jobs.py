@@ -1,4 +1,4 @@
-"""A job inside the server, and its life as a table (drawn in docs/explanation/design.md)."""
+"""A job inside the server, with its states (see docs/explanation/design.md)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf, nan

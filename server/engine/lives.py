@@ -50,7 +50,7 @@ class Overheads:
 
 
 class Work(Protocol):
-    """The work of jobs whose duration their hosts decide."""
+    """Does jobs' work where hosts decide how long it takes."""
 
     def begins(self, job: Job) -> None:
         """Begin the work of a job that has its units; put its walltime on the agenda."""

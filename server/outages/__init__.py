@@ -1,1 +1,1 @@
-"""When nodes go and come back, and what is told of it."""
+"""Failures and maintenance of nodes."""

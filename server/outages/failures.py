@@ -1,4 +1,4 @@
-"""The machine fails and is repaired and maintained; what that does to its units and to the jobs on them."""
+"""Failures, repairs and maintenance, and their effects on units and jobs."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -39,13 +39,13 @@ from pipistrelle.server.errors import Stalled
 from pipistrelle.server.outages.feed import OutageFeed
 from pipistrelle.server.outages.reliability import Reliability
 
-#: what the scheduler is told of nodes: nothing; why they go and come back, failures and maintenance apart; or only that
+#: node events sent to the scheduler: none; with reasons (failures, maintenance); or only changes
 Tells = Literal["nothing", "reasons", "changes"]
-#: the steps of what is planned
+#: steps of a maintenance
 _ANNOUNCED: Final = 0
 _BEGINS: Final = 1
 _ENDS: Final = 2
-#: so many times as many outages pass before a run has stalled in which jobs are kept back for others
+#: while jobs are held, a run stalls after this many times as many outages
 _PATIENCE: Final = 10
 
 
@@ -62,20 +62,13 @@ def lives_of(
     dilation: Dilation | None = None,
     preempts: bool = False,
 ) -> "tuple[JobLives, Arrivals, list[Failures]]":
-    """Return how the jobs of a run live, how they arrive, and what strikes them, if anything can.
+    """Return the lives and arrivals of a run's jobs, and its failures, if any.
 
-    Parameters
-    ----------
-    clockwork, work, jobs, dependencies, dilation
-        as of `JobLives` and `Arrivals`.
-    platform
-        the machine.
-    reliability
-        what happens to it; None: nothing does.
-    tells, holds
-        as of `Failures`.
-    preempts
-        whether the scheduler may take units away from running jobs.
+    Args:
+        reliability: failures and their rules; None: no failures.
+        tells: see `Failures`.
+        holds: see `Failures`.
+        preempts: whether the scheduler may preempt.
     """
     lives = JobLives(clockwork, Overheads(platform), work, dilation)
     arrivals = Arrivals(clockwork, lives, jobs, dependencies)
@@ -99,7 +92,7 @@ def lives_of(
 
 
 class _Down(Kept):
-    """Nodes that are down for one kind of reason, each perhaps several times over."""
+    """Nodes that are down for one kind of reason, with a count of reasons each."""
 
     _kept = ("_times",)
 
@@ -108,11 +101,10 @@ class _Down(Kept):
 
     @property
     def nodes(self) -> list[int]:
-        """Those that are down, ascending."""
         return sorted(self._times)
 
     def more(self, nodes: Iterable[int]) -> NodeSet:
-        """Count a reason for each node; return those that had none."""
+        """Add a reason to each node; return the nodes that had none."""
         new = []
         for node in nodes:
             self._times[node] += 1
@@ -121,7 +113,7 @@ class _Down(Kept):
         return NodeSet.of(new)
 
     def less(self, nodes: Iterable[int]) -> NodeSet:
-        """Take a reason from each node; return those that have none left."""
+        """Remove a reason from each node; return the nodes that have none left."""
         old = []
         for node in nodes:
             self._times[node] -= 1
@@ -131,30 +123,19 @@ class _Down(Kept):
         return NodeSet.of(old)
 
     def without(self, nodes: NodeSet) -> NodeSet:
-        """Return those of the nodes that are not down for this kind of reason."""
+        """Return the nodes that are not down for this kind of reason."""
         return NodeSet.of(node for node in nodes if node not in self._times) if self._times else nodes
 
 
 class Failures(Part):
     """Replays outages and maintenance on an engine.
 
-    Parameters
-    ----------
-    clockwork
-        the run's; its agenda has the next outage only, so that streams without an end are no matter.
-    attempts
-        of the jobs that may be struck.
-    arrivals
-        tell whether jobs are still to come.
-    node_units
-        which units belong to which node.
-    reliability
-        what happens.
-    tells
-        what the scheduler is told of nodes.
-    holds
-        whether a job may be started on units that are down, and then waits there for their repair: so that a scheduler
-        that knows nothing of failures still works. Else such a decision is illegal.
+    Args:
+        clockwork: its agenda gets only the next outage, so that streams may be endless.
+        arrivals: knows whether more jobs will be submitted.
+        tells: node events that the scheduler gets.
+        holds: whether a job may start on down units and wait there for repair, so that schedulers without failures
+            work; if not, such a decision is illegal.
     """
 
     _kept = ("_failed", "_maintained", "_fruitless", "_steps")
@@ -183,26 +164,26 @@ class Failures(Part):
         self._maintained = _Down()
         self._fruitless = 0
         self._steps = -1
-        #: the outages that strike next, whose time is on the agenda; and how often these were taken
+        #: the next outages, whose time is on the agenda; and the number of instants taken
         self._next: list[Outage] = []
         self._instants = 0
-        #: {number: what is planned}, of what was announced, or is next to be, and is not over; they are counted
+        #: {number: maintenance} of those announced, or next to be announced, and not over
         self._plans: dict[int, Maintenance] = {}
         self._planned_so_far = 0
         self._put_next_failure()
         self._put_next_announcement()
 
     def handlers(self) -> Handlers:
-        """Return what is done with which class of what stands on the agenda."""
+        """Return the handler of each agenda class."""
         return {FAILURE: self._fail, REPAIR: self._repair, MAINTENANCE: self._maintain}
 
     def state(self) -> dict[str, Any]:
-        """Return how many outages and plans have been taken, and what is down for which reason."""
+        """Return the state as plain values."""
         taken = {"instants": self._instants, "planned": self._planned_so_far, "plans": list(self._plans)}
         return {**super().state(), **taken}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from such a state: what has passed of outages and plans is passed over."""
+        """Restore such a state; past outages and plans are skipped."""
         while self._instants < state["instants"]:
             self._next = self._feed.next_instant()
             self._instants += 1
@@ -212,7 +193,7 @@ class Failures(Part):
         self._plans = {number: self._plans[number] for number in state["plans"]}
         super().restore(state)
 
-    # -- what comes unexpected --------------------------------------------------------------------------------------
+    # -- failures ---------------------------------------------------------------------------------------------------
 
     def _put_next_failure(self) -> None:
         self._next = self._feed.next_instant()
@@ -221,7 +202,7 @@ class Failures(Part):
             self._clockwork.agenda.put(self._next[0].down, FAILURE, len(self._next))
 
     def _fail(self, _: int) -> None:
-        """Let nodes go down: all that do at one time, so that a job loses them together."""
+        """Let nodes fail: all of one instant together, so that a job loses them together."""
         self._watch()
         outages = self._next
         repairs: dict[float, list[int]] = {}
@@ -264,20 +245,20 @@ class Failures(Part):
         self._clockwork.tell(NodesRepaired(self._clockwork.now, NodesRepairedData(str(nodes), str(units))))
 
     def _bury(self, nodes: NodeSet) -> None:
-        """Take note of nodes that never come back: no job can be held for them."""
+        """Record nodes that are never repaired: no job can wait for them."""
         if nodes and self._holds:
             self._clockwork.cluster.ledger.block(self._node_units.units_of(nodes))
             self._attempts.forsake(nodes, "a node that is not repaired any more")
 
     def _watch(self) -> None:
-        """Raise Stalled if outages go on for ever, but nothing that a job does."""
+        """Raise Stalled if outages continue for ever but jobs make no step."""
         clockwork, arrivals = self._clockwork, self._arrivals
         cluster = clockwork.cluster
         if cluster.steps != self._steps or not (arrivals.exhausted or arrivals.held):
             self._steps = cluster.steps
             self._fruitless = 0
         self._fruitless += 1
-        # Jobs that are kept back may wait for nothing but time, and others may be to come.
+        # Held jobs may wait for a time, and other jobs may still be submitted.
         most = MAX_FRUITLESS if arrivals.exhausted else MAX_FRUITLESS * _PATIENCE
         if self._fruitless > most and not self._attempts.at_work:
             raise Stalled(
@@ -287,10 +268,10 @@ class Failures(Part):
                 hint="The scheduler starts nothing on the nodes that are up, or jobs wait for nodes that stay down.",
             )
 
-    # -- what is planned --------------------------------------------------------------------------------------------
+    # -- maintenance ------------------------------------------------------------------------------------------------
 
     def tell_present(self) -> None:
-        """Tell a scheduler that takes the run over what is down, and of the maintenance that was announced."""
+        """Report down nodes and announced maintenance to a new scheduler."""
         if not self._reasons:
             return
         if self._failed.nodes:

@@ -1,4 +1,4 @@
-"""Outages one instant after the other, made only as far ahead as they are needed."""
+"""Outages in order of time, made only as far ahead as needed."""
 
 from collections.abc import Iterator, Sequence
 from heapq import merge
@@ -9,8 +9,7 @@ from typing import Final
 from pipistrelle.platforms.failures.models import LONGEST_HORIZON, Stream
 from pipistrelle.platforms.failures.outage import Outage
 
-#: the first stretch of time that is asked for, in seconds, short enough for nodes that fail every millisecond; it grows
-#: or shrinks until one has about `_FEW` to `_MANY`
+#: first stretch of time requested (s); it then adapts to yield about `_FEW` to `_MANY` outages
 _FIRST_STRETCH: Final = 2.0**-7
 _FEW: Final = 256
 _MANY: Final = 4096
@@ -19,10 +18,8 @@ _MANY: Final = 4096
 class OutageFeed:
     """Merges streams of outages by the time they go down.
 
-    Parameters
-    ----------
-    streams
-        each makes its outages as far as it is asked to; what comes out does not depend on how far that is.
+    Args:
+        streams: extended in stretches; the result does not depend on their lengths.
     """
 
     def __init__(self, streams: Sequence[Stream]) -> None:
@@ -30,12 +27,11 @@ class OutageFeed:
         self._instants = groupby(merge(*map(_outages, streams), key=time), key=time)
 
     def next_instant(self) -> list[Outage]:
-        """Return all outages that go down next, at one time, by stream and node; none if there are no more."""
+        """Return all outages of the next instant, by stream and node; empty at the end."""
         return list(next(self._instants, (0.0, ()))[1])
 
 
 def _outages(stream: Stream) -> Iterator[Outage]:
-    """Yield the outages of a stream."""
     horizon, stretch = 0.0, _FIRST_STRETCH
     while horizon < LONGEST_HORIZON:
         horizon = min(horizon + stretch, LONGEST_HORIZON)

@@ -1,4 +1,4 @@
-"""What may happen to the machine in a run, and what becomes of the jobs that it strikes."""
+"""Failures and maintenance of a run, with the rules for the jobs that they strike."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,18 +21,13 @@ if TYPE_CHECKING:  # most runs need none of these
 
 @dataclass(frozen=True, slots=True)
 class Reliability(AttemptRules):
-    """Failures, maintenance and, as `AttemptRules`, the jobs' ways to live with them.
+    """Failures, maintenance and the rules for jobs (`AttemptRules`).
 
-    Parameters
-    ----------
-    failures
-        models of failures, drawn with ``seed``; None: there are none.
-    outages
-        outages of a log or a saved stream; both may be given.
-    maintenance
-        what is planned; None: nothing.
-    described
-        what the run's configuration says of all this, JSON values only.
+    Attributes:
+        failures: failure models, drawn with ``seed``; None: none.
+        outages: outages of a log or a saved stream, in addition to ``failures``.
+        maintenance: planned maintenance; None: none.
+        described: description for the run's configuration (JSON values).
     """
 
     failures: "FailurePlan | None" = None
@@ -42,7 +37,7 @@ class Reliability(AttemptRules):
     described: dict[str, Any] = field(default_factory=dict)
 
     def streams(self) -> "list[Stream]":
-        """Return what makes the unannounced outages, from time 0 on."""
+        """Return the streams of unannounced outages, from time 0 on."""
         made: list[Stream] = []
         if self.failures is not None:
             made.append(self.failures.stream(self.seed))
@@ -51,14 +46,14 @@ class Reliability(AttemptRules):
         return made
 
     def planned(self) -> "Iterator[Maintenance]":
-        """Return what is planned, by the time of its announcement."""
+        """Return the planned maintenance by time of announcement."""
         return iter(()) if self.maintenance is None else self.maintenance.occurrences()
 
     def rates(self, platform: "Platform") -> NDArray[np.float64]:
-        """Return how often each node fails on average, in failures per second of its time, shape (nodes,).
+        """Return each node's mean failure rate (1/s), shape (nodes,).
 
-        Of a log it is the mean over all nodes, from time 0 to the last outage's begin: it does not say which node will
-        fail.
+        For a log it is the mean over all nodes up to the last outage, because the log does not show which node
+        fails next.
         """
         rates = np.zeros(platform.nodes)
         if self.failures is not None:
@@ -70,7 +65,7 @@ class Reliability(AttemptRules):
         return rates
 
     def describe(self) -> dict[str, Any]:
-        """Return what decides a run's result, JSON values only."""
+        """Return all that decides a run's result, as JSON values."""
         return {
             **self.described,
             "resilience": msgspec.to_builtins(self.resilience),
@@ -83,7 +78,7 @@ class Reliability(AttemptRules):
 
 
 class _Recorded:
-    """Outages that are known already, as a stream."""
+    """Recorded outages as a stream."""
 
     def __init__(self, outages: "Outages") -> None:
         self._outages = outages

@@ -1,1 +1,1 @@
-"""What a run consists of before its scheduler is there: machine, jobs, what they ask and what happens."""
+"""What a run consists of: machine, jobs, requests, conditions and failures."""

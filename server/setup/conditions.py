@@ -1,4 +1,4 @@
-"""What jobs wait for, as their workloads say it."""
+"""Job dependencies as workloads describe them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -11,22 +11,18 @@ from pipistrelle.server.errors import SetupError
 from pipistrelle.traces.logs.dependencies import parse_dependency
 from pipistrelle.traces.workload import Workload
 
-#: how many jobs of a circle are shown, how many jobs of a remark, and how many characters of what a log says
+#: jobs shown of a cycle, jobs shown in a remark, and characters shown of a log's text
 _SHOWN: Final = 6
 _NAMED: Final = 3
 _LONGEST: Final = 40
 
 
 def conditions_of(workloads: Mapping[str, Workload]) -> dict[str, tuple[Condition, ...]]:
-    """Return {job id: what it waits for} for the jobs that do.
+    """Return {job id: its conditions} for the jobs that have some.
 
-    A job of the trace that it waits for and that is not there counts as ended: before the trace begins, or dropped. So
-    do kinds other than `KINDS`, such as ``singleton``. In SWF a job waits for its preceding one's end, and thinks.
-
-    Raises
-    ------
-    SetupError
-        when jobs wait for each other in a circle.
+    A condition on a job that is missing from the trace (it ended before, or was dropped) counts as fulfilled. So do
+    kinds other than `KINDS`, such as ``singleton``. In SWF a job waits for its preceding job's end, plus its think
+    time. Raises SetupError if jobs wait for each other.
     """
     found: dict[str, tuple[Condition, ...]] = {}
     for prefix, name, wishes, known in _wishes_of(workloads):
@@ -38,7 +34,7 @@ def conditions_of(workloads: Mapping[str, Workload]) -> dict[str, tuple[Conditio
 
 
 def dependency_remarks(workloads: Mapping[str, Workload]) -> list[str]:
-    """Return what is to be said of jobs that will not wait as they were meant to, with the first three of them."""
+    """Return remarks on jobs with ignored dependencies, naming the first three."""
     absent: list[str] = []
     strange: list[str] = []
     kinds: dict[str, None] = {}  # in order
@@ -67,7 +63,7 @@ def dependency_remarks(workloads: Mapping[str, Workload]) -> list[str]:
 
 
 def _wishes_of(workloads: Mapping[str, Workload]) -> Iterator[tuple[str, str, list[Condition], set[str]]]:
-    """Yield the prefix and name of each job that waits for something, what it waits for, and its workload's names."""
+    """Yield prefix, name, conditions and its workload's names of each dependent job."""
     for prefix, workload in workloads.items():
         wishes = list(_wishes(workload))
         known = set(workload.ids if wishes else ())
@@ -76,7 +72,7 @@ def _wishes_of(workloads: Mapping[str, Workload]) -> Iterator[tuple[str, str, li
 
 
 def _wishes(workload: Workload) -> Iterator[tuple[int, list[Condition]]]:
-    """Yield (row, what the log says it waits for), of any kind and with ids as the log has them, if it is something."""
+    """Yield (row, conditions) of dependent jobs, of all kinds, with the log's ids."""
     texts = workload.labels.get("dependency")
     preceding = workload.columns.get("preceding")
     think = workload.measures.get("think_time")
@@ -92,7 +88,7 @@ def _wishes(workload: Workload) -> Iterator[tuple[int, list[Condition]]]:
 
 
 def first_of(names: list[str]) -> str:
-    """Return the first three of these names, as a message has them."""
+    """Return the first three names for a message."""
     return ", ".join(map(_cut, names[:_NAMED])) + (" and others" if len(names) > _NAMED else "")
 
 
@@ -118,7 +114,7 @@ def _refuse_circles(conditions: Mapping[str, tuple[Condition, ...]]) -> None:
                 raise SetupError(
                     "jobs wait for each other",
                     found=" after ".join(circle[:_SHOWN]) + (" ..." if len(circle) > _SHOWN else ""),
-                    hint="None of them could ever start: take one of the dependencies out.",
+                    hint="None of them could ever start: remove one of the dependencies.",
                 )
             if job_id in done or job_id not in conditions:
                 continue

@@ -1,4 +1,4 @@
-"""What is said of a run before it begins: to its scheduler, and to those who read its outputs."""
+"""Descriptions of a run: for its scheduler and for its outputs."""
 
 import hashlib
 from math import inf
@@ -12,7 +12,7 @@ from pipistrelle.traces.workload import NODE_LIST, Workload
 
 
 def begins_of(setup: Setup) -> SimulationBeginsData:
-    """Return what a scheduler is told first in the native dialect."""
+    """Return the content of the first notice in the native dialect."""
     return SimulationBeginsData(
         nb_resources=setup.platform.units,
         platform=setup.platform.info,
@@ -22,7 +22,7 @@ def begins_of(setup: Setup) -> SimulationBeginsData:
 
 
 def describe_run(setup: Setup) -> dict[str, Any]:
-    """Return all that decides a run's result, apart from the scheduler: JSON values only."""
+    """Return all that decides a run's result, except the scheduler, as JSON values."""
     hosts = None if setup.machine is None else setup.machine.hosts
     return {
         "platform": msgspec.to_builtins(setup.platform),
@@ -49,14 +49,14 @@ def describe_run(setup: Setup) -> dict[str, Any]:
 
 
 def _workload_digest(workload: Workload) -> str:
-    """Return a digest of what the simulation takes from a workload."""
+    """Return a digest of the parts of a workload that the simulation uses."""
     digest = hashlib.sha256("\n".join(workload.ids).encode())
     for column in (workload.submit, workload.size, workload.walltime, workload.runtime):
         digest.update(column.astype(column.dtype.newbyteorder("<")).tobytes())
     for name, numbers in sorted(workload.columns.items()):
         digest.update(name.encode() + numbers.astype(numbers.dtype.newbyteorder("<")).tobytes())
     for name, texts in sorted(workload.labels.items()):
-        if name == NODE_LIST:  # told only to who asks for it
+        if name == NODE_LIST:  # only used on request
             continue
         digest.update("\n".join([name, *texts]).encode())
     if workload.job_json is not None:

@@ -1,4 +1,4 @@
-"""What really happened, as the log recorded it: when and where each job started, and how far a run keeps to that."""
+"""Recorded starts and nodes of jobs, and how closely a run follows them."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -23,12 +23,12 @@ from pipistrelle.server.engine.observers import Observer
 from pipistrelle.traces.clean import were_cancelled
 from pipistrelle.traces.workload import CANCELLED_AFTER, NODE_LIST, Floats, Ints, Workload
 
-#: so many steps of the machine's load are looked at first, then twice as many, and so on
+#: steps of the machine's load examined at first; doubled each time
 _STEPS: Final = 1024
 
 
 def starts_of(workload: Workload) -> Floats:
-    """Return when each job started in reality, s after time 0, shape (n,); NaN where the log does not tell."""
+    """Return the recorded starts, in s after time 0, shape (n,); NaN if unknown."""
     wait = workload.measures.get("wait")
     if wait is None:
         return np.full(len(workload), nan)
@@ -36,13 +36,13 @@ def starts_of(workload: Workload) -> Floats:
 
 
 def records_of(workload: Workload, platform: Platform) -> list[LogRecord]:
-    """Return when and where each job ran in reality: on nodes that the machine has, or nothing is said of them.
+    """Return recorded starts and nodes, without nodes that the machine lacks.
 
-    Where there is no room for a job when it started, or the log has no start, there is room from another time on.
+    A job that did not fit at its recorded start, or has none, gets the time from which it fits.
     """
     starts = starts_of(workload)
     cancelled = workload.measures.get(CANCELLED_AFTER)
-    if cancelled is not None:  # such a job waits until it leaves
+    if cancelled is not None:  # a cancelled job waits until it leaves
         jobs = np.flatnonzero(cancelled < 0)
         told = iter(records_of(_without(workload, jobs), platform))
         gone = (workload.submit + cancelled).tolist()
@@ -56,13 +56,13 @@ def records_of(workload: Workload, platform: Platform) -> list[LogRecord]:
 
 
 def _without(workload: Workload, jobs: NDArray[np.intp]) -> Workload:
-    """Return these jobs of a workload, as one in which nobody is cancelled."""
+    """Return these jobs of a workload without their cancellations."""
     kept = workload.select(jobs)
     return replace(kept, measures={name: column for name, column in kept.measures.items() if name != CANCELLED_AFTER})
 
 
 def _nodes(workload: Workload, platform: Platform) -> list[str]:
-    """Return the numbers of the nodes that each job had, as ``0-3 8``; empty where some are none of the machine's."""
+    """Return the node numbers of each job, as ``0-3 8``; empty if unknown."""
     texts = workload.labels.get(NODE_LIST)
     numbers = {} if texts is None else numbers_by_name(platform)
     if texts is None or not numbers:
@@ -78,20 +78,17 @@ def _nodes(workload: Workload, platform: Platform) -> list[str]:
 
 
 def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: int) -> dict[int, float]:
-    """Return {row: when} of the jobs that the machine has no room for when they started, or without a start.
+    """Return {row: time (s)} for jobs that did not fit at their start or have none.
 
-    Jobs that fit when they started keep to that, one after the other by their starts, then by their rows. Each of the
-    others gets the first time, not before its start or submission, from which on there is room for all its length that
-    none of those needs.
+    In order of starts, then rows, jobs that fit keep their units. Each of the others gets the first time, from its
+    start or submission on, with room for its whole length beside all jobs placed before.
 
-    Parameters
-    ----------
-    starts, submits
-        s, shape (jobs,); a start is NaN if it is not known.
-    sizes, lengths
-        units, and s that they are held, shape (jobs,).
-    units
-        of the machine.
+    Args:
+        starts: recorded starts (s), shape (jobs,); NaN if unknown.
+        submits: submissions (s), shape (jobs,).
+        sizes: units of each job, shape (jobs,).
+        lengths: time that each holds its units (s), shape (jobs,).
+        units: units of the machine.
     """
     others = np.flatnonzero(np.isnan(starts)).tolist()
     kept: list[int] = []
@@ -121,7 +118,7 @@ def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: 
 
 
 class _Load:
-    """How many units are held, from each time at which that changes to the next."""
+    """Number of held units over time."""
 
     def __init__(self, starts: Floats, lengths: Floats, sizes: Ints) -> None:
         times = np.concatenate([starts, starts + lengths])
@@ -130,7 +127,7 @@ class _Load:
         self._held = np.cumsum(np.bincount(places, weights=changes, minlength=len(self._times)))
 
     def first_room(self, since: float, length: float, most: int) -> float:
-        """Return the first time, from ``since`` on (s), after which at most ``most`` units are held for ``length``."""
+        """Return the first time (s) from which at most ``most`` units are held."""
         time = since
         at = max(int(np.searchsorted(self._times, since, "right")) - 1, 0)
         steps = _STEPS
@@ -147,7 +144,7 @@ class _Load:
         return time
 
     def add(self, start: float, length: float, size: int) -> None:
-        """Let a job hold units."""
+        """Add a job that holds units."""
         for time in (start, start + length):
             place = int(np.searchsorted(self._times, time))
             if place == len(self._times) or self._times[place] != time:
@@ -159,13 +156,12 @@ class _Load:
 
 
 class RecordedFigures(Struct, frozen=True, kw_only=True):
-    """How many jobs started as the log recorded it; only first attempts count.
+    """How closely starts follow the log; only first attempts count.
 
-    Of the jobs with a recorded start, ``on_time`` started then, ``late`` afterwards and ``not_started`` never;
-    ``unrecorded`` are the jobs of which the log has no start. For ``no_room`` of the late ones the log itself is not
-    possible: with those that ran then the machine would be over-full. ``mean_delay`` and ``max_delay`` (s) are those of
-    the late ones, None without such. Of the jobs that started and whose nodes the log has, ``own_nodes`` got these and
-    ``other_nodes`` did not; ``unknown_nodes`` are jobs whose nodes are none of the machine's.
+    Jobs with a recorded start were ``on_time``, ``late`` or ``not_started``; ``unrecorded`` jobs have none. For
+    ``no_room`` of the late ones the log itself is impossible: it would overfill the machine. ``mean_delay`` and
+    ``max_delay`` (s) cover the late ones, None without any. Started jobs with recorded nodes got their ``own_nodes`` or
+    ``other_nodes``; ``unknown_nodes`` counts jobs on nodes that the machine lacks.
     """
 
     on_time: int
@@ -181,22 +177,14 @@ class RecordedFigures(Struct, frozen=True, kw_only=True):
 
 
 class RecordedBook(Kept, Observer):
-    """Counts the jobs that start when, and where, the log says.
-
-    Parameters
-    ----------
-    platform
-        the machine.
-    workloads
-        the run's.
-    """
+    """Counts the jobs that start when and where the log says."""
 
     _kept = ("_recorded", "_unrecorded", "_on_time", "_delays", "_no_room", "_own", "_other")
 
     def __init__(self, platform: Platform, workloads: Iterable[Workload]) -> None:
         self._nodes = NodeUnits.told(platform.info.pools)
         self._recorded = self._unrecorded = self._on_time = self._no_room = self._own = self._other = 0
-        #: how much later than recorded the late ones started, s
+        #: delays of the late jobs (s)
         self._delays = array("d")
         self._unknown = 0
         for workload in workloads:
@@ -212,7 +200,7 @@ class RecordedBook(Kept, Observer):
             self._unrecorded += not known and isnan(job.cancelled_at)
 
     def started(self, now: float, job: Job) -> None:
-        """Compare its start, and its nodes."""
+        """Compare the job's start and nodes."""
         told = job.recorded
         if told is None or told.start is None or (job.attempt is not None and job.attempt.number):
             return

@@ -1,4 +1,4 @@
-"""What the jobs of a workload ask of their nodes, settled before the run: who can be given that, and who cannot."""
+"""Jobs' requests of nodes, settled before the run."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,13 +13,13 @@ from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.requests import asks, with_requests
 from pipistrelle.traces.workload import CONSTRAINT, PER_NODE, WHOLE, Workload, request_of
 
-#: the reason under which jobs are counted that were left out
+#: reason under which dropped jobs are counted
 UNMET: Final = "no nodes are as it asks"
 _MOST_SHOWN: Final = 5
 
 
 def requests_of(workload: Workload) -> list[NodeRequest | None] | None:
-    """Return what each job asks of its nodes, None for nothing; None if none asks anything."""
+    """Return each job's request, None for no request; None if no job has one."""
     if not asks(workload):
         return None
     known: dict[NodeRequest, NodeRequest | None] = {ANYTHING: None}
@@ -34,11 +34,10 @@ def _request(workload: Workload, row: int) -> NodeRequest:
 
 
 def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, int, list[str]]:
-    """Return the jobs that the machine can give what they ask, how many it cannot, and what a user should know.
+    """Return the jobs that the machine can serve, the number dropped, and remarks.
 
-    What Slurm's brackets and counts of nodes ask is said in plain words. Jobs that share no node get as many units as
-    their nodes have: those of the nodes that make the fewest. A number of units on each node that every node has anyhow
-    is left out.
+    Slurm's brackets and node counts become plain constraints. Jobs that share no node get all units of their nodes,
+    choosing nodes that make the fewest. A number of units per node that all nodes have is left out.
     """
     if not asks(workload):
         return workload, 0, []
@@ -82,14 +81,14 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
 
 
 def _whole(book: RequestBook, asked: NodeRequest, size: int) -> tuple[NodeRequest, int]:
-    """Return what a job that shares no node asks, with all units of its nodes, and how many units that makes.
+    """Return a request with whole nodes, and the number of units that makes.
 
-    Where no nodes will do it is something that is refused.
+    If no nodes fit, the request is one that will be refused.
     """
     shared = structs.replace(asked, whole_nodes=False)
     try:
         pools = book.pools(shared)
-    except PlatformError:  # the refusal will say so
+    except PlatformError:  # the refusal reports it
         return shared, size
     choices = []
     for each in sorted({pool.units_per_node for pool in pools}):

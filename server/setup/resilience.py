@@ -1,4 +1,4 @@
-"""How the jobs of a run meet failures: what workloads say of single jobs, and what will not go as it was meant."""
+"""Resilience of a run's jobs: what workloads say, and what will not work as meant."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,12 +17,9 @@ _MEMBER = b'"resilience"'
 
 
 def resiliences_of(workloads: Mapping[str, Workload]) -> dict[str, Resilience]:
-    """Return {job id: how it meets failures} for the jobs whose JSON object has a member ``resilience``.
+    """Return {job id: resilience} for jobs with a JSON member ``resilience``.
 
-    Raises
-    ------
-    ResilienceError
-        when it makes no sense; the message names the job.
+    Raises ResilienceError, which names the job, if the member is invalid.
     """
     found: dict[str, Resilience] = {}
     for prefix, workload in workloads.items():
@@ -38,13 +35,11 @@ def resiliences_of(workloads: Mapping[str, Workload]) -> dict[str, Resilience]:
 def check_resilience(
     reliability: Reliability, own: Mapping[str, Resilience], platform: Platform, workloads: Mapping[str, Workload]
 ) -> list[str]:
-    """Return what is to be said of jobs that will not meet failures as it was meant, with the first of their names.
+    """Return remarks on jobs for which resilience will not work as meant.
 
-    Raises
-    ------
-    SetupError
-        when dumps are to depend on failures and there are none, a job has no node to work beside its spares, or it is
-        called as another's later attempts are.
+    Raises:
+        SetupError: the dump interval depends on failures that do not exist, a job has only spare nodes, or a job has
+            the name of another's later attempt.
     """
     happens = (reliability.failures, reliability.outages, reliability.maintenance)
     if reliability.requeue != "never" and happens != (None, None, None):
@@ -81,7 +76,7 @@ def check_resilience(
         if isinstance(kind.interval, float):
             if reliability.walltime == "asked":
                 early = kind.interval + kind.dump * whole.slower > walltime
-            else:  # there is room for every dump; work that is done within an interval needs none
+            else:  # every dump has room; work shorter than an interval needs none
                 early = walltime * whole.slower <= kind.interval
         _note(complaints, "with a walltime that ends before the first dump", names, early)
         if reliability.walltime == "asked":
@@ -96,7 +91,7 @@ def check_resilience(
 
 
 def refuse_attempts(workloads: Mapping[str, Workload]) -> None:
-    """Raise SetupError if a job has the name of another's later attempt: one of them would get lost."""
+    """Raise SetupError if a job has the name of another's later attempt."""
     for prefix, workload in workloads.items():
         marked = [name for name in workload.ids if "#" in name]
         names = frozenset(workload.ids) if marked else frozenset()
@@ -106,7 +101,7 @@ def refuse_attempts(workloads: Mapping[str, Workload]) -> None:
                 raise SetupError(
                     f"job {prefix}!{name} has the name of an attempt of job {prefix}!{root}",
                     where=workload.source,
-                    hint="Give it another name, or let no job come back.",
+                    hint="Rename it, or use --requeue never.",
                 )
 
 
@@ -118,7 +113,7 @@ def _note(complaints: dict[str, list[str]], what: str, names: list[str], which: 
 def _alike(
     common: Resilience, own: Mapping[str, Resilience], workloads: Mapping[str, Workload]
 ) -> Iterator[tuple[Resilience, Workload, str, NDArray[np.intp]]]:
-    """Yield the rows of jobs that meet failures alike and are of one size, with their workload and its prefix."""
+    """Yield the rows of jobs of one resilience and size, with workload and prefix."""
     for prefix, workload in workloads.items():
         kinds: dict[Resilience, list[int]] = {}
         if own:

@@ -1,4 +1,4 @@
-"""What a run consists of, before a scheduler is there."""
+"""The description of a run, before its scheduler is known."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -32,31 +32,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BatsimOptions:
-    """Batsim's options that change what is simulated or what a scheduler is told; all are off by default.
+    """Batsim's options that change the simulation or the messages; all off by default.
 
-    Parameters
-    ----------
-    dynamic_jobs
-        whether a scheduler may register jobs and profiles; the run then ends only after it has said
-        ``registration_finished``.
-    acknowledge_dynamic_jobs
-        whether a registered job comes back as JOB_SUBMITTED.
-    profile_reuse
-        whether profiles of a workload may be used by registered jobs after their own jobs are gone.
-    forward_profiles
-        whether JOB_SUBMITTED carries the job's profile.
-    forward_unknown_events
-        whether events of unknown types, from the events files, are told to the scheduler.
-    compute_sharing
-        whether several jobs may run on one host at a time.
-    energy
-        whether the energy of the hosts is metered.
-    sched_config
-        free text for the scheduler.
-    events
-        what happens from outside, by time.
-    bandwidth
-        bytes per second that a host can send or receive; None: profiles that communicate are refused.
+    Attributes:
+        dynamic_jobs: whether a scheduler may register jobs and profiles; the run then waits for its
+            ``registration_finished``.
+        acknowledge_dynamic_jobs: whether registered jobs are announced with JOB_SUBMITTED.
+        profile_reuse: whether registered jobs may use a workload's profile after its jobs have ended.
+        forward_profiles: whether JOB_SUBMITTED has the job's profile.
+        forward_unknown_events: whether events of unknown types are sent to the scheduler.
+        compute_sharing: whether several jobs may run on one host.
+        energy: whether energy is metered.
+        sched_config: free text for the scheduler.
+        events: external events, by time.
+        bandwidth: what a host can send or receive (byte/s); None: profiles that communicate are rejected.
     """
 
     dynamic_jobs: bool = False
@@ -74,20 +63,10 @@ class BatsimOptions:
 class Dispersion:
     """The rule that a job takes its runtime times 1 + share * h / H.
 
-    h is the mean of hops over all pairs of the job's nodes, H that of all nodes of the machine: a job that is spread
-    like the machine takes ``share`` longer, one on the nodes of a single router no longer.
+    h is the mean number of hops over all pairs of the job's nodes, H the same for the whole machine. A job spread like
+    the machine takes ``share`` longer, a job on one router's nodes takes no longer.
 
-    Parameters
-    ----------
-    platform
-        the machine.
-    share
-        above 0.
-
-    Raises
-    ------
-    SetupError
-        if the share is out of range, or no two nodes of the machine are apart.
+    Raises SetupError if the share is not above 0, or no two nodes are apart.
     """
 
     def __init__(self, platform: Platform, share: float) -> None:
@@ -101,7 +80,7 @@ class Dispersion:
         most = self._topology.mean_hops(np.arange(len(machine.nodes), dtype=np.intp))
         if not most:
             raise SetupError(
-                "nodes are no hops apart, so that no job takes longer where it is",
+                "all nodes are zero hops apart, so that dispersion has no effect",
                 where="--dispersion",
                 expected="a platform with a [topology]",
                 found=f"{platform.name}, of kind '{self._topology.kind}'",
@@ -109,42 +88,27 @@ class Dispersion:
         self._each_hop = share / most
 
     def factor(self, units: NodeSet) -> float:
-        """Return by what the runtime of a job on these units is multiplied, 1 at least."""
+        """Return the factor on the runtime of a job on these units, at least 1."""
         return 1.0 + self._each_hop * self._topology.mean_hops(numbers(self._numbering.nodes_of(units)))
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a run needs to know before a scheduler is there.
+    """All that a run needs except its scheduler.
 
-    Parameters
-    ----------
-    platform
-        the machine as groups of units.
-    workloads
-        the jobs that can run on it: prefix of their ids and the trace they come from.
-    dropped
-        the counts of the jobs that cannot, by reason.
-    strict
-        whether an illegal decision ends the run.
-    machine
-        the machine as single hosts, where it is known as that; jobs whose hosts decide how long they take need it.
-    batsim
-        options of Batsim's way of running; None for the native dialect.
-    reliability
-        what fails, and how jobs live with it; None: nothing does.
-    conditions
-        what jobs wait for, by their ids with prefix.
-    resiliences
-        how single jobs meet failures, by their ids with prefix, where the workload says it.
-    remarks
-        what a user should be told of before the run.
-    until
-        the horizon in seconds: nothing happens then or later.
-    queue_lengths
-        whether the queue's length over time is among the outputs.
-    dispersion
-        how much longer jobs take on nodes that are far apart; None: no longer.
+    Attributes:
+        workloads: {prefix of the job ids: the jobs that can run}.
+        dropped: {reason: number of jobs that cannot run}.
+        strict: whether an illegal decision ends the run.
+        machine: the machine as single hosts, if known; needed if hosts decide how long jobs take.
+        batsim: Batsim's options; None: the native dialect.
+        reliability: failures and their rules; None: no failures.
+        conditions: {job id: its dependencies}.
+        resiliences: {job id: its own resilience}.
+        remarks: warnings for the user.
+        until: horizon (s): nothing happens at or after it.
+        queue_lengths: whether the queue's length over time is an output.
+        dispersion: runtimes on distant nodes; None: unchanged.
     """
 
     platform: Platform
@@ -170,13 +134,7 @@ class Setup:
         batsim: BatsimOptions | None = None,
         reliability: Reliability | None = None,
     ) -> "Setup":
-        """Return the setup of traces as they were read, with what happens to the machine.
-
-        Raises
-        ------
-        SetupError
-            as of `steady` and `with_reliability`.
-        """
+        """Return the setup of traces with reliability: `steady`, `with_reliability`."""
         return cls.steady(machine, *workloads, strict=strict, batsim=batsim).with_reliability(reliability)
 
     @classmethod
@@ -188,17 +146,13 @@ class Setup:
         batsim: BatsimOptions | None = None,
         cancellations: bool = False,
     ) -> "Setup":
-        """Return the setup of traces on a machine that never fails: jobs that cannot run are dropped and counted.
+        """Return the setup of traces on a machine that never fails.
 
-        With ``cancellations`` jobs stay that were cancelled while they waited: they leave the queue then.
+        Jobs that cannot run are dropped. Batsim leaves jobs larger than the machine to its scheduler, and so does its
+        dialect here. With ``cancellations``, jobs cancelled while queued stay, and leave the queue at that time.
 
-        Batsim submits jobs that are larger than the machine, too, and lets its scheduler reject them; so do we in its
-        dialect.
-
-        Raises
-        ------
-        SetupError
-            when jobs need to know what the machine does not say.
+        Raises:
+            SetupError: jobs need information that the machine does not have.
         """
         hosts = None if isinstance(machine, Platform) else machine
         platform = machine if isinstance(machine, Platform) else machine.to_platform()
@@ -215,7 +169,7 @@ class Setup:
                 )
             _refuse_exact_starts(workload)
             size = None if batsim is not None else platform.units
-            # A workload of Batsim's follows Batsim's rules, under either dialect.
+            # A Batsim workload follows Batsim's rules in either dialect.
             own = workload.job_json is not None
             cleaned, left_out = clean(
                 with_cancellations(workload) if cancellations else workload, size, ids_as_text=own
@@ -244,13 +198,7 @@ class Setup:
         return setup
 
     def with_reliability(self, reliability: Reliability | None) -> "Setup":
-        """Return this steady setup with what happens to the machine.
-
-        Raises
-        ------
-        SetupError
-            when jobs cannot meet failures as they are said to.
-        """
+        """Return this setup with reliability; SetupError if its jobs do not permit it."""
         if reliability is None:
             if not self.resiliences:
                 return self
@@ -262,32 +210,32 @@ class Setup:
 
     @property
     def jobs(self) -> int:
-        """The number of jobs in all workloads."""
+        """Number of jobs in all workloads."""
         return sum(map(len, self.workloads.values()))
 
     @property
     def cancels(self) -> bool:
-        """Whether jobs of it are cancelled while they wait."""
+        """Whether jobs are cancelled while queued."""
         return any(CANCELLED_AFTER in workload.measures for workload in self.workloads.values())
 
     @property
     def name(self) -> str:
-        """What the workloads are called."""
+        """Name of the workloads."""
         return "+".join(workload.name for workload in self.workloads.values()) or "no jobs"
 
     @property
     def epoch(self) -> float | None:
-        """The Unix time (s) of time 0, as the first workload says; None if it does not."""
+        """Unix time (s) of time 0 according to the first workload; None if unknown."""
         return next((workload.epoch for workload in self.workloads.values()), None)
 
     @property
     def timezone(self) -> str | None:
-        """The name of the machine's time zone, as the first workload says; None if it does not."""
+        """Name of the time zone according to the first workload; None if unknown."""
         return next((workload.timezone for workload in self.workloads.values()), None)
 
     @property
     def has_work(self) -> bool:
-        """Whether some job has work for hosts to do: a profile that computes, or one composed of parts."""
+        """Whether some job has work for hosts: a profile that computes or is composed."""
         return self.machine is not None and any(
             bool(np.isnan(workload.runtime).any()) or any(isinstance(profile, Composed) for profile in table.values())
             for workload in self.workloads.values()
@@ -295,41 +243,41 @@ class Setup:
         )
 
     def _check_work(self) -> None:
-        """Raise SetupError if some job cannot do its work here."""
+        """Raise SetupError if some job cannot do its work on this machine."""
         can_send = self.batsim is not None and self.batsim.bandwidth is not None
         for workload in self.workloads.values():
             used = set(workload.profiles or ()) if workload.table is not None and not can_send else set()
             for name, profile in (workload.table or {}).items():
                 if name in used and communicates(profile):
                     raise SetupError(
-                        f"jobs of profile '{name}' send bytes to each other, but how fast they can is not given",
+                        f"jobs of profile '{name}' communicate, but there is no bandwidth",
                         where=workload.source,
                         expected="a bandwidth, or profiles that only compute",
-                        hint="Run it with 'pipistrelle batsim --bandwidth BYTES'; links and routes are not followed.",
+                        hint="Run it with 'pipistrelle batsim --bandwidth BYTES'; links and routes are not simulated.",
                     )
             rows = np.flatnonzero(np.isnan(workload.runtime))
             if rows.size and self.machine is None:
                 raise SetupError(
-                    f"job {workload.ids[int(rows[0])]} computes, but the platform does not say how fast its nodes are",
+                    f"job {workload.ids[int(rows[0])]} computes, but the platform gives no speed of its nodes",
                     where=workload.source,
                     expected="hosts with a speed",
                     found=f"platform '{self.platform.name}'",
-                    hint="Name a platform in SimGrid's XML with --platform.",
+                    hint="Use a platform in SimGrid's XML with --platform.",
                 )
 
     def _check_reliability(self, reliability: Reliability) -> None:
-        """Raise SetupError if jobs cannot meet failures here as they are said to."""
+        """Raise SetupError if the jobs' resilience is impossible here."""
         if self.batsim is not None and self.batsim.compute_sharing:
-            raise SetupError("nodes that several jobs share cannot fail", hint="Leave out --enable-compute-sharing.")
+            raise SetupError("nodes shared by several jobs cannot fail", hint="Leave out --enable-compute-sharing.")
         if self.has_work and {reliability.resilience, *self.resiliences.values()} != {NONE}:
             raise SetupError(
-                "jobs whose hosts decide how long they take have no dumps and no spares",
-                hint="They lose all their work with their nodes: leave out --checkpoint, --spares and --resilience.",
+                "jobs with work for hosts can have no dumps and no spares",
+                hint="With their nodes they lose all work: leave out --checkpoint, --spares and --resilience.",
             )
 
 
 def _class_remarks(platform: Platform, workloads: Mapping[str, Workload]) -> list[str]:
-    """Return what is to be said of jobs that a machine's classes grant nothing and limit nothing."""
+    """Return remarks on jobs that are in none of the machine's classes."""
     classes = [one.name for one in platform.classes]
     counts: Counter[str] = Counter()
     for workload in workloads.values():
@@ -339,29 +287,29 @@ def _class_remarks(platform: Platform, workloads: Mapping[str, Workload]) -> lis
     others = sorted(counts.keys() - {"", *classes})
     if counts.keys().isdisjoint(classes):
         queues = f"their queues are {first_of(others)}" if others else "they name no queue"
-        return [f"no job is of a class of {platform.name} ({first_of(classes)}), so its limits hold for none: {queues}"]
+        return [f"no job is in a class of {platform.name} ({first_of(classes)}), so no limits apply: {queues}"]
     if not others:
         return []
     count = sum(counts[name] for name in others)
     return [
-        f"{count:,} job{'s are' if count > 1 else ' is'} of queues that are no class of {platform.name}, so without "
-        f"its limits: {first_of(others)}"
+        f"{count:,} job{'s are' if count > 1 else ' is'} in queues that are no class of {platform.name}, without "
+        f"limits: {first_of(others)}"
     ]
 
 
 def _as_batsim(workload: Workload) -> Workload:
-    """Return the workload with Batsim's rule for delays: one that takes exactly the walltime has reached it."""
+    """Return the workload with Batsim's rule: a delay of the walltime reaches it."""
     exact = workload.runtime == workload.walltime
     return replace(workload, runtime=np.where(exact, np.nextafter(workload.runtime, np.inf), workload.runtime))
 
 
 def _refuse_exact_starts(workload: Workload) -> None:
-    """Raise SetupError if a job must start at an exact time: a scheduler would start it when it suits."""
+    """Raise SetupError if a job must start at an exact time."""
     for row in np.flatnonzero(workload.measures.get("exact_wait", np.empty(0)) >= 0).tolist():
         start = float(workload.submit[row] + workload.measures["exact_wait"][row])
         raise SetupError(
-            f"job {workload.ids[row]} must start at {start:,.6g} s exactly, and no scheduler is told of that",
+            f"job {workload.ids[row]} must start at {start:,.6g} s exactly, which no scheduler can know",
             where=workload.source,
             expected="jobs that may start at any time",
-            hint=f"--transform 'filter --queue {RESERVED} --invert', or 'workload filter' before, leaves them out.",
+            hint=f"Remove such jobs with --transform 'filter --queue {RESERVED} --invert' or 'workload filter'.",
         )

@@ -1,4 +1,4 @@
-"""The jobs of a workload as the server's: made some thousands at a time, in the workload's order."""
+"""Makes the server's jobs from a workload, in blocks and in the workload's order."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
@@ -13,26 +13,21 @@ from pipistrelle.traces.profiles import Composed, Profile, outcome
 from pipistrelle.traces.resilience import Resilience
 from pipistrelle.traces.workload import CANCELLED_AFTER, Workload, decimal_texts
 
-#: rows that are turned from arrays into numbers at a time
+#: rows converted at a time
 _BLOCK: Final = 4096
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class WorkloadJobs:
-    """The workload's jobs in its order, made some thousands at a time; ids become ``PREFIX!NAME``.
+    """A workload's jobs in its order; ids become ``PREFIX!NAME``.
 
-    Those of another type than `Job` derive it, and tell the rest of them in `_complete`.
+    Subclasses with another ``job_type`` fill in its fields in `_complete`.
 
-    Parameters
-    ----------
-    has_hosts
-        whether there are hosts to work on; without them, a composed profile of delays is one delay.
-    labelled
-        whether the jobs tell whose they are.
-    resiliences
-        {job id: how it meets failures}, for the jobs that have a way of their own.
-    recorded
-        when and where each job ran in reality; None: nobody asks.
+    Args:
+        has_hosts: whether hosts can do work; without them, a composed profile of delays is one delay.
+        labelled: whether jobs get labels.
+        resiliences: {job id: its own resilience}.
+        recorded: recorded starts and nodes of the jobs; None: not needed.
     """
 
     job_type: ClassVar[type[Job]] = Job
@@ -61,12 +56,12 @@ class WorkloadJobs:
         return self.from_row(0)
 
     def labels(self) -> dict[str, Labels]:
-        """Return {job id: whose it is}, empty if the jobs do not tell."""
+        """Return {job id: labels}; empty if the jobs have none."""
         ids = (f"{self._prefix}!{name}" for name in self.workload.ids)
         return {} if self._labels is None else dict(zip(ids, self._labels, strict=True))
 
     def from_row(self, row: int) -> Iterator[Job]:
-        """Iterate over the jobs from that of a row on, counted from 0."""
+        """Iterate over the jobs from a row on, counted from 0."""
         workload, prefix = self.workload, self._prefix
         for begin in range(row, len(workload), _BLOCK):
             block = slice(begin, begin + _BLOCK)
@@ -80,7 +75,7 @@ class WorkloadJobs:
                 decimal_texts(runtimes) if workload.profiles is None else workload.profiles[block],
                 strict=True,
             )
-            # A block at a time, too: as little as possible is left to do between two round trips.
+            # Jobs are made in blocks, so that little is left to do between two round trips.
             jobs = [
                 self.job_type(f"{prefix}!{name}", submit, size, walltime, runtime, profile)
                 for name, submit, size, walltime, runtime, profile in rows
@@ -110,16 +105,16 @@ class WorkloadJobs:
             yield from jobs
 
     def _complete(self, row: int, jobs: list[Any]) -> None:
-        """Tell what else there is of jobs, of which the first is that of a row."""
+        """Fill in further fields of jobs; the first is in row ``row``."""
 
 
 def is_work(profile: Profile, runtime: float, *, has_hosts: bool) -> bool:
-    """Return whether hosts decide how long a job of this profile takes, whose runtime (s) is NaN if only they can."""
+    """Return whether hosts decide how long a job takes; its ``runtime`` may be NaN."""
     return isnan(runtime) or (has_hosts and isinstance(profile, Composed))
 
 
 def labels_of(workload: Workload) -> list[Labels]:
-    """Return of each job the names of its user, group, account, queue and QOS."""
+    """Return each job's names of user, group, account, queue and QOS."""
     unknown: list[str | None] = [None] * len(workload)
     columns = []
     for name in LABEL_NAMES:

@@ -1,1 +1,1 @@
-"""A whole run: its engine with the parts it needs, the loop of notices and replies, and its outputs."""
+"""A whole run: engine, loop of notices and replies, and outputs."""

@@ -1,4 +1,4 @@
-"""Builds the engine of a run, with the parts that this run needs and no others."""
+"""Assembles the engine of a run from the parts that it needs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
@@ -36,21 +36,10 @@ def make_engine(
 ) -> Engine:
     """Return the engine of a run.
 
-    Parameters
-    ----------
-    setup
-        what runs where.
-    features
-        the optional parts of the native protocol that were agreed on.
-    observers
-        told of all that happens, in this order.
-    metered
-        makes what is told of energy, at once, if it is metered.
-
-    Raises
-    ------
-    PipistrelleError
-        when the hosts cannot do what is wanted of them.
+    Args:
+        features: optional features of the native protocol that were agreed on.
+        observers: called in this order.
+        metered: makes the observer of the hosts' energy, which is called at once.
     """
     if setup.batsim is not None:
         from pipistrelle.server.batsim.engine import batsim_engine  # most runs start without it
@@ -95,26 +84,13 @@ def native_engine(
     conditions: Mapping[str, tuple[Condition, ...]] | None = None,
     dispersion: Dispersion | None = None,
 ) -> Engine:
-    """Return the engine of a run in the native dialect.
+    """Return the engine of a run in the native dialect; see `Setup` and `Engine`.
 
-    Parameters
-    ----------
-    begins
-        what the scheduler is told first.
-    platform
-        the machine.
-    jobs
-        by ascending submit time; taken one at a time.
-    features, strict, until, observers
-        as of `make_engine` and `Engine`.
-    machine, profiles
-        its hosts, where jobs have work that takes as long as these decide, and the jobs' profiles by name.
-    reliability
-        what fails; None: nothing does.
-    conditions
-        {job id: what it waits for}.
-    dispersion
-        how much longer jobs take on nodes that are far apart; None: no longer.
+    Args:
+        begins: content of the first notice.
+        jobs: by ascending submit time; taken one at a time.
+        machine: its hosts, if they decide how long jobs take.
+        profiles: {name: profile} of the jobs, needed with ``machine``.
     """
     cluster = Cluster(begins.nb_resources, requests=RequestBook(platform.info.pools, platform.info.groups))
     clockwork = Clockwork(cluster, NATIVE, features)

@@ -1,4 +1,4 @@
-"""The run itself: server and scheduler in turn until the end, whatever the end is."""
+"""The main loop: server and scheduler in turn, until the end."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,7 +14,7 @@ from pipistrelle.server.transport.in_process import Transport
 
 @dataclass(slots=True)
 class LoopTimes:
-    """What a run took on the wall clock, in seconds; it is measured, hence never part of a run's outputs."""
+    """Wall-clock times of a run (s); measured, so never part of its outputs."""
 
     round_trips: int = 0
     total: float = 0.0
@@ -30,23 +30,16 @@ def run(
     meanwhile: Callable[[], None] | None = None,
     between: Callable[[], None] | None = None,
 ) -> None:
-    """Drive the engine to its end and tell everybody.
+    """Run the engine to its end and report the end to scheduler and observers.
 
-    Parameters
-    ----------
-    clock
-        returns seconds of a monotonic wall clock.
-    times
-        filled in while the run goes on, so that a run that fails has its times too.
-    meanwhile
-        called while the scheduler is at work on a notice: what need not be done before it is told.
-    between
-        called when a reply was carried out, before time goes on.
+    Args:
+        clock: returns seconds of a monotonic wall clock.
+        times: updated even if the run fails.
+        meanwhile: called while the scheduler works on a notice.
+        between: called after a reply was carried out, before time advances.
 
-    Raises
-    ------
-    RunError
-        what ended the run early, after the scheduler and the observers were told; Ctrl-C comes as `Interrupted`.
+    Raises:
+        RunError: the run ended early; scheduler and observers have been notified. Ctrl-C raises `Interrupted`.
     """
     began, waited, trips = clock(), 0.0, 0
     try:
@@ -68,7 +61,7 @@ def run(
         give_up(engine, transport, SchedulerFailed(str(error), reason=reason))
     except KeyboardInterrupt:
         give_up(engine, transport, Interrupted("interrupted", where=f"simulated time {engine.now!r}"))
-    except BaseException as error:  # a bug of ours: what was computed is kept all the same
+    except BaseException as error:  # a bug: results so far are kept
         with suppress(RunError):
             give_up(engine, transport, RunError(f"{type(error).__name__}: {error}"))
         raise
@@ -81,10 +74,10 @@ def run(
 
 
 def give_up(engine: Engine, transport: Transport, failure: RunError) -> NoReturn:
-    """End a run early: tell the scheduler and the observers, then raise ``failure``."""
+    """End a run early: notify scheduler and observers, then raise ``failure``."""
     try:
         transport.farewell(engine.end(failure.reason, str(failure)))
-    finally:  # a second Ctrl-C may strike while the scheduler is told; what was computed is kept all the same
-        with suppress(OutputFailed):  # an output that cannot be written must not hide what ended the run
+    finally:  # even if a second Ctrl-C interrupts the farewell
+        with suppress(OutputFailed):  # an unwritable output must not hide the reason of the end
             engine.close()
     raise failure

@@ -1,4 +1,4 @@
-"""One whole run: platform and workload in, a scheduler at the other end of a transport, figures and files out."""
+"""A whole run: from platform, workload and scheduler to figures and files."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -32,18 +32,14 @@ from pipistrelle.traces.requests import asks
 
 
 class Simulation(Kept):
-    """A run whose scheduler has come: its engine, and all that keeps account of it.
+    """A run with its scheduler connected: its engine and its books.
 
-    Parameters
-    ----------
-    run_id
-        a digest of all that decides its result, apart from the scheduler.
-    hello, welcome
-        what scheduler and server said.
-    setup, out, outputs, observers, asked
-        as of `simulate`.
-    apart
-        as of its `Transport`: observers are told later then, by `flush`.
+    Args:
+        run_id: digest of all that decides its result, except the scheduler.
+        hello: the scheduler's HELLO.
+        welcome: the server's answer.
+        apart: see `Transport`; observers are then called later, by `flush`.
+        setup, out, outputs, observers, asked: see `simulate`.
     """
 
     _kept = ("engine", "metrics")
@@ -86,44 +82,36 @@ class Simulation(Kept):
         writing = () if self.outputs is None else self.outputs.observers()
         watching = [*([] if nodes is None else [nodes]), *books.values(), self.metrics, *observers, *writing]
         deferred = Deferred(watching)
-        #: tells the observers what has happened since, if they are not told at once
+        #: calls the observers for all that happened since, if they are deferred
         self.flush = deferred.flush
         metered = None if self.outputs is None else self.outputs.metered
         self.engine = make_engine(setup, welcome.features, [deferred] if apart else watching, metered)
 
     def keep(self) -> None:
-        """Let all rows that there are so far reach the disk; OutputFailed if that cannot be done."""
+        """Write all rows so far to the disk; OutputFailed if that fails."""
         self.flush()
         if self.outputs is not None:
             self.outputs.flush()
 
     def state(self) -> dict[str, Any]:
-        """Return how it goes on and how far its outputs are, as plain values, between a reply and the next notice.
+        """Return the state as plain values, between a reply and the next notice.
 
-        Observers of one's own are no part of it.
-
-        Raises
-        ------
-        OutputFailed
-            when what is left to write cannot be written.
+        Observers of the caller are not included. Raises OutputFailed if rows cannot be written.
         """
         self.flush()
         parts = {"books": plain(self._books), "nodes": plain(self._nodes), "outputs": plain(self.outputs)}
         return {**super().state(), **parts}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from the state of a simulation that was made alike; this one has just been made.
+        """Restore an equal simulation's state in this new one; continue its outputs.
 
-        Its outputs are appended to; a run whose outputs were written may go on without any.
-
-        Raises
-        ------
-        OutputFailed
-            when the outputs so far are not there, and `SetupError` when none were written.
+        Raises:
+            OutputFailed: the previous outputs are missing.
+            SetupError: the previous run has written none.
         """
         if self.outputs is not None:
             if state["outputs"] is None:
-                raise SetupError("the run has written no outputs so far", hint="Let it go on without any, too.")
+                raise SetupError("the run has written no outputs so far", hint="Continue it without outputs, too.")
             self.outputs.restore(state["outputs"])
         super().restore(state)
         for name, book in self._books.items():
@@ -134,7 +122,7 @@ class Simulation(Kept):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came out; ``failure`` is what ended the run early, None if nothing did."""
+    """Result of a run; ``failure`` ended it early, None if it completed."""
 
     summary: Summary
     times: LoopTimes
@@ -156,33 +144,21 @@ def simulate(
     begun: Callable[[Simulation], None] | None = None,
     regularly: Callable[[], bool] | None = None,
 ) -> Result:
-    """Run a simulation to its end, whatever the end is, and write its outputs.
+    """Run a simulation to its end, however it ends, and write its outputs.
 
-    Parameters
-    ----------
-    transport
-        leads to the scheduler; the caller closes it.
-    clock
-        seconds of a monotonic wall clock, for the times in the result only.
-    out
-        existing folder for the usual outputs; None for none.
-    outputs
-        other outputs than those.
-    asked
-        what the user asked for, JSON values, for a file beside the outputs: with it the run can be repeated.
-    resume
-        restores the state of simulation and scheduler, so that the run goes on instead of beginning.
-    between
-        called when a reply was carried out, before time goes on.
-    begun
-        called once, when all is ready to begin.
-    regularly
-        called now and then while simulated time passes without a notice; True ends the run as Ctrl-C does.
+    Args:
+        transport: leads to the scheduler; the caller closes it.
+        clock: seconds of a monotonic wall clock, for the result's times only.
+        out: existing folder for the usual outputs; None: none.
+        outputs: other outputs in place of those.
+        asked: the command line (JSON values), for a file with which the run can be repeated.
+        resume: restores the state of simulation and scheduler, so that a saved run continues.
+        between: called after a reply was carried out, before time advances.
+        begun: called once when all is ready to begin.
+        regularly: called now and then while time passes without a notice; True ends the run as Ctrl-C does.
 
-    Raises
-    ------
-    PipistrelleError
-        when no scheduler came, or the state cannot be restored: nothing was begun then.
+    Raises:
+        PipistrelleError: no scheduler connected, or the state cannot be restored; nothing has begun.
     """
     package = package_version()
     config = describe_run(setup)
@@ -218,7 +194,7 @@ def simulate(
         run(engine, transport, clock, times, simulation.flush if transport.apart else None, told)
     except RunError as error:
         failure = error
-    except KeyboardInterrupt:  # a second one, while the scheduler was being told of the first
+    except KeyboardInterrupt:  # a second one, during the farewell after the first
         failure = Interrupted("interrupted again", where=f"simulated time {engine.now!r}")
     summary = simulation.metrics.summary(engine.cluster.running.values())
     if outputs is not None:

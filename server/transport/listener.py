@@ -164,7 +164,7 @@ class Listener:
     def answer(self, stranger: RouterConnection, route: list[bytes], frame: bytes) -> None:
         """Send a message; a stranger that does not take it at once is rejected."""
         if stranger in self._strangers and not stranger.send(parts_before(route) + framed(frame)):
-            self._send_away(stranger, "does not read what it is told")
+            self._send_away(stranger, "does not read its messages")
 
     def holds_more(self) -> bool:
         """Return whether a peer has connected or sent something."""

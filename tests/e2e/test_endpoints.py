@@ -29,11 +29,11 @@ def address(server):
         ("tcp://127.0.0.999:*", ["cannot listen here", "--endpoint"]),
         ("tcp://*:28000", ["can be reached from other machines", "--insecure"]),
         ("tcp://0.0.0.0:28000", ["can be reached from other machines", "--insecure"]),
-        ("ipc://", ["no usable path of a Unix socket"]),
-        (f"ipc:///tmp/{'x' * 120}", ["no usable path of a Unix socket", "1 to 107 bytes", "found 125 bytes"]),
+        ("ipc://", ["not a usable path of a Unix socket"]),
+        (f"ipc:///tmp/{'x' * 120}", ["not a usable path of a Unix socket", "1 to 107 bytes", "found 125 bytes"]),
         ("ipc://no/such/folder/socket", ["the folder does not exist", "no/such/folder first"]),
         ("ipc://small.swf", ["a file that is no socket is in the way"]),
-        ("ipc://odd\udcff", ["no usable path of a Unix socket"]),
+        ("ipc://odd\udcff", ["not a usable path of a Unix socket"]),
     ],
     ids=lambda value: value[:30] if isinstance(value, str) else "",
 )
@@ -237,7 +237,7 @@ def test_the_file_of_a_killed_server_with_a_port_is_read_again(shell, now):
 @pytest.mark.parametrize("path", ["@abstract", "*"])
 def test_a_socket_without_a_file_is_refused(shell, path):
     """An abstract socket has no rights, and a wildcard ends up anywhere."""
-    shell.run("serve", "-w", "demo", "--endpoint", f"ipc://{path}").failed(2, "no usable path of a Unix socket")
+    shell.run("serve", "-w", "demo", "--endpoint", f"ipc://{path}").failed(2, "not a usable path of a Unix socket")
 
 
 def test_a_relative_socket_is_found_from_elsewhere(shell, tmp_path):

@@ -170,7 +170,7 @@ def test_a_run_goes_on_and_is_the_same_over_a_wire(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        (RunSpec(dispersion=0.1), "nodes are no hops apart.*a platform with a .topology., found demo, of kind 'flat'"),
+        (RunSpec(dispersion=0.1), "zero hops apart.*a platform with a .topology., found demo, of kind 'flat'"),
         (RunSpec(dispersion=float("inf"), platform="titan"), "dispersion: a number is not finite"),
         (RunSpec(dispersion=-1.0, platform="titan"), "dispersion: .*> 0"),
     ],

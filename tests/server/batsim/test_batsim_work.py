@@ -165,7 +165,7 @@ def test_the_progress_of_killed_work_is_nested_as_its_profile(play, job, say) ->
 
 def test_bytes_need_a_bandwidth(play, job) -> None:
     """Without one, jobs that send are refused before the run; with one they take as long as they must at least."""
-    with pytest.raises(SetupError, match="profile 'talk' send bytes"):
+    with pytest.raises(SetupError, match="profile 'talk' communicate"):
         play([job("1", "talk", res=2)], {"w0!1": "0-1"}, profiles=PROFILES)
     run = play([job("1", "talk", res=3)], {"w0!1": "0-2"}, profiles=PROFILES, bandwidth=10.0)
     assert run.job("1")["execution_time"] == "10.000000"  # each to two others

@@ -193,13 +193,13 @@ def test_a_setup_tells_of_absent_jobs() -> None:
     [
         (["a", "b", "a"], []),
         (["a", "", "a"], []),
-        (["a", "c", "d"], ["2 jobs are of queues that are no class of m, so without its limits: c, d"]),
-        (["a", "c", ""], ["1 job is of queues that are no class of m, so without its limits: c"]),
+        (["a", "c", "d"], ["2 jobs are in queues that are no class of m, without limits: c, d"]),
+        (["a", "c", ""], ["1 job is in queues that are no class of m, without limits: c"]),
         (
             ["c", "c", ""],
-            ["no job is of a class of m (a, b), so its limits hold for none: their queues are c"],
+            ["no job is in a class of m (a, b), so no limits apply: their queues are c"],
         ),
-        (["", "", ""], ["no job is of a class of m (a, b), so its limits hold for none: they name no queue"]),
+        (["", "", ""], ["no job is in a class of m (a, b), so no limits apply: they name no queue"]),
     ],
 )
 def test_jobs_without_limits_are_told(queues: list[str], remarks: list[str]) -> None:
