@@ -133,7 +133,8 @@ class Doorway:
             return
         self._until = time.monotonic() + patience
         self._is_open = False
-        os.write(self._ending, b".")
+        with contextlib.suppress(BrokenPipeError):  # the thread may have noticed and ended already
+            os.write(self._ending, b".")
         self._thread.join(patience + 1)
         os.close(self._ending)
 
