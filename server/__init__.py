@@ -1,4 +1,1 @@
-"""The server: the simulated cluster, its jobs and its failures.
-
-`simulate` runs a `Setup` against the scheduler at the other end of a `Transport`.
-"""
+"""The server: the simulated cluster, its jobs and its failures; see `simulate`."""

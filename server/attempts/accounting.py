@@ -105,12 +105,7 @@ def split_work(work: float, done: bool, lost: bool) -> WorkSplit:
 
 
 def time_to_save(rest: float, walltime: float, saved: float, read: float, interval: float, dump: float) -> float:
-    """Return the shortest time (s) until an attempt is done or has saved something.
-
-    Args:
-        rest: work that is left (s).
-        interval: work between two dumps (s); inf: no dumps.
-    """
+    """Return the shortest time (s) until an attempt is done or has saved something."""
     return min(read_first(saved, read) + min(rest, interval + dump), walltime)
 
 

@@ -43,11 +43,9 @@ class Attempts(Kept):
     """Follows the attempts of jobs that can lose their units.
 
     Args:
-        lives: ends the jobs.
         rates: mean failure rate of each node (1/s), shape (nodes,).
         failures: failure models, for the hazard; None: unknown.
         work: see `JobLives`; jobs with work begin and end it as without failures.
-        dilation: see `JobLives`.
     """
 
     _kept = ("_starts", "down", "_down_units", "unsettled")
@@ -102,8 +100,6 @@ class Attempts(Kept):
         """Whether some job works, so that its end will come."""
         return len(self._jobs) > len(self._held)
 
-    # -- steps of a job ---------------------------------------------------------------------------------------------
-
     def submitted(self, job: Job) -> None:
         """Make the first attempt of a job that joins the queue, unless it has one."""
         if job.attempt is None:
@@ -113,10 +109,7 @@ class Attempts(Kept):
                 job.walltime = self._extended(job.walltime, job.size, 0.0, resilience)
 
     def _extended(self, walltime: float, size: int, saved: float, resilience: Resilience) -> float:
-        """Return how long ``walltime`` takes with dumps and reads on average nodes.
-
-        ``size`` is in units, taken to be on as few nodes as possible.
-        """
+        """Return how long a walltime (s) takes with dumps and reads on average nodes."""
         nodes = -(-size // self._each)
         rates = [self._mean_rate] * nodes if resilience.rates_matter else 0.0
         whole = AttemptProgress(resilience, start=0.0, work=0.0, saved=saved, nodes=range(nodes), rates=rates)
@@ -184,7 +177,6 @@ class Attempts(Kept):
         )
 
     def _interval(self, resilience: Resilience, nodes: NodeSet) -> float:
-        """Return the work between two dumps (s) if all these nodes work."""
         if not resilience.rates_matter:
             return interval_of(resilience, resilience.dump, 0.0)
         if not self._uniform:
@@ -206,7 +198,6 @@ class Attempts(Kept):
             job.ending = agenda.put(attempt.work_ends + job.epilogue, END, job.id)
 
     def _forget_end(self, job: Job) -> None:
-        """Take a job's end off the agenda, if it is there."""
         if job.ending is not None:
             self._agenda.cancel(job.ending)
             job.ending = None
@@ -277,8 +268,6 @@ class Attempts(Kept):
         attempt = attempt_of(job)
         return attempt.serial in self._held or attempt.work_ends == inf
 
-    # -- the machine ------------------------------------------------------------------------------------------------
-
     def strike(self, nodes: NodeSet, why: Reasons) -> None:
         """Take these nodes away from the jobs that hold them, in order of start."""
         serials: set[int] = set()
@@ -312,7 +301,6 @@ class Attempts(Kept):
         self._held[attempt.serial] = job
 
     def _strike(self, job: Job, nodes: NodeSet, cause: str) -> None:
-        """Let a working job lose nodes."""
         attempt, now = attempt_of(job), self._clockwork.now
         progress = attempt.progress
         if now >= attempt.work_ends:  # in its epilogue
@@ -352,7 +340,6 @@ class Attempts(Kept):
                 self._set_off(job)
 
     def _lose(self, job: Job, cause: str) -> None:
-        """End an attempt that lost its nodes; requeue the job if the rules allow it."""
         again = self.give_up(job, cause, "lose_nodes", comes_back=self._options.requeue != "never")
         if again is not None:
             if self._options.max_attempts is None:
@@ -378,10 +365,7 @@ class Attempts(Kept):
             give_up_hopeless(attempt.root, attempt.fruitless, now, time, hazard, most)
 
     def _time_to_save(self, job: Job, nodes: NodeSet) -> float:
-        """Return the shortest time (s) until an attempt is done or has saved something.
-
-        0 if unknown: for a job with work, or one that survives failures.
-        """
+        """Return the shortest time (s) until an attempt saves something; 0 if unknown."""
         saved, resilience = attempt_of(job).saved, attempt_of(job).resilience
         if job.work is not None or resilience.tolerated(len(nodes)):
             return 0.0
@@ -389,7 +373,6 @@ class Attempts(Kept):
         return time_to_save(job.runtime - saved, job.walltime, saved, resilience.read, interval, resilience.dump)
 
     def _next(self, job: Job) -> Job:
-        """Return the job with its next attempt."""
         old, options = attempt_of(job), self._options
         saved = old.saved if old.account is None else min(old.account.saved, job.runtime)
         new = Attempt(old.number + 1, old.root, old.origin, old.asked, old.resilience, saved)

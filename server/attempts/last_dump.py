@@ -22,9 +22,7 @@ class LastDump:
     was to save, even if the job tolerates failures.
 
     Args:
-        course: the attempt so far.
         begin: start of the dump, or of the rest of a dump being written (s).
-        end: end of the dump (s).
         team: number of nodes that write.
         struck: time of a failure or early end (s); inf: none.
         fallen: number of nodes that failed then.

@@ -72,7 +72,6 @@ class Preemption:
             self._agenda.cancel(entry)
 
     def _grace_over(self, job_id: str) -> None:
-        """Preempt a job at the end of its grace period or last dump."""
         del self._going[job_id]
         self._take_away(self._cluster.running[job_id])
 

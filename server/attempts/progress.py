@@ -151,10 +151,7 @@ class AttemptProgress(Kept):
         dumps = np.maximum(np.ceil(work / interval * NEARLY) - 1, 0)
         return np.asarray(work + dumps * dump, dtype=np.float64)
 
-    # -- which nodes work -------------------------------------------------------------------------------------------
-
     def _first_team(self, nodes: list[int]) -> tuple[set[int], list[int]]:
-        """Return the nodes that work at first, and the others."""
         working = len(nodes)
         if self._resilience.kind == "spares":
             working -= self._tolerated
@@ -189,10 +186,7 @@ class AttemptProgress(Kept):
         self._spare = [other for other in ordered[keep:] if other not in self._down]
         return True
 
-    # -- how long things take ---------------------------------------------------------------------------------------
-
     def _begin(self, start: float) -> Segment:
-        """Return the segment that begins now, with a read if something is saved."""
         # Each node works, writes and reads at its own rate, so fewer nodes take longer for all three.
         slower, dumping = self.slower, self._resilience
         self._reads += self._saved > 0
@@ -206,8 +200,6 @@ class AttemptProgress(Kept):
         if self._rates:
             rate = failure_rate(self._rates[node] for node in sorted(self._active or self._rates))
         return interval_of(self._resilience, self._resilience.dump * self.slower, rate)
-
-    # -- failures ---------------------------------------------------------------------------------------------------
 
     def strike(self, now: float, nodes: Sequence[int]) -> bool:
         """Let nodes of the allocation fail together at ``now`` (s); each fails once.
@@ -250,7 +242,6 @@ class AttemptProgress(Kept):
         return _left_of(phase, dump * self.slower), self._team
 
     def _pass_time(self, now: float) -> None:
-        """Count the time of idle and dead nodes since the last change."""
         passed = now - self._changed
         self._node_spare += passed * (self._nodes - self._team - len(self._down))
         self._node_down += passed * len(self._down)
@@ -306,17 +297,7 @@ register(AttemptProgress, lambda progress: [progress.state()], AttemptProgress.o
 
 
 class RigidProgress:
-    """The course of an attempt that ends with its first failure; most do.
-
-    Args:
-        start: when it begins (simulated s).
-        work: duration of the job (s).
-        saved: the part of it that earlier attempts kept (s).
-        nodes: number of nodes.
-        interval: work between two dumps (s); inf: no dumps.
-        dump: time of a dump (s).
-        read: time of a read (s).
-    """
+    """The course of an attempt that ends with its first failure; most do. Times in s."""
 
     __slots__ = ("_given_up", "_lost", "_nodes", "_saved", "_segment", "_start", "_work", "finish")
 
@@ -334,10 +315,7 @@ class RigidProgress:
         self.finish = self._segment.finish
 
     def strike(self, now: float, nodes: Sequence[int]) -> bool:
-        """Let nodes fail at ``now`` (s); return whether the work is done by then.
-
-        If not, the allocation must be given up now, with all unsaved work.
-        """
+        """Let nodes fail at ``now`` (s); False if the allocation must be given up."""
         if now >= self.finish:
             return True
         self._given_up = len(nodes)

@@ -5,17 +5,10 @@ from pipistrelle.protocol.base.state import register
 
 
 class Segment:
-    """Work with dumps in between, computed for any time at once.
+    """Work with dumps in between, computed for any time at once. Times in s.
 
-    A dump follows each ``interval`` of work, but not the end of the work. A dump or the work counts as complete at the
-    very instant of its end.
-
-    Args:
-        start: when it begins (s).
-        read: time of the read (s).
-        work: work that is left (s).
-        interval: work before each dump (s); inf: no dumps.
-        dump: time of a dump (s).
+    A dump follows each ``interval`` (inf: no dumps) of work, but not the end of the work. A dump or the work counts as
+    complete at the very instant of its end.
     """
 
     __slots__ = ("_dump", "_dumps", "_interval", "_read", "_work", "finish", "start")

@@ -13,9 +13,7 @@ from pipistrelle.traces.batsim.events import ExternalEvent
 class ExternalEvents(Part):
     """Carries out a file's events and reports them; the run lasts until the last one.
 
-    Args:
-        events: by time.
-        forward_unknown: whether the scheduler gets events of unknown types, which have no other effect.
+    ``forward_unknown``: whether the scheduler gets events of unknown types, which have no other effect.
     """
 
     _kept = ("_left",)

@@ -52,12 +52,7 @@ class ForwardedJobs(WorkloadJobs):
 
 
 def forwarded_jobs(workloads: dict[str, Workload], *, forward: bool, has_hosts: bool) -> Iterable[Job]:
-    """Return the jobs of all workloads by submit time; ids become ``PREFIX!NAME``.
-
-    Args:
-        forward: whether jobs are announced with their profile.
-        has_hosts: whether hosts can do work; without them, composed profiles of delays are one delay.
-    """
+    """Return the jobs of all workloads by submit time; ids become ``PREFIX!NAME``."""
     sources = {
         prefix: ForwardedJobs(workload, prefix, forward=forward, has_hosts=has_hosts)
         for prefix, workload in workloads.items()

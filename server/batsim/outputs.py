@@ -55,12 +55,7 @@ class Meter(Protocol):
 
 
 class BatsimOutputs(Kept):
-    """Writes ``PREFIX_jobs.csv``, ``PREFIX_schedule.csv`` and optional files.
-
-    Args:
-        prefix: beginning of the files' paths, as in Batsim's ``-e``; the folder must exist.
-        machine_states: whether to write ``PREFIX_machine_states.csv``.
-    """
+    """Writes ``PREFIX_jobs.csv``, ``PREFIX_schedule.csv`` and optional files."""
 
     _kept = ("_trace", "_energy")
 
@@ -74,10 +69,7 @@ class BatsimOutputs(Kept):
         return [self._trace]
 
     def metered(self, meter: Meter) -> Observer:
-        """Return the writer of the files of energy and pstate changes.
-
-        It reads the meter at every event, so it must be called at once.
-        """
+        """Return the writer of energy and pstate changes, which must be called at once."""
         self._energy = _EnergyTrace(self._prefix, meter)
         return self._energy
 

@@ -35,16 +35,8 @@ class RegistryError(PipistrelleError):
 class Registry(Part, Observer):
     """Profiles by workload and name, and the names of the workloads' jobs.
 
-    As an observer it tracks which profiles are in use. As in Batsim, an ended job uses its profile until the notice of
-    its end is sent: one reply can kill a job and register one like it.
-
-    Args:
-        clockwork: has the number of the last notice.
-        workloads: {prefix: workload}.
-        forward: whether jobs are announced with their profile.
-        reuse: whether a profile without jobs can be used by new jobs.
-        has_hosts: whether jobs can compute.
-        can_send: whether jobs can send bytes.
+    As an observer it tracks which profiles are in use; without ``reuse``, others cannot be used again. As in Batsim, an
+    ended job uses its profile until the notice of its end is sent: one reply can kill a job and register one like it.
     """
 
     _kept = ("_users", "_ended", "_released")

@@ -41,14 +41,7 @@ _DECLARED: Final[dict[str, Step]] = {
 
 
 class BatsimVerdicts(Verdicts):
-    """Carries decisions out in Batsim's way, including Batsim's further ones.
-
-    Args:
-        registry: profiles and the workloads' jobs.
-        options: which decisions are allowed.
-        switchboard: changes power states.
-        hosts: meters energy; None without single hosts.
-    """
+    """Carries decisions out in Batsim's way, including Batsim's further ones."""
 
     _kept = (*Verdicts._kept, "_asked_to_die")
 

@@ -16,11 +16,7 @@ from pipistrelle.server.engine.lives import JobLives
 
 
 class Arrivals(Kept):
-    """Submits each job at its time.
-
-    Args:
-        jobs: the workload's jobs by ascending submit time; taken one at a time.
-    """
+    """Submits each job at its time; ``jobs`` are ordered by submit time."""
 
     _kept: ClassVar[tuple[str, ...]] = ("_taken", "drained", "exhausted", "_dependencies")
 

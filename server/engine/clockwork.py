@@ -70,11 +70,7 @@ _WAKE: Final[dict[str, type[Event]]] = {
 
 
 class Clockwork(Kept):
-    """State that the parts of an engine share.
-
-    Args:
-        features: optional protocol features that were agreed on.
-    """
+    """State that the parts of an engine share."""
 
     _kept: ClassVar[tuple[str, ...]] = (
         *("now", "seq", "pending", "registering", "stopped", "must_wake", "outbox", "news", "wanted", "agenda"),

@@ -20,8 +20,6 @@ class Cluster:
     """Jobs and units together; every change of either goes through its methods.
 
     Args:
-        units: number of schedulable units.
-        observers: called at every step, in this order.
         requests: what jobs can ask of nodes; needed if some do.
         ledger: keeps account of the units; None: one job per unit.
     """
@@ -136,10 +134,7 @@ class Cluster:
             hook(now, job)
 
     def lay(self, job: Job, alloc_text: str) -> NodeSet:
-        """Start and end a silently cancelled job at once; return its units.
-
-        Raises Illegal if it could not start on the units of ``alloc_text``.
-        """
+        """Start and end a silently cancelled job at once; return its units, or Illegal."""
         if job.request is not None:
             self._check_request(job, job.request, alloc_text)
         job.alloc = self.ledger.take(job, alloc_text)

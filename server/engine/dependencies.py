@@ -30,14 +30,10 @@ class Condition(NamedTuple):
 
 
 class Dependencies(Kept, Observer):
-    """Holds jobs until their conditions are fulfilled.
+    """Holds jobs until their conditions are fulfilled; an observer of the cluster.
 
     The server rejects a job at once when its conditions can no longer be fulfilled; the scheduler never sees it. A job
-    that lost its nodes and is requeued has neither ended nor failed.
-
-    Args:
-        clockwork: the run's; this object must be among its cluster's observers.
-        conditions: {job id: its conditions}, on jobs of this run and without cycles.
+    that lost its nodes and is requeued has neither ended nor failed. Conditions have no cycles.
     """
 
     _kept = ("_started", "_ended", "_held")
@@ -159,7 +155,6 @@ class Dependencies(Kept, Observer):
         return time + condition.delay
 
     def _settle(self, job: Job, time: float) -> None:
-        """Queue a held job at ``time`` (s); reject it if that is inf."""
         now, cluster = self._clockwork.now, self._clockwork.cluster
         if time < inf:
             self._clockwork.queue_at(max(time, now), job)

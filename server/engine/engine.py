@@ -50,8 +50,6 @@ class Engine(Kept):
     The state is complete between calls of `advance` and `apply`. It does not include observers or the last notice.
 
     Args:
-        begins: content of the first notice.
-        parts: optional parts of this run, such as failures.
         strict: whether an illegal decision ends the run (`DecisionRefused`) instead of being rejected.
         until: horizon (s), above 0: the run ends before anything that happens at or after it.
     """
@@ -109,8 +107,6 @@ class Engine(Kept):
         """Simulated time in seconds."""
         return self.clockwork.now
 
-    # -- phase 1: absorb --------------------------------------------------------------------------------------------
-
     def advance(self) -> Notice | None:
         """Advance time to the next notice and return it; None when the run is over.
 
@@ -156,8 +152,6 @@ class Engine(Kept):
                     raise KeyboardInterrupt
         return None
 
-    # -- phase 2: the scheduler's turn ------------------------------------------------------------------------------
-
     def _first_notice(self, begins: SimulationBeginsData) -> Notice:
         self._begins = None
         now = self.clockwork.now
@@ -181,8 +175,6 @@ class Engine(Kept):
         clockwork.must_wake = bool(clockwork.outbox)
         self._rejected = 0
         return Notice(clockwork.seq, now, events)  # type: ignore[arg-type]
-
-    # -- phase 3: decisions -----------------------------------------------------------------------------------------
 
     def apply(self, reply: Reply) -> None:
         """Carry out the decisions of a reply; those dated later wait on the agenda.
@@ -255,13 +247,10 @@ class Engine(Kept):
             self.clockwork.tell(rejected)
 
     def _settle(self) -> None:
-        """Close an instant that changed which units are free."""
         self._settled = self.cluster.ledger.idle
         idle, down = self.lives.idle_and_down()
         for hook in self.cluster.hooks.settled:
             hook(self.clockwork.now, idle, down)
-
-    # -- another scheduler ------------------------------------------------------------------------------------------
 
     def introduction(self) -> Notice:
         """Return the first notice for a scheduler that will take this run over."""
@@ -272,11 +261,7 @@ class Engine(Kept):
         """Let another scheduler decide from now on.
 
         Call this between a reply and the next notice; it already has the first notice. Calls, dated decisions and wake
-        conditions of the previous scheduler are dropped.
-
-        Args:
-            past: returns the events that open its second notice: jobs submitted, started and ended so far, at their
-                times.
+        conditions of the previous scheduler are dropped. ``past`` returns the events that open its second notice.
         """
         clockwork = self.clockwork
         for entry in self._agenda.entries().values():
@@ -295,8 +280,6 @@ class Engine(Kept):
             part.tell_present()
         if self.arrivals.exhausted:
             clockwork.tell(NoMoreJobs(clockwork.now))
-
-    # -- the end ----------------------------------------------------------------------------------------------------
 
     def _all_done(self) -> bool:
         cluster, clockwork = self.cluster, self.clockwork

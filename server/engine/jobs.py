@@ -260,7 +260,6 @@ class JobIds:
             self._take_in()
 
     def _take_in(self) -> None:
-        """Enter the newest ids."""
         ids, self._newest = self._newest, []
         if len(ids) < _FEW or not self._take_in_alike([job_id.partition("!") for job_id in ids]):
             for job_id in ids:
@@ -293,7 +292,6 @@ class JobIds:
         self._count += 1
 
     def _room_for(self, prefix: str, number: int) -> bytearray:
-        """Return the bits of a prefix, long enough for this number."""
         bits = self._bits.setdefault(prefix, bytearray())
         place = number >> 3
         if place >= len(bits):

@@ -141,7 +141,6 @@ class Ledger:
         self._held_blocked = NodeSet.parse(state["held_blocked"])
 
     def _busy(self, job: Job, alloc: NodeSet) -> Illegal:
-        """Return the rejection of an allocation with units that are blocked or taken."""
         blocked = alloc & self.blocked
         if blocked:
             text = f"'alloc' of {job.id} names units that are down, switched off, switching or unavailable: {blocked}"

@@ -20,10 +20,7 @@ Dilation = Callable[[NodeSet], float]
 
 
 class Overheads:
-    """Prologue and epilogue of jobs.
-
-    Each is the longest of the pools that the job uses, plus its class's.
-    """
+    """Prologue and epilogue: the longest of a job's pools, plus its class's."""
 
     def __init__(self, platform: Platform | None = None) -> None:
         #: (first unit, last unit + 1, prologue (s), epilogue (s)) of each pool
@@ -127,10 +124,6 @@ class JobLives(Kept):
     """Carries out every step of a job; the engine does not know how jobs live.
 
     By default a job takes its runtime, or as long as its hosts decide. A run adds further parts before it begins.
-
-    Args:
-        work: does the work of jobs that have some; None: none does.
-        dilation: factor on runtimes; None: always 1.
     """
 
     _kept: ClassVar[tuple[str, ...]] = ("_work", "attempts", "preemption")
@@ -161,8 +154,6 @@ class JobLives(Kept):
         for job_id, entry in self._agenda.of(END).items():
             self._cluster.running[job_id].ending = entry
         super().restore(state)
-
-    # -- steps that the engine asks for -----------------------------------------------------------------------------
 
     @property
     def retries(self) -> bool:
@@ -208,10 +199,7 @@ class JobLives(Kept):
         return Progress(min(max(done, 0.0), 1.0), job.profile if self._clockwork.rules.tells_profiles else None)
 
     def end(self, job: Job, step: Step, *, announce: bool = True) -> None:
-        """End a running job now; announce it unless the scheduler declared its end.
-
-        A job that finishes with a return code other than 0 has failed.
-        """
+        """End a running job now; announce it unless the scheduler declared its end."""
         if job.ending is not None:
             self._agenda.cancel(job.ending)
             job.ending = None
@@ -260,14 +248,11 @@ class JobLives(Kept):
             if part is not None:
                 part.check_invariants()
 
-    # -- how jobs live without further parts ------------------------------------------------------------------------
-
     def _worked(self, job: Job) -> Work:
         assert self._work is not None, f"{job.id} has work, but no part of the run does work"
         return self._work
 
     def _runtime(self, job: Job) -> float:
-        """Return the runtime of a job on its units (s)."""
         return job.runtime if self._dilation is None else job.runtime * self._dilation(job.alloc)
 
     def _is_awaited(self, job: Job) -> bool:

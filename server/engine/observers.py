@@ -124,7 +124,6 @@ class Deferred(Observer):
                 hook(now, *subjects)
 
     def _noting(self, hooks: tuple[Callable[..., None], ...]) -> Callable[..., None]:
-        """Return a hook that records its calls for these hooks."""
         note = self._journal.append
 
         def noted(now: float, *subjects: Any) -> None:

@@ -59,10 +59,7 @@ class StallDetector(Kept):
             )
 
     def nothing_to_come(self, now: float, cluster: Cluster, *, registering: bool = False) -> None:
-        """Raise Stalled if the agenda is empty but the run is not over.
-
-        ``registering``: the scheduler has not yet declared that it will register no more jobs.
-        """
+        """Raise Stalled if the agenda is empty but the run is not over."""
         if cluster.waiting:
             raise Stalled(
                 "the run stalled: jobs wait, nothing runs, and no event is left",

@@ -42,11 +42,7 @@ from pipistrelle.traces.workload import decimal_text
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Verdicts(Kept):
-    """Carries out decisions at the present time.
-
-    Args:
-        prefixes: prefixes of the workloads' job ids.
-    """
+    """Carries out decisions at the present time; ``prefixes`` are the workloads'."""
 
     _kept: ClassVar[tuple[str, ...]] = ("_open_calls", "_registered")
 
@@ -121,7 +117,6 @@ class Verdicts(Kept):
         self._lives.preempt(decision.data)
 
     def _end_early(self, job_ids: tuple[str, ...]) -> None:
-        """Kill these jobs, or raise `Illegal` without effect."""
         clockwork, cluster = self._clockwork, self._cluster
         for job_id in job_ids:
             if job_id in cluster.waiting:
@@ -184,7 +179,6 @@ class Verdicts(Kept):
         )
 
     def _count_registered(self) -> None:
-        """Count a registered job; raise Illegal if there are too many."""
         if self._registered >= MAX_REGISTERED:
             raise Illegal("too_many", f"{MAX_REGISTERED:,} jobs were registered, and there may be no more")
         self._registered += 1

@@ -149,7 +149,6 @@ class Executor:
         self._pace(now, tasks)
 
     def _replace(self, now: float, run: Run, gone: list[Task], come: list[Task]) -> None:
-        """Replace tasks of a run on its hosts; tasks that share hosts adapt."""
         for task in gone:
             del self._tasks[task.number]
             if task.entry is not None:
@@ -182,8 +181,6 @@ class Executor:
                 del at_work[host]
                 self._hosts.set_load(now, host, 0.0)
         self._pace(now, affected)
-
-    # -- paces ------------------------------------------------------------------------------------------------------
 
     def _alone(self, task: Task) -> float:
         """Return how long a task takes if it shares no host (s)."""
@@ -265,7 +262,6 @@ class Executor:
             first.entry = self._agenda.put(time, PHASE, first.number)
 
     def _set_load(self, now: float, host: int) -> None:
-        """Tell a host how many of its cores are busy."""
         speed = self._hosts.speed(host)
         load = 0.0
         for task in self._at_work[host]:

@@ -85,8 +85,6 @@ class Hosts(Part):
     def __len__(self) -> int:
         return len(self._hosts)
 
-    # -- properties -------------------------------------------------------------------------------------------------
-
     def name(self, host: int) -> str:
         """Return a host's name."""
         return self._hosts[host].name
@@ -127,8 +125,6 @@ class Hosts(Part):
         """Return how long (s) a host stays in a switch state: one flop at its speed."""
         return 1.0 / self._hosts[host].speeds[pstate]
 
-    # -- changes ----------------------------------------------------------------------------------------------------
-
     def set_load(self, now: float, host: int, load: float) -> None:
         """Set a host's load from ``now`` (s) on, in cores: flop/s in use over `speed`."""
         cores = self._hosts[host].cores
@@ -152,7 +148,6 @@ class Hosts(Part):
             self._draw(now, host)
 
     def _draw(self, now: float, host: int) -> None:
-        """Count what a host consumed so far, and update its power."""
         new = _watts(self._hosts[host], self._pstate[host], self._load[host])
         old = float(self._watts[host])
         if new == old:
@@ -171,8 +166,6 @@ class Hosts(Part):
         super().restore(state)
         self._speed = [host.speeds[pstate] for host, pstate in zip(self._hosts, self._pstate, strict=True)]
 
-    # -- power and energy -------------------------------------------------------------------------------------------
-
     def power(self, units: NodeSet | None = None) -> float:
         """Return the present power of these hosts (W); without units, of all hosts."""
         if units is None:
@@ -184,10 +177,7 @@ class Hosts(Part):
         return self._least_watts.value
 
     def energy(self, now: float, units: NodeSet | None = None) -> float:
-        """Return the energy of these hosts from 0 to ``now`` (J); without units, of all.
-
-        ``now`` must not be before the last change.
-        """
+        """Return the energy (J) of these hosts, or of all, from 0 to ``now`` (s)."""
         if units is None:
             return self._all_joules.value + self._all_watts.value * (now - self._all_since)
         return fsum(self._joules_of(now, units))
@@ -199,10 +189,7 @@ class Hosts(Part):
 
 
 class JobMeter(Part, Observer):
-    """Sets each job's ``energy`` (J): all of its units', from its start to its end.
-
-    It must be called at once, before observers that read it.
-    """
+    """Sets each job's ``energy`` (J); must be called before observers that read it."""
 
     _kept = ("_before",)
 
@@ -246,7 +233,6 @@ class _Sum(Kept):
 
 
 def _watts(host: Host, pstate: int, load: float) -> float:
-    """Return a host's power in a power state with some load (W)."""
     watts = host.watts[pstate]
     if not host.speeds[pstate]:  # SimGrid's rule for sleep states written with speed 0: fully loaded
         load = 1.0
@@ -254,7 +240,6 @@ def _watts(host: Host, pstate: int, load: float) -> float:
 
 
 def _kinds(host: Host) -> tuple[PstateKind, ...]:
-    """Return the purpose of each power state."""
     kinds: list[PstateKind] = ["compute"] * len(host.speeds)
     for sleep in host.sleep_pstates:
         kinds[sleep.sleeping] = "sleep"
@@ -263,7 +248,6 @@ def _kinds(host: Host) -> tuple[PstateKind, ...]:
 
 
 def _check(host: Host, kind: PstateKind, platform: str, energy: bool) -> None:
-    """Raise PlatformError if a host cannot work."""
     if energy:
         _check_watts(host, platform)
         if kind == "switch":

@@ -36,7 +36,6 @@ class Task(Struct, eq=False):
         least: shortest duration (s): of a delay, or of the communication.
         each: flops on each host, if equal and of one rank each.
         rank: rank of a usage trace; -1 for other tasks.
-        step: step of that rank.
     """
 
     phase: "Phase"
@@ -104,7 +103,6 @@ class Run(Struct, eq=False):
         places: host of each rank.
         crowded: whether a host has several ranks.
         limit: end of its walltime (s); inf: none.
-        path: its position in the profile.
     """
 
     job_id: str
@@ -172,10 +170,7 @@ class Path:
 
 
 def begin_phase(run: Run, leaf: Leaf, hosts: Hosts, bandwidth: float | None) -> Phase:
-    """Return a leaf as a phase, with its first tasks (at least one).
-
-    ``bandwidth``: see `Executor`.
-    """
+    """Return a leaf as a phase, with its first tasks (at least one)."""
     phase = Phase(run, leaf, [])
     if isinstance(leaf, Delay):
         phase.tasks.append(Task(phase, {}, leaf.delay))

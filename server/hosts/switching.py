@@ -87,18 +87,8 @@ class Switchboard(Part):
         requests = [Request(NodeSet.parse(units), pstate, left) for units, pstate, left in state["requests"]]
         self._legs = {number: Leg(requests[at], NodeSet.parse(units)) for number, at, units in state["legs"]}
 
-    # -- power states -----------------------------------------------------------------------------------------------
-
     def request(self, now: float, resources: str, state: str) -> None:
-        """Bring units into a power state, at once or by switching them off or on.
-
-        Args:
-            resources: the units, as on the wire.
-            state: number of the power state, as on the wire.
-
-        Raises:
-            Illegal: the request is impossible; nothing has changed.
-        """
+        """Bring units into a power state, both as on the wire; Illegal has no effect."""
         hosts = self._hosts
         if hosts is None:
             raise Illegal("feature_off", "SET_RESOURCE_STATE needs --energy and a platform whose hosts have pstates")
@@ -145,7 +135,6 @@ class Switchboard(Part):
         self._arrived(now, request, len(units))
 
     def _units(self, resources: str) -> NodeSet:
-        """Return the units of a request, or raise `Illegal`."""
         try:
             units = NodeSet.parse(resources)
         except NodeSetError as error:
@@ -189,7 +178,7 @@ class Switchboard(Part):
             raise Illegal("wrong_state", f"units of '{units}' have jobs; only idle ones can go to sleep")
 
     def _depart(self, now: float, hosts: Hosts, request: Request, ways: dict[int, int]) -> None:
-        """Begin to switch units; ``ways`` is {unit: switch state}."""
+        """Switch units; ``ways`` is {unit: switch state}."""
         legs: dict[float, list[int]] = {}
         for unit, way in ways.items():
             hosts.set_pstate(now, unit, way)
@@ -214,8 +203,6 @@ class Switchboard(Part):
             self._clockwork.tell(
                 ResourceStateChanged(now, ResourceStateChangedData(str(request.units), str(request.pstate)))
             )
-
-    # -- availability -----------------------------------------------------------------------------------------------
 
     def withdraw(self, now: float, units: NodeSet) -> NodeSet:
         """Make units unavailable and return the new ones; running jobs continue."""

@@ -62,14 +62,7 @@ def lives_of(
     dilation: Dilation | None = None,
     preempts: bool = False,
 ) -> "tuple[JobLives, Arrivals, list[Failures]]":
-    """Return the lives and arrivals of a run's jobs, and its failures, if any.
-
-    Args:
-        reliability: failures and their rules; None: no failures.
-        tells: see `Failures`.
-        holds: see `Failures`.
-        preempts: whether the scheduler may preempt.
-    """
+    """Return the lives and arrivals of a run's jobs, and its failures, if any."""
     lives = JobLives(clockwork, Overheads(platform), work, dilation)
     arrivals = Arrivals(clockwork, lives, jobs, dependencies)
     if reliability is None and not preempts:
@@ -130,12 +123,8 @@ class _Down(Kept):
 class Failures(Part):
     """Replays outages and maintenance on an engine.
 
-    Args:
-        clockwork: its agenda gets only the next outage, so that streams may be endless.
-        arrivals: knows whether more jobs will be submitted.
-        tells: node events that the scheduler gets.
-        holds: whether a job may start on down units and wait there for repair, so that schedulers without failures
-            work; if not, such a decision is illegal.
+    The agenda gets only the next outage, so that streams may be endless. If ``holds``, a job may start on down units
+    and wait there for repair, so that schedulers without failures work; if not, such a decision is illegal.
     """
 
     _kept = ("_failed", "_maintained", "_fruitless", "_steps")
@@ -192,8 +181,6 @@ class Failures(Part):
             self._plans[self._planned_so_far] = next(self._planned)
         self._plans = {number: self._plans[number] for number in state["plans"]}
         super().restore(state)
-
-    # -- failures ---------------------------------------------------------------------------------------------------
 
     def _put_next_failure(self) -> None:
         self._next = self._feed.next_instant()
@@ -268,8 +255,6 @@ class Failures(Part):
                 hint="The scheduler starts nothing on the nodes that are up, or jobs wait for nodes that stay down.",
             )
 
-    # -- maintenance ------------------------------------------------------------------------------------------------
-
     def tell_present(self) -> None:
         """Report down nodes and announced maintenance to a new scheduler."""
         if not self._reasons:
@@ -332,10 +317,7 @@ class Failures(Part):
             data = MaintenanceEndsData(plan.id, str(plan.nodes), str(self._node_units.units_of(plan.nodes)))
             clockwork.tell(MaintenanceEnds(clockwork.now, data))
 
-    # -- the machine and its jobs -----------------------------------------------------------------------------------
-
     def _go_down(self, nodes: NodeSet, why: Reasons, *, planned: bool) -> None:
-        """Take nodes that are up out of service, together."""
         if not nodes:
             return
         clockwork = self._clockwork
@@ -352,7 +334,6 @@ class Failures(Part):
             self._tell_failed({node: why[node] for node in nodes})
 
     def _come_up(self, nodes: NodeSet) -> None:
-        """Bring nodes back into service."""
         if not nodes:
             return
         clockwork = self._clockwork

@@ -16,11 +16,7 @@ _MANY: Final = 4096
 
 
 class OutageFeed:
-    """Merges streams of outages by the time they go down.
-
-    Args:
-        streams: extended in stretches; the result does not depend on their lengths.
-    """
+    """Merges streams of outages by the time they go down."""
 
     def __init__(self, streams: Sequence[Stream]) -> None:
         time = attrgetter("down")

@@ -22,10 +22,7 @@ ATTEMPT_COLUMNS: Final = (
 
 
 class AttemptRecorder(Written, Observer):
-    """Writes ``attempts.csv``, and at the end ``nodes.csv`` and ``outages.csv``.
-
-    Every hook raises OutputFailed if a file cannot be written; earlier lines stay.
-    """
+    """Writes ``attempts.csv``, and at the end ``nodes.csv`` and ``outages.csv``."""
 
     _kept = ("_attempts", "_nodes", "_outages")
 

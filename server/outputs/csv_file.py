@@ -24,7 +24,6 @@ class CsvFile:
     Each write is of whole lines, so that no line is cut if the process is killed. Its state is its length in bytes.
 
     Args:
-        columns: the header.
         option: command-line option that chooses the path, for errors.
         lines_of: makes lines with their newlines of the added rows, which are lines by default.
     """
@@ -124,7 +123,7 @@ class CsvFile:
 
 
 class Written(Kept):
-    """Base of writers: opens and closes the files (`CsvFile`) that it keeps."""
+    """Base of writers of `CsvFile`s, which it keeps; raises OutputFailed."""
 
     def open(self) -> None:
         """Create the files and write their headers."""

@@ -118,8 +118,6 @@ class FolderOutputs(Kept):
     Args:
         nodes: account of the nodes, if they can fail; an observer that must come before these outputs.
         asked: the command line (JSON values), for a file of its own; None: no such file.
-        workloads: for the jobs' labels.
-        queue_lengths: whether the queue's length is written.
     """
 
     _kept = ("_recorders",)
@@ -219,10 +217,7 @@ def _digests(folder: Path) -> dict[str, str]:
 
 
 def _inputs_digest(folder: Path) -> str | None:
-    """Return a digest of a run's inputs, except the scheduler; None if unreadable.
-
-    Versions and names of files, machines and workloads do not count.
-    """
+    """Return a digest of a run's inputs without names; None if it cannot be read."""
     path = folder / CONFIG_FILE
     if not path.is_file():  # a pipe may have no end
         return None

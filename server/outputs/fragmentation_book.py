@@ -143,7 +143,6 @@ class FragmentationBook(Kept, Observer):
             del self._shapes[shape]
 
     def _go_on(self, now: float) -> None:
-        """Add the time up to a later instant, with the last instant's final state."""
         span = now - self._time
         if span > 0:
             if self._shapes:

@@ -24,13 +24,8 @@ def sole_writer(prefix: str, option: str = "--out") -> Iterator[None]:
     """Keep other runs from writing outputs with this prefix, such as ``DIR/out``.
 
     Creates the folder if needed. The lock is the kernel's, on a hidden file that names the writer, so it ends with the
-    process. On a file system without locks, a warning is logged.
-
-    Args:
-        option: command-line option that chooses the path, for errors.
-
-    Raises:
-        OutputFailed: another run writes there, or the folder cannot be written; nothing has been written.
+    process. On a file system without locks, a warning is logged. Raises OutputFailed, before anything is written, if
+    another run writes there or the folder cannot be written.
     """
     path = _lock_file(prefix)
     folder = path.parent
@@ -109,7 +104,6 @@ def _locked(path: Path) -> int:
 
 
 def _is_still(path: Path, file: int) -> bool:
-    """Return whether the open file is still the one of this name."""
     try:
         there, ours = os.stat(path), os.fstat(file)
     except FileNotFoundError:

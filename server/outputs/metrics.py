@@ -90,10 +90,8 @@ class Metrics(Kept, Observer):
     """Collects three doubles per job; `summary` computes the figures.
 
     Args:
-        dropped: {reason: number of jobs that the workload's cleaning removed}.
         jobs: expected number of jobs: their memory is allocated at once, so that it does not grow.
         shared: whether several jobs may share a unit; there is no utilisation then.
-        cancels: whether queued jobs can be cancelled.
         books: {field of `Summary`: book of its figures}.
     """
 
@@ -223,10 +221,7 @@ class Metrics(Kept, Observer):
 
 
 class _Figures:
-    """Mean and maximum of a function of waits and run times (s); None without jobs.
-
-    Computed in batches, so that the end of a run takes no additional memory.
-    """
+    """Mean and maximum of a function of waits and run times, computed in batches."""
 
     def __init__(self, waits: Floats, runs: Floats, of: Callable[[Floats, Floats], Floats]) -> None:
         self._largest = -inf

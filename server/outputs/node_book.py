@@ -69,7 +69,6 @@ class NodeBook(Kept, Observer):
             self._add(job, now)
 
     def _add(self, job: Job, end: float) -> None:
-        """Add the time that a job held its units to their busy times."""
         attempt = job.attempt if isinstance(job.attempt, Attempt) else None
         for part in pieces(job.alloc) if attempt is None else attempt.parts:
             self._busy[part] += end - job.start

@@ -13,8 +13,7 @@ QUEUE_COLUMNS: Final = "time,waiting_jobs,waiting_units,running_jobs"
 class QueueRecorder(Written, Observer):
     """Writes ``queue.csv``: a line per change of waiting or running jobs.
 
-    A job declared to run on none of the machine's units counts as waiting until its end. Every hook raises OutputFailed
-    if the file cannot be written; earlier lines stay.
+    A job declared to run on none of the machine's units counts as waiting until its end.
     """
 
     _kept = ("_file", "_time", "_waiting", "_units", "_running", "_last")

@@ -31,12 +31,7 @@ class Recorder(Written, Observer):
     """Writes ``jobs.csv``, ``machine_states.csv`` and ``decisions.csv``.
 
     Files are opened when the run begins, so that a run that never begins leaves older outputs alone. They are complete
-    up to the last event, however the run ends. Every hook raises OutputFailed if a file cannot be written; earlier
-    lines stay.
-
-    Args:
-        prefix: such as ``DIR/out_``.
-        fails: whether nodes can fail; then machine states have a column for down units.
+    up to the last event, however the run ends. If nodes can fail (``fails``), machine states count down units.
     """
 
     #: the files come first: writing them out determines ``_last``
@@ -79,7 +74,6 @@ class Recorder(Written, Observer):
             self._machine.hand_over()
 
     def _state_lines(self, rows: list[tuple[float, int, int]]) -> list[str]:
-        """Return lines for rows of time (s), idle and down units."""
         lines = []
         last, units = self._last, self._units
         for now, idle, down in rows:
@@ -96,10 +90,7 @@ class Recorder(Written, Observer):
 
 
 def job_lines(jobs: list[Job], shortest: float = 0.0) -> list[str]:
-    """Return the jobs file's lines of ended jobs.
-
-    ``shortest``: execution time (s) written for jobs without any.
-    """
+    """Return the jobs file's lines; ``shortest`` (s) replaces execution times of 0."""
     lines = []
     odd = special("".join([job.id + job.profile for job in jobs])) is not None
     for job in jobs:
@@ -147,7 +138,6 @@ def job_lines(jobs: list[Job], shortest: float = 0.0) -> list[str]:
 
 
 def _decision_lines(rows: list[tuple[float, Decision, DecisionRejectedData | None]]) -> list[str]:
-    """Return the lines of decisions, each with its time (s) and its rejection, if any."""
     lines = []
     texts = [(row[1].data.job_id, row[1].data.why or "") for row in rows if type(row[1]) is ExecuteJob]
     odd = special("".join(chain.from_iterable(texts))) is not None

@@ -87,7 +87,6 @@ class ReliabilityBook(Kept, Observer):
         self._interruptions.append(interruptions)
 
     def _by_size(self) -> tuple[SizeClass, ...]:
-        """Return the attempts by powers of two of their sizes."""
         classes: dict[int, list[int]] = {}
         for row, size in enumerate(self._sizes):
             classes.setdefault(size.bit_length() - 1, []).append(row)

@@ -98,7 +98,6 @@ def _cut(text: str) -> str:
 
 
 def _refuse_circles(conditions: Mapping[str, tuple[Condition, ...]]) -> None:
-    """Raise SetupError if jobs wait for each other."""
     done: set[str] = set()
     for first in conditions:
         path: dict[str, None] = {}  # in order

@@ -56,7 +56,6 @@ def records_of(workload: Workload, platform: Platform) -> list[LogRecord]:
 
 
 def _without(workload: Workload, jobs: NDArray[np.intp]) -> Workload:
-    """Return these jobs of a workload without their cancellations."""
     kept = workload.select(jobs)
     return replace(kept, measures={name: column for name, column in kept.measures.items() if name != CANCELLED_AFTER})
 
@@ -85,10 +84,7 @@ def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: 
 
     Args:
         starts: recorded starts (s), shape (jobs,); NaN if unknown.
-        submits: submissions (s), shape (jobs,).
-        sizes: units of each job, shape (jobs,).
-        lengths: time that each holds its units (s), shape (jobs,).
-        units: units of the machine.
+        lengths: time that each job holds its units (s), shape (jobs,).
     """
     others = np.flatnonzero(np.isnan(starts)).tolist()
     kept: list[int] = []

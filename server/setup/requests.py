@@ -81,10 +81,7 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
 
 
 def _whole(book: RequestBook, asked: NodeRequest, size: int) -> tuple[NodeRequest, int]:
-    """Return a request with whole nodes, and the number of units that makes.
-
-    If no nodes fit, the request is one that will be refused.
-    """
+    """Return a request with whole nodes, which may be refused, and its units."""
     shared = structs.replace(asked, whole_nodes=False)
     try:
         pools = book.pools(shared)

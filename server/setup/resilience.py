@@ -17,10 +17,7 @@ _MEMBER = b'"resilience"'
 
 
 def resiliences_of(workloads: Mapping[str, Workload]) -> dict[str, Resilience]:
-    """Return {job id: resilience} for jobs with a JSON member ``resilience``.
-
-    Raises ResilienceError, which names the job, if the member is invalid.
-    """
+    """Return {job id: resilience} from the jobs' JSON; ResilienceError if invalid."""
     found: dict[str, Resilience] = {}
     for prefix, workload in workloads.items():
         for name, raw in zip(workload.ids, workload.job_json or (), strict=False):

@@ -42,9 +42,6 @@ class BatsimOptions:
         forward_profiles: whether JOB_SUBMITTED has the job's profile.
         forward_unknown_events: whether events of unknown types are sent to the scheduler.
         compute_sharing: whether several jobs may run on one host.
-        energy: whether energy is metered.
-        sched_config: free text for the scheduler.
-        events: external events, by time.
         bandwidth: what a host can send or receive (byte/s); None: profiles that communicate are rejected.
     """
 
@@ -99,7 +96,6 @@ class Setup:
     Attributes:
         workloads: {prefix of the job ids: the jobs that can run}.
         dropped: {reason: number of jobs that cannot run}.
-        strict: whether an illegal decision ends the run.
         machine: the machine as single hosts, if known; needed if hosts decide how long jobs take.
         batsim: Batsim's options; None: the native dialect.
         reliability: failures and their rules; None: no failures.
@@ -107,7 +103,6 @@ class Setup:
         resiliences: {job id: its own resilience}.
         remarks: warnings for the user.
         until: horizon (s): nothing happens at or after it.
-        queue_lengths: whether the queue's length over time is an output.
         dispersion: runtimes on distant nodes; None: unchanged.
     """
 
@@ -146,13 +141,10 @@ class Setup:
         batsim: BatsimOptions | None = None,
         cancellations: bool = False,
     ) -> "Setup":
-        """Return the setup of traces on a machine that never fails.
+        """Return the setup of traces on a machine that never fails, or raise SetupError.
 
         Jobs that cannot run are dropped. Batsim leaves jobs larger than the machine to its scheduler, and so does its
         dialect here. With ``cancellations``, jobs cancelled while queued stay, and leave the queue at that time.
-
-        Raises:
-            SetupError: jobs need information that the machine does not have.
         """
         hosts = None if isinstance(machine, Platform) else machine
         platform = machine if isinstance(machine, Platform) else machine.to_platform()
@@ -243,7 +235,6 @@ class Setup:
         )
 
     def _check_work(self) -> None:
-        """Raise SetupError if some job cannot do its work on this machine."""
         can_send = self.batsim is not None and self.batsim.bandwidth is not None
         for workload in self.workloads.values():
             used = set(workload.profiles or ()) if workload.table is not None and not can_send else set()
@@ -266,7 +257,6 @@ class Setup:
                 )
 
     def _check_reliability(self, reliability: Reliability) -> None:
-        """Raise SetupError if the jobs' resilience is impossible here."""
         if self.batsim is not None and self.batsim.compute_sharing:
             raise SetupError("nodes shared by several jobs cannot fail", hint="Leave out --enable-compute-sharing.")
         if self.has_work and {reliability.resilience, *self.resiliences.values()} != {NONE}:
@@ -277,7 +267,6 @@ class Setup:
 
 
 def _class_remarks(platform: Platform, workloads: Mapping[str, Workload]) -> list[str]:
-    """Return remarks on jobs that are in none of the machine's classes."""
     classes = [one.name for one in platform.classes]
     counts: Counter[str] = Counter()
     for workload in workloads.values():
@@ -304,7 +293,6 @@ def _as_batsim(workload: Workload) -> Workload:
 
 
 def _refuse_exact_starts(workload: Workload) -> None:
-    """Raise SetupError if a job must start at an exact time."""
     for row in np.flatnonzero(workload.measures.get("exact_wait", np.empty(0)) >= 0).tolist():
         start = float(workload.submit[row] + workload.measures["exact_wait"][row])
         raise SetupError(

@@ -25,8 +25,6 @@ class WorkloadJobs:
 
     Args:
         has_hosts: whether hosts can do work; without them, a composed profile of delays is one delay.
-        labelled: whether jobs get labels.
-        resiliences: {job id: its own resilience}.
         recorded: recorded starts and nodes of the jobs; None: not needed.
     """
 

@@ -36,10 +36,7 @@ def make_engine(
 ) -> Engine:
     """Return the engine of a run.
 
-    Args:
-        features: optional features of the native protocol that were agreed on.
-        observers: called in this order.
-        metered: makes the observer of the hosts' energy, which is called at once.
+    ``metered`` makes the observer of the hosts' energy, which is called at once.
     """
     if setup.batsim is not None:
         from pipistrelle.server.batsim.engine import batsim_engine  # most runs start without it
@@ -87,10 +84,8 @@ def native_engine(
     """Return the engine of a run in the native dialect; see `Setup` and `Engine`.
 
     Args:
-        begins: content of the first notice.
         jobs: by ascending submit time; taken one at a time.
         machine: its hosts, if they decide how long jobs take.
-        profiles: {name: profile} of the jobs, needed with ``machine``.
     """
     cluster = Cluster(begins.nb_resources, requests=RequestBook(platform.info.pools, platform.info.groups))
     clockwork = Clockwork(cluster, NATIVE, features)

@@ -39,7 +39,7 @@ def run(
         between: called after a reply was carried out, before time advances.
 
     Raises:
-        RunError: the run ended early; scheduler and observers have been notified. Ctrl-C raises `Interrupted`.
+        RunError: the run ended early, after the farewell. Ctrl-C raises `Interrupted`.
     """
     began, waited, trips = clock(), 0.0, 0
     try:

@@ -36,10 +36,7 @@ class Simulation(Kept):
 
     Args:
         run_id: digest of all that decides its result, except the scheduler.
-        hello: the scheduler's HELLO.
-        welcome: the server's answer.
         apart: see `Transport`; observers are then called later, by `flush`.
-        setup, out, outputs, observers, asked: see `simulate`.
     """
 
     _kept = ("engine", "metrics")

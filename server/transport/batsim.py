@@ -38,10 +38,8 @@ class BatsimTransport(Peer[BatsimServerSession]):
 
     Args:
         endpoint: ``tcp://localhost:28000`` or ``ipc://PATH``; the scheduler may start later.
-        name: what to call the scheduler.
         allow_remote: whether the endpoint may be on another machine.
         keys: for an encrypted connection; None: not encrypted.
-        waits: see `Peer`.
 
     Raises:
         EndpointError: the endpoint cannot be connected to.
@@ -86,8 +84,6 @@ class BatsimTransport(Peer[BatsimServerSession]):
         #: why the last attempt to connect failed
         self._unanswered = "no program listens there"
 
-    # -- connecting -------------------------------------------------------------------------------------------------
-
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
         """Wait until a scheduler listens; this dialect has no handshake.
 
@@ -105,7 +101,6 @@ class BatsimTransport(Peer[BatsimServerSession]):
         return HelloData(self._name), WelcomeData(PROTOCOL_VERSION, (), run_id, server)
 
     def _attempt(self, deadline: float) -> bool:
-        """Try to connect once; return whether a scheduler is there."""
         try:
             self._socket.connect(self.endpoint)
         except zmq.ZMQError as error:
@@ -135,8 +130,6 @@ class BatsimTransport(Peer[BatsimServerSession]):
             found=self._unanswered,
             hint=f"Start one with 'pipistrelle schedule easy --dialect batsim --bind {self.endpoint}'.",
         )
-
-    # -- the run ----------------------------------------------------------------------------------------------------
 
     def send(self, notice: Notice) -> None:
         """Send a notice; SchedulerFailed if the last reply had several parts."""
@@ -179,8 +172,6 @@ class BatsimTransport(Peer[BatsimServerSession]):
 
     def _broke(self, error: RemoteProtocolError) -> None:
         """Do nothing: there is no message for it, and the end can still be sent."""
-
-    # -- the end ----------------------------------------------------------------------------------------------------
 
     def farewell(self, notice: Notice) -> None:
         """Send the last notice, with short waits for an owed reply and its own.

@@ -30,11 +30,9 @@ _LAST_READS: Final = 64
 
 
 class RouterConnection:
-    """An accepted connection, non-blocking until it is served.
+    """An accepted connection, non-blocking until it is served; closes its socket.
 
-    Args:
-        sock: the socket, which this closes.
-        longest: longest message kept of a stranger (bytes).
+    ``longest``: longest message kept of a stranger (bytes).
     """
 
     __slots__ = ("_before", "_socket", "_stream", "_unsent", "heard", "lost")
@@ -69,8 +67,6 @@ class RouterConnection:
         """Number of bytes kept from the peer."""
         return self._stream.held
 
-    # -- strangers --------------------------------------------------------------------------------------------------
-
     def read(self) -> None:
         """Read what has arrived; `message` returns it."""
         data = self._receive(self._stream.convenient, 0)
@@ -83,8 +79,6 @@ class RouterConnection:
         if (answers := self._stream.answers()) and not self._unsent:  # a peer that does not read gets no answers
             self.send(answers)
         return message
-
-    # -- the scheduler ----------------------------------------------------------------------------------------------
 
     def serve(self, route: list[bytes], longest: int = MAX_FRAME_BYTES) -> None:
         """Block for up to a tick from now on; messages begin with the parts of ``route``.
@@ -101,11 +95,7 @@ class RouterConnection:
     def frame(self, flags: int) -> bytes | ZmtpMessage | None:
         """Return the scheduler's next frame, or another message; None if incomplete.
 
-        Args:
-            flags: 0 to wait for a tick, else `socket.MSG_DONTWAIT`.
-
-        Raises:
-            ZmtpError: the connection is unusable.
+        ``flags``: 0 to wait for a tick, else `socket.MSG_DONTWAIT`. Raises ZmtpError if the connection is unusable.
         """
         if not self._stream.at_rest:
             message = self.message()

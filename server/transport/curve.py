@@ -41,12 +41,7 @@ _FAULTS: Final[dict[int, str]] = {
 
 
 class CurveStranger:
-    """A peer with a key, first a stranger and later perhaps the scheduler.
-
-    Args:
-        identity: first part of its messages.
-        descriptor: of its connection; -1 if unknown.
-    """
+    """A peer with a key, first a stranger and later perhaps the scheduler."""
 
     __slots__ = ("_descriptor", "_listener", "_longest", "_peephole", "_route", "_unsent", "identity", "inbox", "lost")
 
@@ -120,12 +115,7 @@ class CurveStranger:
 class CurveListener:
     """Receives messages of peers with the right keys until it is closed.
 
-    Args:
-        keys: its own, and the known ones.
-        longest: longest message of the scheduler (bytes); twice as many end its connection.
-
-    Raises:
-        EndpointError: it cannot listen there.
+    ``longest``: longest message of the scheduler (bytes); twice as many end its connection. Raises EndpointError.
     """
 
     def __init__(
@@ -172,8 +162,6 @@ class CurveListener:
         self._socket.bind(f"ipc://@{inner}")
         self._doorway = Doorway(self._bound.socket, f"\0{inner}", MOST_STRANGERS)
 
-    # -- strangers --------------------------------------------------------------------------------------------------
-
     def look(self, now: float, patience: float) -> bool:
         """Accept strangers and read messages, waiting ``patience`` s; tell if any came."""
         return self.attend(0 if self._strangers else int(1000 * patience))
@@ -197,8 +185,6 @@ class CurveListener:
 
     def unwatch(self, connection: CurveStranger) -> None:
         """Do nothing: all connections share one socket."""
-
-    # -- the socket -------------------------------------------------------------------------------------------------
 
     def attend(self, patience: int) -> bool:
         """Check keys and read messages, waiting ``patience`` ms; tell if any came."""
@@ -230,7 +216,6 @@ class CurveListener:
                 self._strangers.append((stranger, bounded(parts, LONGEST_HELLO)))
 
     def _let_in(self) -> None:
-        """Tell libzmq whether a key is known."""
         with contextlib.suppress(zmq.Again):
             version, request, *_, mechanism, key = self._judge.recv_multipart(zmq.NOBLOCK)
             known = self._known is not None and mechanism == b"CURVE" and z85.encode(key) in self._known
@@ -255,7 +240,6 @@ class CurveListener:
             logger().warning("turned away {}", self.fault)
 
     def _hush(self) -> None:
-        """Stop libzmq's reports on strangers."""
         if self._monitor is not None:
             self._socket.disable_monitor()
             self._monitor.close(0)

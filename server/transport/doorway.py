@@ -105,7 +105,6 @@ class Doorway:
 
     Args:
         listening: where strangers connect; non-blocking, closed here.
-        inner: address of libzmq's socket.
         most: number of strangers at a time.
     """
 

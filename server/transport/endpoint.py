@@ -29,7 +29,6 @@ class BoundSocket:
     Args:
         endpoint: ``tcp://HOST:PORT`` or ``ipc://PATH``, already checked; HOST may be an interface or ``*``, PORT ``*``
             (any free port).
-        option: command-line option that chooses the endpoint, for errors.
 
     Raises:
         EndpointError: it cannot listen there.
@@ -125,9 +124,6 @@ def free_ipc_path(endpoint: str, option: str = "--endpoint") -> Path | None:
     """Remove a socket file left by a killed program; return the path for the new one.
 
     ZeroMQ itself would silently take the path from a running program. Returns None for other endpoints.
-
-    Args:
-        option: command-line option that chooses the endpoint, for errors.
 
     Raises:
         EndpointError: another file is in the way, a program listens there, or the folder is missing.

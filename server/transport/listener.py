@@ -31,9 +31,6 @@ class Listener:
     Args:
         handshake_timeout: time for a stranger's handshake (s).
         longest: longest message kept of a stranger (bytes); all together have at most `MOST_BYTES`.
-
-    Raises:
-        EndpointError: it cannot listen there.
     """
 
     def __init__(
@@ -67,15 +64,8 @@ class Listener:
     def __len__(self) -> int:
         return len(self._strangers)
 
-    # -- strangers --------------------------------------------------------------------------------------------------
-
     def look(self, now: float, patience: float) -> bool:
-        """Accept strangers and read what they send; return whether anything came.
-
-        Args:
-            now: the time of `time.monotonic`.
-            patience: longest wait (s).
-        """
+        """Accept strangers and read messages, waiting ``patience`` s; tell if any came."""
         if self._paused is not None and now >= self._paused:
             self._paused = None
             self._selector.register(self._socket, selectors.EVENT_READ)
@@ -178,8 +168,6 @@ class Listener:
     def _forget(self, stranger: RouterConnection) -> None:
         self.release(stranger)
         self.unwatch(stranger)
-
-    # -- the scheduler ----------------------------------------------------------------------------------------------
 
     def release(self, stranger: RouterConnection) -> None:
         """Leave a stranger to its new reader; `look` still wakes up for its messages."""

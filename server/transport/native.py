@@ -50,9 +50,7 @@ class NativeTransport(Peer[ServerSession]):
 
     Args:
         endpoint: ``tcp://127.0.0.1:28000``, ``tcp://127.0.0.1:*`` (any free port) or ``ipc://PATH``.
-        allow_remote: whether other machines may reach the endpoint.
         keys: for an encrypted socket, with the known peers; None: not encrypted, open to all that reach it.
-        waits: see `Peer`.
 
     Raises:
         EndpointError: the endpoint is malformed, in use, or unusable.
@@ -80,8 +78,6 @@ class NativeTransport(Peer[ServerSession]):
         self._last_refusal = ""
         #: whether the log says why the scheduler gives no state
         self._said_why = False
-
-    # -- handshake --------------------------------------------------------------------------------------------------
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
         """Wait for a scheduler that speaks the protocol; refuse others with a text.
@@ -129,7 +125,6 @@ class NativeTransport(Peer[ServerSession]):
         return hello, answer.data
 
     def _take_on(self, stranger: AcceptedConnection, route: list[bytes], name: str) -> None:
-        """Serve this scheduler from now on."""
         self._listener.release(stranger)
         stranger.serve(route, MAX_FRAME_BYTES)
         self._connection = stranger
@@ -156,8 +151,6 @@ class NativeTransport(Peer[ServerSession]):
         self._hello_timeout = patience
         self._session, self._route, self._who = ServerSession(), [], "the scheduler"
         self._peer_left = self._idle = self._owed_reply = False
-
-    # -- the run ----------------------------------------------------------------------------------------------------
 
     def send(self, notice: Notice) -> None:
         """Send a notice; SchedulerFailed if it cannot be sent within ``decision_timeout``."""
@@ -210,7 +203,6 @@ class NativeTransport(Peer[ServerSession]):
             self._flush(self._connection)
 
     def _flush(self, connection: AcceptedConnection) -> None:
-        """Wait until everything has been sent."""
         deadline = time.monotonic() + self._decision_timeout
         while not connection.flush():
             self._look_around(deadline, self._not_taken)
@@ -267,7 +259,6 @@ class NativeTransport(Peer[ServerSession]):
         return None
 
     def _leave(self) -> None:
-        """Close the scheduler's connection."""
         if self._connection is not None:
             self._listener.unwatch(self._connection)
             self._connection.close()
@@ -286,8 +277,6 @@ class NativeTransport(Peer[ServerSession]):
 
     def _holds_more(self) -> bool:
         return self._listener.holds_more() if self._connection is None else self._connection.holds_more()
-
-    # -- strangers --------------------------------------------------------------------------------------------------
 
     def _note_connections(self, now: float) -> None:
         """Check for strangers; a closed scheduler connection shows when it is read."""
@@ -314,8 +303,6 @@ class NativeTransport(Peer[ServerSession]):
         self._refusals += 1
         self._last_refusal = shown(message, _SHOWN_REFUSAL)
         logger().warning("refused a scheduler: {}", self._last_refusal)
-
-    # -- the end ----------------------------------------------------------------------------------------------------
 
     def farewell(self, notice: Notice) -> None:
         """Send the last notice, after a short wait for a reply that the scheduler owes."""

@@ -57,12 +57,10 @@ class Peer(ABC, Generic[_S]):
     """A conversation with one scheduler; dialects define how bytes travel.
 
     Args:
-        endpoint: where it will listen or connect.
         hello_timeout: how long to wait for a scheduler (wall-clock s).
         decision_timeout: how long to wait for each reply (wall-clock s).
         fate: returns why the launched scheduler has ended; None while it runs. Takes how long to wait for its end (s).
-        interrupted: returns whether the user wants to stop; checked between messages and while waiting. Then
-            `KeyboardInterrupt` is raised.
+        interrupted: returns whether the user wants to stop; then `KeyboardInterrupt` is raised, but not in mid-message.
     """
 
     apart: Final = True
@@ -95,8 +93,6 @@ class Peer(ABC, Generic[_S]):
         self.received = b""
         #: whether the scheduler owes a reply
         self._owed_reply = False
-
-    # -- defined by each dialect ------------------------------------------------------------------------------------
 
     @abstractmethod
     def send(self, notice: Notice) -> None:
@@ -132,8 +128,6 @@ class Peer(ABC, Generic[_S]):
     @abstractmethod
     def _last_sent(self) -> str:
         """Return what was sent to the scheduler last."""
-
-    # -- waiting ----------------------------------------------------------------------------------------------------
 
     def receive(self) -> Reply:
         """Wait for the reply to the last notice.
@@ -201,7 +195,6 @@ class Peer(ABC, Generic[_S]):
         return SchedulerFailed(gone.what, reason=gone.reason, where=self.endpoint, found=self._lost())
 
     def _await_frame(self) -> bytes:
-        """Return the scheduler's next frame, which it owes."""
         now = time.monotonic()
         deadline = now + self._decision_timeout
         while (frame := self._take_frame(now)) is None:
