@@ -34,7 +34,6 @@ def extended_walltime(walltime: float, saved: float, slower: float, read: float,
     """Return how long (s) work for a walltime (s) takes with reads and dumps.
 
     Args:
-        saved: work (s) that earlier attempts saved.
         slower: factor on all times, because fewer nodes work.
         read: time of a read on the whole allocation (s).
         interval: work between two dumps (s).

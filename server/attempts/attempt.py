@@ -79,12 +79,10 @@ class Attempt(Struct, eq=False):
     waited: NodeSet = NodeSet.EMPTY
     #: why it lost its allocation; empty if it did not
     cause: str = ""
-    #: whether a new attempt follows
     retried: bool = False
     #: how it is being preempted, and whether that has ended it
     preempting: PreemptMode | None = None
     preempted: bool = False
-    #: whether its last dump saved something
     dumped_last: bool = False
 
     @property
@@ -127,8 +125,7 @@ class AttemptRules:
         max_attempts: maximum number of starts of a job; None: no limit.
         restart_walltime: walltime of a new attempt.
         walltime: whether dumps and reads count towards the walltime or extend it (on average nodes, at submission).
-        expected_attempts: the run stalls if a job that lost ten attempts in succession, without saving work, is
-            expected to need more than this many; 0: no limit.
+        expected_attempts: the run stalls if a job that loses its work is expected to need more; 0: no limit.
     """
 
     resilience: Resilience = NONE

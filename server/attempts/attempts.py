@@ -86,9 +86,7 @@ class Attempts(Kept):
         #: {serial number: job} of those among them that wait for repairs
         self._held: dict[int, Job] = {}
         self._starts = 0
-        #: number of units that jobs hold
         self._held_units = 0
-        #: nodes that are down, for any reason
         self.down = NodeSet.EMPTY
         #: units down and not held, at the last count
         self._down_units = 0

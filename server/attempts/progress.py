@@ -32,8 +32,7 @@ class Account(NamedTuple):
     """How an attempt's time was spent.
 
     ``saved`` is the work (s on the whole allocation) from which another attempt could continue; ``unsaved`` was done
-    since then. The ``node_`` fields are node-seconds; their sum is the allocation's nodes times the time since the
-    start.
+    since then. The ``node_`` fields are node-seconds; their sum is the allocation's nodes times the attempt's time.
     """
 
     saved: float
@@ -76,8 +75,7 @@ class AttemptProgress(Kept):
         work: the job's work on its whole allocation (s).
         saved: the part of it that earlier attempts kept (s).
         nodes: node numbers of the allocation.
-        rates: failure rate of each node (1/s), or their sum if the first failure ends the attempt; needed only if the
-            dump interval depends on it.
+        rates: failure rate of each node (1/s), or their sum if the first failure ends the attempt.
     """
 
     _kept = (
@@ -113,7 +111,6 @@ class AttemptProgress(Kept):
         elif resilience.rates_matter:
             self._rates = dict(zip(nodes, rates, strict=True))
         self._down: set[int] = set()
-        #: side lengths of the grid
         self._rows = self._columns = 0
         #: number of nodes that work in the present segment
         self._team = self._nodes

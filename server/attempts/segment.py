@@ -19,9 +19,7 @@ class Segment:
         self._work = work
         self._interval = interval
         self._dump = dump
-        #: number of dumps until the work is done
         self._dumps = dumps_until_done(work, interval)
-        #: when the work will be done (s)
         self.finish = done_at(start, read, work, self._dumps, dump)
 
     def at(self, now: float) -> WorkPhase:

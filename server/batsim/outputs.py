@@ -106,7 +106,6 @@ class _Trace(Written, Observer):
             self._changes = CsvFile(f"{prefix}_machine_states.csv", MACHINE_COLUMNS, _OPTION)
         self._book = MachineBook(0)
         self._units = 0
-        #: numbers of jobs by final state
         self._ended: dict[str, int] = {}
         self._waits = array("d")
         self._turnarounds = array("d")

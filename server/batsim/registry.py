@@ -59,7 +59,6 @@ class Registry(Part, Observer):
         self._can_send = can_send
         self._profiles: dict[str, dict[str, Profile]] = {}
         self._texts: dict[str, dict[str, bytes]] = {}
-        #: (prefix, name) of registered profiles, in order
         self._registered: list[tuple[str, str]] = []
         self._names: dict[str, frozenset[str]] = {}
         #: {workload: {profile: number of its jobs that have not ended}}

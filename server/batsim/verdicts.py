@@ -60,7 +60,6 @@ class BatsimVerdicts(Verdicts):
         self._options = options
         self._switchboard = switchboard
         self._hosts = hosts
-        #: jobs that the scheduler has asked to kill
         self._asked_to_die: set[str] = set()
         self.table |= {
             BatsimExecuteJob: self._execute_mapped,

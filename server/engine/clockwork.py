@@ -32,11 +32,9 @@ class DialectRules:
 
     Attributes:
         news_apart: whether the event that a source is exhausted gets its own notice, after its last event's.
-        waits_for_calls: whether the run continues until the last requested call, and until the scheduler can receive
-            it.
+        waits_for_calls: whether the run continues until the scheduler can receive its last requested call.
         waits_for_word: whether a scheduler that may register jobs must declare that it has finished.
         tells_profiles: whether a job's progress includes its profile and the parts of that.
-        strict_hint: hint shown when an illegal decision ends the run.
     """
 
     news_apart: bool = False
@@ -84,13 +82,10 @@ class Clockwork(Kept):
         self.agenda = Agenda()
         #: simulated time in seconds
         self.now = 0.0
-        #: number of the last notice
         self.seq = 0
         #: number of events other than jobs that the end of the run waits for
         self.pending = 0
-        #: whether the scheduler may still register jobs
         self.registering = "dynamic_jobs" in self.features
-        #: reason of a STOP decision
         self.stopped: str | None = None
         #: events of the next notice, and whether one of them must wake the scheduler
         self.outbox: list[Event] = []
@@ -99,9 +94,7 @@ class Clockwork(Kept):
         self.news: list[Event] = []
         #: event types that wake the scheduler; None: all
         self._wake: frozenset[type[Event]] | None = None
-        #: wake types that the last reply asked for
         self.wanted: tuple[WakeType, ...] | None = None
-        #: {wake types: filter}, so that each filter is built once
         self._filters: dict[tuple[WakeType, ...], frozenset[type[Event]]] = {}
 
     def tell(self, event: Event) -> None:

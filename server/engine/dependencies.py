@@ -41,7 +41,6 @@ class Dependencies(Kept, Observer):
     def __init__(self, clockwork: Clockwork, conditions: Mapping[str, tuple[Condition, ...]]) -> None:
         self._clockwork = clockwork
         self._conditions = conditions
-        #: whether any job has conditions
         self.exist = bool(conditions)
         #: for jobs that others wait for: start (s), and (end (s), whether it succeeded)
         self._started: dict[str, float] = {}
@@ -50,7 +49,6 @@ class Dependencies(Kept, Observer):
         self._waiting: dict[str, dict[str, Job]] = {
             condition.job_id: {} for some in conditions.values() for condition in some
         }
-        #: ids of held jobs
         self._held: set[str] = set()
         self._changed: deque[str] = deque()
         self._busy = False

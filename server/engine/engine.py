@@ -97,7 +97,6 @@ class Engine(Kept):
         #: number of free units when the last instant was closed
         self._settled = -1
         self._busy_until = 0.0
-        #: illegal decisions since the last notice
         self._rejected = 0
         self._ended: tuple[EndReason, str] = ("error", "")
         self._stalls = StallDetector(retries=lives.retries)

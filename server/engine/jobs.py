@@ -57,15 +57,13 @@ _UNNAMED: Final = (None, None, None, None, None)
 LABEL_NAMES: Final = ("user", "group", "account", "queue", "qos")
 #: values of `LABEL_NAMES`; None where the workload has none
 Labels = tuple[str | None, str | None, str | None, str | None, str | None]
-#: returns the work of a job, given its id and profile name
 WorkOf = Callable[[str, str], Profile]
 
 
 class LogRecord(NamedTuple):
     """Recorded start (s) and nodes of a job, None each if unknown.
 
-    ``room``: the first time (s) with room for it and the log's other jobs, if it had none at its start or no start
-    is known.
+    ``room``: the first time (s) with room for it and the log's other jobs, if it had none or no start is known.
     """
 
     start: float | None = None
@@ -89,7 +87,6 @@ class Try(Protocol):
     queued: float | None
     #: why it lost its units; empty if it did not
     cause: str
-    #: whether a new attempt follows
     retried: bool
 
     @property
@@ -135,9 +132,7 @@ class Job(Struct, eq=False):
     labels: Labels | None = None
     #: resilience of this job; None: the run's default
     resilience: Resilience | None = None
-    #: this try, if nodes can fail
     attempt: Try | None = None
-    #: requirements on nodes; None: none
     request: NodeRequest | None = None
     #: energy of its units while it ran (J); NaN if not metered
     energy: float = nan

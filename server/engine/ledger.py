@@ -35,7 +35,6 @@ class Ledger:
 
     def __init__(self, units: int) -> None:
         self.units = units
-        #: number of free units
         self.idle = units
         #: units on which no job can start; jobs that already run there continue
         self.blocked = _NONE

@@ -33,7 +33,6 @@ class Overheads:
         for one in () if platform is None else platform.classes:
             self._classes[one.name] = (one.prologue, one.epilogue)
         times = [(before, after) for _, _, before, after in self._pools] + list(self._classes.values())
-        #: whether any job has overheads
         self.exist = any(before or after for before, after in times)
 
     def of(self, job: Job) -> tuple[float, float]:

@@ -49,8 +49,7 @@ class Observer:
     def settled(self, now: float, idle: int, down: int) -> None:
         """``idle`` units are free after all events at ``now``.
 
-        ``down`` others are out of service and held by no job. May be skipped when the number of free units did not
-        change.
+        ``down`` others are out of service and not held. May be skipped if the number of free units did not change.
         """
 
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:
@@ -105,7 +104,6 @@ class Deferred(Observer):
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._hooks = Hooks(observers)
-        #: (hooks to call, time in seconds, what else they take)
         self._journal: deque[tuple[tuple[Callable[..., None], ...], float, tuple[Any, ...]]] = deque()
         for name, hooks in vars(self._hooks).items():
             if name not in ("begins", "went_down", "ends"):

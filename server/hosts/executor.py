@@ -56,7 +56,6 @@ class Executor:
         self._sharing = sharing
         self._bandwidth = bandwidth
         self._runs: dict[str, Run] = {}
-        #: {number: running task}
         self._tasks: dict[int, Task] = {}
         self._tasks_so_far = 0
         #: {host: tasks computing there, in order of begin}; only if tasks can share hosts or hosts are metered

@@ -49,13 +49,11 @@ class Hosts(Part):
     )
 
     def __init__(self, machine: SimGridPlatform, *, energy: bool = False) -> None:
-        #: whether power and energy are metered
         self.metered = energy
         self._hosts = machine.hosts
         self._pstate = [host.pstate for host in machine.hosts]
         self._speed = [host.speeds[host.pstate] for host in machine.hosts]
         self._load = [0.0] * len(machine.hosts)
-        #: for each host, the purpose of each power state
         self._kinds: list[tuple[PstateKind, ...]] = []
         known: dict[tuple[int, ...], tuple[PstateKind, ...]] = {}
         for host in machine.hosts:

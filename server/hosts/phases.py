@@ -22,9 +22,7 @@ from pipistrelle.traces.profiles import (
     UsageTrace,
 )
 
-#: a profile whose ranks share one pace
 ParallelTask = ParallelHomogeneous | ParallelHomogeneousTotal | Parallel
-#: a profile that contains no others
 Leaf = Delay | ParallelTask | UsageTrace
 
 

@@ -55,7 +55,6 @@ class Switchboard(Part):
         self._cluster = clockwork.cluster
         self._hosts = hosts if hosts is not None and hosts.metered else None
         self._speed_changed = speed_changed
-        #: {number: units that arrive together}
         self._legs: dict[int, Leg] = {}
         self._legs_so_far = 0
         self._on_the_way = NodeSet.EMPTY

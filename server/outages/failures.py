@@ -41,7 +41,6 @@ from pipistrelle.server.outages.reliability import Reliability
 
 #: node events sent to the scheduler: none; with reasons (failures, maintenance); or only changes
 Tells = Literal["nothing", "reasons", "changes"]
-#: steps of a maintenance
 _ANNOUNCED: Final = 0
 _BEGINS: Final = 1
 _ENDS: Final = 2

@@ -52,8 +52,7 @@ class Reliability(AttemptRules):
     def rates(self, platform: "Platform") -> NDArray[np.float64]:
         """Return each node's mean failure rate (1/s), shape (nodes,).
 
-        For a log it is the mean over all nodes up to the last outage, because the log does not show which node
-        fails next.
+        For a log it is the mean over all nodes up to the last outage: the log does not show which node fails next.
         """
         rates = np.zeros(platform.nodes)
         if self.failures is not None:

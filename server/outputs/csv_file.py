@@ -10,7 +10,6 @@ from typing import Any, Final, Literal
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.server.errors import OutputFailed
 
-#: lines written at once
 MANY_LINES: Final = 512
 #: whence of a seek from the end
 _FROM_END: Final = 2
@@ -42,7 +41,6 @@ class CsvFile:
         self._file: FileIO | None = None
         #: rows not yet written; fast callers append here and call `hand_over` after `MANY_LINES`
         self.rows: list[Any] = []
-        #: bytes that could not be written
         self._left = b""
 
     def open(self) -> None:

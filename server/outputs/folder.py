@@ -83,7 +83,6 @@ class MixedOutputs(PipistrelleError):
     """The outputs in a folder are not all of one run."""
 
 
-#: writers of a running run
 Writing = Recorder | AttemptRecorder | QueueRecorder
 
 

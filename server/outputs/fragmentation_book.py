@@ -76,7 +76,6 @@ class FragmentationBook(Kept, Observer):
         #: {shape: number of waiting jobs}
         self._shapes: Counter[_Shape] = Counter()
         self._nodes_for: dict[tuple[str, str], NDArray[np.bool_]] = {}
-        #: the present instant (s)
         self._time = 0.0
         self._waiting_time = self._idle = 0.0
         self._stranded = [0.0] * len(pools)

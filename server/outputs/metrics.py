@@ -21,10 +21,8 @@ from pipistrelle.server.outputs.reliability_book import (
 from pipistrelle.server.setup.recorded import RecordedFigures
 from pipistrelle.traces.workload import Floats
 
-#: threshold of the bounded slowdown in seconds (Feitelson et al., "Theory and practice in parallel job
-#: scheduling", 1997)
+#: threshold of the bounded slowdown (s); Feitelson et al., "Theory and practice in parallel job scheduling", 1997
 TAU: Final = 10.0
-#: number of jobs computed together
 _AT_ONCE: Final = 1 << 15
 
 

@@ -23,7 +23,6 @@ class QueueRecorder(Written, Observer):
         #: the present instant (s), and its counts
         self._time = 0.0
         self._waiting = self._units = self._running = 0
-        #: the counts written last
         self._last = (0, 0, 0)
 
     def begins(self, now: float, units: int) -> None:

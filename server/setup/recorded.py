@@ -180,7 +180,6 @@ class RecordedBook(Kept, Observer):
     def __init__(self, platform: Platform, workloads: Iterable[Workload]) -> None:
         self._nodes = NodeUnits.told(platform.info.pools)
         self._recorded = self._unrecorded = self._on_time = self._no_room = self._own = self._other = 0
-        #: delays of the late jobs (s)
         self._delays = array("d")
         self._unknown = 0
         for workload in workloads:

@@ -13,7 +13,6 @@ from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.requests import asks, with_requests
 from pipistrelle.traces.workload import CONSTRAINT, PER_NODE, WHOLE, Workload, request_of
 
-#: reason under which dropped jobs are counted
 UNMET: Final = "no nodes are as it asks"
 _MOST_SHOWN: Final = 5
 

@@ -35,8 +35,7 @@ def check_resilience(
     """Return remarks on jobs for which resilience will not work as meant.
 
     Raises:
-        SetupError: the dump interval depends on failures that do not exist, a job has only spare nodes, or a job has
-            the name of another's later attempt.
+        SetupError: intervals depend on failures but nothing fails, or a job has only spares or an attempt's name.
     """
     happens = (reliability.failures, reliability.outages, reliability.maintenance)
     if reliability.requeue != "never" and happens != (None, None, None):

@@ -35,8 +35,7 @@ class BatsimOptions:
     """Batsim's options that change the simulation or the messages; all off by default.
 
     Attributes:
-        dynamic_jobs: whether a scheduler may register jobs and profiles; the run then waits for its
-            ``registration_finished``.
+        dynamic_jobs: whether a scheduler may register jobs and profiles, until its ``registration_finished``.
         acknowledge_dynamic_jobs: whether registered jobs are announced with JOB_SUBMITTED.
         profile_reuse: whether registered jobs may use a workload's profile after its jobs have ended.
         forward_profiles: whether JOB_SUBMITTED has the job's profile.

@@ -13,7 +13,6 @@ from pipistrelle.traces.profiles import Composed, Profile, outcome
 from pipistrelle.traces.resilience import Resilience
 from pipistrelle.traces.workload import CANCELLED_AFTER, Workload, decimal_texts
 
-#: rows converted at a time
 _BLOCK: Final = 4096
 
 

@@ -81,7 +81,6 @@ class BatsimTransport(Peer[BatsimServerSession]):
         self._told_at: float | None = None
         #: whether a scheduler is there that messages can be sent to
         self._reachable = False
-        #: why the last attempt to connect failed
         self._unanswered = "no program listens there"
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:

@@ -42,11 +42,9 @@ class RouterConnection:
         self._stream = ZmtpStream(b"ROUTER", _ASKING, longest=longest, farthest=FARTHEST)
         #: what precedes the frame in each message to and from the scheduler
         self._before = b""
-        #: what could not be sent yet
         self._unsent = memoryview(b"")
         #: counter of its listener when it last sent something
         self.heard = 0
-        #: whether nothing more will arrive
         self.lost = False
         sock.setblocking(False)
         with suppress(OSError):  # no TCP socket, or already closed

@@ -53,9 +53,7 @@ class CurveStranger:
         self._route: list[bytes] = []
         self._unsent: bytes | None = None
         self.identity = identity
-        #: messages read but not handled
         self.inbox: deque[list[bytes]] = deque()
-        #: whether nothing more will arrive
         self.lost = False
 
     def serve(self, route: list[bytes], longest: int) -> None:

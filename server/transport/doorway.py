@@ -40,7 +40,6 @@ class _Passage:
         #: {socket: bytes to be written there}
         self.unsent: dict[socket.socket, bytearray] = {outer: bytearray(), inner: bytearray()}
         self.ended: set[socket.socket] = set()
-        #: whether libzmq has accepted the key
         self.known = False
         self._said = 0
         self._answers = bytearray()

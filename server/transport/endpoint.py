@@ -16,7 +16,6 @@ _TCP: Final = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:]+\]|[^:/\[\]]+):(?P<port
 #: longest path of a Unix socket on Linux (sun_path with its zero byte)
 _IPC_BYTES: Final = 107
 _MAX_PORT: Final = 65535
-#: connections that wait to be accepted
 _BACKLOG: Final = 128
 #: request for a network interface's address, and its position in the answer (netdevice(7))
 _SIOCGIFADDR: Final = 0x8915
@@ -35,7 +34,6 @@ class BoundSocket:
     """
 
     def __init__(self, endpoint: str, option: str = "--endpoint") -> None:
-        #: socket file to remove at the end
         self._file = free_ipc_path(endpoint, option)
         self.socket = socket.socket()
         self.socket.close()
@@ -85,8 +83,7 @@ class BoundSocket:
 def check_endpoint(endpoint: str, *, allow_remote: bool = False) -> str:
     """Return the endpoint if a server may listen there, else raise EndpointError.
 
-    Valid are ``tcp://HOST:PORT`` and ``ipc://PATH`` (short enough for a Unix socket); hosts beyond loopback need
-    ``allow_remote``.
+    Valid are ``tcp://HOST:PORT`` (beyond loopback only with ``allow_remote``) and ``ipc://PATH`` (short enough).
     """
     if endpoint.startswith("ipc://"):
         path = endpoint.removeprefix("ipc://")

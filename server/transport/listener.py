@@ -12,7 +12,6 @@ from pipistrelle.server.transport.endpoint import BoundSocket
 #: strangers connected at a time, and bytes kept of all their messages
 MOST_STRANGERS: Final = 64
 MOST_BYTES: Final = 64 << 20
-#: connections accepted at once
 _TAKEN_AT_ONCE: Final = 64
 #: time for a stranger's handshake (s)
 _HANDSHAKE_S: Final = 30.0
@@ -51,7 +50,6 @@ class Listener:
         self.endpoint = self._bound.endpoint
         self._selector = selectors.PollSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
-        #: {stranger: time of its connection}
         self._strangers: dict[RouterConnection, float] = {}
         #: strangers with data that was read but not handled, as keys; no more is read from them until then
         self._heard: dict[RouterConnection, None] = {}

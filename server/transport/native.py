@@ -37,9 +37,7 @@ from pipistrelle.server.transport.peer import GRACE_S, LINGER_S, TICK_MS, Peer, 
 _TICK_S: Final = TICK_MS / 1000
 #: time until strangers are checked again after some came (s)
 _SOON_S: Final = 0.01
-#: messages of strangers answered at once
 _ANSWERED_AT_ONCE: Final = 64
-#: longest shown reason of a refusal, in characters
 _SHOWN_REFUSAL: Final = 500
 #: options besides the endpoint for an encrypted socket
 _WITH_KEYS: Final = " --curve OWN.key --server-key SERVER.pub"
@@ -73,7 +71,6 @@ class NativeTransport(Peer[ServerSession]):
         #: whether it is silent, so that strangers are served as well
         self._idle = False
         self._next_look = 0.0
-        #: number of refusals, and the last reason
         self._refusals = 0
         self._last_refusal = ""
         #: whether the log says why the scheduler gives no state

@@ -21,7 +21,6 @@ _LEFT: Final[dict[LeaveReason, tuple[str, EndReason]]] = {
     "interrupted": ("was interrupted", "scheduler_interrupted"),
     "error": ("failed", "scheduler_error"),
 }
-#: longest shown name of a scheduler, in characters
 _SHOWN_NAME: Final = 60
 
 
@@ -64,7 +63,6 @@ class Peer(ABC, Generic[_S]):
     """
 
     apart: Final = True
-    #: whether the dialect is Batsim's
     batsim = False
     #: whether the run is saved, so that the scheduler is asked for its state
     saves = False
@@ -91,7 +89,6 @@ class Peer(ABC, Generic[_S]):
         #: the last notice and reply on the wire
         self.sent = b""
         self.received = b""
-        #: whether the scheduler owes a reply
         self._owed_reply = False
 
     @abstractmethod
@@ -133,8 +130,7 @@ class Peer(ABC, Generic[_S]):
         """Wait for the reply to the last notice.
 
         Raises:
-            SchedulerFailed: the scheduler disconnects, ends, is silent for ``decision_timeout`` or sends no valid
-                reply.
+            SchedulerFailed: the scheduler left, was silent for ``decision_timeout`` or broke the protocol.
         """
         reply = self._reply()
         assert reply is not None

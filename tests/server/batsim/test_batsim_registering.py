@@ -180,7 +180,7 @@ def test_what_computes_needs_hosts_with_a_speed(play, job, say) -> None:
         {1: [say.register_profile("dyn", "p", type="parallel_homogeneous", cpu=5, com=0)]},
         dynamic_jobs=True, hosts=platform,
     )  # fmt: skip
-    assert "does not say how fast" in run.failure
+    assert "gives no speed" in run.failure
 
 
 @pytest.mark.parametrize("what", ["register_profile", "register", "notify"])

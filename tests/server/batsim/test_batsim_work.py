@@ -174,7 +174,7 @@ def test_bytes_need_a_bandwidth(play, job) -> None:
 def test_work_needs_hosts_with_a_speed(play, job) -> None:
     """On a platform of nodes jobs that compute are refused before the run."""
     platform = Platform(name="nodes", description="", pools=(Pool(name="a", nodes=4),))
-    with pytest.raises(SetupError, match="does not say how fast"):
+    with pytest.raises(SetupError, match="gives no speed"):
         play([job("1", "each")], {}, profiles=PROFILES, hosts=platform)
 
 
