@@ -1,6 +1,5 @@
-"""The page docs/reference/workloads.md: its examples run, and it has every message."""
+"""The page docs/reference/workloads.md: its examples run, and its numbers are the code's."""
 
-import ast
 import re
 import subprocess
 import sys
@@ -27,33 +26,6 @@ def test_examples_run(page, tmp_path):
     assert outputs[2] == "20.0 nan\n"
     assert "0.900" in outputs[3]
     assert "field 5 (allocated processors): is not a whole number" in outputs[5]
-
-
-#: {what makes an error: which of its arguments is the message, or a part of it}
-PLACES = {"TraceError": 0, "_fault": 0, "line_fault": 1, "out_of_range": 0}
-
-
-def message_parts(source: str) -> set[str]:
-    """Return the fixed parts of the messages that a module raises."""
-    parts = set()
-    for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.Call) or not node.args:
-            continue
-        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-        if name not in PLACES:
-            continue
-        message = node.args[PLACES[name]]
-        texts = message.values if isinstance(message, ast.JoinedStr) else [message]
-        parts |= {text.value.strip() for text in texts if isinstance(text, ast.Constant)}
-    return parts
-
-
-def test_every_message_is_on_a_page(project_root):
-    """No module of the layer has a message that no page lists: this one or that of another kind of input."""
-    page = "".join(file.read_text("utf-8") for file in sorted((project_root / "docs").glob("**/*.md")))
-    parts = set().union(*(message_parts(file.read_text("utf-8")) for file in (project_root / "traces").rglob("*.py")))
-    assert len(parts) > 30
-    assert {part for part in parts if part not in page} == set()
 
 
 def test_numbers_on_the_page(page):
