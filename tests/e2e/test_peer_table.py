@@ -91,20 +91,20 @@ def too_late(dialect: str) -> Scheduler:
 
 
 SCHEDULERS: dict[str, tuple[Scheduler | None, Scheduler | None]] = {
-    "answers slowly, but in time": (native("slow", options=LIMIT), batsim("slow-0.02", *LIMIT)),
-    "never comes, or never says what it is": (too_late("native"), too_late("batsim")),
-    "comes too late": (too_late("native"), too_late("batsim")),
-    "is there first": (None, batsim("good")),
+    "replies slowly, but in time": (native("slow", options=LIMIT), batsim("slow-0.02", *LIMIT)),
+    "never connects, or never says HELLO": (too_late("native"), too_late("batsim")),
+    "connects too late": (too_late("native"), too_late("batsim")),
+    "starts first": (None, batsim("good")),
     "falls silent": (
         native("hangs", "mid-run", options=LIMIT, says="within 1 s"),
         batsim("mid-hang", *LIMIT, says="within 1 s"),
     ),
-    "answers too late": (native("hangs", "late", options=LIMIT, says="peer ended scheduler_timeout"), None),
+    "replies too late": (native("hangs", "late", options=LIMIT, says="peer ended scheduler_timeout"), None),
     "dies": (native("dies", "mid-run", "SIGKILL", says="SIGKILL"), batsim("mid-SIGKILL", says="SIGKILL")),
-    "answers twice": (native("dealer", "plain", "impatient", says="answers another message"), None),
+    "replies twice": (native("dealer", "plain", "impatient", says="answers another message"), None),
     "decides before it was asked": (native("stranger", "eager", says="the reply to WELCOME carries decisions"), None),
-    "comes as the second": (second, None),
-    "lets its connection go and comes again": (
+    "connects as the second": (second, None),
+    "disconnects and reconnects": (
         native("reconnects", says="disconnected after notice"),
         batsim("mid-anew", says="before the simulation was over"),
     ),
@@ -124,7 +124,7 @@ def test_schedulers(shell: Any, behaviour: str) -> None:
 def test_the_page_has_these_schedulers() -> None:
     """No other, and none is missing; what has no test here has one among those of endpoints."""
     assert list(rows("Schedulers")) == list(SCHEDULERS)
-    assert all("–" in codes or None not in SCHEDULERS[name] or name == "is there first"
+    assert all("–" in codes or None not in SCHEDULERS[name] or name == "starts first"
                for name, codes in rows("Schedulers").items())  # fmt: skip
 
 
@@ -176,30 +176,30 @@ def of_batsim(*frames: Any, options: tuple[str, ...] = (), says: str = "", stop:
 
 SERVERS: dict[str, tuple[Scheduler | None, Scheduler | None]] = {
     "is slow": (ours("slow"), of_batsim(BEGINS, "@slow", SUBMITTED, "@slow", ENDS)),
-    "never comes, or never answers": (
+    "never appears, or never answers": (
         ours("mute", "--hello-timeout", "1", says="no server answered within 1 s"),
         of_batsim(options=("--hello-timeout", "0.5"), says="no server came within 0.5 s"),
     ),
-    "comes later": (ours("late-0.3"), of_batsim("@slow", BEGINS, SUBMITTED, ENDS)),
+    "starts later": (ours("late-0.3"), of_batsim("@slow", BEGINS, SUBMITTED, ENDS)),
     "falls silent": (
         ours("silent", says="interrupted", stop="got 2"),
         of_batsim(BEGINS, "@wait", says="interrupted", stop="waits"),
     ),
     "dies": (ours("dies", says="the server disconnected"), of_batsim(BEGINS, says="the server disconnected")),
-    "says something twice": (
+    "sends a message twice": (
         ours("twice", says="a notice is missing"),
         of_batsim(BEGINS, BEGINS, says="FIRST_NOTICE is not allowed"),
     ),
-    "leaves something out": (
+    "leaves a message out": (
         ours("gap", says="a notice is missing"),
         of_batsim(SUBMITTED, says="NOTICE is not allowed in state IDLE"),
     ),
-    "speaks before its turn": (ours("early", says="the frame cannot be read"), None),
-    "lets time go back": (
+    "sends before its turn": (ours("early", says="the frame cannot be read"), None),
+    "sends a time that goes back": (
         ours("back", says="time goes back"),
         of_batsim(BEGINS, SUBMITTED, {"now": 4.0, "events": []}, says="time goes back"),
     ),
-    "lets the connection go and comes again": (
+    "disconnects and reconnects": (
         ours("anew", says="the server disconnected"),
         of_batsim(BEGINS, "@anew", SUBMITTED, says="the server disconnected"),
     ),
