@@ -22,7 +22,7 @@ ENDS = {"now": 8.0, "events": [{"timestamp": 8.0, "type": "SIMULATION_ENDS", "da
 
 def rows(heading: str) -> dict[str, list[str]]:
     """Return the table under a heading as {first cell: exit codes of the others}; a dash is no code."""
-    text = PAGE.read_text().partition(f"\n### {heading}\n")[2].partition("\n###")[0]
+    text = PAGE.read_text().partition(f"\n### {heading}\n")[2].partition("\n##")[0]
     table: dict[str, list[str]] = {}
     for line in re.findall(r"^\| (.*) \|$", text, re.MULTILINE)[1:]:
         first, *cells = line.split(" | ")
