@@ -397,7 +397,7 @@ def warm() -> None:
     import_numpy()
     import pipistrelle.cli.run.resume
     import pipistrelle.cli.run.run
-    import pipistrelle.cli.schedulers.schedule
+    import pipistrelle.cli.run.schedule
     import pipistrelle.cli.terminal.heartbeat
     import pipistrelle.cli.terminal.summary
     import pipistrelle.cli.workload.generate

@@ -1,4 +1,4 @@
-"""The command ``pipistrelle``: its groups, its errors, its exit codes."""
+"""The command ``pipistrelle``: its global options, errors and exit codes."""
 
 import atexit
 import io
@@ -7,88 +7,14 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib import import_module
 from importlib.util import find_spec
 from types import FrameType
-from typing import Any, Final, NamedTuple, NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 import click
 
+from pipistrelle.cli.doors import GROUPS, LazyGroup
 from pipistrelle.cli.terminal.exits import BUG, EXHAUSTED, FULL, GONE, INTERRUPTED, NO_MEMORY, NOT_WRITTEN
-
-
-class CommandPlace(NamedTuple):
-    """Where a command is defined, and what `pipistrelle --help` says of it.
-
-    The place is a module of this package. The command is called `command` there, or as the place says behind a colon.
-    """
-
-    place: str
-    purpose: str
-
-
-#: {command: its place}; a module is imported when its command is used, so that the command line starts fast
-COMMANDS: Final = {
-    "run": CommandPlace("run.run", "Simulate a workload: server and scheduler as two processes."),
-    "serve": CommandPlace("run.serve", "Serve one simulation to one scheduler."),
-    "schedule": CommandPlace("schedulers.schedule", "Take the decisions for one simulation."),
-    "list": CommandPlace("inputs.library:list_command", "List the schedulers, platforms, workloads there are."),
-    "show": CommandPlace("inputs.library:show_command", "Print a bundled platform, scheduler or workload."),
-    "help": CommandPlace("manual", "Print a page of the documentation, or the help of a command."),
-    "validate": CommandPlace("inputs.validate", "Say what a file is, what is in it, what is wrong with it."),
-    "workload": CommandPlace("workload.group", "Make workloads, describe them, change them."),
-    "convert": CommandPlace("inputs.convert", "Convert a workload or a centre's log to another format."),
-    "explain": CommandPlace("results.explain", "Explain why a job of a run waited."),
-    "compare": CommandPlace("results.compare", "Compare runs of the same jobs; tell where they part."),
-    "ci": CommandPlace("schedulers.ci", "Replay cases, and compare what comes of them with golden results."),
-    "conformance": CommandPlace("schedulers.conformance", "Play awkward situations to your scheduler."),
-    "report": CommandPlace("results.report", "Show runs as one page that opens anywhere."),
-    "accuracy": CommandPlace("results.accuracy", "Tell how near a run comes to what really happened."),
-    "steps": CommandPlace("study.steps", "Tell what it costs to decide at time steps only."),
-    "study": CommandPlace("study.group", "Carry out many runs, and tell what they say together."),
-    "papers": CommandPlace("study.papers", "Make the tables and figures of five papers anew."),
-    "resume": CommandPlace("run.resume", "Go on with a run from its last snapshot."),
-    "diff": CommandPlace("results.diff", "Compare two runs: the first difference, and the waits of jobs."),
-    "replay": CommandPlace("run.replay", "Play a recorded session to a scheduler, or to the server."),
-    "batsim": CommandPlace("run.batsim", "Simulate as Batsim 4 does, from its command line."),
-    "placement": CommandPlace("results.placement", "Tell where a run's jobs were, and what another order would do."),
-    "outages": CommandPlace("inputs.outages", "Make, describe and fit streams of failures."),
-    "reliability": CommandPlace("inputs.reliability", "Tell how reliable nodes must be, and size partitions of them."),
-    "keys": CommandPlace("schedulers.keys", "Make keys for a scheduler on another machine."),
-    "new": CommandPlace("schedulers.new", "Write a scheduler to begin with, in a language of your choice."),
-    "yield": CommandPlace("inputs.yields", "Tell the yield of a long-lasting application."),
-}
-
-
-class LazyGroup(click.Group):
-    """A group whose commands are imported on use."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order of the table."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return a command."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name].place.partition(":")
-        command: click.Command = getattr(import_module(f"pipistrelle.cli.{module}"), name or "command")
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands as the table has them: none need be imported."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, place.purpose) for name, place in COMMANDS.items()])
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Name the closest command when there is none of this name."""
-        from pipistrelle.protocol.base.errors import did_you_mean
-
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
-            ctx.fail(f"there is no command '{args[0]}'. {did_you_mean(args[0], list(COMMANDS))}")
-        return super().resolve_command(ctx, args)
 
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -107,17 +33,20 @@ def _is_compiled() -> bool:
 
 
 @click.command(
-    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}, no_args_is_help=True
+    cls=LazyGroup,
+    sections=GROUPS,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100},
+    no_args_is_help=True,
 )
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @click.option(
     "-v", "--verbose", count=True, show_default=False, help="Log more to standard error; twice for debugging."
 )
 def cli(verbose: int) -> None:
-    """Emulate an HPC cluster with a scheduler in the loop.
+    """Simulate an HPC cluster with a real scheduler in the loop.
 
-    'pipistrelle run' simulates a bundled workload under EASY backfilling, as two processes. With 'serve' and
-    'schedule' the two run in terminals of their own.
+    'pipistrelle run' simulates a bundled workload under EASY backfilling. 'pipistrelle COMMAND --help' shows the
+    options of a command.
     """
     from pipistrelle.cli.terminal.console import configure_log
 

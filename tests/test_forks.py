@@ -69,7 +69,7 @@ def test_a_fork_is_a_process_like_others(forks, tmp_path, way):
 def test_another_interpreter_is_no_fork(forks, tmp_path):
     """Who asks for another seed of hashes, another zone, or a program of another kind, gets it."""
     environment = dict(os.environ)
-    words = [sys.executable, "-m", "pipistrelle.cli", "list"]
+    words = [sys.executable, "-m", "pipistrelle.cli", "show"]
 
     assert forks.can(words, environment)
     assert not forks.can(words, environment | {"PYTHONHASHSEED": "1"})

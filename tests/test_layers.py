@@ -57,7 +57,7 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
     "reports": ["cases/library/kill-race", "placement", "report", "explain", "estimates", "page", "live", "cases"],
     "studies": ["trials", "inference", "workers"],
     "cli": [
-        *("terminal", "options", "workload", "live", "run", "schedulers", "inputs", "results", "study"),
+        *("doors", "terminal", "options", "workload", "live", "run", "schedulers", "inputs", "results", "study"),
         *("manual", "main", "__main__", "top"),
     ],
 }

@@ -29,10 +29,12 @@ def command(*words: str) -> str:
     return f"from pipistrelle.cli.main import main; main({list(words)!r})"
 
 
-@pytest.mark.parametrize("name", ["", "run", "serve", "schedule", "batsim", "explain", "convert", "outages"])
+@pytest.mark.parametrize(
+    "name", ["", "run", "serve", "schedule", "batsim", "explain job", "workload convert", "failures fit"]
+)
 def test_help_imports_nothing_heavy(name: str) -> None:
     """Help is there before numpy, ZeroMQ, the log or the engine would be."""
-    assert not imported_by(command(*([name] if name else []), "--help")) & HEAVY
+    assert not imported_by(command(*name.split(), "--help")) & HEAVY
 
 
 def test_a_policy_of_the_users_own_finds_the_log_set_up(tmp_path: Path) -> None:

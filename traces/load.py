@@ -81,7 +81,7 @@ def load(path: PathText, *, sort: bool = False, **reading: Unpack[LogReading]) -
                 "is a Maui resource trace: a machine, not its jobs",
                 where=os.fspath(path),
                 expected="a workload",
-                hint="'pipistrelle convert' makes a platform of it: name a .toml file to write.",
+                hint="'pipistrelle workload convert' makes a platform of it: name a .toml file to write.",
             )
         return _LOGS[kind].parse(stream, path, options)
 

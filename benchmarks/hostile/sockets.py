@@ -274,8 +274,8 @@ def _warm() -> None:
     from pipistrelle.cli.terminal.console import import_numpy
 
     import_numpy()
+    import pipistrelle.cli.run.schedule
     import pipistrelle.cli.run.serve
-    import pipistrelle.cli.schedulers.schedule
     import pipistrelle.cli.terminal.heartbeat
     import pipistrelle.cli.terminal.summary
     import pipistrelle.runs.execution.run  # noqa: F401

@@ -1,4 +1,4 @@
-"""``pipistrelle outages``: making, describing and fitting streams of failures."""
+"""``pipistrelle failures generate``, ``show`` and ``fit``: failure models and failure logs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -7,7 +7,7 @@ import click
 
 from pipistrelle.cli.options.fields import added, options_of, together
 from pipistrelle.cli.options.files import output_option
-from pipistrelle.cli.options.sections import Group
+from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import import_numpy, print_facts
 from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
 from pipistrelle.models.reliability import MODELS
@@ -40,12 +40,7 @@ _nodes_option: Final = click.option(
 )
 
 
-@click.group(cls=Group)
-def command() -> None:
-    """Make, describe and fit streams of failures."""
-
-
-@command.command("generate")
+@click.command("generate", cls=Command)
 @added(_MODELS)
 @click.option("--nodes", type=click.IntRange(1, 10_000_000), help="Number of alike nodes, instead of a platform.")
 @click.option("--horizon", required=True, metavar="TIME", help="How long: '1y', '90d', '24h', ...")
@@ -101,7 +96,7 @@ def generate_command(
     click.echo(f"{len(outages):,} outages of {machine.nodes:,} nodes written to {output}")
 
 
-@command.command("show")
+@click.command("show", cls=Command)
 @click.argument("file", metavar="FILE", type=FilledPath())
 @_part_options
 @_nodes_option
@@ -118,7 +113,7 @@ def show_command(file: str, nodes: int | None, **part: str | None) -> None:
     print_facts(summarise(_part(load_outage_log(file), nodes, **part)))
 
 
-@command.command("fit")
+@click.command("fit", cls=Command)
 @click.argument("file", metavar="FILE", type=FilledPath())
 @_part_options
 @_nodes_option

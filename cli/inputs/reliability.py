@@ -1,4 +1,4 @@
-"""``pipistrelle reliability``: how reliable nodes must be, and how many of them each class of jobs needs."""
+"""``pipistrelle failures plan`` and ``partitions``: node reliability and partition sizes for classes of jobs."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -8,7 +8,7 @@ import click
 from pipistrelle.cli.options.fields import Choice, SvgFile
 from pipistrelle.cli.options.files import reading_options, strict_option
 from pipistrelle.cli.options.names import completed
-from pipistrelle.cli.options.sections import Command, Group
+from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import cells, import_numpy, print_below, print_facts, print_json, show
 from pipistrelle.cli.terminal.guard import refuse_overwriting
 
@@ -28,12 +28,7 @@ def _numbers(kind: type[float] | type[int]) -> Any:
     return read
 
 
-@click.group(cls=Group)
-def command() -> None:
-    """Tell how reliable nodes must be, and size partitions of them by loss models."""
-
-
-@command.command("plan", cls=Command)
+@click.command("plan", cls=Command)
 @click.argument("source", metavar="IN", shell_complete=completed("classes", "workload", or_file=True))
 @click.option(
     "-p",
@@ -110,7 +105,7 @@ def plan_command(
         show(f"picture in {picture}")
 
 
-@command.command("compare", cls=Command)
+@click.command("partitions", cls=Command)
 @click.argument("source", metavar="CLASSES", shell_complete=completed("classes", or_file=True))
 @click.option(
     "-p",
@@ -132,7 +127,7 @@ def plan_command(
 @click.option("--every", metavar="TIME", default="1h", help="From one failure to the next.")
 @click.option("--repair", metavar="TIME", default="1h", help="How long a node is down.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-def compare_command(
+def partitions_command(
     source: str,
     platform: str,
     seed: int,

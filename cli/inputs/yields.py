@@ -1,4 +1,4 @@
-"""``pipistrelle yield``: what spares, or going on with fewer nodes, give an application that waits for its nodes."""
+"""``pipistrelle failures yield``: the useful share of node time for an application with spare nodes."""
 
 from typing import Any
 

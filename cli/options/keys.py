@@ -17,7 +17,7 @@ listening_options: Final = together(
         "--curve",
         metavar="FILE",
         type=FILE_OR_FOLDER,
-        help="Encrypt the connection (CurveZMQ): one's own private key, made by 'pipistrelle keys'.",
+        help="Encrypt the connection (CurveZMQ): one's own private key, made by 'pipistrelle new keys'.",
     ),
     click.option(
         "--clients",

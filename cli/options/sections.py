@@ -1,6 +1,6 @@
 """Commands whose help has sections, calls a number a number, and names what is near a misspelt choice."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, Final, TypeVar
 
@@ -20,6 +20,7 @@ OUTPUTS: Final = "Outputs"
 _ORDER: Final = (INPUTS, MACHINE, FAILURES, SCHEDULER, CONNECTION, OUTPUTS)
 _REST: Final = "Other options"
 _SECTION: Final = "pipistrelle_section"
+_ALL: Final = "pipistrelle.help_all"
 
 
 def in_section(title: str, *adders: Callable[[Any], Any]) -> Callable[[_C], _C]:
@@ -50,22 +51,38 @@ def sections(command: click.Command, ctx: click.Context) -> dict[str, list[tuple
 
 
 class Command(click.Command):
-    """A command whose help has its options in sections, if any of them is in one."""
+    """A command whose help lists options in sections.
 
-    def __init__(self, *args: Any, **settings: Any) -> None:
+    Attributes:
+        common: names of the options that ``--help`` shows; ``--help-all`` shows the others, too. Empty: all are shown.
+    """
+
+    def __init__(self, *args: Any, common: Sequence[str] = (), **settings: Any) -> None:
         super().__init__(*args, **settings)
+        self.common = common
         for param in self.params:
             if param.metavar is None and isinstance(param.type, click.types.IntParamType | click.types.FloatParamType):
                 param.metavar = "NUMBER"
+        if common:
+            text = "Show all options and exit."
+            settings = {"is_flag": True, "is_eager": True, "expose_value": False, "help": text}
+            self.params.append(click.Option(["--help-all"], callback=_print_all, **settings))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, section by section."""
-        for title, records in sections(self, ctx).items():
+        """Write the options, section by section, or only the common ones."""
+        found = sections(self, ctx)
+        if self.common and _ALL not in ctx.meta:
+            by_name = {param.name: param for param in self.params}
+            shown = [*(by_name[name] for name in (*self.common, "help_all")), self.get_help_option(ctx)]
+            records = [param.get_help_record(ctx) for param in shown if param is not None]
+            found = {"Common options": [record for record in records if record is not None]}
+        for title, records_of in found.items():
             with formatter.section(title):
-                formatter.write_dl(records)
+                formatter.write_dl(records_of)
 
 
-class Group(click.Group):
-    """A group of such commands."""
-
-    command_class = Command
+def _print_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()

@@ -1,4 +1,4 @@
-"""``pipistrelle accuracy``: how near a run comes to what really happened."""
+"""``pipistrelle explain accuracy``: simulated waits against those in the log."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -56,7 +56,7 @@ def command(
     - real, the distributions of waits, and how far utilisation and queue length are from the real ones.
 
     \b
-    pipistrelle accuracy pipistrelle-out/KTH-easy-1 KTH-SP2-1996-2.1-cln.swf.gz
+    pipistrelle explain accuracy pipistrelle-out/KTH-easy-1 KTH-SP2-1996-2.1-cln.swf.gz
     """
     refuse_overwriting([log], [as_csv, cdf, curves, jobs])
     import_numpy()

@@ -19,6 +19,8 @@ _TITLES: Final = {"wait": "wait (s)", "turnaround": "turnaround (s)", "bounded_s
 #: how a run's mean lies to the first one's, and how many jobs do better and worse
 _APART: Final = "mean - run 1's"
 _SPLIT: Final = "better/worse"
+#: number of jobs printed
+_MOST_JOBS: Final = 20
 _JOB_COLUMNS: Final = "job_id,submission_time,size"
 
 
@@ -55,7 +57,7 @@ def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Pa
     if any(map(has_checks_alone, runs)):
         return _with_checks(runs, as_json=as_json, exit_zero=exit_zero, more=bool(by) or jobs is not None)
     from pipistrelle.reports.report.comparison import compare, labels_of
-    from pipistrelle.reports.report.differences import first_difference
+    from pipistrelle.reports.report.differences import changed_waits, first_difference
     from pipistrelle.runs.folders.run_jobs import read_run_jobs
 
     read = [read_run_jobs(folder) for folder in runs]
@@ -67,6 +69,8 @@ def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Pa
         print_json(found)
     else:
         _print(found)
+        for number, other in enumerate(read[1:], 2):
+            _print_waits(number, changed_waits(read[0], other))
         if jobs is not None:
             click.echo(f"jobs in {jobs}")
     differ = any(one is not None for one in found["first_difference"])
@@ -164,6 +168,21 @@ def _number(value: float, *, sign: bool = False) -> str:
     """Return a figure to the second, or to two decimals where it is small."""
     decimals = 0 if abs(value) >= 1000 else 2
     return f"{value:{'+' if sign else ''},.{decimals}f}"
+
+
+def _print_waits(number: int, waits: "Sequence[tuple[str, float, float]]") -> None:
+    """Print the jobs whose waits changed most."""
+    if not waits:
+        return
+    click.echo()
+    rows: list[tuple[str, ...]] = [
+        (job, _number(first), _number(second), _number(second - first, sign=True))
+        for job, first, second in waits[:_MOST_JOBS]
+    ]
+    if len(waits) > _MOST_JOBS:
+        rows.append((f"... {len(waits) - _MOST_JOBS:,} more (--jobs)",))
+    title = f"Largest changes of wait (s), of {len(waits):,} jobs that waited differently"
+    print_table(title, ("job", "run 1", f"run {number}", "change"), rows, ("job",))
 
 
 def _print_difference(number: int, difference: dict[str, Any] | None) -> None:

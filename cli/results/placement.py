@@ -1,4 +1,4 @@
-"""``pipistrelle placement``: where jobs of a run were, on which nodes, and what another order of nodes would do."""
+"""``pipistrelle explain placement``, ``order`` and ``titan``: nodes of jobs, and the failures that hit them."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pipistrelle.cli.options.fields import Choice, TimeOfRun, together
-from pipistrelle.cli.options.sections import Command, Group
+from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import cells, import_numpy, print_below, print_json, print_table, show
 from pipistrelle.cli.terminal.guard import FILE, FILE_OR_FOLDER, FilledPath, refuse_overwriting
 
@@ -25,12 +25,7 @@ _own_list: Final = together(
 )
 
 
-@click.group(cls=Group)
-def command() -> None:
-    """Tell where the jobs of a run were, how stable their nodes are, and what another order would do."""
-
-
-@command.command("report", cls=Command)
+@click.command("placement", cls=Command)
 @_run_argument
 @_own_list
 @_json_option
@@ -96,13 +91,13 @@ def report_command(
             show(f"{what} in {path}")
 
 
-@command.command("whatif", cls=Command)
+@click.command("order", cls=Command)
 @_run_argument
 @click.option("--node-order", type=Choice(_ORDERS), required=True, help="The other order of nodes.")
 @click.option("--age-aware", is_flag=True, help="With stable nodes before all others in it.")
 @_own_list
 @_json_option
-def whatif_command(
+def order_command(
     run: Path, node_order: str, age_aware: bool, run_order: str | None, run_age_aware: bool | None, as_json: bool
 ) -> None:
     """Tell whom the failures of the run in the folder RUN would have struck if its nodes had stood in another order."""
@@ -125,7 +120,7 @@ def whatif_command(
     print_table("Failures that struck jobs", columns, rows, columns[:1])
 
 
-@command.command("titan", cls=Command)
+@click.command("titan", cls=Command)
 @click.option("--lives", metavar="FILE", type=FilledPath(), help="TitanGPULife's table of lives, for its rates.")
 @click.option("--begin", default="2017-08-01", metavar="DATE", help="Rates from then on.")
 @click.option("--end", default="2017-12-01", metavar="DATE", help="Rates until then.")

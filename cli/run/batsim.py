@@ -120,7 +120,13 @@ def _own(*names: str) -> Callable[[_C], _C]:
     return added(options_of(BatsimSpec, {name: _TEXTS[name] for name in names}, names=short))
 
 
-@click.command(cls=BatsimCommand)
+@click.command(
+    cls=BatsimCommand,
+    common=(
+        *("workload", "platform", "events", "socket_endpoint", "export", "enable_dynamic_jobs"),
+        *("enable_compute_sharing", "no_sched", "verbosity", "quiet"),
+    ),
+)
 @in_section(
     INPUTS,
     click.option(

@@ -121,7 +121,7 @@ simulation_options: Final = together(
             callback=_the_only,
             default=["demo"],
             shell_complete=completed("workload", or_file=True),
-            help="Jobs: a bundled workload ('list workloads') or a file, also packed: SWF, Batsim's JSON, a log.",
+            help="Jobs: a bundled workload ('show workload') or a file, also packed: SWF, Batsim's JSON, a log.",
         ),
         reading_options,
         transform_option,
@@ -136,7 +136,7 @@ simulation_options: Final = together(
             multiple=True,
             callback=_the_only,
             shell_complete=completed("platform", or_file=True),
-            help="Machine: a bundled one ('list platforms') or a TOML file, SimGrid's XML or Maui's resource trace; "
+            help="Machine: a bundled one ('show platform') or a TOML file, SimGrid's XML or Maui's resource trace; "
             "default: a bundled workload's own, else as its header says.",
         ),
         added(options_of(RunSpec, _MACHINE)),

@@ -38,7 +38,7 @@ _REACHED: Final = (
 )
 
 
-@click.command(cls=RunCommand)
+@click.command(cls=RunCommand, common=("scheduler", "out", "trust", "serve", "snapshot_every", "as_json", "quiet"))
 @click.argument("folder", type=FILE_OR_FOLDER)
 @other_scheduler("Who shall decide from now on", default="who did")
 @part_options

@@ -65,12 +65,17 @@ class RunCommand(Command):
         return rest
 
 
-@click.command(cls=RunCommand)
+@click.command(
+    cls=RunCommand,
+    common=(
+        *("workload", "platform", "scheduler", "transform", "until", "failures", "seed", "out", "in_process", "live"),
+    ),
+)
 @spec_file("scheduler")
 @simulation_options
 @reliability_options
 @scheduler_option(
-    f"A scheduler ('list schedulers'), file.toml, file.py:CLASS, a folder with scheduler.toml, or a program with "
+    f"A scheduler ('show scheduler'), file.toml, file.py:CLASS, a folder with scheduler.toml, or a program with "
     f"{PLACEHOLDER} among its arguments; a program takes the rest of the line.",
     default="easy",
     metavar="NAME|CMD...",

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from pipistrelle.cli.terminal.summary import Form
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    common=(*("workload", "platform", "until", "failures", "seed", "dialect", "endpoint", "connect", "out", "quiet"),),
+)
 @spec_file()
 @simulation_options
 @reliability_options

@@ -1,4 +1,4 @@
-"""``pipistrelle ci``: cases, replayed against their golden results."""
+"""``pipistrelle check cases``: rerun cases and compare with their golden results."""
 
 import time
 from pathlib import Path
@@ -35,8 +35,8 @@ def command(folder: Path | None, update: bool, junit: Path | None, names: tuple[
     differ, 2 if a case could not be run.
 
     \b
-    pipistrelle ci
-    pipistrelle ci tests/cases --junit report.xml
+    pipistrelle check cases
+    pipistrelle check cases tests/cases --junit report.xml
     """
     if update and folder is None:
         raise click.UsageError("--update writes to a FOLDER of your own: name it.")
@@ -63,7 +63,7 @@ def command(folder: Path | None, update: bool, junit: Path | None, names: tuple[
         told = {"differs": "failed", "failed": "error"}
         both = zip(outcomes, seconds, strict=True)
         tests = [(one.name, told.get(one.verdict, "passed"), took, one.lines) for one, took in both]
-        write_junit(junit, "pipistrelle ci", tests)
+        write_junit(junit, "pipistrelle check cases", tests)
     verdicts: list[str] = [outcome.verdict for outcome in outcomes]
     counts = [f"{count} {verdict}" for verdict in _STYLES if (count := verdicts.count(verdict))]
     show(f"{len(verdicts)} case{'s' if len(verdicts) > 1 else ''}: {', '.join(counts)}", "bold")

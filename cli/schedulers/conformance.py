@@ -1,4 +1,4 @@
-"""``pipistrelle conformance``: awkward situations, played to somebody's scheduler."""
+"""``pipistrelle check scheduler``: test a scheduler with difficult situations."""
 
 import json
 import os
@@ -73,12 +73,12 @@ def command(
     """Play awkward situations to a scheduler, each to a process of its own, and tell which it has passed.
 
     CMD is a program and its arguments, {endpoint} among them, as for 'run --scheduler'; NAME is one of 'pipistrelle
-    list schedulers', or a folder with a scheduler.toml. The exit code is 0 if it has passed all scripts that apply, 1
+    show scheduler', or a folder with a scheduler.toml. The exit code is 0 if it has passed all scripts that apply, 1
     if it has failed some, 2 if it cannot be started.
 
     \b
-    pipistrelle conformance -- ./my_scheduler {endpoint}
-    pipistrelle conformance --dialect batsim -- batsched -v easy_bf -s {endpoint}
+    pipistrelle check scheduler -- ./my_scheduler {endpoint}
+    pipistrelle check scheduler --dialect batsim -- batsched -v easy_bf -s {endpoint}
     """
     from pipistrelle.runs.conformance.scripts import SCRIPTS
 
@@ -107,7 +107,7 @@ def command(
         if logs is not None:
             _write_log(logs, outcomes[-1])
     if junit is not None:
-        write_junit(junit, "pipistrelle conformance", map(_junit_line, outcomes, seconds))
+        write_junit(junit, "pipistrelle check scheduler", map(_junit_line, outcomes, seconds))
     verdicts: list[str] = [outcome.verdict for outcome in outcomes]
     counts = {verdict: verdicts.count(verdict) for verdict in _STYLES}
     if as_json:
@@ -155,7 +155,9 @@ def _command(words: tuple[str, ...], dialect: str) -> list[str]:
     from pipistrelle.runs.execution.connection import check_scheduler
 
     if not words:
-        raise click.UsageError("which scheduler? Name one, or a program: pipistrelle conformance -- CMD... {endpoint}.")
+        raise click.UsageError(
+            "which scheduler? Name one, or a program: pipistrelle check scheduler -- CMD... {endpoint}."
+        )
     spec = RunSpec(scheduler=words[0] if len(words) == 1 else words)
     check_scheduler(spec)
     if spec.program is not None:

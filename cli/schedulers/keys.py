@@ -1,4 +1,4 @@
-"""``pipistrelle keys``: keys of encrypted connections."""
+"""``pipistrelle new keys``: create keys for encrypted connections."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def command(folder: Path, names: tuple[str, ...]) -> None:
     folder). No file is ever written over.
 
     \b
-    pipistrelle keys keys
+    pipistrelle new keys keys
     pipistrelle serve --endpoint 'tcp://*:28000' \\
       --curve keys/server.key --clients keys
     pipistrelle schedule easy --connect tcp://HOST:28000 \\

@@ -1,4 +1,4 @@
-"""``pipistrelle new``: a scheduler of one's own to begin with, in the language of one's choice."""
+"""``pipistrelle new scheduler``: a working scheduler to start from, in one of five languages."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -8,12 +8,12 @@ import click
 
 from pipistrelle.cli.options.fields import Choice
 from pipistrelle.cli.options.files import output_option
-from pipistrelle.cli.options.sections import OUTPUTS, SCHEDULER, Group, in_section
+from pipistrelle.cli.options.sections import OUTPUTS, SCHEDULER, Command, in_section
 from pipistrelle.protocol.base.errors import PipistrelleError
 
 
 class _Language(NamedTuple):
-    """The suffix of its files, how a scheduler is built, and how it is run; ``{}`` stands for the file's name."""
+    """Suffix of source files, and the commands that build and run one; ``{}`` is replaced by its name."""
 
     suffix: str
     build: str | None
@@ -30,38 +30,40 @@ _LANGUAGES: Final = {
 
 
 class AlreadyThere(PipistrelleError):
-    """What is new must not replace what there is."""
+    """The file to write exists, or cannot be written."""
 
 
-@click.group(cls=Group)
-def command() -> None:
-    """Write a scheduler to begin with, in a language of your choice."""
-
-
-@command.command("scheduler")
+@click.command("scheduler", cls=Command)
+@click.argument("name", default="scheduler", required=False)
 @in_section(
     SCHEDULER,
     click.option(
         "--language",
         type=Choice(list(_LANGUAGES)),
         default="python",
-        help="What it is written in; each needs nothing but the language, python also pyzmq.",
+        help="Programming language; only Python needs a package, pyzmq.",
     ),
 )
-@in_section(OUTPUTS, output_option("File to write; default: scheduler, with the language's suffix.", required=False))
-def scheduler_command(language: str, output: Path | None) -> None:
-    """Write a scheduler, first come, first served, that speaks the native protocol, and say how it is run."""
+@in_section(OUTPUTS, output_option("Write to this file instead.", required=False))
+def command(name: str, language: str, output: Path | None) -> None:
+    """Write the source file of a scheduler that speaks the native protocol, and show how to run it.
+
+    The scheduler starts jobs first come, first served. NAME is the file's name; the suffix of the language is added.
+
+    \b
+    pipistrelle new scheduler mine --language cpp
+    """
     chosen = _LANGUAGES[language]
-    path = Path(f"scheduler{chosen.suffix}") if output is None else output
+    path = Path(name if name.endswith(chosen.suffix) else f"{name}{chosen.suffix}") if output is None else output
     text = (files("pipistrelle.cli") / "skeletons" / f"fcfs{_kept_as(chosen.suffix)}").read_text(encoding="utf-8")
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
     except FileExistsError:
-        raise AlreadyThere("the file is there already", where=str(path), hint="Name another with --output.") from None
+        raise AlreadyThere("the file exists", where=str(path), hint="Choose another NAME or --output.") from None
     except OSError as error:
         raise AlreadyThere(f"cannot write the file ({error.strerror or error})", where=str(path)) from None
-    click.echo(f"written to {path}; it is run so:")
+    click.echo(f"Wrote {path}. Run it with:")
     if chosen.build is not None:
         click.echo(f"  {chosen.build.format(path)}")
     click.echo(f"  pipistrelle run --strict --scheduler {chosen.run.format(path)} {{endpoint}}")

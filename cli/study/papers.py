@@ -1,4 +1,4 @@
-"""``pipistrelle papers``: tables and figures of five papers, made anew, beside what the papers report."""
+"""``pipistrelle study papers``: tables and figures of five papers, made anew, beside what the papers report."""
 
 import json
 import sys
@@ -75,9 +75,9 @@ def command(
     (000.html), and all figures as papers.json and papers.csv.
 
     \b
-    pipistrelle papers --list
-    pipistrelle papers 001 --only table-4.3
-    pipistrelle papers 000 --size full -o full
+    pipistrelle study papers --list
+    pipistrelle study papers 001 --only table-4.3
+    pipistrelle study papers 000 --size full -o full
     """
     import_numpy()
     from pipistrelle.papers.collection import chosen_entries, get_paper, paper_ids

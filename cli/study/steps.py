@@ -1,4 +1,4 @@
-"""``pipistrelle steps``: what fixed time steps cost, as paper 002 measures it."""
+"""``pipistrelle study steps``: the error of scheduling at fixed time steps, as in paper 002."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +16,10 @@ from pipistrelle.cli.terminal.guard import FILE, refuse_overwriting
 _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    common=("workload", "platform", "scheduler", "weeks", "steps", "warm_up", "as_json", "as_csv", "quiet"),
+)
 @spec_file("scheduler")
 @in_section(
     INPUTS,
@@ -25,7 +28,7 @@ _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
     transform_option,
     click.option("-p", "--platform", help="Machine; default: a bundled workload's own, else as its header says."),
 )
-@scheduler_option("A scheduler ('list schedulers'), file.toml or file.py:CLASS.", default="easy")
+@scheduler_option("A scheduler ('show scheduler'), file.toml or file.py:CLASS.", default="easy")
 @part_options
 @click.option(
     "--week", "weeks", type=click.IntRange(1), multiple=True, help="Of the log, from 1; repeatable.  [default: 2]"
@@ -54,7 +57,7 @@ def command(
     errors of waits against the log's own, and against the run driven by events, of the jobs of the week itself.
 
     \b
-    pipistrelle steps -w KTH-SP2-1996-2.1-cln.swf.gz --week 6 --week 7 --week 29
+    pipistrelle study steps -w KTH-SP2-1996-2.1-cln.swf.gz --week 6 --week 7 --week 29
     """
     refuse_overwriting([], [as_csv])
     import_numpy()

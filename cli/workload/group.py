@@ -1,33 +1,37 @@
-"""``pipistrelle workload``: making workloads, looking at them, changing them."""
+"""``pipistrelle workload``: its commands, of which some may follow each other."""
+
+from typing import Final
 
 import click
 
-from pipistrelle.cli.workload.compare import compare_command
-from pipistrelle.cli.workload.describe import describe_command
-from pipistrelle.cli.workload.edit import copy_step, filter_step, merge_step, redraw_step, scale_step, shuffle_step
-from pipistrelle.cli.workload.generate import generate_command, model_command
-from pipistrelle.cli.workload.steps import StepGroup
+from pipistrelle.cli.doors import LazyGroup
+
+#: word between two steps
+THEN: Final = "then"
+#: key of the later steps in the context
+LATER: Final = "pipistrelle.workload.later"
 
 
-@click.group(cls=StepGroup)
-def command() -> None:
-    """Make workloads, describe them, change them.
+class StepGroup(LazyGroup):
+    """A group whose steps may follow each other, separated by `THEN`."""
 
-    filter, scale, merge, shuffle, copy and redraw can follow each other in one command, with the word 'then' between
-    them.
-    """
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the later steps in the context; the first one's command finds them there."""
+        first, *later = split_steps(args)
+        if later:
+            steps = [name for name, door in self.doors.items() if door.place.startswith("workload.edit:")]
+            if first and first[0] not in steps:
+                ctx.fail(f"'{THEN}' follows only {', '.join(steps)}, not '{first[0]}'.")
+            ctx.meta[LATER] = later
+        return super().parse_args(ctx, first)
 
 
-for _command in (
-    generate_command,
-    model_command,
-    describe_command,
-    compare_command,
-    filter_step,
-    scale_step,
-    merge_step,
-    shuffle_step,
-    copy_step,
-    redraw_step,
-):
-    command.add_command(_command)
+def split_steps(words: list[str]) -> list[list[str]]:
+    """Return the words of each step."""
+    steps: list[list[str]] = [[]]
+    for word in words:
+        if word == THEN:
+            steps.append([])
+        else:
+            steps[-1].append(word)
+    return steps

@@ -10,8 +10,9 @@ from click.core import ParameterSource
 from pipistrelle.cli.options.fields import options_of
 from pipistrelle.cli.options.files import output_option, reading_but_zone, reading_options, strict_option
 from pipistrelle.cli.options.names import completed
-from pipistrelle.cli.options.sections import Command, Group
+from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.guard import refuse_overwriting
+from pipistrelle.cli.workload.group import LATER, THEN, split_steps
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.runs.inputs.named import clock_zone, load_workload, reading_for
 from pipistrelle.runs.inputs.steps import AnyStep, Filter, Merge
@@ -20,26 +21,11 @@ from pipistrelle.traces.errors import counted
 from pipistrelle.traces.load import not_kept, save
 from pipistrelle.traces.workload import Workload
 
-#: the word between two steps
-THEN: Final = "then"
-_LATER: Final = "pipistrelle.workload.later"
 #: {name: command} that may be a step
 STEPS: Final[dict[str, "StepCommand"]] = {}
 #: parameters that say how what is named is read
 _READING: Final = ("sort", "units", "timezone", "columns", "strict")
 _ALIGNED: Final = {"date": "equal dates", "zero": "their times 0", "first": "their first jobs"}
-
-
-class StepGroup(Group):
-    """A group whose commands may be followed by others of its kind, after the word `THEN`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep the later steps for `StepCommand.invoke`."""
-        first, *later = _split(args)
-        if later and first and first[0] not in STEPS:
-            ctx.fail(f"'{THEN}' follows only {', '.join(STEPS)}, not '{first[0]}'.")
-        ctx.meta[_LATER] = later
-        return super().parse_args(ctx, first)
 
 
 class StepCommand(Command):
@@ -97,7 +83,7 @@ class StepCommand(Command):
 
     def invoke(self, ctx: click.Context) -> None:
         """Read, carry out the steps, write."""
-        contexts = [ctx, *(_later(ctx, words) for words in ctx.meta[_LATER])]
+        contexts = [ctx, *(_later(ctx, words) for words in ctx.meta.get(LATER, ()))]
         for context in contexts[1:]:
             command = STEPS[str(context.info_name)]
             if command.reading_alone(context) or (context.params["sources"] and context.info_name != "merge"):
@@ -143,7 +129,7 @@ def parse_transform(texts: Sequence[str], parent: click.Context) -> tuple[AnySte
     group = click.Context(click.Group("workload"), parent.find_root(), "workload")
     found = []
     for text in texts:
-        for words in _split(list(split_words(text, "--transform"))):
+        for words in split_steps(list(split_words(text, "--transform"))):
             context = _context(group, words)
             sources = _sources(context)
             if context.params["output"] is not None:
@@ -155,16 +141,6 @@ def parse_transform(texts: Sequence[str], parent: click.Context) -> tuple[AnySte
                 context.fail(f"{idle[0]} goes with the run.")
             found.append(command.step(context, sources))
     return tuple(found)
-
-
-def _split(words: list[str]) -> list[list[str]]:
-    steps: list[list[str]] = [[]]
-    for word in words:
-        if word == THEN:
-            steps.append([])
-        else:
-            steps[-1].append(word)
-    return steps
 
 
 def _later(ctx: click.Context, words: list[str]) -> click.Context:

@@ -118,7 +118,7 @@ def golden_difference(golden: Path, run: Path) -> dict[str, Any] | None:
 def _summary(folder: Path) -> dict[str, Any]:
     summary = output_json(folder / SUMMARY_FILE)
     if summary is None:
-        hint = "'pipistrelle ci FOLDER --update' writes golden results."
+        hint = "'pipistrelle check cases FOLDER --update' writes golden results."
         raise CaseError(f"there is no {SUMMARY_FILE} in it", where=str(folder), hint=hint)
     if not {"inputs_sha256", "results_sha256", "sha256"} <= summary.keys():
         raise CaseError("the summary is of an older version", where=str(folder / SUMMARY_FILE), hint="Run it again.")

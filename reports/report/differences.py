@@ -1,19 +1,17 @@
-"""Where two runs part: the first decision that is another one, the first job that fared otherwise, waits by job."""
+"""First difference between two runs: by decision, by job and by wait."""
 
 import itertools
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from math import fsum
 from pathlib import Path
 from typing import Any, Final
 
 from pipistrelle.protocol.base.errors import legible
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
-from pipistrelle.runs.folders.files import check_folder, number_in, output_rows
+from pipistrelle.runs.folders.files import output_rows
 from pipistrelle.runs.folders.run_jobs import RunJobs
-from pipistrelle.server.outputs.folder import check_outputs
 
 #: what of a decision counts: not why it was taken
 _COUNTS: Final = ("time", "decision", "job_id", "alloc", "verdict")
@@ -39,88 +37,6 @@ class DecisionRow:
         text += f" on {self.alloc}" if self.alloc else ""
         text += "" if self.verdict == "carried_out" else f", {self.verdict}"
         return f"{text} ({self.why})" if self.why else text
-
-
-@dataclass(frozen=True, slots=True)
-class WaitPair:
-    """How long a job waited in either run (s); None where it did not start."""
-
-    job: str
-    first: float | None
-    second: float | None
-
-    @property
-    def change(self) -> float:
-        """How much longer it waited in the second run (s); inf where only one run has started it."""
-        if self.first is None or self.second is None:
-            return float("inf")
-        return self.second - self.first
-
-
-@dataclass(frozen=True, slots=True)
-class RunDifference:
-    """What two runs do not have in common.
-
-    Parameters
-    ----------
-    number
-        of the first decision that differs, counted from 1; None: there is none.
-    first, second
-        that decision in either run; None behind the last one.
-    same
-        how many jobs waited equally long in both.
-    waits
-        the others, those that changed most first.
-    only_first, only_second
-        ids of jobs that one of the runs alone has.
-    mean_first, mean_second
-        the mean wait of the jobs that both have started (s); None if there is none.
-    """
-
-    number: int | None
-    first: DecisionRow | None
-    second: DecisionRow | None
-    same: int
-    waits: list[WaitPair]
-    only_first: list[str]
-    only_second: list[str]
-    mean_first: float | None
-    mean_second: float | None
-
-    @property
-    def equal(self) -> bool:
-        """Whether both runs decided alike and let all jobs wait equally long."""
-        return self.number is None and not (self.waits or self.only_first or self.only_second)
-
-
-def difference(first: Path, second: Path) -> RunDifference:
-    """Compare the outputs of two runs.
-
-    Raises
-    ------
-    PipistrelleError
-        when a folder does not have the outputs of one run.
-    """
-    for folder in (first, second):
-        check_folder(folder)
-        check_outputs(folder)
-    number, row_1, row_2 = _first_decision(first, second)
-    one, other = _waits(first), _waits(second)
-    common = [WaitPair(job, wait, other[job]) for job, wait in one.items() if job in other]
-    changed = [pair for pair in common if pair.first != pair.second]
-    changed.sort(key=lambda pair: -abs(pair.change))
-    both = [(pair.first, pair.second) for pair in common if pair.first is not None and pair.second is not None]
-    return RunDifference(
-        number,
-        row_1,
-        row_2,
-        len(common) - len(changed),
-        changed,
-        [job for job in one if job not in other],
-        [job for job in other if job not in one],
-        fsum(pair[0] for pair in both) / len(both) if both else None,
-        fsum(pair[1] for pair in both) / len(both) if both else None,
-    )
 
 
 def _first_decision(first: Path, second: Path) -> tuple[int | None, DecisionRow | None, DecisionRow | None]:
@@ -157,12 +73,11 @@ def _decision(row: dict[str, str]) -> DecisionRow:
     return DecisionRow(*(legible(row[name], _LONGEST) for name in (*_COUNTS, "why")))
 
 
-def _waits(folder: Path) -> dict[str, float | None]:
-    """Return {job: how long it waited (s)}, None for those that never started."""
-    return {
-        f"{row['workload_name']}!{row['job_id']}": number_in(row["waiting_time"]) if row["waiting_time"] else None
-        for row in output_rows(folder, "jobs.csv", "job_id", "workload_name", "waiting_time")
-    }
+def changed_waits(first: RunJobs, second: RunJobs) -> list[tuple[str, float, float]]:
+    """Return (job, first wait, second wait) in seconds for waits that differ, largest change first."""
+    pairs = ((name, place, second.places.get(name)) for name, place in first.places.items())
+    waits = [(name, float(first.wait[a]), float(second.wait[b])) for name, a, b in pairs if b is not None]
+    return sorted((one for one in waits if one[1] != one[2]), key=lambda one: -abs(one[2] - one[1]))
 
 
 def first_difference(first: RunJobs, second: RunJobs) -> dict[str, Any] | None:

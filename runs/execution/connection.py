@@ -211,7 +211,7 @@ def check_scheduler(spec: RunSpec) -> None:
         raise InputError(
             "the run does not say which scheduler decides, because it was started elsewhere",
             expected='scheduler = "NAME"',
-            hint="Add it, or --scheduler NAME on the command line; 'pipistrelle list schedulers' names them.",
+            hint="Add it, or --scheduler NAME on the command line; 'pipistrelle show scheduler' names them.",
         )
     if spec.program is not None:
         check_command(spec.program)

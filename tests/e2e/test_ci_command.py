@@ -1,4 +1,4 @@
-"""``pipistrelle ci``: exit codes, JUnit's XML, what is written and what is said; ``compare`` with a case."""
+"""``pipistrelle check cases``: exit codes, JUnit's XML, what is written and what is said; ``compare`` with a case."""
 
 import shutil
 import sys
@@ -25,25 +25,25 @@ def cases(shell):
 
 def test_exit_codes_and_junit(cases):
     """0 if all is the same, 1 if something differs, 2 if something could not be run; JUnit tells which."""
-    found = cases.run("ci", "cases", "--junit", "out.xml")
+    found = cases.run("check", "cases", "cases", "--junit", "out.xml")
     suite = ElementTree.fromstring((cases.folder / "out.xml").read_text())[0]  # noqa: S314 - our own
 
     assert found.code == 2
     assert found.out.splitlines()[-1] == "3 cases: 1 same, 1 differs, 1 failed"
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
     assert [[child.tag for child in test] for test in suite] == [["failure"], [], ["error"]]
-    assert cases.run("ci", "cases", "-k", "dual").code == 1
-    assert cases.run("ci", "cases/ties").code == 0
-    assert "dual-ended" in cases.run("ci", "cases", "--list", "-k", "*-ended").ok().out
+    assert cases.run("check", "cases", "cases", "-k", "dual").code == 1
+    assert cases.run("check", "cases", "cases/ties").code == 0
+    assert "dual-ended" in cases.run("check", "cases", "cases", "--list", "-k", "*-ended").ok().out
 
 
 def test_what_makes_no_sense(cases):
     """The package's golden results are not updated, and what is not there is refused."""
     for words in (
-        ["ci", "--update"],
-        ["ci", "nowhere"],
-        ["ci", "cases", "-k", "x"],
-        ["ci", "cases", "--update", "--list"],
+        ["check", "cases", "--update"],
+        ["check", "cases", "nowhere"],
+        ["check", "cases", "cases", "-k", "x"],
+        ["check", "cases", "cases", "--update", "--list"],
     ):
         found = cases.run(*words)
         assert (found.code, found.out) == (2, "")
@@ -57,9 +57,9 @@ def test_a_program_decides(cases):
     words = [sys.executable, "mine.py", "{endpoint}", "none", "native"]
     (folder / "case.toml").write_text(text.replace('"fcfs"', str(words)))
 
-    assert cases.run("ci", "cases/ties").code == 0
+    assert cases.run("check", "cases", "cases/ties").code == 0
     (folder / "case.toml").write_text(text.replace('"fcfs"', str([*words[:3], "first-event-only", "native"])))
-    found = cases.run("ci", "cases/ties")
+    found = cases.run("check", "cases", "cases/ties")
     assert found.code == 1
     assert "the run fails: " in found.out
 

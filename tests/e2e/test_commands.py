@@ -11,16 +11,25 @@ from importlib.metadata import version
 import click
 import pytest
 
-from pipistrelle.cli.main import COMMANDS as PLACES
+from pipistrelle.cli.doors import GROUPS, Door
 from pipistrelle.cli.main import cli
 from pipistrelle.server.simulation import loop
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.load import save
 
-COMMANDS = [*PLACES, "new scheduler"]
-COMMANDS += [
-    f"workload {name}" for name in ("generate", "describe", "filter", "scale", "merge", "shuffle", "copy", "redraw")
-]
+TOP = {name: door for doors in GROUPS.values() for name, door in doors.items()}
+
+
+def paths(doors, prefix=""):
+    """Return {whole name: its line of the table} of commands and groups."""
+    found: dict[str, Door] = {}
+    for name, door in doors.items():
+        found[f"{prefix}{name}"] = door
+        found |= paths(door.doors or {}, f"{prefix}{name} ")
+    return found
+
+
+COMMANDS = paths(TOP)
 
 
 def find(path):
@@ -48,7 +57,7 @@ def answer(monkeypatch, capsys):
 @pytest.mark.parametrize("path", ["", *COMMANDS])
 def test_help_names_every_option(answer, path):
     """Each command explains itself, with every option and every argument."""
-    out = answer(path, "--help")
+    out = answer(path, "--help-all" if getattr(find(path), "common", ()) else "--help")
 
     for parameter in find(path).params:
         for option in [*parameter.opts, *parameter.secondary_opts]:
@@ -58,26 +67,36 @@ def test_help_names_every_option(answer, path):
     assert f"Usage: pipistrelle {path}".strip() in out
 
 
-def test_the_list_of_commands_is_whole(shell):
-    """The group names each command with what it does, and without arguments shows its help."""
-    outcome = shell.run("--help").ok()
+def test_help_lists_commands_in_groups(shell):
+    """`pipistrelle --help` shows at most 16 commands, in groups; without arguments the same."""
+    out = shell.run("--help").ok().out
 
-    for name in PLACES:
-        assert re.search(rf"^  {name}  +[A-Z]", outcome.out, re.MULTILINE)
-    assert shell.run("list", "-h").ok().out.startswith("Usage: pipistrelle list ")
+    assert len(TOP) <= 16
+    places = [out.index(f"\n{group}:\n") for group in GROUPS]
+    assert places == sorted(places)
+    for name in TOP:
+        assert re.search(rf"^  {name}  +[A-Z]", out, re.MULTILINE)
+    assert shell.run("show", "-h").ok().out.startswith("Usage: pipistrelle show ")
     bare = shell.run()
     assert bare.code in (0, 2)
     assert "Usage: pipistrelle" in bare.out + bare.err
 
 
-@pytest.mark.parametrize("name", PLACES)
-def test_the_list_of_commands_says_what_they_say_of_themselves(name):
-    """What `pipistrelle --help` says without importing a command begins as the command's own help does."""
-    first, *_ = find(name).help.split()
+@pytest.mark.parametrize("path", COMMANDS)
+def test_purposes_are_short(path):
+    """Each is one sentence that fits a line, and no command is missing where the table says."""
+    purpose = COMMANDS[path].purpose
 
-    assert PLACES[name].purpose.startswith(f"{first} ")
-    assert len(PLACES[name].purpose) <= 66
-    assert PLACES[name].purpose.endswith(".")
+    assert len(purpose) <= 66
+    assert purpose.endswith(".")
+    assert find(path).help
+
+
+def test_an_old_name_leads_to_the_new_one(shell):
+    """Commands of version 0.1 that moved are no aliases, but the error names the new place."""
+    shell.run("diff", "a", "b").failed(2, "there is no command 'diff'. Use 'compare'.")
+    shell.run("outages", "show").failed(2, "Use 'failures'.")
+    shell.run("check", "diff").failed(2, "there is no command 'diff'")
 
 
 def test_the_list_of_commands_needs_no_command(shell):
@@ -100,14 +119,14 @@ def test_the_version_is_that_of_package_and_protocol(shell):
 @pytest.mark.parametrize(
     ("kind", "names"),
     [
-        ("schedulers", ["fcfs", "easy", "easy-sjbf", "easy-slices", "conservative", "filler"]),
-        ("platforms", ["tiny", "kth-sp2", "grizzly", "theta", "curie"]),
-        ("workloads", ["demo", "seven-jobs"]),
+        ("scheduler", ["fcfs", "easy", "easy-sjbf", "easy-slices", "conservative", "filler"]),
+        ("platform", ["tiny", "kth-sp2", "grizzly", "theta", "curie"]),
+        ("workload", ["demo", "seven-jobs"]),
     ],
 )
-def test_list_names_what_there_is(answer, kind, names):
+def test_show_lists_what_is_bundled(answer, kind, names):
     """One line each: the name and what it is."""
-    lines = answer("list", kind).splitlines()
+    lines = answer("show", kind).splitlines()
 
     for name in names:
         assert any(re.match(rf"{name}  +\S", line) for line in lines)

@@ -1,4 +1,4 @@
-"""``pipistrelle conformance``: our own schedulers pass, broken ones fail where they are broken, and how it is told."""
+"""``pipistrelle check scheduler``: our own schedulers pass, broken ones fail where they are broken."""
 
 import json
 import sys
@@ -185,7 +185,7 @@ def test_what_is_told(shell):
     """Text, JSON, JUnit's XML and logs tell the same; the exit code is 1."""
     words = ["--", sys.executable, str(PEERS / "broken.py"), "{endpoint}", "only-success-frees", "native"]
     found = shell.run(
-        "conformance", "-k", "walltimes", "-k", "large", "--json", "--junit", "c.xml", "--logs", "l", *words
+        "check", "scheduler", "-k", "walltimes", "-k", "large", "--json", "--junit", "c.xml", "--logs", "l", *words
     )
     told = json.loads(found.out)
     suite = ElementTree.fromstring((shell.folder / "c.xml").read_text())[0]  # noqa: S314 - our own
@@ -219,7 +219,7 @@ def test_what_is_told(shell):
 )
 def test_what_cannot_be_played(words, says, shell):
     """Exit code 2, and why."""
-    found = shell.run("conformance", *words)
+    found = shell.run("check", "scheduler", *words)
 
     assert (found.code, found.out) == (2, "")
     assert says in found.err
@@ -231,14 +231,14 @@ def test_a_folder(shell):
     (shell.folder / "mine").mkdir()
     shell.write("mine/scheduler.toml", f'name = "mine"\nargv = {words}\n')
 
-    assert shell.run("conformance", "mine", "-k", "one-job").ok().out == "passed   one-job\n1 passed, 0 failed\n"
+    assert shell.run("check", "scheduler", "mine", "-k", "one-job").ok().out == "passed   one-job\n1 passed, 0 failed\n"
 
 
 def test_the_list_and_a_name_of_ours(shell):
     """`--list` has them all; the name of a scheduler stands for its command."""
-    listed = shell.run("conformance", "--list").ok().out
+    listed = shell.run("check", "scheduler", "--list").ok().out
     assert [name for name in BY_NAME if name in listed] == list(BY_NAME)
-    assert shell.run("conformance", "fcfs", "-k", "one-job").ok().out == "passed   one-job\n1 passed, 0 failed\n"
+    assert shell.run("check", "scheduler", "fcfs", "-k", "one-job").ok().out == "passed   one-job\n1 passed, 0 failed\n"
 
 
 def test_every_script_is_documented():

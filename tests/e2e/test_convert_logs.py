@@ -1,4 +1,4 @@
-"""``pipistrelle convert`` and ``validate`` on centres' logs."""
+"""``pipistrelle workload convert`` and ``validate`` on centres' logs."""
 
 import csv
 import json
@@ -39,7 +39,9 @@ def log(shell):
 
 def test_a_log_in_several_files(shell, log):
     """Files of several days are one log; what the format does not keep is told."""
-    done = shell.run("convert", *log, "out.swf", "--units", "processors", "--timezone", "Europe/Prague").ok()
+    done = shell.run(
+        "workload", "convert", *log, "out.swf", "--units", "processors", "--timezone", "Europe/Prague"
+    ).ok()
     lost = "name, account, node_list, dependency (except for the end of one job)"
     lost = f"not kept, as the format has no place for it: {lost}"
     assert done.out == f"{lost}\n1 job written to out.swf\n"
@@ -51,8 +53,8 @@ def test_a_log_in_several_files(shell, log):
 @pytest.mark.parametrize("suffix", ["sacct", "maui.gz", "json.xz", "swf"])
 def test_there_and_back(shell, log, suffix):
     """Users, groups and queues survive each format and are read back from it."""
-    shell.run("convert", *log, f"out.{suffix}").ok()
-    shell.run("convert", f"out.{suffix}", "back.sacct").ok()
+    shell.run("workload", "convert", *log, f"out.{suffix}").ok()
+    shell.run("workload", "convert", f"out.{suffix}", "back.sacct").ok()
     labels = load(shell.folder / "back.sacct").labels
     assert (labels["user"], labels["group"], labels["queue"]) == (["alice"], ["g"], ["qprod"])
 
@@ -61,8 +63,8 @@ def test_renumber(shell):
     """New ids are 1, 2, ..., and dependencies follow."""
     rows = "JobID|Submit|ElapsedRaw|NNodes|Dependency\n9_1|10|5|1|\n9_2|20|5|1|afterok:9_1\n"
     shell.write("a.txt", rows)
-    assert shell.run("convert", "a.txt", "out.swf").code == 2
-    shell.run("convert", "a.txt", "out.sacct", "--renumber").ok()
+    assert shell.run("workload", "convert", "a.txt", "out.swf").code == 2
+    shell.run("workload", "convert", "a.txt", "out.sacct", "--renumber").ok()
     again = load(shell.folder / "out.sacct")
     assert (again.ids, again.labels["dependency"]) == (["1", "2"], ["", "afterok:1"])
 
@@ -71,7 +73,7 @@ def test_a_machine(shell):
     """A Maui resource trace becomes a platform that can be used."""
     lines = [NODE.format("AVAILABLE", f"n{at}", "[mic]" if at < 2 else "[NONE]") for at in range(5)]
     shell.write("resources", "".join(lines) + NODE.format("DRAINED", "n9", "[NONE]"))
-    done = shell.run("convert", "resources", "machine.toml").ok()
+    done = shell.run("workload", "convert", "resources", "machine.toml").ok()
     assert done.out == (
         "down or drained in the trace, and part of the platform all the same: 1 node\n"
         "6 nodes in 2 pools written to machine.toml\n"
@@ -87,8 +89,8 @@ def test_a_machine(shell):
     }
     assert [number for number, row in nodes.items() if row["failures"] == "1"] == ["0", "1", "5"]
     assert [number for number, row in nodes.items() if row["maintenances"] == "1"] == ["2", "4"]
-    assert shell.run("convert", "resources", "machine.toml", "--sort").code == 2
-    assert "name a .toml file" in shell.run("convert", "resources", "out.swf").err
+    assert shell.run("workload", "convert", "resources", "machine.toml", "--sort").code == 2
+    assert "name a .toml file" in shell.run("workload", "convert", "resources", "out.swf").err
 
 
 def test_validate(shell, log):
@@ -114,7 +116,7 @@ def test_validate(shell, log):
 )
 def test_wrong_use(shell, log, words, message):
     """What does not go is told in one message."""
-    done = shell.run("convert", *words)
+    done = shell.run("workload", "convert", *words)
     assert done.code == 2
     assert message in done.err
 
@@ -137,7 +139,7 @@ def test_how_a_log_is_read_is_part_of_a_run(shell):
     assert [line[14] for line in shell.ended_jobs()] == ["0-23", "0-23"]
     kept = json.loads((shell.folder / "out" / "out_command.json").read_text())
     assert (kept["units"], kept["timezone"]) == ("processors", "Europe/Prague")
-    assert "24 units" in shell.run("explain", "out", "2").ok().out
+    assert "24 units" in shell.run("explain", "job", "out", "2").ok().out
 
     server = shell.start("serve", *words, "--out", "served", "--hello-timeout", "600").until("listening at")
     shell.run("schedule", "easy", "--connect", "served").ok()
@@ -152,14 +154,14 @@ def test_a_log_with_a_bad_record(shell, log):
     said = "1 record of cut left out: cut, line 2: the line is no accounting record"
     for words in (
         ["validate", "cut"],
-        ["convert", "cut", "out.swf"],
+        ["workload", "convert", "cut", "out.swf"],
         ["workload", "scale", "cut", "--walltime", "1h", "-o", "x.swf"],
     ):
         assert said in shell.run(*words).ok().out
     done = shell.run("run", "-w", "cut", "-p", "tiny", "--in-process", "--out", "out")
     assert (done.code, said in done.err) == (0, True)
     assert "dropped: record that cannot be read" in done.out
-    for words in (["validate", "cut"], ["convert", "cut", "y.swf"], ["run", "-w", "cut", "-p", "tiny"]):
+    for words in (["validate", "cut"], ["workload", "convert", "cut", "y.swf"], ["run", "-w", "cut", "-p", "tiny"]):
         shell.run(*words, "--strict").failed(2, "cut, line 2: the line is no accounting record")
 
 
@@ -169,10 +171,10 @@ def test_a_log_without_header(shell):
     columns = ["--columns", "JobID,Submit,ElapsedRaw,NNodes,Timelimit"]
     shell.run("validate", "jobs.txt").failed(2, "--columns JobID,Submit,...")
     assert "Slurm sacct" in shell.run("validate", "jobs.txt", *columns).ok().out
-    assert "1 job written" in shell.run("convert", "jobs.txt", "out.swf", *columns).ok().out
+    assert "1 job written" in shell.run("workload", "convert", "jobs.txt", "out.swf", *columns).ok().out
     shell.run("run", "-w", "jobs.txt", "-p", "tiny", *columns, "--in-process", "--out", "out").ok()
     assert json.loads((shell.folder / "out" / "out_command.json").read_text())["columns"] == columns[1]
-    assert "1" in shell.run("explain", "out", "1").ok().out
+    assert "1" in shell.run("explain", "job", "out", "1").ok().out
     shell.run("run", *columns, "--in-process").failed(2, "--columns applies to a centre's log", "sacct printed")
 
 

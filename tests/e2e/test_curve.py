@@ -119,7 +119,7 @@ def test_batsims_dialect_has_keys_too(shell, keys, free_endpoint):
 
 def test_keys_are_kept_private_and_never_written_over(shell):
     """Private keys are for their owner alone from the first moment on; nothing is written if one file is there."""
-    told = shell.run("keys", "k").ok().out
+    told = shell.run("new", "keys", "k").ok().out
     files = {path.name: path for path in (shell.folder / "k").iterdir()}
     rights = {name: stat.S_IMODE(path.stat().st_mode) for name, path in files.items()}
 
@@ -129,12 +129,14 @@ def test_keys_are_kept_private_and_never_written_over(shell):
     assert "secret" not in told
     before = {name: path.read_bytes() for name, path in files.items()}
     files["server.pub"].unlink()
-    shell.run("keys", "k").failed(2, "k/server.key", "never overwritten")
-    shell.run("keys", "k", "--name", "new", "--name", "scheduler").failed(2, "k/scheduler.key", "never overwritten")
+    shell.run("new", "keys", "k").failed(2, "k/server.key", "never overwritten")
+    shell.run("new", "keys", "k", "--name", "new", "--name", "scheduler").failed(
+        2, "k/scheduler.key", "never overwritten"
+    )
     (shell.folder / "k" / "sly.key").symlink_to("elsewhere")
-    shell.run("keys", "k", "--name", "sly").failed(2, "never overwritten")
-    shell.run("keys", "k", "--name", "../up").failed(2, "a name of a key is not valid")
-    shell.run("keys", "w.txt/k" if shell.write("w.txt", "") else "").failed(2, "cannot write a key")
+    shell.run("new", "keys", "k", "--name", "sly").failed(2, "never overwritten")
+    shell.run("new", "keys", "k", "--name", "../up").failed(2, "a name of a key is not valid")
+    shell.run("new", "keys", "w.txt/k" if shell.write("w.txt", "") else "").failed(2, "cannot write a key")
     left = {path.name: path.read_bytes() for path in (shell.folder / "k").iterdir() if not path.is_symlink()}
     assert left == {name: text for name, text in before.items() if name != "server.pub"}
 

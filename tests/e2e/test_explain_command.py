@@ -44,7 +44,7 @@ for words in json.loads(sys.argv[1]):
     out, err, code = io.StringIO(), io.StringIO(), 0
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            main(["explain", *words])
+            main(["explain", *([] if words[0] == "queue" else ["job"]), *words])
         except SystemExit as end:
             code = end.code or 0
     told.append([code, out.getvalue(), err.getvalue()])
@@ -93,7 +93,7 @@ def test_an_account_on_a_narrow_page(ran):
     """Neither a pipe nor 40 columns squeeze a name or a number; no line ends with blanks."""
     ran.environment["COLUMNS"] = "40"
 
-    out = ran.run("explain", "out", "2").ok().out
+    out = ran.run("explain", "job", "out", "2").ok().out
 
     assert out == (
         "w0!2 waited 1 min 39 s: for 1 min 39 s fewer units were free than the 4 it needs; it was passed by 1 job that "
@@ -119,7 +119,7 @@ def test_an_account_on_a_narrow_page(ran):
 def test_an_account_on_a_narrow_terminal(ran):
     """There only the text at a line's end is cut, to fit."""
     master, slave = pty.openpty()
-    words = [*ran.command, "explain", "out", "2"]
+    words = [*ran.command, "explain", "job", "out", "2"]
     environment = ran.environment | {"COLUMNS": "70", "TERM": "xterm"}
     with os.fdopen(slave, "wb") as terminal:
         done = subprocess.run(words, cwd=ran.folder, env=environment, stdout=terminal, check=False)
@@ -222,7 +222,7 @@ def test_the_jobs_of_a_user(ran):
 
 def test_one_moment(ran):
     """`--at` shows what held then, as the scheduler had left it before."""
-    out = ran.run("explain", "out", "w0!4", "--at", "70").ok().out
+    out = ran.run("explain", "job", "out", "w0!4", "--at", "70").ok().out
 
     assert "At 70 s, as the scheduler left it at 62 s:\n" in out
     assert "  enough units were free, but they were kept for jobs before it in the queue\n" in out
@@ -232,7 +232,7 @@ def test_one_moment(ran):
 
 def test_the_json(ran):
     """It holds the same, for programs."""
-    found = json.loads(ran.run("explain", "out", "4", "--json", "--at", "70").ok().out)
+    found = json.loads(ran.run("explain", "job", "out", "4", "--json", "--at", "70").ok().out)
 
     assert found["limits"] == {"units": 109.0, "order": 38.0}
     assert [(one["begin"], one["end"], one["limit"]) for one in found["timeline"]] == [
@@ -373,7 +373,7 @@ def test_schedulers_out_of_reach(shell, kind):
         shell.run("schedule", "easy", "--connect", "out").ok()
         server.finish().ok()
 
-    out = shell.run("explain", "out", "2").ok().out
+    out = shell.run("explain", "job", "out", "2").ok().out
 
     why = {
         "program": "its scheduler was a program",
@@ -387,16 +387,16 @@ def test_schedulers_out_of_reach(shell, kind):
 def test_a_run_in_another_folder(ran):
     """The outputs can be moved; names of inputs are looked up from where the user is."""
     shutil.move(ran.folder / "out", ran.folder / "moved")
-    assert "as reserved" in ran.run("explain", "moved", "2").ok().out
+    assert "as reserved" in ran.run("explain", "job", "moved", "2").ok().out
 
 
 def test_who_waited_at_a_time(ran):
     """A table with expected and actual starts, all of it as JSON, and a line for each job as CSV."""
     told, as_json, _ = explained(
         ran,
-        ["out", "--queue", "--at", "5"],
-        ["out", "--queue", "--at", "5", "--json"],
-        ["out", "--queue", "--at", "5", "--csv", "q.csv"],
+        ["queue", "out", "--at", "5"],
+        ["queue", "out", "--at", "5", "--json"],
+        ["queue", "out", "--at", "5", "--csv", "q.csv"],
     )
 
     assert told == (
@@ -425,12 +425,12 @@ def test_who_waited_at_a_date(ran):
     ran.run("run", "-p", "tiny", "-w", "dated.swf", "--in-process", "--out", "dated").ok()
 
     told, at_job = explained(
-        ran, ["dated", "--queue", "--at", "2017-01-29T01:00:05"], ["dated", "2", "--at", "2017-01-29 01:00:05"]
+        ran, ["queue", "dated", "--at", "2017-01-29T01:00:05"], ["dated", "2", "--at", "2017-01-29 01:00:05"]
     )
 
     assert told.startswith("2 jobs waited at 5 s (2017-01-29 01:00)\n")
     assert "At 5 s (2017-01-29 01:00)" in at_job
-    refused(ran, [(["out", "--queue", "--at", "2017-01-29"], "--at", "which date time 0 was")])
+    refused(ran, [(["queue", "out", "--at", "2017-01-29"], "--at", "which date time 0 was")])
 
 
 def test_no_time_and_nobody_there(ran):
@@ -438,14 +438,14 @@ def test_no_time_and_nobody_there(ran):
     refused(
         ran,
         [
-            (["out", "--queue"], "--queue needs the NAME"),
-            (["out", "--queue", "--at", "soon"], "'soon' is no time", "nor a date"),
-            (["out", "--queue", "--at", "1e6"], "was not under way then", "to 250 s"),
-            (["out", "--queue", "--at", "200"], "nobody waited then"),
-            (["out", "--queue", "nowhere", "--at", "5"], "none of the 2 jobs", "queue nowhere"),
-            (["gone", "--queue", "--at", "5"], "gone", "no such folder"),
-            (["out", "--queue", "--at", "5", "--no-replay"], "--no-replay"),
-            (["out", "--queue", "--at", "5", "--csv", "out/out_jobs.csv"], "out_jobs.csv"),
+            (["queue", "out"], "Missing option '--at'"),
+            (["queue", "out", "--at", "soon"], "'soon' is no time", "nor a date"),
+            (["queue", "out", "--at", "1e6"], "was not under way then", "to 250 s"),
+            (["queue", "out", "--at", "200"], "nobody waited then"),
+            (["queue", "out", "--queue", "nowhere", "--at", "5"], "none of the 2 jobs", "queue nowhere"),
+            (["queue", "gone", "--at", "5"], "gone", "no such folder"),
+            (["queue", "out", "--at", "5", "--no-replay"], "No such option"),
+            (["queue", "out", "--at", "5", "--csv", "out/out_jobs.csv"], "out_jobs.csv"),
             (["out", "2", "--csv", "q.csv"], "--csv goes with"),
         ],
     )

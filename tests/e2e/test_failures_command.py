@@ -139,7 +139,7 @@ class Centre:
         size = ("--jobs", "200", "--machine-size", "8", "--load", "0.6")
         lines = [
             ("workload", "generate", *size, "--seed", "1", "-o", "w.swf"),
-            ("outages", "generate", *FAILING, "-p", "m.toml", "--horizon", "2y", "-o", "f.csv"),
+            ("failures", "generate", *FAILING, "-p", "m.toml", "--horizon", "2y", "-o", "f.csv"),
             *((*words, "--out", name) for name, words in RUNS.items()),
             *((*INSIDE, "--out", "wrong", *words) for words, _ in WRONG),
         ]

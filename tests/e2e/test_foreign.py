@@ -141,7 +141,7 @@ def test_a_folder_is_described_and_trusted_as_a_program(shell):
     assert folder.name == "small-mine-1"
     described = str(folder / "out_command.json")
     assert shell.run("validate", described).ok().out.splitlines()[-1].endswith(" ".join(peer))
-    shell.run("explain", str(folder), "w0!1").ok()
+    shell.run("explain", "job", str(folder), "w0!1").ok()
     shell.run("schedule", "mine", "--connect", "x").failed(2, "a program of its own", "run --scheduler mine")
     shell.run("run", "--scheduler", "pipistrelle-out").failed(2, "the folder 'pipistrelle-out' has no scheduler.toml")
     shell.write("mine/scheduler.toml", f"argv = {peer!r} # changed")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import pipistrelle
 from pipistrelle.cli.main import cli
@@ -27,8 +28,19 @@ def commands(group: click.Group = cli, path: str = "pipistrelle") -> Iterator[tu
 
 
 def help_of(name: str, command: click.Command) -> str:
-    """Return what ``--help`` prints."""
-    return command.get_help(click.Context(command, info_name=name, terminal_width=80))
+    """Return what ``--help`` prints on a terminal of 80 columns."""
+    context = click.Context(cli, terminal_width=80)
+    for word in name.split()[1:]:
+        assert isinstance(context.command, click.Group)
+        inner = context.command.get_command(context, word)
+        assert inner is not None
+        context = click.Context(inner, context, word)
+    return command.get_help(context)
+
+
+def all_help_of(name: str, command: click.Command) -> str:
+    """Return what ``--help-all`` prints."""
+    return CliRunner(env={"COLUMNS": "82"}).invoke(cli, [*name.split()[1:], "--help-all"]).output
 
 
 def titles(text: str) -> list[str]:
@@ -37,12 +49,28 @@ def titles(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "command"), list(commands()), ids=[name for name, _ in commands()])
-def test_help_speaks_of_numbers_and_fits(name: str, command: click.Command) -> None:
-    """No kind of value is called as a program calls it, and no line is wider than 80 columns."""
+def test_help_fits_a_screen(name: str, command: click.Command) -> None:
+    """Help has at most 60 lines of 100 columns, and names no Python types; the rest is in ``--help-all``."""
     text = help_of(name, command)
 
     assert not [word for word in ("INTEGER", "FLOAT", "RANGE") if word in text]
-    assert max(map(len, text.splitlines())) <= 80
+    assert max(map(len, text.splitlines())) <= 100
+    assert len(text.splitlines()) <= 60
+
+
+@pytest.mark.parametrize("name", ["run", "serve", "schedule", "resume", "batsim", "check replay", "study steps"])
+def test_long_help_is_in_two_parts(name: str) -> None:
+    """``--help`` shows at most ten common options and names ``--help-all``, which shows all in sections."""
+    command = dict(commands())[f"pipistrelle {name}"]
+    text, everything = help_of(f"pipistrelle {name}", command), all_help_of(f"pipistrelle {name}", command)
+
+    assert titles(text) == ["Common options"]
+    assert len(getattr(command, "common", ())) <= 10
+    assert "--help-all" in text
+    for param in command.params:
+        if isinstance(param, click.Option):
+            assert all(option in everything for option in param.opts)
+    assert max(map(len, everything.splitlines())) <= 100
 
 
 @pytest.mark.parametrize(
@@ -55,13 +83,15 @@ def test_help_speaks_of_numbers_and_fits(name: str, command: click.Command) -> N
         ),
         ("batsim", ["Inputs", "Machine", "Scheduler and its parts", "Connection", "Outputs"]),
         ("schedule", ["Scheduler and its parts", "Connection"]),
-        ("convert", []),
+        ("workload convert", []),
         ("new scheduler", ["Scheduler and its parts", "Outputs"]),
     ],
 )
 def test_help_has_sections(name: str, expected: list[str]) -> None:
     """In one order; what belongs to none comes last, and short helps have one list."""
-    found = titles(help_of(name, dict(commands())[f"pipistrelle {name}"]))
+    command = dict(commands())[f"pipistrelle {name}"]
+    text = all_help_of if getattr(command, "common", ()) else help_of
+    found = titles(text(f"pipistrelle {name}", command))
 
     assert found == ([*expected, "Other options"] if expected else ["Options"])
 
@@ -84,8 +114,9 @@ def test_a_schedulers_name_is_enough(shell):
         (("run", "--dialect", "batsin"), "batsim"),
         (("run", "--requeue", "nevr"), "never"),
         (("run", "esy"), "easy"),
-        (("yield", "--checkpoint", "dali", "--nodes", "2", "--mtbf", "1y", "--dump", "1min"), "daly"),
-        (("list", "platfroms"), "platforms"),
+        (("failures", "yield", "--checkpoint", "dali", "--nodes", "2", "--mtbf", "1y", "--dump", "1min"), "daly"),
+        (("failures", "yeild"), "yield"),
+        (("show", "platfrom"), "platform"),
         (("rum",), "run"),
         (("run", "--schedular", "easy"), "--scheduler"),
     ],
@@ -116,7 +147,7 @@ def test_what_is_bundled_can_be_shown(shell):
     shell.write("mine.toml", shell.run("show", "scheduler", "titan-bins").ok().out)
     shell.run("run", "-w", "seven-jobs", "--scheduler", "mine.toml", "--in-process", "-o", "a").ok()
     shell.write("own.toml", shell.run("show", "failures", "lanl-20").ok().out)
-    shell.run("outages", "generate", "--failures", "own.toml", "--nodes", "3", "--horizon", "1y", "-o", "o.csv").ok()
+    shell.run("failures", "generate", "--failures", "own.toml", "--nodes", "3", "--horizon", "1y", "-o", "o.csv").ok()
 
     shell.run("show", "platform", "thetta").failed(2, "no bundled platform 'thetta'. Did you mean 'theta'?")
     shell.run("show", "scheduler", "maui").failed(2, "the scheduler 'maui' is a program")
@@ -159,25 +190,50 @@ def test_the_man_page_has_every_command_and_option(shell):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("run -p th", "plain,theta"),
-        ("run -w sev", "plain,seven-jobs"),
-        ("run eas", "plain,easy-sjbf"),
-        ("run --backfill cons", "plain,conservative"),
-        ("run --failures lanl-2", "plain,lanl-20"),
-        ("schedule fil", "plain,filler"),
-        ("show platform k", "plain,kth-sp2"),
-        ("list pl", "plain,platforms"),
-        ("help ma", "plain,maui"),
-        ("workload sc", "plain,scale"),
-        ("validate mine", "file,mine"),
+        ("r", "run"),
+        ("fail", "failures"),
+        ("explain acc", "accuracy"),
+        ("new sch", "scheduler"),
+        ("run --in-pro", "--in-process"),
+        ("run --help-a", "--help-all"),
+        ("run -p th", "theta"),
+        ("run -w sev", "seven-jobs"),
+        ("run eas", "easy-sjbf"),
+        ("run --backfill cons", "conservative"),
+        ("run --failures lanl-2", "lanl-20"),
+        ("schedule fil", "filler"),
+        ("show platform k", "kth-sp2"),
+        ("show pl", "platform"),
+        ("help ma", "maui"),
+        ("workload sc", "scale"),
     ],
 )
-def test_a_shell_completes_names(shell, words, expected):
-    """Of what can be named, and of files where these will do."""
+@pytest.mark.parametrize("kind", ["bash", "zsh", "fish"])
+def test_a_shell_completes_names(shell, kind, words, expected):
+    """Commands, options and bundled names are completed as each shell asks for them."""
+    begun = words.rpartition(" ")[2]
     shell.environment |= {
-        "_PIPISTRELLE_COMPLETE": "bash_complete",
+        "_PIPISTRELLE_COMPLETE": f"{kind}_complete",
         "COMP_WORDS": f"pipistrelle {words}",
-        "COMP_CWORD": str(len(words.split())),
+        "COMP_CWORD": begun if kind == "fish" else str(len(words.split())),
+    }
+    lines = shell.run().ok().out.splitlines()
+
+    if kind == "zsh":
+        assert expected in lines
+    else:
+        assert f"plain,{expected}" in [line.partition("\t")[0] for line in lines]
+
+
+@pytest.mark.parametrize("kind", ["bash", "zsh", "fish"])
+def test_a_shell_completes_files(shell, kind):
+    """Where a file will do, the shell is asked to complete its name."""
+    shell.environment |= {
+        "_PIPISTRELLE_COMPLETE": f"{kind}_complete",
+        "COMP_WORDS": "pipistrelle validate mine",
+        "COMP_CWORD": "mine" if kind == "fish" else "2",
     }
 
-    assert expected in shell.run().ok().out.splitlines()
+    assert "file" in re.split(r"[,\n]", shell.run().ok().out)
+    shell.environment["_PIPISTRELLE_COMPLETE"] = f"{kind}_source"
+    assert "pipistrelle" in shell.run().ok().out

@@ -1,5 +1,6 @@
 """`pipistrelle new scheduler`: each skeleton decides as `fcfs` does, where the machine has its language."""
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -20,8 +21,8 @@ def test_a_skeleton_decides_as_fcfs_does(shell, language):
     if tool is not None and shutil.which(tool) is None:
         pytest.skip(f"no {tool} on this machine")
     shell.swf("w.swf", ROWS)
-    written, *lines = shell.run("new", "scheduler", "--language", language).ok().out.splitlines()
-    assert written.startswith("written to scheduler.")
+    written, *lines = shell.run("new", "scheduler", "mine", "--language", language).ok().out.splitlines()
+    assert re.fullmatch(r"Wrote mine\.\w+\. Run it with:", written)
     *builds, run = (shlex.split(line) for line in lines)
     for words in builds:
         subprocess.run(words, cwd=shell.folder, env=shell.environment | {"GOCACHE": str(shell.folder)}, check=True)
@@ -51,6 +52,7 @@ def test_nothing_is_written_over(shell):
     refused = shell.run("new", "scheduler")
 
     assert (refused.code, refused.out) == (2, "")
-    assert refused.err == "pipistrelle: scheduler.py: the file is there already. Name another with --output.\n"
+    assert refused.err == "pipistrelle: scheduler.py: the file exists. Choose another NAME or --output.\n"
     assert "node other.js" in shell.run("new", "scheduler", "--language", "js", "-o", "other.js").ok().out
+    assert "node third.js" in shell.run("new", "scheduler", "third.js", "--language", "js").ok().out
     assert (shell.folder / "scheduler.py").read_text() == "mine"

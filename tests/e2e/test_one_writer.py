@@ -106,11 +106,11 @@ def test_parts_of_two_runs_are_refused(shell, name):
         shell.run(*words, "--scheduler", scheduler, "--out", scheduler).ok()
     shutil.copy(shell.folder / "fcfs" / name, shell.folder / "easy-sjbf" / name)
 
-    told = shell.run("explain", "easy-sjbf", "w0!200").failed(
+    told = shell.run("explain", "job", "easy-sjbf", "w0!200").failed(
         2, "easy-sjbf: the outputs in this folder are not all of one run", "changed after out_summary.json was written"
     )
     assert (name in told.err) or name == "out_summary.json"
-    shell.run("explain", "fcfs", "w0!200").ok()
+    shell.run("explain", "job", "fcfs", "w0!200").ok()
 
 
 def test_the_digests_are_those_of_the_files(tmp_path, monkeypatch):

@@ -1,11 +1,11 @@
-"""``pipistrelle outages``: make a stream, look at it, fit it, use the fit; and what can be wrong."""
+"""``pipistrelle failures``: make a stream, look at it, fit it, use the fit; and what can be wrong."""
 
 import gzip
 
 import pytest
 
 pytest.importorskip("scipy")
-GENERATE = ("outages", "generate", "--failures", "weibull,mtbf=10d,shape=0.7", "--repair", "lognormal,mttr=1h,sigma=1")
+GENERATE = ("failures", "generate", "--failures", "weibull,mtbf=10d,shape=0.7", "--repair", "lognormal,mttr=1h,sigma=1")
 SHORT = ("--nodes", "40", "--horizon", "1y", "--seed", "7")
 
 
@@ -19,15 +19,15 @@ def test_a_stream_is_made_shown_and_fitted(shell):
     assert gzip.decompress((shell.folder / "b.csv.gz").read_bytes()) == first
     assert first.startswith(b"node,down,up,cause\n")
 
-    shown = shell.run("outages", "show", "a.csv").ok().out
+    shown = shell.run("failures", "show", "a.csv").ok().out
     for heading in ("name", "outages", "class", "worst nodes", "causes", "hazard", "clustering", "repair", "picture"):
         assert f"\n{heading} " in f"\n{shown}"
 
-    toml = shell.run("outages", "fit", "a.csv", "--end", "1y", "--name", "mine").ok().out
+    toml = shell.run("failures", "fit", "a.csv", "--end", "1y", "--name", "mine").ok().out
     assert 'name = "mine"' in toml
     assert "shape = 0.6" in toml or "shape = 0.7" in toml
-    shell.run("outages", "fit", "a.csv", "--end", "1y", "-o", "m.toml").ok()
-    shell.run("outages", "generate", "--failures", "m.toml,factor=2", *SHORT, "-o", "c.csv").ok()
+    shell.run("failures", "fit", "a.csv", "--end", "1y", "-o", "m.toml").ok()
+    shell.run("failures", "generate", "--failures", "m.toml,factor=2", *SHORT, "-o", "c.csv").ok()
     assert (shell.folder / "c.csv").stat().st_size > len(first)
 
 
@@ -35,9 +35,9 @@ def test_a_model_of_the_library_on_a_platform(shell):
     """A named model brings its own repair, unless one is given; several models add up; a factor multiplies rates."""
     models = ("--failures", "lanl-20", "--failures", "exponential,mtbf=10d,domain=cabinet:128")
     where = ("-p", "demo", "--horizon", "30d")
-    one = shell.run("outages", "generate", *models[:2], *where, "-o", "1.csv").ok().out
+    one = shell.run("failures", "generate", *models[:2], *where, "-o", "1.csv").ok().out
     more = ("--repair", "1h", "--reliability-factor", "32")
-    two = shell.run("outages", "generate", *models, *where, *more, "-o", "2.csv").ok().out
+    two = shell.run("failures", "generate", *models, *where, *more, "-o", "2.csv").ok().out
 
     assert int(two.split()[0].replace(",", "")) > 5 * int(one.split()[0].replace(",", ""))
     assert "cabinet 1: failure" in (shell.folder / "2.csv").read_text()
@@ -49,23 +49,23 @@ def test_the_failures_of_a_platform(shell):
     shell.write("m.toml", f'name = "m"\n{machine}[[failures]]\nmodel = "exponential,mtbf=5d"\nrepair = "1h"\n')
     shell.write("calm.toml", f'name = "calm"\n{machine}')
     rest = ("--horizon", "90d", "--seed", "3")
-    shell.run("outages", "generate", "-p", "m.toml", *rest, "-o", "own.csv").ok()
+    shell.run("failures", "generate", "-p", "m.toml", *rest, "-o", "own.csv").ok()
     same = ("--failures", "exponential,mtbf=5d", "--repair", "1h")
-    shell.run("outages", "generate", "-p", "m.toml", *same, *rest, "-o", "said.csv").ok()
+    shell.run("failures", "generate", "-p", "m.toml", *same, *rest, "-o", "said.csv").ok()
     assert (shell.folder / "own.csv").read_bytes() == (shell.folder / "said.csv").read_bytes()
-    done = shell.run("outages", "generate", "-p", "m.toml", "--reliability-factor", "9", *rest, "-o", "more.csv").ok()
+    done = shell.run("failures", "generate", "-p", "m.toml", "--reliability-factor", "9", *rest, "-o", "more.csv").ok()
     assert int(done.out.split()[0].replace(",", "")) > 1500
     for words in (("-p", "calm.toml"), ("--nodes", "4")):
-        shell.run("outages", "generate", *words, *rest, "-o", "x.csv").failed(2, "[[failures]]", "--failures")
+        shell.run("failures", "generate", *words, *rest, "-o", "x.csv").failed(2, "[[failures]]", "--failures")
 
 
 def test_nodes_without_outages_count(shell):
     """``show`` takes the number of nodes that were watched in all, as ``fit`` does."""
     shell.write("few.csv", "node,down,up\n1,10,20\n2,30,40\n")
-    assert "2 of 2 nodes" in shell.run("outages", "show", "few.csv").ok().out
-    shown = shell.run("outages", "show", "few.csv", "--nodes", "500", "--end", "9d").ok().out.splitlines()
+    assert "2 of 2 nodes" in shell.run("failures", "show", "few.csv").ok().out
+    shown = shell.run("failures", "show", "few.csv", "--nodes", "500", "--end", "9d").ok().out.splitlines()
     assert "nodes        500" in shown
-    shell.run("outages", "show", "few.csv", "--nodes", "1").failed(2, "number of nodes does not suit")
+    shell.run("failures", "show", "few.csv", "--nodes", "1").failed(2, "number of nodes does not suit")
 
 
 @pytest.mark.parametrize(
@@ -78,21 +78,21 @@ def test_nodes_without_outages_count(shell):
         ([*GENERATE[:3], "lanl-21", *SHORT, "-o", "x.csv"], ["Did you mean 'lanl-2"]),
         ([*GENERATE[:3], "exponential,mtbf=0", *SHORT, "-o", "x.csv"], ["'mtbf' is not above zero"]),
         ([*GENERATE[:3], "exponential,mtbf=1h", *SHORT, "-o", "x.csv"], ["the repair time is missing", "--repair"]),
-        (["outages", "show", "absent.csv"], ["absent.csv", "no such file"]),
-        (["outages", "show", "bad.csv"], ["bad.csv, line 3", "ends no later than it begins"]),
-        (["outages", "show", "good.csv", "--class", "x"], ["no class of nodes 'x'", "Did you mean", "all"][:1]),
-        (["outages", "show", "good.csv", "--numbers", "4-1"], ["--numbers", "runs backwards"]),
-        (["outages", "show", "good.csv", "--begin", "x"], ["--begin: a time cannot be read"]),
+        (["failures", "show", "absent.csv"], ["absent.csv", "no such file"]),
+        (["failures", "show", "bad.csv"], ["bad.csv, line 3", "ends no later than it begins"]),
+        (["failures", "show", "good.csv", "--class", "x"], ["no class of nodes 'x'", "Did you mean", "all"][:1]),
+        (["failures", "show", "good.csv", "--numbers", "4-1"], ["--numbers", "runs backwards"]),
+        (["failures", "show", "good.csv", "--begin", "x"], ["--begin: a time cannot be read"]),
         (
-            ["outages", "show", "good.csv", "--begin", "3h", "--end", "2h"],
+            ["failures", "show", "good.csv", "--begin", "3h", "--end", "2h"],
             ["--end: the end is not after the begin", "3h"],
         ),
-        (["outages", "show", "empty.csv"], ["empty.csv: is empty", "node,down,up,cause"]),
-        (["outages", "fit", "good.csv", "--age", "-1d"], ["--age: a node's age is not above zero", "'-1d'"]),
-        (["outages", "fit", "good.csv"], ["too few failures"]),
-        (["outages", "fit", "good.csv", "--model", "weibul"], ["Did you mean 'weibull'"]),
-        (["outages", "fit", "good.csv", "-o", "good.csv"], ["good.csv is read by this very command"]),
-        (["outages", "fit", "good.csv", "--nodes", "1"], ["number of nodes does not suit"]),
+        (["failures", "show", "empty.csv"], ["empty.csv: is empty", "node,down,up,cause"]),
+        (["failures", "fit", "good.csv", "--age", "-1d"], ["--age: a node's age is not above zero", "'-1d'"]),
+        (["failures", "fit", "good.csv"], ["too few failures"]),
+        (["failures", "fit", "good.csv", "--model", "weibul"], ["Did you mean 'weibull'"]),
+        (["failures", "fit", "good.csv", "-o", "good.csv"], ["good.csv is read by this very command"]),
+        (["failures", "fit", "good.csv", "--nodes", "1"], ["number of nodes does not suit"]),
     ],
 )
 def test_wrong_input(shell, words, fragments):
@@ -113,6 +113,6 @@ def test_a_file_that_cannot_be_written(shell):
 def test_the_real_log_is_shown(shell, traces_dir):
     """LANL's table of 23,739 failures is described; one system's picture has its nodes."""
     log = str(next(traces_dir.glob("LA-UR-05-7318*")))
-    assert "23,739 of 3,577 nodes" in shell.run("outages", "show", log).ok().out
-    part = shell.run("outages", "show", log, "--class", "20", "--numbers", "0-255", "--begin", "2003-01-01").ok().out
+    assert "23,739 of 3,577 nodes" in shell.run("failures", "show", log).ok().out
+    part = shell.run("failures", "show", log, "--class", "20", "--numbers", "0-255", "--begin", "2003-01-01").ok().out
     assert "256 nodes" in part

@@ -12,8 +12,8 @@ LOG = "; MaxProcs: 4\n1 0 -1 5 1 -1 -1 1 9 -1 1 -1 -1 -1 -1 -1 -1 -1\n"
         ["run", "-w", "log.swf", "--in-process", "--out", "o", "--timings", "o/out_jobs.csv"],
         ["run", "-w", "o/out_jobs.csv", "--in-process", "--out", "o"],
         ["serve", "-w", "log.swf", "--out", "o", "--timings", "./log.swf", "--hello-timeout", "1"],
-        ["convert", "log.swf", "log.swf"],
-        ["convert", "log.swf", "o/../log.swf"],
+        ["workload", "convert", "log.swf", "log.swf"],
+        ["workload", "convert", "log.swf", "o/../log.swf"],
     ],
 )
 def test_no_input_is_written_over(shell, tmp_path, words):

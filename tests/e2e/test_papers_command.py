@@ -1,4 +1,4 @@
-"""``pipistrelle papers``: lists, pages and tables of entries, what is left out, and what can be wrong."""
+"""``pipistrelle study papers``: lists, pages and tables of entries, what is left out, and what can be wrong."""
 
 import csv
 import json
@@ -9,8 +9,8 @@ import pytest
 
 def test_the_list_of_entries(shell):
     """All papers, or one; as JSON, too; nothing is computed and no folder is made."""
-    out = shell.run("papers", "--list").ok().out
-    entries = json.loads(shell.run("papers", "004", "--list", "--json").ok().out)
+    out = shell.run("study", "papers", "--list").ok().out
+    entries = json.loads(shell.run("study", "papers", "004", "--list", "--json").ok().out)
 
     assert [line[:3] for line in out.splitlines() if not line.startswith(" ")] == ["000", "001", "002", "003", "004"]
     assert "  figure-13        run times of jobs of 4,096 nodes  (not computable)" in out.splitlines()
@@ -29,7 +29,7 @@ def test_an_entry_alone(shell):
     pytest.importorskip("matplotlib")
     pytest.importorskip("scipy")
     pytest.importorskip("pyarrow")
-    words = ("papers", "000", "--only", "figure-2", "--only", "table-1", "-o", "ours")
+    words = ("study", "papers", "000", "--only", "figure-2", "--only", "table-1", "-o", "ours")
     first = shell.run(*words)
     again = shell.run(*words, "--json").ok()
 
@@ -57,7 +57,7 @@ def test_an_entry_alone(shell):
 def test_what_was_interrupted_goes_on(shell, wait_until):
     """Whenever that was: parts that were done by then are not made again, and figures are those of a whole run."""
     pytest.importorskip("matplotlib")
-    words = ("papers", "003", "--only", "work", "-o")
+    words = ("study", "papers", "003", "--only", "work", "-o")
     first = shell.start(*words, "cut")
     wait_until(lambda: first.err.count("\n") >= 3)
     first.signal(signal.SIGINT)
@@ -97,14 +97,14 @@ def test_what_was_interrupted_goes_on(shell, wait_until):
 def test_what_is_refused(shell, words, code, fragments):
     """With one message and an exit code that is not 0, before anything is computed."""
     shell.write("file", "")
-    shell.run("papers", *words).failed(code, *fragments)
+    shell.run("study", "papers", *words).failed(code, *fragments)
 
 
 @pytest.mark.parametrize(("module", "extra"), [("matplotlib", "report"), ("scipy", "study"), ("pyarrow", "study")])
 def test_what_is_not_installed(shell, module, extra):
     """The extra that brings it is named, before anything is computed."""
     shell.write(f"{module}.py", "raise ImportError")
-    outcome = shell.run("papers", "000", "--only", "figure-2")
+    outcome = shell.run("study", "papers", "000", "--only", "figure-2")
 
     outcome.failed(2, f"the papers need {module}, which is not installed", f"pip install 'pipistrelle[{extra}]'")
     assert not (shell.folder / "papers").exists()

@@ -34,8 +34,8 @@ def ran(shell):
 def test_a_report(ran):
     """Tables, JSON, a line for each job, a picture."""
     pytest.importorskip("matplotlib")
-    out = ran.run("placement", "report", "out", "--jobs", "jobs.csv", "--picture", "machine.svg").ok().out
-    told = json.loads(ran.run("placement", "report", "out", "--json").ok().out)
+    out = ran.run("explain", "placement", "out", "--jobs", "jobs.csv", "--picture", "machine.svg").ok().out
+    told = json.loads(ran.run("explain", "placement", "out", "--json").ok().out)
 
     assert out.startswith("4 jobs on 16 nodes of kind mesh in the order id\n")
     assert "8 stable nodes" in out
@@ -51,8 +51,8 @@ def test_a_report(ran):
 
 def test_another_order(ran):
     """Stable nodes first: node 2 stands where the second job was."""
-    told = json.loads(ran.run("placement", "whatif", "out", "--node-order", "id", "--age-aware", "--json").ok().out)
-    out = ran.run("placement", "whatif", "out", "--node-order", "alps").ok().out
+    told = json.loads(ran.run("explain", "order", "out", "--node-order", "id", "--age-aware", "--json").ok().out)
+    out = ran.run("explain", "order", "out", "--node-order", "alps").ok().out
 
     assert (told["months"][0]["of_leadership_jobs"], told["months"][0]["other_of_leadership_jobs"]) == (1, 1)
     assert told["other_age_aware"] is True
@@ -61,33 +61,33 @@ def test_another_order(ran):
 
 def test_titans_arithmetic(shell, traces_dir):
     """Table II to three decimals; the share of leadership jobs at its rates and at those of the lives."""
-    told = json.loads(shell.run("placement", "titan", "--json").ok().out)
+    told = json.loads(shell.run("explain", "titan", "--json").ok().out)
     assert [round(one["hours"], 3) for one in told["table_ii"]] == [11.026, 13.81, 18.477, 27.908, 57.0]
-    assert "44.4 %" in shell.run("placement", "titan").ok().out
+    assert "44.4 %" in shell.run("explain", "titan").ok().out
 
     lives = next(traces_dir.glob("Titan-GPU-lives*"))
-    assert "14.84  41.5 %" in shell.run("placement", "titan", "--lives", lives).ok().out
-    shell.run("placement", "titan", "--lives", lives, "--begin", "soon").failed(2, "a time cannot be read")
+    assert "14.84  41.5 %" in shell.run("explain", "titan", "--lives", lives).ok().out
+    shell.run("explain", "titan", "--lives", lives, "--begin", "soon").failed(2, "a time cannot be read")
 
 
 def test_what_is_wrong(ran):
     """No run, a picture of another kind, an order that is none for the machine."""
-    ran.run("placement", "report", "nowhere").failed(2, "nowhere: there is no such folder")
-    ran.run("placement", "report", "out", "--picture", "a.pdf").failed(2, "--picture draws SVG or PNG")
-    ran.run("placement", "report", "out", "--at", "5").failed(2, "--at says when --picture draws the jobs")
-    ran.run("placement", "report", "out", "--jobs", "out/out_jobs.csv").failed(2, "out_jobs.csv")
-    ran.run("placement", "whatif", "out").failed(2, "--node-order")
+    ran.run("explain", "placement", "nowhere").failed(2, "nowhere: there is no such folder")
+    ran.run("explain", "placement", "out", "--picture", "a.pdf").failed(2, "--picture draws SVG or PNG")
+    ran.run("explain", "placement", "out", "--at", "5").failed(2, "--at says when --picture draws the jobs")
+    ran.run("explain", "placement", "out", "--jobs", "out/out_jobs.csv").failed(2, "out_jobs.csv")
+    ran.run("explain", "order", "out").failed(2, "--node-order")
     ran.run("run", "-w", "jobs.swf", "--in-process", "-o", "flat", "-q").ok()
-    ran.run("placement", "report", "flat", "--run-order", "alps").failed(2, "alps needs three dimensions")
-    ran.run("placement", "whatif", "flat", "--node-order", "id", "--age-aware").failed(
+    ran.run("explain", "placement", "flat", "--run-order", "alps").failed(2, "alps needs three dimensions")
+    ran.run("explain", "order", "flat", "--node-order", "id", "--age-aware").failed(
         2, "it is unknown which nodes of the machine are stable"
     )
 
 
 def test_loads_of_links(ran):
     """By size of jobs and of all together, at a time; columns for each job; two nodes send over one link."""
-    out = ran.run("placement", "report", "out", "--links", "--jobs", "links.csv", "--at", "5").ok().out
-    told = json.loads(ran.run("placement", "report", "out", "--json", "--links", "--at", "40").ok().out)["links"]
+    out = ran.run("explain", "placement", "out", "--links", "--jobs", "links.csv", "--at", "5").ok().out
+    told = json.loads(ran.run("explain", "placement", "out", "--json", "--links", "--at", "40").ok().out)["links"]
 
     assert "Links by size of jobs, each job alone: all to all" in out
     assert "Links, 3 jobs at 5 s: neighbours" in out
@@ -100,11 +100,11 @@ def test_loads_of_links(ran):
         assert [each["links"] for each in one["dimensions"]] == [24, 16, 16]
         assert one["busiest_load"] == max(each["busiest_load"] for each in one["dimensions"])
         assert one["rate"] is None
-    told = ran.run("placement", "report", "out", "--at", "40")
+    told = ran.run("explain", "placement", "out", "--at", "40")
     assert "--at says when --picture draws the jobs, and when they send with --links" in told.err
 
 
 def test_links_of_a_machine_without_places(shell):
     """The kind that it has is told."""
     shell.run("run", "-w", "seven-jobs", "--in-process", "-q", "-o", "flat").ok()
-    assert "the links of the network are unknown" in shell.run("placement", "report", "flat", "--links").err
+    assert "the links of the network are unknown" in shell.run("explain", "placement", "flat", "--links").err

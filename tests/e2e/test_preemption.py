@@ -39,8 +39,8 @@ def test_a_run_over_a_socket_is_that_of_one_process(shell: Any, jobs: str) -> No
     assert figures["preempted"] == figures["requeued"] > 3
     assert 0 < figures["dumped"] <= figures["preempted"]
     assert figures["asked"] == figures["preempted"] + figures["ended_before"]
-    assert "easy decides as was recorded" in shell.run("replay", "s.jsonl").ok().out
-    assert "the server says what it said" in shell.run("replay", "s.jsonl", "--server").ok().out
+    assert "easy decides as was recorded" in shell.run("check", "replay", "s.jsonl").ok().out
+    assert "the server says what it said" in shell.run("check", "replay", "s.jsonl", "--server").ok().out
 
 
 def test_a_run_goes_on_from_a_snapshot(shell: Any, jobs: str) -> None:
@@ -71,7 +71,7 @@ def test_what_was_lost_is_accounted_for(shell: Any, jobs: str) -> None:
     last = {row["first_job_id"]: row for row in rows}
     assert len(last) == figures["jobs"] == figures["completed"] == 40
     assert figures["reliability"]["interrupted_attempts"] == 0
-    told = shell.run("explain", "out", gone[0]["job_id"]).ok().out
+    told = shell.run("explain", "job", "out", gone[0]["job_id"]).ok().out
     assert f"It was preempted at {float(gone[0]['finish_time']):.10g} s; the scheduler says: for w0!" in told
 
 

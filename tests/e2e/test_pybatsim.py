@@ -230,7 +230,7 @@ def kth(traces_dir: Path) -> list[tuple[int, ...]]:
 def test_kth(scheduler: str, batsim: Callable[..., str], shell: Any, kth: Sequence[tuple[int, ...]]) -> None:
     """Shipped schedulers lead 5,000 jobs of a real log, converted by us, to their ends; no two jobs share a unit."""
     log = shell.swf("kth.swf", kth, 100)
-    assert shell.run("convert", log, "kth.json").code == 0
+    assert shell.run("workload", "convert", log, "kth.json").code == 0
     batsim(scheduler, shell.write("kth.xml", hosts(100)), shell.folder / "kth.json")
     ended = rows(shell.folder / f"{scheduler}_jobs.csv")
     assert len(ended) == len(kth)

@@ -127,7 +127,7 @@ def test_a_run_goes_on_under_another_policy(shell):
     shell.run("resume", "whole", "--order", "sjf").failed(2, "a folder of their own: --out")
     shell.run("resume", "whole", "--scheduler", "esay", "--out", "x").failed(2, "there is no scheduler 'esay'")
     shell.run("run", "sjf/out_command.json").failed(2, "continued another run's snapshot", "whole/out_snapshot")
-    shell.run("explain", "sjf", "w0!2").ok()
+    shell.run("explain", "job", "sjf", "w0!2").ok()
     program = shell.peer("hangs", "mid-run")
     shell.run("resume", "whole", "--out", "x", "--scheduler", *program).failed(
         2, "cannot take a run over", "'takeover'"

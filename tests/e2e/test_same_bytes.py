@@ -66,8 +66,8 @@ def test_generated_workloads_have_the_same_bytes(shell):
 def test_a_convert_there_and_back_changes_no_result(shell):
     """SWF to JSON to SWF: the same jobs run at the same times, and end alike but for Batsim's rule in its format."""
     shell.run("workload", "generate", "--jobs", "400", "--machine-size", "32", "--seed", "7", "-o", "one.swf").ok()
-    shell.run("convert", "one.swf", "two.json.xz").ok()
-    shell.run("convert", "two.json.xz", "three.swf.gz").ok()
+    shell.run("workload", "convert", "one.swf", "two.json.xz").ok()
+    shell.run("workload", "convert", "two.json.xz", "three.swf.gz").ok()
     rows = {}
     for name in ("one.swf", "two.json.xz", "three.swf.gz"):
         shell.run("run", "-w", name, "--in-process", "--out", name[:3]).ok()

@@ -9,13 +9,13 @@ def test_a_run_of_two_processes_is_recorded_and_played(shell):
     """`replay` is served by the recorded scheduler, by a program, by another policy; `--server` by the server."""
     shell.run(*MADE).ok()
     shell.run("run", "-w", "made.swf", "--out", "out", "--record", "s.jsonl.gz", "--quiet").ok()
-    assert "easy decides as was recorded" in shell.run("replay", "s.jsonl.gz").ok().out
-    assert "the server says what it said" in shell.run("replay", "s.jsonl.gz", "--server").ok().out
-    other = shell.run("replay", "s.jsonl.gz", "--order", "sjf", "--scheduler", "easy")
+    assert "easy decides as was recorded" in shell.run("check", "replay", "s.jsonl.gz").ok().out
+    assert "the server says what it said" in shell.run("check", "replay", "s.jsonl.gz", "--server").ok().out
+    other = shell.run("check", "replay", "s.jsonl.gz", "--order", "sjf", "--scheduler", "easy")
     assert (other.code, other.err) == (1, "")
     assert "they part at notice" in other.out
     assert "Who waits then" in other.out
-    simple = shell.run("replay", "s.jsonl.gz", "--scheduler", *shell.peer("good"))
+    simple = shell.run("check", "replay", "s.jsonl.gz", "--scheduler", *shell.peer("good"))
     assert simple.code in (1, 4), simple
     assert "Traceback" not in simple.err
 
@@ -32,18 +32,18 @@ def test_serve_records_too_and_sessions_are_equal(shell):
     lines = [[json.loads(line) for line in text.splitlines()] for text in texts]
     frames = [[{**line, "chain": ""} for line in some[1:]] for some in lines]
     assert frames[0] == frames[1]
-    shell.run("replay", "two.jsonl").failed(2, "the run does not say which scheduler decides")
+    shell.run("check", "replay", "two.jsonl").failed(2, "the run does not say which scheduler decides")
 
 
 def test_batsims_dialect_is_recorded_too(shell):
     """Played to its scheduler, to another one, and to the server; not to one that speaks no dialect."""
     shell.run("run", "--until", "12h", "--dialect", "batsim", "--record", "s.jsonl.gz", "--out", "out", "--quiet").ok()
-    assert "easy decides as was recorded" in shell.run("replay", "s.jsonl.gz").ok().out
-    parted = shell.run("replay", "s.jsonl.gz", "--scheduler", "fcfs")
+    assert "easy decides as was recorded" in shell.run("check", "replay", "s.jsonl.gz").ok().out
+    parted = shell.run("check", "replay", "s.jsonl.gz", "--scheduler", "fcfs")
     assert parted.code == 1
     assert "they part at notice" in parted.out
-    assert "the server says what it said" in shell.run("replay", "s.jsonl.gz", "--server").ok().out
-    shell.run("replay", "s.jsonl.gz", "--in-process").failed(2, "does not support")
+    assert "the server says what it said" in shell.run("check", "replay", "s.jsonl.gz", "--server").ok().out
+    shell.run("check", "replay", "s.jsonl.gz", "--in-process").failed(2, "does not support")
 
 
 def test_what_cannot_be_recorded_or_played_is_said(shell):
@@ -52,24 +52,6 @@ def test_what_cannot_be_recorded_or_played_is_said(shell):
     run = ("run", "-p", "tiny", "-w", small, "--out", "out")
     shell.run(*run, "--record", "no/where.jsonl").failed(6, "no/where.jsonl", "--record")
     shell.run(*run, "--record", small).failed(2, "read by this very command")
-    shell.run("replay", small).failed(2, "this is not a session", "run --record FILE")
+    shell.run("check", "replay", small).failed(2, "this is not a session", "run --record FILE")
     shell.run(*run, "--record", "s.jsonl", "--quiet").ok()
-    shell.run("replay", "s.jsonl", "--server", "--scheduler", "easy").failed(2, "--server plays to the server")
-
-
-def test_two_runs_are_compared(shell):
-    """The first decision that differs, the means, and the jobs that wait otherwise; equal runs exit with 0."""
-    shell.run(*MADE).ok()
-    for name, policy in (("easy", "easy"), ("again", "easy"), ("fcfs", "fcfs")):
-        shell.run("run", "-w", "made.swf", "--scheduler", policy, "--in-process", "--out", name, "--quiet").ok()
-    assert "the same waits of 300 jobs" in shell.run("diff", "easy", "again").ok().out
-    outcome = shell.run("diff", "easy", "fcfs")
-    assert (outcome.code, outcome.err) == (1, "")
-    assert "is the first that differs" in outcome.out
-    assert "mean wait: " in outcome.out
-    told = json.loads(shell.run("diff", "easy", "fcfs", "--json").out)
-    assert told["first"] != told["second"]
-    assert told["same"] + len(told["waits"]) == 300
-    changes = [abs(pair["second"] - pair["first"]) for pair in told["waits"]]
-    assert changes == sorted(changes, reverse=True)
-    shell.run("diff", "easy", "missing").failed(2, "missing", "there is no such folder")
+    shell.run("check", "replay", "s.jsonl", "--server", "--scheduler", "easy").failed(2, "--server plays to the server")

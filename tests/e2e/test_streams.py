@@ -23,7 +23,7 @@ def test_closed_streams_change_nothing(shell, closed):
 
 @pytest.mark.parametrize(
     ("streams", "arguments", "code"),
-    [(">&-", ("--help",), 0), ("2>&-", ("nonsense",), 2), (">&-", ("list", "platforms"), 0)],
+    [(">&-", ("--help",), 0), ("2>&-", ("nonsense",), 2), (">&-", ("show", "platform"), 0)],
     ids=["help", "wrong", "list"],
 )
 def test_closed_streams_of_other_commands(shell, streams, arguments, code):
@@ -33,7 +33,7 @@ def test_closed_streams_of_other_commands(shell, streams, arguments, code):
 
 
 @pytest.mark.parametrize("streams", [(1,), (2,), (1, 2)])
-@pytest.mark.parametrize("arguments", [("list", "platforms"), (*RUN, "-w", "small.swf"), ("nonsense",)])
+@pytest.mark.parametrize("arguments", [("show", "platform"), (*RUN, "-w", "small.swf"), ("nonsense",)])
 def test_a_reader_that_has_gone_is_told_by_the_exit_code(shell, streams, arguments):
     """Neither a traceback nor a word of a bug; outputs are whole."""
     shell.small()

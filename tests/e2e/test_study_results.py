@@ -10,7 +10,7 @@ from click import ClickException
 from click.testing import CliRunner
 from pyarrow import parquet
 
-from pipistrelle.cli.study.group import command
+from pipistrelle.cli.study.run import command
 from pipistrelle.protocol.base.errors import PipistrelleError
 
 REPAIRS = {"1min": 60.0, "1d": 86400.0, "20d": 1728000.0}

@@ -97,7 +97,7 @@ def test_a_failed_run_is_not_hidden_by_its_timings(shell):
 
 
 @FULL
-@pytest.mark.parametrize("arguments", [["list", "platforms"], ["--help"], ["run", "-p", "tiny", "-w", "small.swf"]])
+@pytest.mark.parametrize("arguments", [["show", "platform"], ["--help"], ["run", "-p", "tiny", "-w", "small.swf"]])
 def test_standard_output_may_be_full(shell, arguments):
     """Exit code 6, and no traceback."""
     shell.small()
@@ -112,12 +112,12 @@ def test_standard_output_may_be_full(shell, arguments):
 
 
 def test_a_reader_may_leave(shell):
-    """`pipistrelle list platforms | true` ends without a word, as other programs do."""
+    """`pipistrelle show platform | true` ends without a word, as other programs do."""
     reader, writer = os.pipe()
     os.close(reader)
     try:
         done = subprocess.run(
-            [*shell.command, "list", "platforms"], stdout=writer, stderr=subprocess.PIPE, cwd=shell.folder,
+            [*shell.command, "show", "platform"], stdout=writer, stderr=subprocess.PIPE, cwd=shell.folder,
             env=shell.environment, check=False,
         )  # fmt: skip
     finally:

@@ -192,10 +192,10 @@ def test_explain_runs_code_of_a_runs_folder_only_if_it_is_trusted(shell):
     shell.write("out/out_command.json", json.dumps(command))
 
     for _ in range(2):
-        told = shell.run("explain", "out", "w0!3", "--json").ok().out
+        told = shell.run("explain", "job", "out", "w0!3", "--json").ok().out
         assert "mine.py:Mine, which --trust lets run" in json.loads(told)["not_replayed"]
     shell.run("validate", "out/out_command.json").ok()
     assert not (shell.folder / "ran").exists()
-    told = shell.run("explain", "out", "w0!3", "--json", "--trust").ok().out
+    told = shell.run("explain", "job", "out", "w0!3", "--json", "--trust").ok().out
     assert json.loads(told)["not_replayed"] is None
     assert (shell.folder / "ran").exists()

@@ -153,8 +153,7 @@ COMMANDS = [
     (["run", "--in-process", "--scheduler", "prog", "{endpoint}"], 2, ["--in-process"]),
     (["run", "extra"], 2, ["extra"]),
     (["runn"], 2, ["there is no command 'runn'", "Did you mean 'run'?"]),
-    (["list", "platform"], 2, ["there is no list of 'platform'", "Did you mean 'platforms'?"]),
-    (["list"], 2, ["list --help"]),
+    (["show", "platfrom"], 2, ["there is no kind 'platfrom'", "Did you mean 'platform'?"]),
     (["schedule", "esay", "--connect", "tcp://127.0.0.1:1"], 2, ["there is no scheduler 'esay'", "'easy'"]),
     (["schedule", "easy"], 2, ["--connect"]),
     (["validate"], 2, ["FILE"]),
@@ -168,8 +167,8 @@ COMMANDS = [
     (["workload", "generate", "--machine-size", "9" * 30, "-o", "x.swf"], 2, ["units", "10,000,000"]),
     (["workload", "generate", "--jobs", "9" * 30, "-o", "x.swf"], 2, ["jobs", "10,000,000"]),
     (["workload", "generate", "--jobs", "9", "-o", "x.csv"], 2, ["x.csv", ".swf"]),
-    (["convert", "demo", "x.parquet"], 2, ["x.parquet", ".swf"]),
-    (["convert", "missing.swf", "x.json"], 2, ["missing.swf"]),
+    (["workload", "convert", "demo", "x.parquet"], 2, ["x.parquet", ".swf"]),
+    (["workload", "convert", "missing.swf", "x.json"], 2, ["missing.swf"]),
     (["serve", "--endpoint", "carrier-pigeon"], 2, ["carrier-pigeon", "this is no endpoint", "tcp://"]),
 ]
 
@@ -216,6 +215,6 @@ def test_a_log_without_requested_times(shell):
     assert "submit time missing" in done.out
     summary = json.loads((shell.folder / "out" / "out_summary.json").read_text())
     assert (summary["jobs"], summary["dropped"]) == (2, {"submit time missing": 1})
-    done = shell.run("convert", "par.swf", "par.json.gz", "--clean")
+    done = shell.run("workload", "convert", "par.swf", "par.json.gz", "--clean")
     assert "no jobs to write" in done.err
-    assert "1 job left out: submit time missing" in shell.run("convert", "par.swf", "other.swf").ok().out
+    assert "1 job left out: submit time missing" in shell.run("workload", "convert", "par.swf", "other.swf").ok().out

@@ -1,4 +1,4 @@
-"""``pipistrelle yield``: tables and JSON of yields, simulations beside them, and what can be wrong."""
+"""``pipistrelle failures yield``: tables and JSON of yields, simulations beside them, and what can be wrong."""
 
 import json
 
@@ -8,7 +8,7 @@ import pytest
 from pipistrelle.cli.inputs.yields import command
 from pipistrelle.protocol.base.errors import PipistrelleError
 
-PAPER = ("yield", "--nodes", "22500", "--mtbf", "20y", "--dump", "2min")
+PAPER = ("failures", "yield", "--nodes", "22500", "--mtbf", "20y", "--dump", "2min")
 
 
 def test_a_table_of_yields(shell):
@@ -44,7 +44,13 @@ def test_json_with_simulations(shell):
 @pytest.mark.parametrize(
     ("words", "fragments"),
     [
-        (("yield",), ["Missing option '--nodes'"]),
+        (
+            (
+                "failures",
+                "yield",
+            ),
+            ["Missing option '--nodes'"],
+        ),
         ((*PAPER, "--spares", "22500"), ["--spares: no node is left to work", "found 22,500 of 22,500"]),
     ],
 )
@@ -67,7 +73,10 @@ def test_what_is_refused(shell, words, fragments):
         ((*PAPER, "--target", "150%"), ["a target is not a yield: expected a number between 0 and 1, found 1.5"]),
         ((*PAPER, "--target", "high"), ["--target: a yield cannot be read", "found 'high'"]),
         ((*PAPER, "--target", "100%"), ["a target is not a yield"]),
-        (("yield", "--nodes", "1", "--mtbf", "1y", "--dump", "1", "--spares", "1"), ["expected 2 nodes or more"]),
+        (
+            ("failures", "yield", "--nodes", "1", "--mtbf", "1y", "--dump", "1", "--spares", "1"),
+            ["expected 2 nodes or more"],
+        ),
         ((*PAPER, "--spares", "0"), ["--spares: invalid number of spares"]),
         ((*PAPER, "--seed", "2"), ["--seed without --simulate"]),
         ((*PAPER, "--simulate", "1"), ["--simulate"]),
@@ -77,7 +86,7 @@ def test_what_is_refused(shell, words, fragments):
 def test_what_is_said_of_wrong_values(words, fragments):
     """Each is refused with exit code 2 and a message that names the option or the quantity."""
     with pytest.raises((click.ClickException, PipistrelleError)) as raised:
-        command.main(words[1:], standalone_mode=False)
+        command.main(words[2:], standalone_mode=False)
     assert raised.value.exit_code == 2
     error = raised.value
     text = error.format_message() if isinstance(error, click.ClickException) else str(error)

@@ -5,7 +5,7 @@ import {words} from "./words.js";
 
 /** @param {State} state */
 export function drawWorst(state) {
-  const section = addSection("worst", "Served worst", "The jobs that waited longest and those that were slowed down most, each with what pipistrelle explain answers.");
+  const section = addSection("worst", "Served worst", "The jobs that waited longest and those that were slowed down most, each with what pipistrelle explain job answers.");
   for (const run of state.runs) {
     const told = run.facts.worst;
     if (state.runs.length > 1) section.append(make("h3", {}, run.name));

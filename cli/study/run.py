@@ -1,4 +1,4 @@
-"""``pipistrelle study``: many runs: options of a run as axes, replicas, and a table of what came out."""
+"""``pipistrelle study run``: run every trial of a study."""
 
 import os
 from pathlib import Path
@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipistrelle.cli.options.sections import Command, Group
-from pipistrelle.cli.study.plot import plot_command
-from pipistrelle.cli.study.tell import break_even_command, compare_command, summary_command
+from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import configure_log, import_numpy, print_facts
 from pipistrelle.cli.terminal.guard import FILE, FOLDER
 from pipistrelle.protocol.base.log import logger
@@ -17,12 +15,7 @@ if TYPE_CHECKING:
     from pipistrelle.studies.workers.campaign import StudyEstimate
 
 
-@click.group(cls=Group)
-def command() -> None:
-    """Carry out many runs: options of a run as axes, replicas, and a table of what came out."""
-
-
-@command.command("run", cls=Command)
+@click.command("run", cls=Command)
 @click.argument("study", metavar="STUDY", type=FILE)
 @click.option(
     "-o",
@@ -46,7 +39,7 @@ def command() -> None:
 )
 @click.option("--dry-run", is_flag=True, help="Check it all, run a trial or two, say how many and how long.")
 @click.option("--progress/--no-progress", default=None, help="Show how far it is; default: yes, seldom in a file.")
-def run_command(
+def command(
     study: Path,
     out: Path,
     jobs: int | None,
@@ -75,10 +68,6 @@ def run_command(
     if stalled:
         logger().warning("{:,} trials stalled and have no figures: the column 'message' says why", stalled)
     click.echo(f"{len(results):,} trials in {out / 'trials.parquet'}")
-
-
-for _command in (summary_command, compare_command, break_even_command, plot_command):
-    command.add_command(_command)
 
 
 def _print_estimate(found: "StudyEstimate", workers: int | None) -> None:

@@ -1,4 +1,4 @@
-"""``pipistrelle replay``: a recorded session, played to a scheduler or to the server."""
+"""``pipistrelle check replay``: replay a recorded session to a scheduler or the server."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,12 +18,11 @@ if TYPE_CHECKING:
     from pipistrelle.protocol.messages import Reply
     from pipistrelle.runs.sessions.replay import Parting
 
-#: exit code when something differs
 #: jobs of the queue that are shown
 _MOST_JOBS: Final = 20
 
 
-@click.command(cls=RunCommand)
+@click.command(cls=RunCommand, common=("scheduler", "server", "in_process"))
 @click.argument("session", type=FilledPath(path_type=Path, exists=True, dir_okay=False))
 @other_scheduler("Who shall decide", default="the scheduler that was recorded")
 @part_options
@@ -54,7 +53,7 @@ def command(
 
     \b
     pipistrelle run --record easy.jsonl.gz
-    pipistrelle replay easy.jsonl.gz --scheduler ./my_scheduler {endpoint}
+    pipistrelle check replay easy.jsonl.gz --scheduler ./my_scheduler {endpoint}
     """
     import_numpy()
 

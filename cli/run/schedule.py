@@ -27,7 +27,9 @@ _ANYWHERE: Final = "tcp://*:"
 _SHOWN: Final = 1000
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command, common=("connect", "dialect", "bind", "order", "backfill", "placement", "config", "poll", "quiet")
+)
 @click.argument("name", shell_complete=completed("scheduler", or_file=True))
 @in_section(
     CONNECTION,
@@ -73,7 +75,7 @@ def command(
 ) -> None:
     """Take the decisions for one simulation.
 
-    NAME is one of 'pipistrelle list schedulers', or file.toml or file.py:CLASS for a policy of your own. The server may
+    NAME is one of 'pipistrelle show scheduler', or file.toml or file.py:CLASS for a policy of your own. The server may
     be started before or after.
 
     The formula, queue priorities and fairshare go with the order 'pbs', the depth with the backfilling rule 'depth', as

@@ -1,4 +1,4 @@
-"""``pipistrelle convert``: a workload or a centre's log from one format to another, a Maui machine to a platform."""
+"""``pipistrelle workload convert``: change the format of a workload, log or Maui machine."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,14 +17,16 @@ if TYPE_CHECKING:
     from pipistrelle.traces.workload import Workload
 
 
-@click.command(cls=Command)
+@click.command("convert", cls=Command)
 @click.argument("sources", metavar="IN...", nargs=-1, required=True, shell_complete=completed("workload", or_file=True))
 @click.argument("target", metavar="OUT", type=FILE)
 @reading_options
 @click.option("--clean", "cleaned", is_flag=True, help="Leave out the jobs that cannot run, and say how many and why.")
 @strict_option
 @click.option("--renumber", is_flag=True, help="Give the jobs the ids 1, 2, ... by submit time; dependencies follow.")
-def command(sources: Sequence[str], target: Path, sort: bool, cleaned: bool, renumber: bool, **reading: Any) -> None:
+def convert_command(
+    sources: Sequence[str], target: Path, sort: bool, cleaned: bool, renumber: bool, **reading: Any
+) -> None:
     """Convert the workload IN to OUT: .swf, .json, .sacct or .maui, also with .gz or .xz.
 
     IN is a bundled name or a file: SWF, Batsim's JSON, PBS or Torque accounting, Slurm's sacct --parsable2, a Maui
