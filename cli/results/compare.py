@@ -20,7 +20,7 @@ _TITLES: Final = {"wait": "wait (s)", "turnaround": "turnaround (s)", "bounded_s
 _APART: Final = "mean - run 1's"
 _SPLIT: Final = "better/worse"
 #: number of jobs printed
-_MOST_JOBS: Final = 20
+_MOST_JOBS: Final = 5
 _JOB_COLUMNS: Final = "job_id,submission_time,size"
 
 
@@ -68,9 +68,7 @@ def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Pa
     if as_json:
         print_json(found)
     else:
-        _print(found)
-        for number, other in enumerate(read[1:], 2):
-            _print_waits(number, changed_waits(read[0], other))
+        _print(found, [changed_waits(read[0], other) for other in read[1:]])
         if jobs is not None:
             click.echo(f"jobs in {jobs}")
     differ = any(one is not None for one in found["first_difference"])
@@ -115,7 +113,7 @@ def _write_jobs(path: Path, runs: "Sequence[RunJobs]") -> None:
     write_trace(path, [line.encode() for line in lines])
 
 
-def _print(found: dict[str, Any]) -> None:
+def _print(found: dict[str, Any], waits: "Sequence[Sequence[tuple[str, float, float]]]") -> None:
     runs = found["runs"]
     rows = []
     for number, run in enumerate(runs, 1):
@@ -133,6 +131,8 @@ def _print(found: dict[str, Any]) -> None:
         _print_figure(figure)
     for name, classes in found["classes"].items():
         _print_classes(name, classes, len(runs))
+    for number, changes in enumerate(waits, 2):
+        _print_waits(number, changes)
     for number, difference in enumerate(found["first_difference"], 2):
         _print_difference(number, difference)
 

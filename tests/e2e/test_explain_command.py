@@ -213,9 +213,9 @@ def test_the_jobs_of_a_user(ran):
             (["out", "--user", "7"], "no job of this run has the user '7'", "Known: 1."),
             (["out", "--queue", "x"], "no job of this run has the queue 'x'"),
             (["out", "--user", "1", "--no-replay"], "do not tell whose jobs these are"),
-            (["out", "1", "--user", "1"], "either a JOB, or whose jobs"),
-            (["out"], "either a JOB, or whose jobs"),
-            (["out", "--user", "1", "--at", "5"], "one moment of one JOB"),
+            (["out", "1", "--user", "1"], "either a JOB, or its owner"),
+            (["out"], "either a JOB, or its owner"),
+            (["out", "--user", "1", "--at", "5"], "--at needs a JOB"),
         ],
     )
 
@@ -446,6 +446,6 @@ def test_no_time_and_nobody_there(ran):
             (["queue", "gone", "--at", "5"], "gone", "no such folder"),
             (["queue", "out", "--at", "5", "--no-replay"], "No such option"),
             (["queue", "out", "--at", "5", "--csv", "out/out_jobs.csv"], "out_jobs.csv"),
-            (["out", "2", "--csv", "q.csv"], "--csv goes with"),
+            (["out", "2", "--csv", "q.csv"], "No such option"),
         ],
     )

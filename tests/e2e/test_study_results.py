@@ -10,7 +10,7 @@ from click import ClickException
 from click.testing import CliRunner
 from pyarrow import parquet
 
-from pipistrelle.cli.study.run import command
+from pipistrelle.cli.main import cli
 from pipistrelle.protocol.base.errors import PipistrelleError
 
 REPAIRS = {"1min": 60.0, "1d": 86400.0, "20d": 1728000.0}
@@ -48,7 +48,7 @@ def trials(tmp_path, monkeypatch):
 
 def told(*words):
     """Return what a command prints."""
-    done = CliRunner().invoke(command, words, standalone_mode=False)
+    done = CliRunner().invoke(cli, ["study", *words], standalone_mode=False)
     assert done.exception is None, done.exception
     return done.output
 
@@ -152,7 +152,7 @@ def test_one_replica_has_no_interval(trials):
 def test_what_cannot_be_told(trials, words, message):
     """One error says what is wrong."""
     trials()
-    done = CliRunner().invoke(command, words, standalone_mode=False)
+    done = CliRunner().invoke(cli, ["study", *words], standalone_mode=False)
 
     assert isinstance(done.exception, PipistrelleError | ClickException)
     said = done.exception.format_message() if isinstance(done.exception, ClickException) else str(done.exception)

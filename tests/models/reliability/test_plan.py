@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from pipistrelle.cli.inputs.reliability import command
+from pipistrelle.cli.inputs.reliability import plan_command as command
 from pipistrelle.models.reliability.jobs import ReliabilityError
 from pipistrelle.models.reliability.pictures import svg
 from pipistrelle.models.reliability.plan import PlanOptions, make_plan
@@ -129,7 +129,7 @@ def test_what_cannot_be_is_refused(change, said):
 )
 def test_the_command_refuses_by_name(arguments, said):
     """What is wrong, where, and what was expected."""
-    result = CliRunner().invoke(command, ["plan", *arguments])
+    result = CliRunner().invoke(command, [*arguments])
 
     assert isinstance(result.exception, PipistrelleError)
     assert said in str(result.exception)
@@ -137,7 +137,7 @@ def test_the_command_refuses_by_name(arguments, said):
 
 def test_the_command_prints_tables_json_and_a_picture(tmp_path):
     """All of it, for the thesis's classes."""
-    arguments = ["plan", "intrepid-classes", "--mttf", "10250.67h"]
+    arguments = ["intrepid-classes", "--mttf", "10250.67h"]
     tables = CliRunner().invoke(command, arguments, catch_exceptions=False).output
     picture = tmp_path / "plan.svg"
     printed = CliRunner().invoke(command, [*arguments, "--json", "--picture", str(picture)], catch_exceptions=False)

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from pipistrelle.cli.inputs.reliability import command
+from pipistrelle.cli.inputs.reliability import partitions_command as command
 from pipistrelle.models.reliability.jobs import ReliabilityError
 from pipistrelle.models.reliability.loss import kaufman_roberts
 from pipistrelle.models.workloads.classes import get, parse_classes
@@ -114,7 +114,7 @@ def test_the_command(tmp_path):
     """Tables, JSON; a platform whose nodes nobody knows is refused."""
     (tmp_path / "c.toml").write_text(SMALL)
     (tmp_path / "p.toml").write_text('name = "p"\n[[pools]]\nname = "a"\nnodes = 64\nmttf = "900h"\n')
-    arguments = ["compare", str(tmp_path / "c.toml"), "-p", str(tmp_path / "p.toml"), "--duration", "60h"]
+    arguments = [str(tmp_path / "c.toml"), "-p", str(tmp_path / "p.toml"), "--duration", "60h"]
     table = CliRunner().invoke(command, arguments, catch_exceptions=False).output
     printed = json.loads(CliRunner().invoke(command, [*arguments, "--json"], catch_exceptions=False).output)
 
