@@ -59,7 +59,7 @@ def clean(
 
 
 def were_cancelled(workload: Workload) -> NDArray[np.bool_]:
-    """Tell for each job whether it was cancelled before it started, shape (n,).
+    """Return for each job whether it was cancelled before it started, shape (n,).
 
     That is: its status is 5, it has no run time, and its wait, which ended at the cancellation, is known.
     """
@@ -106,7 +106,7 @@ def faults_text(workload: Workload) -> str | None:
 
 
 def lacks_requests(workload: Workload) -> bool:
-    """Tell whether no job has a requested time, which some logs never record."""
+    """Return whether no job has a requested time, which some logs never record."""
     return len(workload) > 0 and not np.any(workload.walltime > 0)
 
 
@@ -116,7 +116,7 @@ def count_overruns(workload: Workload) -> int:
 
 
 def _are_numbers(ids: list[str]) -> bool:
-    """Tell whether there are ids, and all are numbers that fit an int64."""
+    """Return whether there are ids, and all are numbers that fit an int64."""
     digits = "".join(ids)
     return digits.isascii() and digits.isdigit() and all(ids) and max(map(len, ids)) <= _DIGITS
 

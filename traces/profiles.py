@@ -136,7 +136,7 @@ def leaves(profile: Profile) -> Iterator[Leaf]:
 
 
 def communicates(profile: Profile) -> bool:
-    """Tell whether a job of this profile sends anything between hosts."""
+    """Return whether a job of this profile sends anything between hosts."""
     return any(bool(leaf.com) for leaf in leaves(profile) if not isinstance(leaf, Delay | UsageTrace))
 
 

@@ -13,7 +13,7 @@ from pipistrelle.traces.workload import CONSTRAINT, PER_NODE, WHOLE, Ints, Workl
 
 
 def asks(workload: Workload) -> bool:
-    """Tell whether any job requests something of its nodes."""
+    """Return whether any job requests something of its nodes."""
     return CONSTRAINT in workload.labels or not {PER_NODE, WHOLE}.isdisjoint(workload.columns)
 
 

@@ -34,12 +34,12 @@ LARGEST = float(2**53)
 
 
 def is_number(text: str, most: int = 15) -> bool:
-    """Tell whether a text is an unsigned whole number of at most `most` digits."""
+    """Return whether a text is an unsigned whole number of at most `most` digits."""
     return text.isdecimal() and text.isascii() and len(text) <= most
 
 
 def is_plain_number(text: str, most: int = 15) -> bool:
-    """Tell whether a text is such a number without leading zeros."""
+    """Return whether a text is such a number without leading zeros."""
     return is_number(text, most) and str(int(text)) == text
 
 

@@ -231,7 +231,7 @@ describe: Final = _CATALOGUE.describe
 
 
 def is_model(name: str) -> bool:
-    """Tell whether a name is that of a bundled model, or of a TOML file, which no workload is."""
+    """Return whether a name is that of a bundled model, or of a TOML file, which no workload is."""
     return name in names() or name.endswith(".toml")
 
 

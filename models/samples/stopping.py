@@ -84,7 +84,7 @@ def replicas_needed(sample: Sequence[float | None], rule: Rule) -> int:
 
 
 def reached(sample: Sequence[float | None], rule: Rule) -> bool:
-    """Tell whether the mean of these replicas is as precise as the rule wants it."""
+    """Return whether the mean of these replicas is as precise as the rule wants it."""
     known = [value for value in sample if value is not None]
     if len(known) < 2:
         return False

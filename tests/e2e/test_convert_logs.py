@@ -108,7 +108,7 @@ def test_validate(shell, log):
         (["20170301", "missing", "out.swf"], "missing: no such file"),
         (["20170301", "demo", "out.swf"], "demo: no such file"),
         (["20170301", "out.toml"], "the file's suffix names no format"),
-        (["20170301", "out.swf", "--timezone", "Mars"], "there is no time zone 'Mars'"),
+        (["20170301", "out.swf", "--timezone", "Mars"], "unknown time zone 'Mars'"),
         (["20170301", "out.json"], "Batsim's JSON cannot keep a job without run time"),
         (["20170301", "20170301"], "20170301 is read by this very command"),
         (["20170301"], "Missing argument"),
@@ -151,7 +151,7 @@ def test_how_a_log_is_read_is_part_of_a_run(shell):
 def test_a_log_with_a_bad_record(shell, log):
     """Each command says which line was left out; ``--strict`` refuses the log."""
     shell.write("cut", SECOND + FIRST[:12] + "\n")
-    said = "1 record of cut left out: cut, line 2: the line is no accounting record"
+    said = "1 record of cut left out: cut, line 2: the line is not an accounting record"
     for words in (
         ["validate", "cut"],
         ["workload", "convert", "cut", "out.swf"],
@@ -162,7 +162,7 @@ def test_a_log_with_a_bad_record(shell, log):
     assert (done.code, said in done.err) == (0, True)
     assert "dropped: record that cannot be read" in done.out
     for words in (["validate", "cut"], ["workload", "convert", "cut", "y.swf"], ["run", "-w", "cut", "-p", "tiny"]):
-        shell.run(*words, "--strict").failed(2, "cut, line 2: the line is no accounting record")
+        shell.run(*words, "--strict").failed(2, "cut, line 2: the line is not an accounting record")
 
 
 def test_a_log_without_header(shell):

@@ -1,1 +1,1 @@
-"""Logs of jobs: SWF, sacct, Haizea's leases, and what all readers share."""
+"""Job logs: SWF, sacct, PBS, Maui and Haizea leases, and what their readers share."""

@@ -1,4 +1,4 @@
-"""Dependencies between jobs as schedulers write them, such as ``afterok:123:124,afterany:7``; and jobs' new names."""
+"""Job dependencies as schedulers write them, such as ``afterok:123:124,afterany:7``, and renaming of jobs."""
 
 import re
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ import numpy as np
 from pipistrelle.traces.workload import Ints, Workload, is_number
 
 _TERM: Final = re.compile(r"(after(?:ok|any|notok)?|afterburstbuffer|aftercorr):(.+)", re.IGNORECASE)
-_MARK: Final = re.compile(r"(\+\d+)?(\([a-z_]+\))?$")  # Slurm's delay and whether it is fulfilled: 7+30(unfulfilled)
+_MARK: Final = re.compile(r"(\+\d+)?(\([a-z_]+\))?$")  # Slurm's delay and status: 7+30(unfulfilled)
 
 
 def parse_dependency(text: str) -> list[tuple[str, list[str]]]:
-    """Return (kind in small letters, ids) of each part; parts of another form, such as ``singleton``, have no ids.
+    """Return (kind in lower case, ids) of each part; parts of another form, such as ``singleton``, have no ids.
 
-    Parts are separated by commas or question marks; both mean the same here.
+    Commas and question marks both separate parts.
     """
     parts: list[tuple[str, list[str]]] = []
     for part in filter(None, (piece.strip() for piece in re.split("[,?]", text))):
@@ -29,7 +29,7 @@ def parse_dependency(text: str) -> list[tuple[str, list[str]]]:
 
 
 def rename_dependency(text: str, names: Mapping[str, str]) -> str:
-    """Return the text with each id that `names` has replaced by its new one; all else stays as it is."""
+    """Return the text with each id in `names` replaced by its new one."""
     pieces = re.split("([,?])", text)
     for at, piece in enumerate(pieces):
         found = _TERM.fullmatch(piece.strip())
@@ -44,9 +44,9 @@ def rename_dependency(text: str, names: Mapping[str, str]) -> str:
 
 
 def rename_jobs(workload: Workload, ids: list[str]) -> Workload:
-    """Return the workload with new ids, unique, row by row; dependencies and the column ``preceding`` follow.
+    """Return the workload with new unique ids, row by row; dependencies and the column ``preceding`` follow.
 
-    A preceding job that is not in the workload becomes -1, as does one whose new id is no whole number.
+    A preceding job that is not in the workload, or whose new id is no whole number, becomes -1.
     """
     names = dict(zip(workload.ids, ids, strict=True))
     labels = dict(workload.labels)
@@ -66,9 +66,9 @@ def renumber(workload: Workload) -> Workload:
 
 
 def preceding_jobs(workload: Workload) -> Ints | None:
-    """Return, shape (n,), the one job that each waits for, as SWF can have it; -1: none. None if no job waits.
+    """Return the one job that each job waits for, as SWF stores it, shape (n,), -1 for none; None if no job waits.
 
-    Of several the last is taken. A job that is not in the workload, or has no number, is none.
+    Of several jobs the last counts. Jobs outside the workload and ids that are no number do not count.
     """
     if "dependency" not in workload.labels:
         return None

@@ -1,6 +1,6 @@
-"""Haizea's XML of leases: what each asks for, when it is asked, for how long, and the machine.
+"""Read Haizea's XML lease traces: what each lease requests, when, and for how long, and the machine.
 
-The format: examples of Haizea and of paper 001's appendix C; nothing outside the file is looked at.
+The format follows the examples of Haizea and of paper 001's appendix C.
 """
 
 import io
@@ -16,9 +16,9 @@ from pipistrelle.traces.logs.job_table import JobLog, Record
 from pipistrelle.traces.workload import is_number
 
 _TIME: Final = re.compile(r"(?:(\d{1,9}):)?(\d{1,9}):(\d{1,9}):(\d{1,9}(?:\.\d{1,9})?)")
-#: the queue of leases that must start at an exact time
+#: queue of leases with an exact start time
 RESERVED: Final = "advance-reservation"
-#: the directive of the header with the site's sets of nodes, one a line: how many, and of which class
+#: header directive with the site's node sets, one per line: count and class
 NODES: Final = "Nodes"
 
 _DEEPEST: Final = 100
@@ -26,7 +26,7 @@ _MOST_DIGITS: Final = 9
 
 
 def is_lease_trace(path: PathText) -> bool:
-    """Tell whether a file begins as a trace of leases does; one that cannot be read does not."""
+    """Return whether a file begins like a lease trace; False if it cannot be read."""
     head = beginning(path)
     return head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<" and b"<lease-workload" in head
 
@@ -34,27 +34,28 @@ def is_lease_trace(path: PathText) -> bool:
 class HaizeaLog(JobLog):
     """The leases of a Haizea trace as jobs.
 
-    A lease's size is the number of its nodes; its requested time is ``duration``, its run time ``realduration``, which
-    is the same where it is absent. Leases without an id are numbered in the file's order. The machine's size is the
-    number of the site's nodes; the header's `NODES` has its sets of nodes, if their reliability is told. The measure
-    ``exact_wait`` says how long after its arrival a lease must start that has an exact time, which is also its wait in
-    the log; its queue is `RESERVED`. What a lease wants of the nodes' reliability (1 is the most, 10 the least), its
-    highest if sets of nodes differ, is its QOS: ``reliability-5``. Times are those since the trace's begin:
-    ``HH:MM:SS`` with or without days before and a fraction after. A share of a node's CPU is no number of processors:
-    these are refused.
+    - size: the number of nodes. Shares of a node's CPU are not supported.
+    - requested time: ``duration``; run time: ``realduration``, or ``duration`` if absent.
+    - submit time: relative to the trace's start, ``HH:MM:SS`` with optional days before and a fraction after.
+    - leases without an id are numbered in file order.
+    - ``exact_wait``, and the wait: time from arrival to the exact start, if a lease has one; its queue is `RESERVED`.
+    - QOS: the required reliability, such as ``reliability-5`` (1 is the highest, 10 the lowest), the highest if its
+      node sets differ.
+
+    The machine's size is the number of the site's nodes. If they have reliabilities, the header's `NODES` has the sets.
     """
 
     format = "Haizea leases"
     absolute = False
 
     def read(self, stream: io.BufferedReader, where: str) -> None:
-        """Take the leases of a file; what is no such XML, or declares entities, is refused."""
+        """Read the leases of a file; reject other XML and entity declarations."""
         if self.options.units != "nodes":
             raise TraceError(
-                "the log has no processors",
+                "the log does not count processors",
                 where=where,
                 expected="units of nodes",
-                hint="Haizea's leases ask for nodes, and shares of their CPUs.",
+                hint="Haizea's leases request nodes and shares of their CPUs.",
             )
         data = stream.read().removeprefix(b"\xef\xbb\xbf")
         if b"\0" in data:
@@ -76,7 +77,7 @@ class HaizeaLog(JobLog):
 
 
 class _Reader(XmlReader):
-    """Follows the elements; what a lease says is gathered until it ends."""
+    """Follows the elements; collects a lease until its end tag."""
 
     error = TraceError
     subject = "a trace"
@@ -85,14 +86,14 @@ class _Reader(XmlReader):
     def __init__(self, where: str, names: Callable[[str], str]) -> None:
         super().__init__(where)
         self.records: list[Record] = []
-        #: (how many nodes, their class or ""), set by set
+        #: (number of nodes, class or "") of each node set
         self.site: list[tuple[int, str]] = []
         self._names = names
         self._open: list[str] = []
         self._lease: dict[str, str] = {}
         self._nodes = 0
         self._line = 0
-        #: {what a lease says: on which line}
+        #: {field of the lease: line}
         self._lines: dict[str, int] = {}
         self._used: set[str] = set()
 
@@ -106,7 +107,7 @@ class _Reader(XmlReader):
         )
 
     def begin(self, name: str, attributes: dict[str, str]) -> None:
-        """Take the begin of an element."""
+        """Process a start tag."""
         if not self._open and name != "lease-workload":
             self._fail("this is no trace of leases", "<lease-workload>", f"<{name}>")
         if len(self._open) >= _DEEPEST:
@@ -143,7 +144,7 @@ class _Reader(XmlReader):
                 self._lines[what] = self.line()
 
     def end(self, name: str) -> None:
-        """Take the end of an element, and a lease with its."""
+        """Process an end tag; that of a lease completes it."""
         self._open.pop()
         if name != "lease-request":
             return
@@ -151,7 +152,7 @@ class _Reader(XmlReader):
         duration = self._seconds("duration")
         start = self._seconds("start") if self._lease.get("start") else None
         if not self._nodes:
-            self._fail("the lease asks for no nodes", "<node-set numnodes='...'>", line=self._line)
+            self._fail("the lease requests no nodes", "<node-set numnodes='...'>", line=self._line)
         job = self._lease.get("id") or self._free_id()
         self._used.add(job)
         wait = -1.0 if start is None else max(start - arrival, 0.0)
@@ -185,5 +186,5 @@ class _Reader(XmlReader):
         found = _TIME.fullmatch(text.strip())
         if found is None or not text.isascii():
             line = self._lines.get(what, self._line)
-            self._fail(f"the lease's {what} is no time", "[DD:]HH:MM:SS", text, line)
+            self._fail(f"the lease's {what} is not a time", "[DD:]HH:MM:SS", text, line)
         return int(found[1] or 0) * 86400 + int(found[2]) * 3600 + int(found[3]) * 60 + float(found[4])

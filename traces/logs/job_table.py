@@ -1,4 +1,4 @@
-"""Putting a workload together from the jobs of a centre's log: what all readers of such logs share."""
+"""Build a workload from the jobs of a log: what all log readers share."""
 
 import io
 from abc import ABC, abstractmethod
@@ -27,7 +27,7 @@ GOING_ON: Final = frozenset(("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RES
 
 
 class Status(IntEnum):
-    """How a job ended, by the numbers of SWF's field 11."""
+    """How a job ended, numbered as in SWF's field 11."""
 
     FAILED = 0
     COMPLETED = 1
@@ -36,7 +36,7 @@ class Status(IntEnum):
 
 
 class LogReading(TypedDict, total=False):
-    """The fields of `LogOptions`, as keywords of what reads a log."""
+    """The fields of `LogOptions` as keyword arguments."""
 
     units: Units
     timezone: str | None
@@ -45,11 +45,13 @@ class LogReading(TypedDict, total=False):
 
 
 class LogOptions(NamedTuple):
-    """How a centre's log is to be read.
+    """How to read a log.
 
-    ``units``: what sizes count. ``timezone``: the zone of its clock, None: UTC. ``columns``: the names of sacct's
-    columns, separated by commas, bars or blanks, where the log has no header. ``strict``: a record that cannot be read
-    ends the reading, also where it would cost itself alone.
+    Attributes:
+        units: what sizes count.
+        timezone: zone of the log's clock; None: UTC.
+        columns: column names of sacct output without a header, separated by commas, bars or blanks.
+        strict: an unreadable record is an error, even if it could be left out.
     """
 
     units: Units = "nodes"
@@ -58,11 +60,7 @@ class LogOptions(NamedTuple):
     strict: bool = False
 
     def zone(self) -> tzinfo:
-        """Return the zone of the log's clock.
-
-        Raises:
-            TraceError: if there is no such zone, or the units are none of `Units`.
-        """
+        """Return the zone of the log's clock; TraceError if it or `units` is unknown."""
         if self.units not in get_args(Units):
             raise TraceError(
                 f"sizes cannot be counted in {quoted(self.units)}",
@@ -75,34 +73,33 @@ class LogOptions(NamedTuple):
             return ZoneInfo(self.timezone)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             raise TraceError(
-                f"there is no time zone {quoted(self.timezone)}",
+                f"unknown time zone {quoted(self.timezone)}",
                 expected="a name such as Europe/Prague, or UTC",
-                hint="The names are those of the tz database.",
+                hint="Use a name of the tz database.",
             ) from None
 
 
 def as_label(text: str) -> str:
-    """Return a text of a log fit for a label: printable, without blanks around."""
+    """Return a log's text as a label: printable, without surrounding blanks."""
     return printable(text.strip())
 
 
 @dataclass(slots=True)
 class Record:
-    """A job as a reader finds it.
+    """A job as a reader finds it; -1 means unknown unless stated otherwise.
 
     Args:
-        place: where it stands, for messages: file and line.
+        place: file and line, for messages.
         id: its name; `JobLog.workload` checks it.
-        submit: s, in the log's own count: Unix time, or since its beginning.
-        size: units asked for, -1 if the log does not say.
-        walltime: requested time, s, ``inf`` for no limit.
-        runtime, wait: s, -1 if not known.
-        exact_wait: s from its submission to the time at which it must start, -1 if it may at any time.
-        allocated: units that it got, -1 if not known.
-        status: how it ended.
-        units_per_node: units asked for on each node, -1 for any number.
-        whole_nodes: 1 if it shares no node, -1 if the log does not say so.
-        labels: as in `Workload.labels`; those that are not known may be absent.
+        submit: Unix time, or since the log's start (s).
+        size: requested units.
+        walltime: requested time (s), inf for no limit.
+        runtime, wait: s.
+        exact_wait: s from submission to the time at which it must start, -1 for any time.
+        allocated: units that it got.
+        units_per_node: requested units per node, -1 for any number.
+        whole_nodes: 1 if it shares no node.
+        labels: as in `Workload.labels`; unknown ones may be absent.
     """
 
     place: str
@@ -121,27 +118,24 @@ class Record:
 
 
 class JobLog(ABC):
-    """A centre's log: what its files say is gathered, and made a workload.
-
-    Args:
-        options: how it is to be read; None: sizes are nodes, the clock is UTC.
+    """A log: collects the records of its files and builds a workload.
 
     Raises:
-        TraceError: if the options make no sense.
+        TraceError: if the options are invalid.
     """
 
-    #: what the format is called
+    #: the format's name in messages
     format: ClassVar[str]
-    #: whether submit times are Unix times: the first becomes time 0, and the epoch
+    #: whether submit times are Unix times; the first then becomes time 0
     absolute: ClassVar[bool] = True
-    #: whether a log may be in several files, of which a later one goes on where the one before ended
+    #: whether a log may consist of several files, in time order
     in_parts: ClassVar[bool] = False
-    #: whether a record that cannot be read costs itself alone, unless the reading is strict
+    #: whether an unreadable record is left out, unless reading is strict
     lenient: ClassVar[bool] = False
-    #: whether it says how many GPUs jobs ask for
+    #: whether the log has the number of requested GPUs
     counts_gpus: ClassVar[bool] = False
 
-    #: units of the machine, if the log says so
+    #: units of the machine, if known
     machine_size: int | None = None
 
     def __init__(self, options: LogOptions | None = None) -> None:
@@ -149,41 +143,33 @@ class JobLog(ABC):
         self.zone = self.options.zone()
         if self.options.units == "gpus" and not self.counts_gpus:
             expected = "what Slurm's sacct printed, or PBS accounting"
-            raise TraceError("the log does not say how many GPUs jobs ask for", expected=expected, found=self.format)
-        #: what the log says of its machine, as SWF's header does
+            raise TraceError("the log has no numbers of requested GPUs", expected=expected, found=self.format)
+        #: facts about the machine, as in SWF's header
         self.header: dict[str, str] = {}
-        #: makes labels of texts; equal ones are one object
+        #: makes labels of texts; equal ones share one object
         self.names = cache(as_label)
         self._faults: list[TraceError] = []
 
     @abstractmethod
     def read(self, stream: io.BufferedReader, where: str) -> None:
-        """Take what a file says that is called `where` in messages.
-
-        Raises:
-            TraceError: if a line cannot be read.
-        """
+        """Read a file, called `where` in messages; TraceError if a line cannot be read."""
 
     def leave_out(self, fault: TraceError) -> None:
-        """Leave a record out that cannot be read; the fault is raised where that ends the reading."""
+        """Leave out an unreadable record, or raise its fault if reading is strict or not lenient."""
         if self.options.strict or not self.lenient:
             raise fault
         self._faults.append(fault)
 
     @abstractmethod
     def records(self) -> list[Record]:
-        """Return the jobs; those of equal submit times stay in this order.
-
-        Raises:
-            TraceError: if a field cannot be read.
-        """
+        """Return the jobs; ties in submit time keep this order. TraceError if a field cannot be read."""
 
     def workload(self, path: PathText) -> Workload:
-        """Return the jobs by submit time; `path` serves for the name and for messages.
+        """Return the jobs by submit time; `path` gives the name.
 
         Raises:
-            TraceError: if a field cannot be read, there is no job, an id is unusable or occurs twice, or a number is
-                out of range.
+            TraceError: if a field cannot be read, there is no job, an id is invalid or occurs twice, or a number is out
+                of range.
         """
         records = sorted(self._usable(self.records(), path), key=attrgetter("submit"))
         submit = _column(records, "submit", np.float64)
@@ -209,7 +195,7 @@ class JobLog(ABC):
         )
 
     def _usable(self, records: list[Record], path: PathText) -> list[Record]:
-        """Return the records, at least one, each with a usable id of its own."""
+        """Return the valid records, at least one, with distinct ids."""
         usable: dict[str, Record] = {}
         for record in records:
             try:
@@ -223,7 +209,7 @@ class JobLog(ABC):
                     where=record.place,
                     expected="each id once",
                     found=f"the id of the job at {usable[record.id].place}",
-                    hint="Leave one of the two out, or give it another id.",
+                    hint="Remove one of the two, or give it another id.",
                 )
             usable[record.id] = record
         if not usable:
@@ -234,7 +220,7 @@ class JobLog(ABC):
 
     @classmethod
     def parse(cls, stream: io.BufferedReader, path: PathText, options: LogOptions | None = None) -> Workload:
-        """Return the jobs of a log that is in one file, by submit time; `path` serves for the name and for messages."""
+        """Return the jobs of a log in one file, by submit time; `path` gives the name."""
         log = cls(options)
         log.read(stream, str(path))
         return log.workload(path)
@@ -253,7 +239,7 @@ def _check(record: Record) -> None:
         ("wait", record.wait),
     ):
         if not -1 <= value <= LARGEST:
-            what, hint = f"{name} of job {quoted(job)}", "Mend the line, or remove it."
+            what, hint = f"{name} of job {quoted(job)}", "Correct or remove the line."
             raise out_of_range(what, record.place, f"0 to {decimal_text(LARGEST)}", decimal_text(value), hint)
 
 
@@ -262,21 +248,21 @@ def _column(records: list[Record], name: str, dtype: type) -> NDArray[Any]:
 
 
 def _known(records: list[Record], names: tuple[str, ...], dtype: type) -> dict[str, NDArray[Any]]:
-    """Return the columns of these names that at least one job has."""
+    """Return the columns of these names that have a value for at least one job."""
     columns = {name: _column(records, name, dtype) for name in names}
     return {name: column for name, column in columns.items() if np.any(column != -1)}
 
 
 def _labels(records: list[Record]) -> dict[str, list[str]]:
-    """Return the labels that at least one job has."""
+    """Return the labels of at least one job."""
     columns = {name: [record.labels.get(name, "") for record in records] for name in LABELS}
     return {name: texts for name, texts in columns.items() if any(texts)}
 
 
 def numbered_lines(stream: io.BufferedReader, where: str) -> Iterator[tuple[str, str]]:
-    """Yield (place, line) for the lines that are not blank, without their ends; a place is ``where, line 7``.
+    """Yield (place, line) for the lines that are not blank, without line ends; a place is ``where, line 7``.
 
-    Bytes that are not UTF-8 become texts such as ``\\xe4``: names in logs may have them.
+    Bytes that are not UTF-8 become texts such as ``\\xe4``, because names in logs may have them.
 
     Raises:
         TraceError: at a line with a NUL byte.
@@ -290,16 +276,12 @@ def numbered_lines(stream: io.BufferedReader, where: str) -> Iterator[tuple[str,
 
 
 def whole_number(text: str, place: str, name: str) -> int:
-    """Return a whole number of at most 15 digits, not negative; `name` is the field's, for messages.
-
-    Raises:
-        TraceError: if the text is anything else.
-    """
+    """Return an unsigned whole number of at most 15 digits; TraceError naming the field `name` otherwise."""
     if is_number(text):
         return int(text)
     raise fault(place, name, "is not a whole number", "0 or more, at most 15 digits", text)
 
 
 def fault(place: str, name: str, what: str, expected: str, found: str) -> TraceError:
-    """Return the error of a field that cannot be read."""
+    """Return the error for an unreadable field."""
     return line_fault(f"{place}, field {name}", what, expected, found)

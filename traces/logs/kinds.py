@@ -1,4 +1,4 @@
-"""What kinds of logs of jobs there are: by what one is recognised, and what its sizes may count."""
+"""Recognize the kinds of job logs, and what their sizes may count."""
 
 import re
 from typing import Final, Literal
@@ -8,21 +8,21 @@ Units = Literal["nodes", "processors", "gpus"]
 
 Kind = Literal["batsim", "haizea", "maui", "maui resources", "pbs", "sacct", "swf"]
 
-#: the columns of Slurm's sacct that may name a job
+#: sacct columns that may identify a job
 IDS: Final = ("JobID", "JobIDRaw")
-#: the first word of a node's line in a Maui resource trace
+#: first word of a node's line in a Maui resource trace
 NODE_SIGN: Final = "COMPUTENODE"
 
 _BOM: Final = b"\xef\xbb\xbf"
 _PBS: Final = re.compile(rb"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;[A-Za-z];")
 _VERSION: Final = re.compile(r"VERSION[ \t=]", re.IGNORECASE)
-_LEAST_FIELDS: Final = 30  # a line of a Maui workload trace that is cut off is still one; SWF has 18, nodes' have 21
+_LEAST_FIELDS: Final = 30  # recognizes truncated lines of Maui workload traces; SWF has 18 fields, nodes' lines 21
 
 
 def kind_of(head: bytes, *, columns: bool = False) -> Kind:
-    """Return how the workload is written that begins so; whatever is nothing else is taken for SWF.
+    """Return the format of a workload that begins like this; SWF if nothing else fits.
 
-    Where `columns` are known beforehand, lines with bars in them are sacct's, also without a header.
+    If `columns` are given beforehand, lines with bars are sacct's even without a header.
     """
     head = head.removeprefix(_BOM).lstrip()
     if head[:1] in (b"{", b"["):
@@ -41,16 +41,16 @@ def kind_of(head: bytes, *, columns: bool = False) -> Kind:
 
 
 def is_sacct_header(line: str) -> bool:
-    """Tell whether a line names columns as ``sacct --parsable2`` and ``--parsable`` do."""
+    """Return whether a line has column names as in ``sacct --parsable2`` and ``--parsable``."""
     cells = [cell.strip() for cell in line.split("|")]
     return len(cells) > 1 and any(name in cells for name in IDS)
 
 
 def is_remark(line: str) -> bool:
-    """Tell whether a line of a Maui trace is a remark or names the trace's version."""
+    """Return whether a line of a Maui trace is a comment or the trace's version."""
     return line.lstrip().startswith("#") or bool(_VERSION.match(line))
 
 
 def is_node_line(line: str) -> bool:
-    """Tell whether a line of a Maui resource trace describes a node."""
+    """Return whether a line of a Maui resource trace describes a node."""
     return line.split()[:1] == [NODE_SIGN]

@@ -1,4 +1,4 @@
-"""What a workload says of its jobs in words, however it was read: what is written into formats that have words."""
+"""A workload's text fields, however it was read, for formats that can hold text."""
 
 import re
 from typing import Final
@@ -6,19 +6,19 @@ from typing import Final
 from pipistrelle.traces.logs.job_table import Status
 from pipistrelle.traces.workload import LABELS, Workload, either, label_column
 
-#: {label that SWF has a number for: the header's directive that explains it}
+#: {label with a number in SWF: header directive that explains it}
 DIRECTIVES: Final = {"user": "User", "group": "Group", "queue": "Queue", "partition": "Partition"}
-#: {SWF's status: the word for it, Slurm's}
+#: {SWF's status: Slurm's state}
 STATES: Final = {Status.FAILED: "FAILED", Status.COMPLETED: "COMPLETED", Status.CANCELLED: "CANCELLED"}
 
 _EXPLAINED: Final = re.compile(r"\s*([0-9]{1,15})\s+(\S.*?)\s*", re.ASCII)
 
 
 def named_column(workload: Workload, name: str) -> list[str] | None:
-    """Return what `label_column` does, but numbers that the header explains by their names.
+    """Return `label_column`, with names in place of numbers that the header explains.
 
-    The SWF header ``; Queue: 3 batch`` makes queue 3 ``batch``. Where it gives one name to two numbers, or to one
-    number two, all keep their numbers.
+    The SWF header ``; Queue: 3 batch`` makes queue 3 ``batch``. If names and numbers are not one to one, all numbers
+    stay.
     """
     texts = label_column(workload, name)
     if texts is None or name not in DIRECTIVES or name not in workload.columns:
@@ -34,7 +34,7 @@ def named_column(workload: Workload, name: str) -> list[str] | None:
 def dependency_column(workload: Workload) -> list[str] | None:
     """Return each job's dependencies as text, length n; None if the workload has none.
 
-    They are its label, or where it has none, its preceding job of SWF, for whose end it waits: ``afterany:17``.
+    Labels come first; otherwise SWF's preceding job becomes ``afterany:17``.
     """
     texts = workload.labels.get("dependency")
     column = workload.columns.get("preceding")
@@ -44,7 +44,7 @@ def dependency_column(workload: Workload) -> list[str] | None:
 
 
 def state_column(workload: Workload) -> list[str] | None:
-    """Return how each job ended, length n: its label, or where it has none, SWF's status in Slurm's words."""
+    """Return how each job ended, length n: its label, or else SWF's status as Slurm's state."""
     texts = workload.labels.get("state")
     column = workload.columns.get("status")
     if column is None:
@@ -53,7 +53,7 @@ def state_column(workload: Workload) -> list[str] | None:
 
 
 def written_labels(workload: Workload) -> dict[str, list[str]]:
-    """Return what there is to write in words, by label, in the order of `LABELS`; labels that no job has are absent."""
+    """Return the text fields to write, by label, in the order of `LABELS`; labels of no job are absent."""
     columns = {name: named_column(workload, name) for name in LABELS}
     columns |= {"dependency": dependency_column(workload), "state": state_column(workload)}
     return {name: texts for name, texts in columns.items() if texts is not None and any(texts)}

@@ -1,4 +1,4 @@
-"""Maui's workload traces, read and written: 44 fields a line, separated by blanks.
+"""Read and write Maui's workload traces: 44 fields per line, separated by blanks.
 
 The format: Maui Administrator's Guide, section 16.3.1, "Workload Trace Format" (trace version 310).
 """
@@ -18,14 +18,14 @@ from pipistrelle.traces.logs.kinds import is_remark
 from pipistrelle.traces.logs.labels import state_column, written_labels
 from pipistrelle.traces.workload import CONSTRAINT, Workload
 
-#: number of fields of a line
+#: fields per line
 WIDTH: Final = 44
-#: what stands for nothing
+#: an empty field
 NONE: Final = "[NONE]"
-#: {the word of field 7: SWF's number}; all others are failures
+#: {completion state, field 7: SWF's status}; all others are failures
 STATES: Final = {"Completed": Status.COMPLETED, "Removed": Status.CANCELLED, "NotRun": Status.FAILED}
 
-#: {field: its name in messages}, counted from 1, for those that are read
+#: {field that is read, from 1: its name in messages}
 FIELDS: Final = {
     1: "JobID",
     2: "Nodes Requested",
@@ -46,19 +46,19 @@ FIELDS: Final = {
     26: "Account Name",
     32: "Dedicated Processors per Task",
 }
-#: a class in the list of those that a job asks for: ``[batch:1]``
+#: a class in the list of requested classes: ``[batch:1]``
 CLASS: Final = re.compile(r"\[([^\]:]*)(?::[^\]]*)?\]")
 
 
 class MauiLog(JobLog):
     """A workload trace.
 
-    Times are Unix times, so no time zone is needed. The run time is Completion Time - Start Time; a job that was not
-    run has none. The class is the queue. A Wallclock Limit of -1 is no limit. Required node features are a constraint.
+    The run time is Completion Time - Start Time; a job that did not run has none. The class is the queue. A Wallclock
+    Limit of -1 means no limit. Required node features are a constraint. Times are Unix times; the option ``timezone``
+    only says which hours of the day they are.
 
-    Args:
-        options: units: nodes are Nodes Requested, or as many as the tasks need; processors are the tasks times
-            Dedicated Processors per Task. timezone: of the machine, for those who look at hours of the day.
+    As sizes, ``nodes`` are Nodes Requested, or as many as the tasks need; ``processors`` are the tasks times Dedicated
+    Processors per Task.
     """
 
     format = "Maui workload trace"
@@ -68,7 +68,7 @@ class MauiLog(JobLog):
         self._records: list[Record] = []
 
     def read(self, stream: io.BufferedReader, where: str) -> None:
-        """Take the lines of a file; one that has not 44 fields is refused."""
+        """Read the lines of a file; reject those without 44 fields."""
         for place, text in numbered_lines(stream, where):
             if is_remark(text):
                 continue
@@ -90,7 +90,7 @@ class MauiLog(JobLog):
 
 def _record(fields: list[str], options: LogOptions, place: str, names: Callable[[str], str]) -> Record:
     def number(index: int) -> int:
-        """Return a whole number; what is missing or negative is -1."""
+        """Return a whole number, -1 if missing or negative."""
         text = fields[index - 1]
         if text == NONE or text.startswith("-"):
             return -1
@@ -98,7 +98,7 @@ def _record(fields: list[str], options: LogOptions, place: str, names: Callable[
 
     submit, start, end = number(9), number(11), number(12)
     if submit < 0:
-        raise fault(place, f"9 ({FIELDS[9]})", "is no time", "seconds since 1970", fields[8])
+        raise fault(place, f"9 ({FIELDS[9]})", "is not a time", "seconds since 1970", fields[8])
     ran = start > 0 and end > 0 and fields[6] != "NotRun"
     if ran and end < start:
         raise fault(place, f"12 ({FIELDS[12]})", "is before the start", f"at least {start}", fields[11])
@@ -136,7 +136,7 @@ def _size(nodes: int, tasks: int, tasks_per_node: int, processors: int, options:
 
 
 def _qos(text: str) -> str:
-    """Return what was delivered of ``requested:delivered``, else what was requested."""
+    """Return the delivered QOS of ``requested:delivered``, else the requested one."""
     requested, _, delivered = text.partition(":")
     return _text(delivered) or _text(requested)
 
@@ -148,23 +148,22 @@ def _text(text: str) -> str:
 _BLOCK: Final = 4096
 _REMOVED: Final = frozenset(("CANCELLED", "REMOVED"))
 _TOLD: Final = _REMOVED | {"COMPLETED"}
-#: a word of a constraint that is a feature alone
+#: a plain feature in a constraint
 _FEATURE: Final = re.compile(r"[^\s&|()=,\[\]{}:*]+")
-#: {label: the signs that divide its field}
+#: {label: separators within its field}
 _SIGNS: Final = {"queue": re.compile(r"[\[\]:]"), "qos": re.compile(":")}
-_LEAST: Final = 1  # Unix time: 0 is Maui's word for no time
+_LEAST: Final = 1  # Unix time; 0 means "no time" in Maui
 
 
 def maui_chunks(workload: Workload) -> Iterator[bytes]:
-    """Return the workload as a trace of 44 fields a line, in pieces; errors come at once, before the first piece.
+    """Return the workload as a trace, in pieces; errors are raised before the first piece.
 
-    Times are rounded to whole seconds. A job that was not run has the state NotRun; one whose wait is not known starts
-    when it is submitted. A job without limit has the Wallclock Limit -1. Sizes are nodes, with one task each. Blanks in
-    names become underscores, and so do colons in queues and QOS; the format has no place for dependencies.
+    Times are rounded to whole seconds. A job that did not run has the state NotRun; without a known wait it starts at
+    submission. Sizes are nodes, with one task each. Blanks in names become underscores, and so do colons in queues and
+    QOS. Dependencies are lost.
 
     Raises:
-        TraceError: if the workload has no jobs, only its hosts can tell how long a job takes, or an id has blanks in
-            it.
+        TraceError: if the workload has no jobs, a run time depends on the hosts, or an id contains blanks.
     """
     require_runtimes(workload, "Maui's workload trace")
     require_ids(workload, "Maui's workload trace", _has_no_blank, "a word that does not begin with '#'")
@@ -172,7 +171,7 @@ def maui_chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def loses_states(workload: Workload) -> bool:
-    """Tell whether a job that ran ended otherwise than by completing or being removed."""
+    """Return whether a job that ran ended other than by completion or removal."""
     texts = state_column(workload)
     if texts is None:
         return False
@@ -181,18 +180,18 @@ def loses_states(workload: Workload) -> bool:
 
 
 def loses_constraints(workload: Workload) -> bool:
-    """Tell whether a job's constraint is no list of features, all of which its nodes must have."""
+    """Return whether a job's constraint is more than a list of required features."""
     return any(text and not _features(text) for text in set(workload.labels.get(CONSTRAINT, ())))
 
 
 def _features(constraint: str) -> str:
-    """Return the features that a constraint asks for as a field, ``[a][b]``; "" if it asks for anything else."""
+    """Return the constraint's features as a field, ``[a][b]``; "" if it is no list of features."""
     words = [word.strip() for word in constraint.split("&")]
     return "".join(f"[{word}]" for word in words) if all(map(_FEATURE.fullmatch, words)) else ""
 
 
 def _chunks(workload: Workload) -> Iterator[bytes]:
-    # A trace without an epoch begins at 1 s, so that no time of it is Maui's 0.
+    # without an epoch the trace begins at 1 s, because 0 means "no time" in Maui
     epoch = workload.epoch if workload.epoch is not None and workload.epoch >= _LEAST else float(_LEAST)
     labels = written_labels(workload)
     names = {
@@ -237,7 +236,7 @@ def _chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def _texts(labels: dict[str, list[str]], label: str, count: int) -> list[str]:
-    """Return a label's texts as fields: one word each, which has none of the format's own signs where those divide."""
+    """Return a label's texts as fields: one word each, without the field's separators."""
     if label not in labels:
         return [NONE] * count
     signs = _SIGNS.get(label)

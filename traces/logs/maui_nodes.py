@@ -1,4 +1,4 @@
-"""Maui's and Moab's resource traces: one node a line, 21 fields separated by blanks.
+"""Read Maui's and Moab's resource traces: one node per line, 21 fields separated by blanks.
 
 The format: Maui Administrator's Guide, section 16.2, "Resource Traces".
 """
@@ -23,12 +23,11 @@ _EVENTS: Final = ("AVAILABLE", "DEFINED", "DRAINED")
 class MauiNode:
     """A node of a resource trace.
 
-    Args:
-        name, manager: the node's name, and that of the resource manager it belongs to.
+    Attributes:
+        manager: its resource manager.
         state: ``AVAILABLE``, ``DEFINED`` (down at the start) or ``DRAINED``.
-        processors: the number of its processors.
         memory, disk, swap: in MB.
-        system, architecture: "" if none is given.
+        system, architecture: "" if unknown.
         features, classes: names, in the trace's order.
     """
 
@@ -46,7 +45,7 @@ class MauiNode:
 
 
 def is_resource_trace(path: PathText) -> bool:
-    """Tell whether a file begins as a resource trace does; one that cannot be read does not."""
+    """Return whether a file begins like a resource trace; False if it cannot be read."""
     return kind_of(beginning(path)) == "maui resources"
 
 
@@ -54,7 +53,7 @@ def read_maui_resources(path: PathText) -> tuple[MauiNode, ...]:
     """Read a resource trace, plain or compressed.
 
     Raises:
-        TraceError: if the file cannot be read, a line is malformed, a node comes twice, or there is none.
+        TraceError: if the file cannot be read, a line is malformed, a node occurs twice, or there are no nodes.
     """
     where = str(path)
     names = cache(as_label)
@@ -71,7 +70,7 @@ def read_maui_resources(path: PathText) -> tuple[MauiNode, ...]:
                     where=place,
                     expected="each node once",
                     found=f"{quoted(node.name)}, as at {places[node.name]}",
-                    hint="Leave one of the two lines out.",
+                    hint="Remove one of the two lines.",
                 )
             places[node.name] = place
             nodes.append(node)
@@ -83,7 +82,7 @@ def read_maui_resources(path: PathText) -> tuple[MauiNode, ...]:
 def _node(fields: list[str], place: str, names: Callable[[str], str]) -> MauiNode:
     if fields[0] != NODE_SIGN or len(fields) != WIDTH or fields[1] not in _EVENTS:
         raise TraceError(
-            "the line is no node of a resource trace",
+            "the line describes no node",
             where=place,
             expected=f"{WIDTH} fields, the first {NODE_SIGN}, the second one of {', '.join(_EVENTS)}",
             found=f"{len(fields)}, the first {quoted(fields[0])}",

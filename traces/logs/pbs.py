@@ -1,4 +1,4 @@
-"""Accounting logs of PBS Pro, OpenPBS and Torque: their records, and how many nodes or processors one speaks of."""
+"""Read accounting logs of PBS Pro, OpenPBS and Torque, and the nodes or processors of their records."""
 
 import io
 import re
@@ -19,27 +19,27 @@ _NODECT: Final = "Resource_List.nodect"
 _SLOTS: Final = re.compile(r"(\d{1,9})-(\d{1,9})")
 
 
-#: keys that say how much a job asks for
+#: keys for what a job requests
 ASKING: Final = tuple(f"Resource_List.{name}" for name in ("select", "nodes", "nodect", "ncpus", "procs"))
 
 
-#: resources that a chunk takes of its node, or asks of no node at all
+#: resources that a chunk consumes, or that do not concern nodes
 _TAKEN: Final = frozenset(
     (
         *("ncpus", "ppn", "ngpus", "gpus", "mem", "vmem", "pmem", "pvmem", "mpiprocs", "ompthreads", "nodect", "host"),
         *("vnode", "naccelerators", "nmics", "mics", "walltime", "cput", "file"),
     )
 )
-#: words of Torque on how GPUs are used
+#: Torque's modes of GPU use
 _MODES: Final = frozenset(("exclusive", "exclusive_thread", "exclusive_process", "shared", "default", "reseterr"))
 _AMOUNT: Final = re.compile(r"[0-9.]+([kmgtp]?[bw])?", re.IGNORECASE)
 _WORD: Final = re.compile(r"[^\s&|()=,\[\]{}*^\"']+")
 
 
 class Chunks(NamedTuple):
-    """What the chunks of a job ask for: how many there are, GPUs in all, what each has, and of which nodes.
+    """What the chunks of a job request: their number, GPUs in total, amounts per chunk, and allowed nodes.
 
-    ``processors`` and ``gpus`` of each are -1 where they differ; ``constraint`` is which nodes will do, "" for any.
+    ``processors`` and ``gpus`` per chunk are -1 if chunks differ; ``constraint`` is "" for any node.
     """
 
     chunks: int
@@ -50,13 +50,13 @@ class Chunks(NamedTuple):
 
 
 def asked_of_nodes(values: Mapping[str, str], place: str) -> Chunks:
-    """Return what a job's chunks, of select or nodes, ask of their nodes.
+    """Return what a job's chunks, from select or nodes, request of their nodes.
 
-    A property of a node is a text or true or false, as ``gpu_model=a100`` or ``infiniband=True``, or with Torque a bare
-    word; numbers are what the chunk takes. Where chunks ask for different nodes, all may be on any of these.
+    Properties of nodes are texts or booleans, such as ``gpu_model=a100`` or ``infiniband=True``, or bare words in
+    Torque; numbers are amounts that the chunk takes. If chunks request different nodes, any of these will do for all.
 
     Raises:
-        TraceError: if a number cannot be read, by line and field.
+        TraceError: if a number cannot be read, with line and field.
     """
     key = next((key for key in ("Resource_List.select", "Resource_List.nodes") if values.get(key)), "")
     count = all_gpus = 0
@@ -84,7 +84,7 @@ def asked_of_nodes(values: Mapping[str, str], place: str) -> Chunks:
 
 
 def _property(name: str, value: str, has_value: bool) -> str:
-    """Return the word of a constraint for a part of a chunk; "" if it is no property of nodes."""
+    """Return the constraint term for a part of a chunk; "" if it is no node property."""
     if name in _TAKEN or _WORD.fullmatch(name) is None:
         return ""
     if not has_value:
@@ -95,19 +95,21 @@ def _property(name: str, value: str, has_value: bool) -> str:
 
 
 def requested_units(values: Mapping[str, str], ran: int, units: Units, place: str) -> int:
-    """Return how many units a job asks for that `ran` on so many (-1: that is not known); -1 if no record says it.
+    """Return how many units a job requests; -1 if no record has it.
 
-    Nodes are nodect, else those of select or nodes, but no more than where it ran, as several chunks may share one;
-    without any of these those where it ran; a job that says only ncpus has one. Processors are those of select or
-    nodes, or ncpus if that is more, else of where it ran.
+    Nodes are nodect, else those of select or nodes, but at most `ran`, because chunks may share a node. Without these
+    it is `ran`; with only ncpus it is 1. Processors are those of select or nodes, or ncpus if larger, else `ran`.
+
+    Args:
+        ran: units on which it ran, -1 if unknown.
 
     Raises:
-        TraceError: if a number cannot be read, by line and field.
+        TraceError: if a number cannot be read, with line and field.
     """
     chunks = [
         (key, _chunks(values[key], place, key))
         for key in ("Resource_List.select", "Resource_List.nodes", _NODECT)
-        if values.get(key) and (key != _NODECT or ":" in values[key])  # nodect is a chunk where Torque is misused
+        if values.get(key) and (key != _NODECT or ":" in values[key])  # some Torque users write a chunk into nodect
     ]
     counted = chunks[0][1] if chunks else None
     numbers = {
@@ -143,9 +145,9 @@ def _chunks(text: str, place: str, key: str) -> tuple[int, int]:
 
 
 def allocated_units(text: str, units: Units) -> int:
-    """Return how many units exec_host says that a job got; -1 if it is empty.
+    """Return how many units exec_host lists; -1 if it is empty.
 
-    It is ``n1/0*24+n2/0*24`` (PBS Pro), ``n1/0+n1/1`` or ``n1/0-5,7`` (Torque): a host, and what of it.
+    Forms: ``n1/0*24+n2/0*24`` (PBS Pro), ``n1/0+n1/1`` or ``n1/0-5,7`` (Torque).
     """
     if not text:
         return -1
@@ -166,9 +168,9 @@ def allocated_units(text: str, units: Units) -> int:
 
 _SERVER: Final = re.compile(r"(\d+(?:\[\d*\])?)\.[\w.-]+", re.ASCII)
 _MOVED: Final = re.compile(r"@[\w.-]+", re.ASCII)
-#: records that tell of a job's way: queued, started, run again (R, T), ended
+#: records of a job's life: queued, started, requeued (R, T), ended
 _OF_JOBS: Final = frozenset("QSRTE")
-#: {label: keys that give it, the first that is there counts}
+#: {label: its keys, the first present one counts}
 _LABELS: Final = {
     "name": ("jobname",),
     "user": ("user",),
@@ -186,7 +188,7 @@ _KEYS: Final = frozenset(
         *(*ASKING, _PLACE),
     )
 )
-#: a record of an end that has these says all that earlier ones do, but perhaps dependencies and QOS
+#: an end record with these keys repeats all earlier ones, except perhaps dependencies and QOS
 _WHOLE_RECORD: Final = frozenset(("user", "queue", "start", "end", "exec_host"))
 _OF_A_RUN: Final = ("start", "end", "exec_host", "Exit_status", "resources_used.walltime")
 _NO_PROJECT: Final = "_pbs_project_default"
@@ -200,38 +202,36 @@ class _Job:
     def __init__(self) -> None:
         self.place = ""
         self.values: dict[str, str] = {}
-        #: records that are not in `values` yet: of most jobs that of the end says all
+        #: records not yet merged into `values`; for most jobs the end record has everything
         self.texts: list[str] = []
         self.queued: float | None = None
         self.deleted = False
         self.ended = False
-        #: whether its last run was ended so that it runs again, and that it has not begun yet
+        #: whether its last run ended in a requeue and no later one has begun
         self.rerun = False
 
     def merge(self) -> None:
-        """Take what the records that wait say."""
+        """Merge the pending records."""
         for text in self.texts:
             self.values.update(_values(text))
         self.texts.clear()
 
 
 class PbsLog(JobLog):
-    """Gathers the records of one or more files, in the order of time: a day's file goes on where the last one ended.
+    """The jobs of PBS accounting records, from one or more files in time order.
 
-    A job has the values of its latest records: of E (end), else of S (start), Q (queued) and R (to be run again). A
-    job that has not ended in the log has no run time; one that was run again (R, T) has that of its last run, which is
-    the one that R ended where the log has no later one. What an array as a whole says is left out, and so are jobs of
-    which only the deletion is told. A record that cannot be read is left out, and only that. The submit time is ctime,
-    else qtime, else that of the Q record; the run time is end - start, else resources_used.walltime; a job without
-    Resource_List.walltime has no limit.
+    A job has the values of its latest records: E (end), else S (start), Q (queued) and R (requeued). A job that has not
+    ended has no run time, but after a requeue (R, T) that of its last complete run. Records of whole arrays are left
+    out, as are jobs with only a deletion, and unreadable records. The submit time is ctime, else qtime, else the time
+    of the Q record. The run time is end - start, else resources_used.walltime. Without Resource_List.walltime there is
+    no limit.
 
-    Properties of nodes that select or nodes names are the constraint. With ``place=scatter`` a job has the processors
-    of a chunk on each node, with ``excl`` it shares none. GPUs are the chunks' ngpus, each chunk's on a node of its
-    own: such jobs need units that are GPUs (``unit=gpu``), others nodes that are handed out whole (``unit=node``).
+    Node properties in select or nodes are the constraint. With ``place=scatter`` a job has one chunk's processors per
+    node, with ``excl`` it shares no node. GPUs are the chunks' ngpus, each chunk on its own node: such jobs need units
+    that are GPUs (``unit=gpu``), others whole nodes (``unit=node``).
 
-    Args:
-        options: units: ``processors`` counts ncpus or ppn in place of nodes, ``gpus`` ngpus. timezone: of the clock
-            that the lines begin with, which counts where a record has no Unix time of its own.
+    As sizes, ``processors`` counts ncpus or ppn, ``gpus`` ngpus. ``timezone`` is the zone of the time at the start of
+    lines, which counts if a record has no Unix time.
     """
 
     format = "PBS accounting"
@@ -245,12 +245,12 @@ class PbsLog(JobLog):
         self._jobs: dict[str, _Job] = {}
 
     def read(self, stream: io.BufferedReader, where: str) -> None:
-        """Take the records of a file; a line that is none is left out."""
+        """Read the records of a file; other lines are left out."""
         for place, text in numbered_lines(stream, where):
             parts = text.split(";", 3)
             time = self._clock.american(parts[0].strip())
             if len(parts) < 3 or time is None or len(parts[1]) != 1:
-                what, form = "the line is no accounting record", "MM/DD/YYYY HH:MM:SS;TYPE;ID;KEY=VALUE ..."
+                what, form = "the line is not an accounting record", "MM/DD/YYYY HH:MM:SS;TYPE;ID;KEY=VALUE ..."
                 hint = "Check that the file is complete, and of PBS or Torque."
                 self.leave_out(line_fault(place, what, form, text, hint))
                 continue
@@ -264,7 +264,7 @@ class PbsLog(JobLog):
             if job is not None and not job.ended:
                 job.deleted = True
             return
-        if kind not in _OF_JOBS and (kind != "a" or name not in self._jobs):  # a: its attributes were altered
+        if kind not in _OF_JOBS and (kind != "a" or name not in self._jobs):  # a: attributes altered
             return
         job = self._jobs.get(name)
         if job is None:
@@ -277,8 +277,8 @@ class PbsLog(JobLog):
         if kind == "Q" and job.queued is None:
             job.queued = time
         if kind in "SRT":
-            job.ended = job.deleted = False  # it runs, or waits, once more
-        if job.rerun and kind in "STE":  # what was said of the run before does not count any more
+            job.ended = job.deleted = False  # it runs or waits again
+        if job.rerun and kind in "STE":  # discard the previous run
             job.rerun = False
             job.merge()
             for key in _OF_A_RUN:
@@ -300,7 +300,7 @@ class PbsLog(JobLog):
     def records(self) -> list[Record]:
         """Return the jobs."""
         jobs = self._jobs
-        short = len({name.partition(".")[0] for name in jobs}) == len(jobs)  # so are ids without the server's name
+        short = len({name.partition(".")[0] for name in jobs}) == len(jobs)  # ids are unique without the server's name
         maker = _Maker(self.options.units, self.names, short=short)
         records = []
         for name, job in jobs.items():
@@ -312,7 +312,7 @@ class PbsLog(JobLog):
 
 
 def _values(text: str) -> dict[str, str]:
-    """Return those of a record's pairs that count; words without a key belong to the value before, which has blanks."""
+    """Return the relevant pairs of a record; words without a key continue the value before, which contains blanks."""
     values: dict[str, str] = {}
     last = ""
     for word in text.split():
@@ -328,7 +328,7 @@ def _values(text: str) -> dict[str, str]:
 
 
 class _Sizes(NamedTuple):
-    """How many units a job asks for, got, and has on each node, and of which nodes."""
+    """How many units a job requests, got, and has per node, and on which nodes."""
 
     size: int
     allocated: int
@@ -338,7 +338,7 @@ class _Sizes(NamedTuple):
 
 
 def _sizes(values: Mapping[str, str], got: int, units: Units, place: str) -> _Sizes:
-    """Return what a job asks for that ``got`` so many units, or nodes where GPUs count."""
+    """Return what a job requests; ``got`` is its units, or its nodes if GPUs count."""
     asked = asked_of_nodes(values, place)
     arrangement = values.get(_PLACE, "").split(":")
     alone = 1 if units != "nodes" and not {"excl", "exclhost"}.isdisjoint(arrangement) else -1
@@ -354,18 +354,18 @@ def _sizes(values: Mapping[str, str], got: int, units: Units, place: str) -> _Si
 
 
 class _Maker:
-    """Makes records of jobs; what many of them say alike is read once."""
+    """Makes records of jobs; parses repeated texts once."""
 
     def __init__(self, units: Units, names: Callable[[str], str], *, short: bool) -> None:
         self._units = units
         self._short = short
         self._names = names
         self._seconds = cache(length)
-        #: {what is asked for, and how many units it ran on: the size}
+        #: {(units it ran on, requests): sizes}
         self._sizes: dict[tuple[object, ...], _Sizes] = {}
 
     def record(self, name: str, job: _Job) -> Record:
-        """Return what the records of a job say."""
+        """Return the record of a job."""
         job.merge()
         values, place = job.values, job.place
         submit = _unix(values, "ctime", place)
@@ -378,7 +378,7 @@ class _Maker:
                 "the record has no submit time",
                 where=f"{place}, job {quoted(name)}",
                 expected="ctime or qtime, or an earlier Q record",
-                hint="Mend the line, or remove it.",
+                hint="Correct or remove the line.",
             )
         start, end = _unix(values, "start", place), _unix(values, "end", place)
         runtime = -1.0
@@ -422,7 +422,7 @@ class _Maker:
     def _length(self, values: dict[str, str], key: str, place: str) -> float:
         seconds = self._seconds(values[key], 1.0)
         if seconds is None:
-            raise fault(place, key, "is no length of time", "HH:MM:SS or seconds", values[key])
+            raise fault(place, key, "is not a duration", "HH:MM:SS or seconds", values[key])
         return seconds
 
     def _labels(self, values: dict[str, str]) -> dict[str, str]:

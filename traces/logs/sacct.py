@@ -1,4 +1,4 @@
-"""Slurm's accounting: what ``sacct --parsable2`` prints, read and written."""
+"""Read and write Slurm's accounting as printed by ``sacct --parsable2``."""
 
 import io
 import re
@@ -27,7 +27,7 @@ from pipistrelle.traces.logs.labels import written_labels
 from pipistrelle.traces.logs.times import Clock, length
 from pipistrelle.traces.workload import CONSTRAINT, NODE_LIST, Floats, Workload, both, decimal_text, decimal_texts
 
-#: {label: the column that gives it}
+#: {label: its column}
 LABEL_COLUMNS: Final = {
     "name": "JobName",
     "user": "User",
@@ -40,44 +40,41 @@ LABEL_COLUMNS: Final = {
     "constraint": "Constraint",
     NODE_LIST: "NodeList",
 }
-#: what was allocated comes first: what was requested may be the least that would do, such as one node for many tasks
+#: allocated sizes come first: the requested one may be a minimum, such as one node for many tasks
 _SIZES: Final = {"nodes": ("AllocNodes", "NNodes", "ReqNodes"), "processors": ("AllocCPUS", "NCPUS", "ReqCPUS")}
 _GOT: Final = {"nodes": ("AllocNodes", "NNodes"), "processors": ("AllocCPUS", "NCPUS")}
-#: where GPUs are counted, what was allocated first
+#: columns that count GPUs, allocated first
 _TRES: Final = ("AllocTRES", "ReqTRES")
 _GPU: Final = "gres/gpu"
 _NO_TIME: Final = frozenset(("", "Unknown", "None", "N/A", "INVALID"))
 _NO_LIMIT: Final = frozenset(("UNLIMITED", "Partition_Limit", "INVALID"))
-#: what stands for the nodes of a job that got none
+#: NodeList of a job without nodes
 _NO_NODES: Final = _NO_TIME | {"None assigned", "(null)"}
 _SCALES: Final = {"K": 1000, "M": 1_000_000}
-#: columns whose texts may have bars in them, which separate columns
+#: columns whose text may contain bars, the column separator
 _FREE: Final = ("JobName", "SubmitLine", "Comment", "AdminComment", "SystemComment", "Reason", "WorkDir")
 _DEPENDENCY: Final = re.compile(r"\s(?:--dependency[= ]|-d ?)['\"]?((?:after|singleton)[^\s'\"]*)")
 _ENDS: Final = {"COMPLETED": Status.COMPLETED, "CANCELLED": Status.CANCELLED}
 
 
 class SacctLog(JobLog):
-    """What ``sacct --parsable2`` prints, in one or more files that begin with a header; columns may be in any order.
+    """Output of ``sacct --parsable2`` in one or more files with headers, or with the columns of the options.
 
-    A log without header has the columns that the options name.
+    Columns may be in any order. Required are JobID (or JobIDRaw), Submit, a size, and Elapsed, ElapsedRaw or Start and
+    End.
 
-    Needed are JobID (or JobIDRaw), Submit, a size, and Elapsed, ElapsedRaw or Start and End. Steps, such as
-    ``123.batch``, are left out. Each task of an array and each component of a heterogeneous job is a job. One that
-    occurs again, as ``--duplicates`` prints requeued ones, is its latest record, and was submitted with the first. One
-    that has not ended has no run time. Timelimit (or TimelimitRaw, in minutes) is the requested time; without it, and
-    where it is that of the partition, there is no limit. Partition is the queue. Dependencies are those of the option
-    of sbatch that SubmitLine has, or of a column Dependency, which Pipistrelle writes. Constraint is the constraint,
-    NodeList the nodes that the job got.
+    - Steps, such as ``123.batch``, are left out. Each array task and each component of a heterogeneous job is a job.
+    - A job that occurs several times, as requeued ones with ``--duplicates``, is its latest record, submitted with the
+      first. A job that has not ended has no run time.
+    - Timelimit (or TimelimitRaw, in minutes) is the requested time; no limit if absent or the partition's.
+    - Partition is the queue, Constraint the constraint, NodeList the nodes that the job got.
+    - Dependencies come from the sbatch option in SubmitLine, or from Pipistrelle's own column Dependency.
+    - GPUs come from AllocTRES, else ReqTRES, evenly per node if they are a multiple of its nodes. Such jobs need units
+      that are GPUs (``unit=gpu``) and the model in ReqTRES; others need whole nodes (``unit=node``).
 
-    GPUs are those of AllocTRES, else ReqTRES, as many on each node if they are a multiple of its nodes: such jobs need
-    units that are GPUs (``unit=gpu``), and nodes of the model that ReqTRES names. Others have their nodes, handed out
-    whole (``unit=node``).
-
-    Args:
-        options: units: AllocNodes, NNodes or ReqNodes; for ``processors`` AllocCPUS, NCPUS or ReqCPUS: the first that
-            is above 0; for ``gpus`` see above. timezone: of times such as ``2024-01-31T08:00:00``; those with an
-            offset, and seconds since 1970 (SLURM_TIME_FORMAT=%s), need none.
+    As sizes, ``nodes`` are the first of AllocNodes, NNodes and ReqNodes above 0, ``processors`` that of AllocCPUS,
+    NCPUS and ReqCPUS. ``timezone`` is for times without an offset, such as ``2024-01-31T08:00:00``; seconds since 1970
+    (SLURM_TIME_FORMAT=%s) need none.
     """
 
     format = "Slurm sacct"
@@ -92,7 +89,7 @@ class SacctLog(JobLog):
         self._records: dict[str, Record] = {}
 
     def read(self, stream: io.BufferedReader, where: str) -> None:
-        """Take the rows of a file; a column that is missing and a row with another number of them are refused."""
+        """Read the rows of a file; reject missing columns and rows with another number of cells."""
         width = id_at = 0
         named = self.options.columns
         if named is not None:
@@ -101,7 +98,7 @@ class SacctLog(JobLog):
             cells = text.split("|")
             if (
                 not width or cells[id_at] in IDS or (named and is_sacct_header(text))
-            ):  # files that were put behind one another have several headers
+            ):  # concatenated files have several headers
                 width, id_at = self._header(cells, place)
                 continue
             if len(cells) != width:
@@ -122,7 +119,7 @@ class SacctLog(JobLog):
         return list(self._records.values())
 
     def _header(self, cells: list[str], place: str) -> tuple[int, int]:
-        """Take the columns' names; return their number, and which one has the job's id."""
+        """Set the column names; return their number and the column of the job id."""
         names = [name.strip().partition("%")[0] for name in cells]
         self._at = {name: at for at, name in reversed(list(enumerate(names))) if name}
         for one_of in (IDS, ("Submit",), _TRES if self.options.units == "gpus" else _SIZES[self.options.units]):
@@ -143,7 +140,7 @@ class SacctLog(JobLog):
         )
 
     def _mended(self, cells: list[str], width: int, place: str) -> list[str]:
-        """Return the cells of a row one of whose texts has bars in it, or that ends in one as the header does not."""
+        """Return the cells of a row with a bar in a text, or with a trailing bar that the header lacks."""
         surplus = len(cells) - width
         if surplus == 1 and not cells[-1]:
             return cells[:-1]
@@ -171,7 +168,7 @@ class SacctLog(JobLog):
 
         submit = self._time("Submit", cell("Submit"), place)
         if submit is None:
-            raise fault(place, "Submit", "is no time", "YYYY-MM-DDTHH:MM:SS", cell("Submit"))
+            raise fault(place, "Submit", "is not a time", "YYYY-MM-DDTHH:MM:SS", cell("Submit"))
         state = (cell("State").split() or [""])[0].rstrip("+")
         start = self._time("Start", cell("Start"), place)
         labels = {}
@@ -192,7 +189,7 @@ class SacctLog(JobLog):
         runtime = -1.0 if state in GOING_ON else self._runtime(cell, start, place)
         end = self._time("End", cell("End"), place) if start is None and state == "CANCELLED" else None
         if end is not None and runtime <= 0:
-            wait = max(end - submit, 0.0)  # as in SWF: it was cancelled after so long
+            wait = max(end - submit, 0.0)  # as in SWF, the wait until its cancellation
         return Record(
             place=place,
             id=job,
@@ -206,7 +203,7 @@ class SacctLog(JobLog):
         )
 
     def _gpus(self, cell: Callable[[str], str], labels: dict[str, str], place: str, *, started: bool) -> dict[str, int]:
-        """Return how many GPUs a job asks for, got, and has on each node; ``labels`` get the constraint for that."""
+        """Return how many GPUs a job requests, got, and has per node; sets the constraint in ``labels``."""
         tres = {name: _resources(cell(name)) for name in _TRES}
         found = [(count, name) for name in _TRES if (count := _gpu_count(tres[name], place, name))]
         nodes = self._count(_SIZES["nodes"], cell, place)
@@ -228,7 +225,7 @@ class SacctLog(JobLog):
             return None
         time = self._clock.iso(text)
         if time is None:
-            raise fault(place, name, "is no time", "YYYY-MM-DDTHH:MM:SS, or seconds since 1970", text)
+            raise fault(place, name, "is not a time", "YYYY-MM-DDTHH:MM:SS, or seconds since 1970", text)
         return time
 
     def _time_of(self, cells: list[str], name: str, place: str) -> float:
@@ -237,7 +234,7 @@ class SacctLog(JobLog):
     def _length(self, name: str, text: str, place: str, one: float = 60.0) -> float:
         seconds = self._lengths(text, one)
         if seconds is None:
-            raise fault(place, name, "is no length of time", "[DAYS-]HH:MM:SS", text)
+            raise fault(place, name, "is not a duration", "[DAYS-]HH:MM:SS", text)
         return seconds
 
     def _limit(self, cell: Callable[[str], str], place: str) -> float:
@@ -260,7 +257,7 @@ class SacctLog(JobLog):
         return end - start
 
     def _count(self, names: tuple[str, ...], cell: Callable[[str], str], place: str) -> int:
-        """Return the first of these columns that is above 0, else -1; ``2K`` are 2000."""
+        """Return the first of these columns above 0, else -1; ``2K`` is 2000."""
         for name in names:
             text = cell(name)
             scale = _SCALES.get(text[-1:], 1)
@@ -279,13 +276,13 @@ def _resources(text: str) -> dict[str, str]:
 
 
 def _gpu_count(tres: dict[str, str], place: str, column: str) -> int:
-    """Return the GPUs among some resources: their number in all, or else the sum over models."""
+    """Return the GPUs among resources: their total, or else the sum over models."""
     texts = [tres[_GPU]] if _GPU in tres else [value for name, value in tres.items() if name.startswith(f"{_GPU}:")]
     return sum(whole_number(text, place, column) for text in texts)
 
 
 _BLOCK: Final = 4096
-#: Slurm's states of jobs that have ended; other words are none of its own
+#: Slurm's states of ended jobs
 _ENDED: Final = frozenset(
     (
         *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL"),
@@ -296,15 +293,14 @@ _WORDS: Final = {"REMOVED": "CANCELLED"}
 
 
 def sacct_chunks(workload: Workload) -> Iterator[bytes]:
-    """Return the workload as sacct's table, in pieces; errors come at once, before the first piece.
+    """Return the workload as sacct's table, in pieces; errors are raised before the first piece.
 
     Submit, Start and End are Unix times, as with SLURM_TIME_FORMAT=%s. Users, groups and queues of an SWF log are its
-    numbers, or the names that its header gives them. The column Dependency, which sacct itself does not have, is
-    written where jobs have dependencies. Bars in names become commas.
+    numbers, or names from its header. The column Dependency, which sacct does not have, is written if jobs have
+    dependencies. Bars in names become commas.
 
     Raises:
-        TraceError: if the workload has no jobs, only its hosts can tell how long a job takes, or an id looks like that
-            of a step.
+        TraceError: if the workload has no jobs, a run time depends on the hosts, or an id looks like that of a step.
     """
     require_runtimes(workload, "Slurm's sacct")
     require_ids(workload, "Slurm's sacct", _is_job, "a text without points, bars and blanks")
@@ -344,7 +340,7 @@ def _chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def _state(text: str, ran: bool) -> str:
-    """Return the state in Slurm's words; one that does not suit a job that `ran`, or did not, is left out."""
+    """Return Slurm's state; one that contradicts whether the job `ran` is replaced."""
     word = _WORDS.get(text.upper(), text.upper())
     if word in _ENDED or (word in GOING_ON and not ran):
         return word

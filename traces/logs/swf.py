@@ -1,4 +1,4 @@
-"""Standard Workload Format: 18 numbers a line and a header of comments, read and written.
+"""Read and write the Standard Workload Format: 18 numbers per line and a header of comments.
 
 The format: D. Feitelson, "The Standard Workload Format", Parallel Workloads Archive, version 2.2.
 """
@@ -23,7 +23,7 @@ FORMAT: Final = "SWF"
 
 
 class Field(NamedTuple):
-    """One of the 18 fields: its name in messages, whether it is a whole number, its name as a column if it is one."""
+    """One of the 18 fields: its name in messages, whether it is whole, and its column's name if it has one."""
 
     label: str
     whole: bool
@@ -54,22 +54,21 @@ _JOB, _SUBMIT, _RUNTIME, _ALLOCATED, _REQUESTED, _WALLTIME = 0, 1, 3, 4, 7, 8
 _NOT_NEGATIVE = (_JOB, _SUBMIT)
 _WHOLE = np.array([field.whole for field in FIELDS])
 
-_OLD_HAIZEA = 10  # columns of its traces before it had XML
-_BLOCK = 4096  # lines converted at once: large enough for numpy, small enough to keep the text out of memory
+_OLD_HAIZEA = 10  # columns of its traces before XML
+_BLOCK = 4096  # lines per numpy conversion; bounds the memory for text
 _DIRECTIVE = re.compile(r";\s*([A-Z][A-Za-z]*)\s*:(.*)")
 _CONTINUED = re.compile(r";(\t|\s{2})")
 _COUNT = re.compile(r"[0-9]{1,15}")
 
 
 def parse_swf(stream: io.BufferedReader, path: PathText, *, sort: bool = False) -> Workload:
-    """Return the workload that `stream` holds; `path` serves for its name and for messages.
+    """Return the workload in `stream`; `path` gives its name.
 
-    Jobs keep the file's order, which must be that of submit times; with `sort` any order is taken and jobs are
-    sorted by submit time, equal ones as in the file. Size is field 8, or field 5 where field 8 is missing. Jobs whose
-    submit time is -1, the format's sign for "missing", are left out and counted.
+    Jobs must be sorted by submit time, or are sorted with `sort`; ties keep their order. The size is field 8, or field
+    5 if field 8 is missing. Jobs with the submit time -1, "missing", are left out and counted.
 
     Raises:
-        TraceError: if a line is malformed, a job number occurs twice, submit times decrease or there is no job.
+        TraceError: if a line is malformed, a job number occurs twice, submit times decrease, or there are no jobs.
     """
     reader = _Reader(str(path))
     reader.read(stream)
@@ -77,7 +76,7 @@ def parse_swf(stream: io.BufferedReader, path: PathText, *, sort: bool = False) 
 
 
 class _Reader:
-    """Gathers header and fields, block by block."""
+    """Collects header and fields, block by block."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -104,9 +103,9 @@ class _Reader:
                 self._comment(line)
                 continue
             if len(fields) != len(FIELDS):
-                self._block(flat, numbers, suspect)  # a fault in an earlier line is reported first
+                self._block(flat, numbers, suspect)  # report a fault in an earlier line first
                 raise self._wrong_count(fields, number, first=not self.line_parts)
-            suspect = suspect or b"_" in line  # float() takes 1_000, SWF does not
+            suspect = suspect or b"_" in line  # float() accepts 1_000, SWF does not
             self._directive = None
             flat += fields
             numbers.append(number)
@@ -116,8 +115,8 @@ class _Reader:
         self._block(flat, numbers, suspect)
 
     def _comment(self, line: bytes) -> None:
-        """Keep a directive; a line indented by a tab or two spaces continues the directive above it."""
-        text = line.decode("utf-8-sig", "replace").strip()  # archives' headers have odd bytes; nothing depends on them
+        """Store a directive; a line indented by a tab or two spaces continues the one above."""
+        text = line.decode("utf-8-sig", "replace").strip()  # archived headers have odd bytes
         match = _DIRECTIVE.fullmatch(text)
         if match:
             self._directive = match[1]
@@ -141,13 +140,13 @@ class _Reader:
             parts.append(values[:, index].copy())  # a copy: a view would keep all 18 fields in memory
 
     def _first_fault(self, flat: list[bytes], numbers: list[int]) -> TraceError:
-        """Return the error of the first bad field of a block that has one."""
+        """Return the error of the block's first bad field."""
         places = ((number, index) for number in numbers for index in range(len(FIELDS)))
         faults = (self._check(index, text, number) for (number, index), text in zip(places, flat, strict=True))
         return next(fault for fault in faults if fault)
 
     def _check(self, index: int, text: bytes, number: int) -> TraceError | None:
-        """Return the error of this field, if it has one."""
+        """Return the error of this field, None if it is valid."""
         expected = "a whole number" if FIELDS[index].whole else "a number"
         if index in _NOT_NEGATIVE:
             expected += " that is not negative"
@@ -169,7 +168,7 @@ class _Reader:
 
     def _fault(self, what: str, number: int, index: int, expected: str, text: bytes) -> TraceError:
         where = f"{self.where}, line {number}, field {index + 1} ({FIELDS[index].label})"
-        hint = "Mend the line, or put ';' before it to leave it out."
+        hint = "Correct the line, or put ';' before it to leave it out."
         return _not_text(where, text) or line_fault(where, what, expected, _readable(text), hint)
 
     def _wrong_count(self, fields: list[bytes], number: int, *, first: bool) -> TraceError:
@@ -184,7 +183,7 @@ class _Reader:
                 hint="Write the leases as XML; 'pipistrelle help workloads' shows a trace.",
             )
         sacct = (
-            "Slurm's accounting is read as 'sacct --parsable2' writes it, with its header, JobID among the columns; "
+            "Slurm's accounting must be output of 'sacct --parsable2' with a header that has JobID; "
             "without a header, name the columns: --columns JobID,Submit,..."
         )
         hint = sacct if line.count(b"|") > 1 else "Check that the file is SWF and complete."
@@ -197,7 +196,7 @@ class _Reader:
         )
 
     def _take(self, index: int) -> Floats:
-        """Return a field, shape (n,), and let go of its blocks."""
+        """Return a field, shape (n,), and free its blocks."""
         column = np.concatenate(self.parts[index])
         self.parts[index] = []
         return column
@@ -270,7 +269,7 @@ class _Reader:
             where=f"{self.where}, line {lines[again]}, field 1 (job number)",
             expected="each job number once",
             found=f"{jobs[again]}, as on line {lines[before]}",
-            hint="Leave one of the two lines out, or give it another number.",
+            hint="Remove one of the two lines, or give it another number.",
         )
 
     def _check_order(self, submit: Floats, lines: Ints) -> None:
@@ -283,12 +282,12 @@ class _Reader:
             where=f"{self.where}, line {lines[row]}, field 2 (submit time)",
             expected=f"at least {decimal_text(submit[row - 1])}, as on line {lines[row - 1]}",
             found=decimal_text(submit[row]),
-            hint="Give --sort to have them sorted while reading.",
+            hint="Use --sort to sort them while reading.",
         )
 
 
 def _acceptable(values: Floats) -> bool:
-    """Return whether no field breaks a rule; `_check` says which one does. NaN fails the first comparison."""
+    """Return whether every field is valid; NaN fails the first comparison."""
     whole = values[:, _WHOLE]
     return bool(
         np.all(np.abs(values) <= LARGEST)
@@ -306,13 +305,13 @@ def _not_text(where: str, text: bytes) -> TraceError | None:
             "is not UTF-8 text",
             where=where,
             found=quoted(_readable(text)),
-            hint="Only comments may have other bytes in them.",
+            hint="Only comments may contain other bytes.",
         )
     return None
 
 
 def _readable(text: bytes) -> str:
-    """Return the text as it stands in the file, other bytes than UTF-8 as ``\\xff``."""
+    """Return the text with bytes that are not UTF-8 as ``\\xff``."""
     return text.decode("utf-8", "backslashreplace")
 
 
@@ -321,7 +320,7 @@ def _one_line(text: str) -> str:
 
 
 def _machine_size(header: dict[str, str]) -> int | None:
-    """Return the first positive count among MaxProcs and MaxNodes; what follows the number is a remark."""
+    """Return the first positive count among MaxProcs and MaxNodes; text after the number is a remark."""
     for key in ("MaxProcs", "MaxNodes"):
         match = _COUNT.match(header.get(key, ""))
         if match and int(match[0]) > 0:
@@ -338,15 +337,13 @@ def _epoch(header: dict[str, str]) -> float | None:
 
 
 def swf_chunks(workload: Workload) -> Iterator[bytes]:
-    """Return the workload as SWF, in pieces; errors come at once, before the first piece.
+    """Return the workload as SWF, in pieces; errors are raised before the first piece.
 
-    A job without walltime is written with requested time -1, the format's sign for "missing"; profile names are not
-    written: SWF has no place for them. Names of users, groups, queues and partitions become numbers, which the header
-    explains; of dependencies the one preceding job is kept that the format has a place for.
+    A missing limit is written as requested time -1. Profile names are lost. Names of users, groups, queues and
+    partitions become numbers that the header explains. Of dependencies, one preceding job is kept.
 
     Raises:
-        TraceError: if the workload has no jobs, a job's id is not a whole number, or only its hosts can tell how long a
-            job takes.
+        TraceError: if the workload has no jobs, an id is not a whole number, or a run time depends on the hosts.
     """
     require_runtimes(workload, "SWF")
     require_ids(workload, "SWF", _is_number, "a whole number without leading zeros")
@@ -378,7 +375,7 @@ def _chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def _header_text(workload: Workload) -> str:
-    """Return the header's lines; what the workload says of its machine and time wins over an old directive."""
+    """Return the header's lines; the workload's machine size and times replace old directives."""
     header = dict(workload.header)
     for key, now, old in (
         ("MaxProcs", workload.machine_size, _machine_size(header)),

@@ -1,4 +1,4 @@
-"""Numbers for what a log names: SWF has no texts, its header says what the numbers stand for."""
+"""Replace names by numbers that SWF's header explains, because SWF has no text fields."""
 
 from dataclasses import replace
 from typing import Final
@@ -10,7 +10,7 @@ from pipistrelle.traces.logs.job_table import GOING_ON, Status
 from pipistrelle.traces.logs.labels import DIRECTIVES, named_column
 from pipistrelle.traces.workload import Ints, Workload, is_plain_number
 
-#: {how a log says that a job ended: SWF's status}; other words are failures
+#: {state: SWF's status}; other states are failures
 _STATUS: Final = {
     "COMPLETED": Status.COMPLETED,
     "CANCELLED": Status.CANCELLED,
@@ -20,11 +20,11 @@ _STATUS: Final = {
 
 
 def numbered(workload: Workload) -> Workload:
-    """Return the workload with a column of numbers for each label that SWF has a number for.
+    """Return the workload with a column of numbers for each label that SWF stores as a number.
 
-    Labels that are whole numbers throughout stay these numbers. Others are numbered from 1 in the order of first
-    appearance, and a header's directive, such as ``Queue: 1 qprod``, says what each stands for. A job without the name
-    has -1. Of the dependencies one preceding job is kept; states become statuses.
+    Labels that are all whole numbers stay these numbers. Others are numbered from 1 in order of appearance and
+    explained by a header directive, such as ``Queue: 1 qprod``. A missing name is -1. Of dependencies one preceding job
+    is kept; states become statuses.
     """
     if not workload.labels:
         return workload
@@ -49,7 +49,7 @@ def numbered(workload: Workload) -> Workload:
 
 
 def loses_dependencies(workload: Workload) -> bool:
-    """Tell whether a job waits for more than the end of one job, which is all that SWF can say."""
+    """Return whether a job waits for more than the end of one job, all that SWF can express."""
     known = set(workload.ids)
     for text in workload.labels.get("dependency", ()):
         parts = parse_dependency(text) if text else []
@@ -60,13 +60,13 @@ def loses_dependencies(workload: Workload) -> bool:
 
 
 def loses_states(workload: Workload) -> bool:
-    """Tell whether a job ended otherwise than in the few ways that SWF has numbers for, as by a timeout."""
+    """Return whether a job ended in a way that SWF has no status for, such as a timeout."""
     texts = {text.upper() for text in workload.labels.get("state", ())}
     return any(text not in _STATUS and text not in GOING_ON and text != "FAILED" for text in texts)
 
 
 def _numbers(texts: list[str]) -> tuple[Ints, list[str]]:
-    """Return numbers, shape (n,), and the names of 1, 2, ...; no names if the texts are numbers themselves."""
+    """Return numbers, shape (n,), and the names of 1, 2, ...; no names if all texts are numbers."""
     if all(not text or is_plain_number(text) for text in texts):
         return np.array([int(text) if text else -1 for text in texts], dtype=np.int64), []
     known: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Times in centres' logs: dates of a clock that may be local, and lengths of time as PBS and Slurm write them."""
+"""Parse dates in a local time zone, and durations as PBS and Slurm write them."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
@@ -8,36 +8,35 @@ _ISO: Final = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d)(?::(\d\d)(\.\d{1,9})?)
 _AMERICAN: Final = re.compile(r"(\d{1,2}/\d{1,2}/\d{4} \d{1,2}:\d\d)(?::(\d\d)(\.\d{1,9})?)?", re.ASCII)
 _NUMBER: Final = re.compile(r"\d{1,15}(?:\.\d{1,9})?", re.ASCII)
 _LENGTH: Final = re.compile(r"(?:(\d{1,9})-)?(\d{1,9}(?::\d{1,9}){0,3})(\.\d{1,9})?", re.ASCII)
-#: seconds of the parts of a length, the last part first
+#: seconds per part of a duration, last part first
 _PARTS: Final = (1, 60, 3600, 86400)
 
 
 class Clock:
-    """Reads dates of one time zone as Unix times.
+    """Converts dates of one time zone to Unix times.
 
-    Where a clock that is put back shows an hour twice, the first is meant; an hour that it leaves out is counted on
-    from before.
+    In an hour that a clock shows twice, the first is meant; an hour that it skips continues the one before.
     """
 
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
-        #: {text of a minute, and what follows it of an offset: Unix time of its begin}
+        #: {(minute, offset): Unix time of its start}
         self._minutes: dict[tuple[str, str], float | None] = {}
 
     def iso(self, text: str) -> float | None:
-        """Return the Unix time in s of ``2024-01-31T08:00:00``, with or without offset, or of seconds since 1970.
+        """Return the Unix time (s) of ``2024-01-31T08:00:00``, with or without offset, or of seconds since 1970.
 
-        None if the text is no such time.
+        None if the text is neither.
         """
         return float(text) if _NUMBER.fullmatch(text) else self.date(text)
 
     def date(self, text: str) -> float | None:
-        """Return the Unix time in s of ``2024-01-31 08:00``, with or without offset, None if the text is no such."""
+        """Return the Unix time (s) of ``2024-01-31 08:00``, with or without offset; None if the text is no date."""
         found = _ISO.fullmatch(text)
         return self._time(found, found[4] or "") if found else None
 
     def american(self, text: str) -> float | None:
-        """Return the Unix time in s of ``01/31/2024 08:00:00`` or ``1/31/2024 8:00``, None if the text is no such."""
+        """Return the Unix time (s) of ``01/31/2024 08:00:00`` or ``1/31/2024 8:00``; None if the text is no date."""
         found = _AMERICAN.fullmatch(text)
         return self._time(found, "") if found else None
 
@@ -50,7 +49,7 @@ class Clock:
                 self._minutes[key] = None
         begin = self._minutes[key]
         seconds = int(found[2] or 0)
-        if begin is None or begin < 0 or seconds > 60:  # a leap second is one
+        if begin is None or begin < 0 or seconds > 60:  # 60 is a leap second
             return None
         return begin + seconds + float(found[3] or 0)
 
@@ -70,10 +69,10 @@ def _offset(text: str) -> tzinfo:
 
 
 def length(text: str, one: float) -> float | None:
-    """Return the seconds of a length of time, None if the text is none.
+    """Return a duration in seconds, None if the text is none.
 
-    Forms: ``[[[D:]H:]M:]S`` and, with days before a hyphen, ``D-H[:M[:S]]``, the last part of each with or without a
-    fraction. A single number counts `one` s each: 1 in PBS, 60 in Slurm.
+    Forms: ``[[[D:]H:]M:]S`` and ``D-H[:M[:S]]``, the last part with an optional fraction. A single number counts `one`
+    seconds each: 1 in PBS, 60 in Slurm.
     """
     found = _LENGTH.fullmatch(text)
     if found is None:

@@ -119,10 +119,10 @@ GOOD = trace(lease("00:00:00", "1", "00:10:00"))
     [
         (GOOD[:-20], "FILE, line 12, column 1: this is not XML: "),
         (BOMB, "FILE, line 2: a trace declares no entities"),
-        (GOOD.replace("00:10:00", "soon"), "FILE, line 10: the lease's duration is no time: expected [DD:]HH:MM:SS"),
-        (GOOD.replace('arrival="00:00:00"', ""), "FILE, line 6: the lease's arrival is no time"),
+        (GOOD.replace("00:10:00", "soon"), "FILE, line 10: the lease's duration is not a time: expected [DD:]HH:MM:SS"),
+        (GOOD.replace('arrival="00:00:00"', ""), "FILE, line 6: the lease's arrival is not a time"),
         (GOOD.replace('numnodes="1"', 'numnodes="x"'), "FILE, line 8: numnodes is not a whole number"),
-        (GOOD.replace('numnodes="1"', 'numnodes="0"'), "FILE, line 6: the lease asks for no nodes"),
+        (GOOD.replace('numnodes="1"', 'numnodes="0"'), "FILE, line 6: the lease requests no nodes"),
         (
             GOOD.replace(
                 'type="CPU" amount="100"/></node-set></nodes>\n<start>',
@@ -144,4 +144,4 @@ def test_errors(refused, text, message):
 
 def test_no_processors(refused):
     """Leases ask for nodes alone."""
-    assert "the log has no processors" in refused(GOOD, units="processors")
+    assert "the log does not count processors" in refused(GOOD, units="processors")

@@ -48,8 +48,8 @@ def test_it_is_known_by_its_first_line(trace, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (LINE + LINE.rsplit(" ", 1)[0], "line 2: the line is no node of a resource trace"),
-        (LINE.replace("AVAILABLE", "UP"), "line 1: the line is no node of a resource trace"),
+        (LINE + LINE.rsplit(" ", 1)[0], "line 2: the line describes no node"),
+        (LINE.replace("AVAILABLE", "UP"), "line 1: the line describes no node"),
         (LINE + LINE, "line 2: the node occurs twice"),
         (LINE.replace(" 24 1 1", " x 1 1"), "line 1, field 9 (Configured Processors): is not a whole number"),
         ("# nothing\n", "has no nodes"),

@@ -85,7 +85,7 @@ def test_sizes(read, changes, nodes, processors):
         ),
         (line().strip() + " x\n", "FILE, line 1: too many fields"),
         (line(f9="soon"), "FILE, line 1, field 9 (Submission Time): is not a whole number"),
-        (line(f9="-1"), "FILE, line 1, field 9 (Submission Time): is no time"),
+        (line(f9="-1"), "FILE, line 1, field 9 (Submission Time): is not a time"),
         (line(f12="1488355000"), "FILE, line 1, field 12 (Completion Time): is before the start"),
         (line(f3="many"), "FILE, line 1, field 3 (Tasks Requested): is not a whole number"),
         (

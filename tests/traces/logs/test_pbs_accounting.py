@@ -195,11 +195,11 @@ S = "03/01/2017 08:00:00;S;1.s;ctime=1488355200"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (f"{S}\nnonsense\n", "FILE, line 2: the line is no accounting record: expected MM/DD/YYYY"),
-        (f"{S}\n13/01/2017 08:00:00;S;1;\n", "FILE, line 2: the line is no accounting record"),
+        (f"{S}\nnonsense\n", "FILE, line 2: the line is not an accounting record: expected MM/DD/YYYY"),
+        (f"{S}\n13/01/2017 08:00:00;S;1;\n", "FILE, line 2: the line is not an accounting record"),
         (S.replace("ctime=1488355200", ""), "FILE, line 1, job '1.s': the record has no submit time"),
         (S.replace("1488355200", "x"), "FILE, line 1, field ctime: is not a whole number"),
-        (f"{S} Resource_List.walltime=soon", "FILE, line 1, field Resource_List.walltime: is no length of time"),
+        (f"{S} Resource_List.walltime=soon", "FILE, line 1, field Resource_List.walltime: is not a duration"),
         (f"{S} Resource_List.nodect=-1", "FILE, line 1, field Resource_List.nodect: is not a whole number"),
         (f"{S} Resource_List.select=1:ncpus=x", "FILE, line 1, field Resource_List.select: is not a whole number"),
         (S.replace(";S;", ";E;") + " start=20 end=10", "FILE, line 1, field end: is before the start"),
@@ -266,8 +266,8 @@ def test_bytes_of_other_encodings(tmp_path):
 
 def test_no_such_zone(refused):
     """A time zone that does not exist is told."""
-    assert "there is no time zone 'Europe/Nowhere'" in refused(S, timezone="Europe/Nowhere")
-    assert "there is no time zone '../x'" in refused(S, timezone="../x")
+    assert "unknown time zone 'Europe/Nowhere'" in refused(S, timezone="Europe/Nowhere")
+    assert "unknown time zone '../x'" in refused(S, timezone="../x")
     assert "sizes cannot be counted in 'cores'" in refused(S, units="cores")
 
 

@@ -19,7 +19,7 @@ from pipistrelle.traces.transforms.join import merge
 from pipistrelle.traces.workload import Workload
 
 SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-MEND = "Mend the line, or put ';' before it to leave it out."
+MEND = "Correct the line, or put ';' before it to leave it out."
 
 
 def test_every_field(tmp_path):
@@ -180,7 +180,7 @@ SHAPES = [
     ),
     (
         b"\xe9t\xe9 1\n",
-        "FILE, line 1: is not UTF-8 text: found '\\\\xe9t\\\\xe9 1'. Only comments may have other bytes in them.",
+        "FILE, line 1: is not UTF-8 text: found '\\\\xe9t\\\\xe9 1'. Only comments may contain other bytes.",
     ),
 ]
 
@@ -213,7 +213,7 @@ def test_duplicate_job_numbers(refused, job_line):
     text = "".join(job_line({1: job}) for job in (4, 2, 3, 2, 4))
     assert refused(text) == (
         "FILE, line 4, field 1 (job number): the job number occurs twice: expected each job number once, "
-        "found 2, as on line 2. Leave one of the two lines out, or give it another number."
+        "found 2, as on line 2. Remove one of the two lines, or give it another number."
     )
 
 
@@ -222,7 +222,7 @@ def test_unsorted(refused, job_line):
     text = "; x\n" + "".join(job_line({1: job, 2: submit}) for job, submit in ((1, 5), (2, 9), (3, 8.5)))
     assert refused(text) == (
         "FILE, line 4, field 2 (submit time): the jobs are not in the order of their submit times: "
-        "expected at least 9, as on line 3, found 8.5. Give --sort to have them sorted while reading."
+        "expected at least 9, as on line 3, found 8.5. Use --sort to sort them while reading."
     )
 
 
