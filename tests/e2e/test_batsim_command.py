@@ -209,7 +209,7 @@ def test_external_events_reach_the_scheduler(shell, files):
         '{"timestamp": 190, "type": "lunch", "menu": ["soup"]}\n',
     )
     refused, _ = simulate(shell, *files, "--events", "events.txt")
-    refused.failed(2, "events.txt, line 2", "'lunch' is not known")
+    refused.failed(2, "events.txt, line 2", "unknown type 'lunch'")
 
     simulate(shell, *files, "--events", "events.txt", "--forward-unknown-events")[0].ok()
 

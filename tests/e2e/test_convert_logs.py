@@ -109,7 +109,7 @@ def test_validate(shell, log):
         (["20170301", "demo", "out.swf"], "demo: no such file"),
         (["20170301", "out.toml"], "the file's suffix names no format"),
         (["20170301", "out.swf", "--timezone", "Mars"], "unknown time zone 'Mars'"),
-        (["20170301", "out.json"], "Batsim's JSON cannot keep a job without run time"),
+        (["20170301", "out.json"], "Batsim's JSON cannot hold a job without run time"),
         (["20170301", "20170301"], "20170301 is read by this very command"),
         (["20170301"], "Missing argument"),
     ],

@@ -65,7 +65,7 @@ def test_nodes_without_outages_count(shell):
     assert "2 of 2 nodes" in shell.run("failures", "show", "few.csv").ok().out
     shown = shell.run("failures", "show", "few.csv", "--nodes", "500", "--end", "9d").ok().out.splitlines()
     assert "nodes        500" in shown
-    shell.run("failures", "show", "few.csv", "--nodes", "1").failed(2, "number of nodes does not suit")
+    shell.run("failures", "show", "few.csv", "--nodes", "1").failed(2, "number of nodes does not match")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_nodes_without_outages_count(shell):
         (["failures", "fit", "good.csv"], ["too few failures"]),
         (["failures", "fit", "good.csv", "--model", "weibul"], ["Did you mean 'weibull'"]),
         (["failures", "fit", "good.csv", "-o", "good.csv"], ["good.csv is read by this very command"]),
-        (["failures", "fit", "good.csv", "--nodes", "1"], ["number of nodes does not suit"]),
+        (["failures", "fit", "good.csv", "--nodes", "1"], ["number of nodes does not match"]),
     ],
 )
 def test_wrong_input(shell, words, fragments):

@@ -1,1 +1,1 @@
-"""Batsim's files: workloads and their profiles, external events."""
+"""Batsim's files: workloads, profiles and external events."""

@@ -1,4 +1,4 @@
-"""Batsim's files of external events: what happens to the machine from outside, one JSON object a line."""
+"""Read Batsim's external events, one JSON object per line."""
 
 from typing import Any, Final
 
@@ -12,16 +12,18 @@ from pipistrelle.traces.errors import TraceError, line_fault, out_of_range
 from pipistrelle.traces.files import PathText, open_trace
 from pipistrelle.traces.workload import LARGEST, decimal_text
 
-#: Types that change the machine, in the order in which events of one instant happen; all others come after them.
+#: events that change the machine, in the order in which simultaneous ones happen; all others come later
 MACHINE_EVENTS: Final = ("machine_available", "machine_unavailable")
 
 
 class ExternalEvent(msgspec.Struct, frozen=True):
-    """Something that happens from outside at a given time.
+    """An external event.
 
-    ``timestamp`` is in seconds after time 0. ``type`` is one of `MACHINE_EVENTS`, with the machines concerned as
-    intervals in ``resources`` (``"0-3 8"``), or any other text, with ``resources`` empty. ``raw`` is the whole JSON
-    object, for schedulers that know what we do not.
+    Attributes:
+        timestamp: seconds after time 0.
+        type: one of `MACHINE_EVENTS`, or any other text.
+        resources: the machines of a machine event as intervals (``"0-3 8"``), otherwise empty.
+        raw: the whole JSON object, for schedulers that support more.
     """
 
     timestamp: float
@@ -47,13 +49,14 @@ _OBJECT = msgspec.json.Decoder(dict[str, Any])
 def read_events(path: PathText, *, unknown: bool = True) -> tuple[ExternalEvent, ...]:
     """Return the events of a file, plain or compressed, in the order in which they happen.
 
-    The lines may be in any order: events are sorted by time, and at one time machines become available before others
-    become unavailable, before all other events; equal ones stay in the file's order. Blank lines are skipped, and a
-    file without events is none of a fault. Without `unknown`, types that are not known are refused, as Batsim does
-    unless it is told to forward them.
+    Lines may be in any order. At equal times machines first become available, then others become unavailable, then the
+    other events happen; ties stay in file order. Blank lines are skipped, and the file may be empty.
+
+    Args:
+        unknown: accept unknown types; False rejects them, as Batsim does by default.
 
     Raises:
-        TraceError: if the file cannot be read or a line is wrong; the message has file and line.
+        TraceError: if the file cannot be read or a line is wrong.
     """
     events: list[ExternalEvent] = []
     with open_trace(path, may_be_empty=True, what="a file of events") as stream:
@@ -78,23 +81,23 @@ def _parse(text: bytes, where: str, unknown: bool) -> ExternalEvent:
         raise shape_fault(error, f"{where}, $") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         said = text.decode("utf-8", "replace")
-        raise line_fault(where, "is not valid JSON", "one JSON object a line", said, "Mend the line.") from error
+        raise line_fault(where, "is not valid JSON", "one JSON object per line", said, "Correct the line.") from error
     except RecursionError as error:
         raise depth_fault(where) from error
     if not unknown and event.type not in MACHINE_EVENTS:
         raise TraceError(
-            f"the type {quoted(event.type)} is not known",
+            f"unknown type {quoted(event.type)}",
             where=f"{where}, $.type",
             hint=f"{did_you_mean(event.type, list(MACHINE_EVENTS))} Others can be forwarded to the scheduler.",
         )
     if not 0 <= event.timestamp <= LARGEST:
         place, expected = f"{where}, $.timestamp", f"seconds from 0 to {decimal_text(LARGEST)}"
-        raise out_of_range("timestamp", place, expected, decimal_text(event.timestamp), "Mend the value.")
+        raise out_of_range("timestamp", place, expected, decimal_text(event.timestamp), "Correct the value.")
     return ExternalEvent(event.timestamp + 0.0, event.type, resources, raw)
 
 
 def _machines(event: _MachineEvent, where: str) -> str:
-    """Return the machines of an event in the form of the protocol."""
+    """Return the machines of an event as intervals."""
     try:
         machines = NodeSet.parse(event.resources)
     except NodeSetError as error:

@@ -1,4 +1,4 @@
-"""What is said of JSON that is malformed or of the wrong shape."""
+"""Errors for JSON that is malformed or has the wrong shape."""
 
 import re
 from collections.abc import Iterator
@@ -14,12 +14,9 @@ _PATH = re.compile(r" - at `(?:key in )?(.*)`$")
 
 @contextmanager
 def json_faults(data: bytes | msgspec.Raw, where: str, top: str = "") -> Iterator[None]:
-    """Say of what the decoder finds wrong with `data` that it is wrong with the text called `where`.
+    """Turn errors of decoding `data` into a TraceError about the text called `where`.
 
-    `top` is put before the path of a value of the wrong shape.
-
-    Raises:
-        TraceError: in place of the decoder's errors.
+    `top` precedes the path of a value of the wrong shape.
     """
     try:
         yield
@@ -46,7 +43,7 @@ def _json_fault(error: msgspec.DecodeError | UnicodeDecodeError, data: bytes, wh
         "is not valid JSON",
         where=_position(data, int(match[1]) if match else len(data), where),
         found=_BYTE.sub("", text),
-        hint="Mend the text there, or just before.",
+        hint="Correct the text there, or just before.",
     )
 
 
@@ -57,7 +54,7 @@ def _position(data: bytes, offset: int, where: str) -> str:
 
 
 def shape_fault(error: msgspec.ValidationError, where: str) -> TraceError:
-    """Return the error for a value of the wrong type or a missing field; its path is appended to `where`."""
+    """Return the error for a wrong type or a missing field; appends its path to `where`."""
     text = str(error)
     match = _PATH.search(text)
     return TraceError(
@@ -68,5 +65,5 @@ def shape_fault(error: msgspec.ValidationError, where: str) -> TraceError:
 
 
 def depth_fault(where: str) -> TraceError:
-    """Return the error for very many brackets in each other."""
-    return TraceError("the JSON is nested too deeply", where=where, hint="Leave out what no job needs.")
+    """Return the error for too deeply nested JSON."""
+    return TraceError("the JSON is nested too deeply", where=where, hint="Remove what no job needs.")

@@ -1,4 +1,4 @@
-"""Batsim's profiles, read from JSON; `pipistrelle.traces.profiles` has what they become."""
+"""Read Batsim's profiles from JSON into `pipistrelle.traces.profiles`."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -24,15 +24,15 @@ from pipistrelle.traces.profiles import (
 from pipistrelle.traces.usage_traces import Phases, read_usage_trace
 from pipistrelle.traces.workload import LARGEST, decimal_text
 
-#: flops or bytes beyond any job's; times and sums made of them stay finite
+#: above any real job's flops or bytes, but times and sums stay finite
 MOST_WORK: Final = 1e30
-#: parts of a composed profile, repetitions counted; Batsim makes an object of each
+#: parts of a composed profile, including repetitions; Batsim makes an object of each
 MOST_PARTS: Final = 1_000_000
-#: composed profiles in each other
+#: nesting depth of composed profiles
 MOST_NESTED: Final = 50
 
 _Work = Annotated[float, msgspec.Meta(ge=0, le=MOST_WORK)]
-#: negative codes are Batsim's own signs: -1 for a walltime reached, -2 for a kill
+#: negative codes are reserved by Batsim: -1 for a reached walltime, -2 for a kill
 _Code = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 _Times = Annotated[int, msgspec.Meta(ge=1, le=MOST_PARTS)]
@@ -43,7 +43,7 @@ class _Typed(msgspec.Struct):
 
 
 class _Spec(msgspec.Struct, tag_field="type", gc=False):
-    """What all types of profiles may say."""
+    """Fields of all profile types."""
 
     ret: _Code = 0
 
@@ -69,7 +69,7 @@ class _Parallel(_Spec, tag="parallel", kw_only=True):
 class _Composed(_Spec, tag="composed", kw_only=True):
     seq: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
     repeat: _Times | None = None
-    nb: _Times | None = None  # what Batsim 2 called it
+    nb: _Times | None = None  # its name in Batsim 2
 
 
 class _Usage(_Spec, tag="usage_trace", kw_only=True):
@@ -79,13 +79,13 @@ class _Usage(_Spec, tag="usage_trace", kw_only=True):
 _Any = _Delay | _Homogeneous | _Total | _Parallel | _Composed | _Usage
 _DECODER = msgspec.json.Decoder(_Any)
 
-#: Profile types that are run, as JSON names them.
+#: supported profile types, as in JSON
 PROFILE_TYPES: Final = tuple(str(struct.__struct_config__.tag) for struct in get_args(_Any))
 
 _STORAGE = "It moves data to or from storage, which is not modelled."
 _AT_ONCE = "Its parts run at the same time, which is not modelled."
 _TALKS = "It talks with the scheduler while it runs, which is not modelled."
-#: What is said of the types that Batsim has, or once had, and that are not run.
+#: {unsupported type of some Batsim version: reason or replacement}
 _NOT_RUN: Final = {
     "smpi": "It replays messages over a network, which is not modelled.",
     "parallel_homogeneous_pfs": _STORAGE,
@@ -114,16 +114,18 @@ _NOT_RUN: Final = {
 
 
 class _TooDeepError(TraceError):
-    """Composed profiles are too deep in each other: no fault of the innermost one's own."""
+    """Composed profiles are nested too deeply, which is no fault of the innermost one."""
 
 
 def parse_profile(name: str, raw: bytes | msgspec.Raw, others: Mapping[str, Profile], where: str) -> Profile:
-    """Return the profile that a JSON object describes, on its own: no trace file beside it can be read.
+    """Return the profile of a JSON object outside a file, so without usage traces.
 
-    `others` are the profiles that a composed one may name; `where` says for messages where the object stands.
+    Args:
+        others: the profiles that a composed one may name.
+        where: place of the object, for messages.
 
     Raises:
-        TraceError: if the type is not run, a field is missing or wrong, or a part does not exist.
+        TraceError: if the type is not supported, a field is missing or wrong, or a part does not exist.
     """
 
     def part(wanted: str, place: str) -> Profile:
@@ -136,12 +138,12 @@ def parse_profile(name: str, raw: bytes | msgspec.Raw, others: Mapping[str, Prof
 
 
 class ProfileTable:
-    """The profiles of one file.
+    """The profiles of one file, parsed when needed.
 
     Args:
-        raws: their JSON objects by name.
+        raws: JSON objects by name.
         where: the file, for messages.
-        folder: where the usage traces are that profiles name.
+        folder: the folder of usage traces.
     """
 
     def __init__(self, raws: Mapping[str, msgspec.Raw], where: str, folder: PathText) -> None:
@@ -150,14 +152,13 @@ class ProfileTable:
         self._folder = folder
         self._parsed: dict[str, Profile] = {}
         self._faults: dict[str, TraceError] = {}
-        #: names of the profiles that are being read, from the outermost
+        #: names of the profiles being parsed, from the outermost
         self._open: list[str] = []
 
     def __getitem__(self, name: str) -> Profile:
-        """Return the profile of this name, which must be one of the file's.
+        """Return the profile of this name; TraceError if it or one of its parts is wrong.
 
-        Raises:
-            TraceError: if it or one of its parts is wrong.
+        The name must be in the file.
         """
         known = self._parsed.get(name)
         if known is not None:
@@ -171,7 +172,7 @@ class ProfileTable:
         where = f"{self._where}, $.profiles[{quoted(name)}]"
         if name in self._open:
             circle = " > ".join(map(quoted, [*self._open[self._open.index(name) :], name][:10]))
-            raise TraceError("the profile is a part of itself", where=where, found=circle, hint="Break the circle.")
+            raise TraceError("the profile is a part of itself", where=where, found=circle, hint="Remove one of them.")
         if len(self._open) > MOST_NESTED:
             raise _too_deep(where)
         self._open.append(name)
@@ -192,20 +193,20 @@ class ProfileTable:
         return self[name]
 
     def usable(self) -> dict[str, Profile]:
-        """Return every profile that can be run, by name, in the file's order."""
+        """Return every valid profile by name, in file order."""
         for name in self._raws:
             try:
                 self[name]
             except TraceError:
-                continue  # it is said when a job uses it
+                continue  # reported if a job uses it
         return {name: self._parsed[name] for name in self._raws if name in self._parsed}
 
 
 def _plain_delay(name: str, raw: msgspec.Raw) -> Delay | None:
-    """Return the delay that nearly every profile of large files is; None for anything else, right or wrong."""
+    """Return the delay that nearly every profile of large files is; None for others, valid or not."""
     try:
         spec = _DECODER.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # said when it is read with its place
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # reported later, with the place
         return None
     if isinstance(spec, _Delay) and 0 < spec.delay <= LARGEST:
         return Delay(name=name, delay=spec.delay, ret=spec.ret)
@@ -215,7 +216,7 @@ def _plain_delay(name: str, raw: msgspec.Raw) -> Delay | None:
 def _parse(
     name: str, raw: bytes | msgspec.Raw, part: Callable[[str, str], Profile], where: str, folder: PathText | None
 ) -> Profile:
-    """Return the profile; `part` gives one that this is composed of, by its name and the place where it is named."""
+    """Return the profile; `part` finds a part by its name, given the place of that name."""
     with json_faults(raw, where):
         try:
             spec = _DECODER.decode(raw)
@@ -237,25 +238,25 @@ def _parse(
     parts = tuple(part(wanted, f"{where}.seq[{place}]") for place, wanted in enumerate(spec.seq))
     if spec.repeat is not None and spec.nb not in (None, spec.repeat):
         raise TraceError(
-            "the profile says twice how often it is repeated",
+            "the profile has two numbers of repetitions",
             where=where,
             expected="'repeat', or 'nb' as in Batsim 2",
             found=f"repeat {spec.repeat} and nb {spec.nb}",
-            hint="Leave one of the two out.",
+            hint="Remove one of the two.",
         )
     repeat = spec.repeat or spec.nb or 1
     return _composed(Composed(name=name, repeat=repeat, seq=parts, names=spec.seq, ret=spec.ret), where)
 
 
 def _refuse_type(raw: bytes | msgspec.Raw, where: str) -> None:
-    """Refuse a type that is not run, with the reason; do nothing if the fault is another one."""
+    """Raise TraceError for an unsupported type, with the reason; ignore other faults."""
     try:
         kind = msgspec.json.decode(raw, type=_Typed).type
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # what follows the fault may be no JSON at all
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # the rest may be no JSON at all
         return
     if kind not in PROFILE_TYPES:
         raise TraceError(
-            f"profiles of type {quoted(kind)} are not run",
+            f"profiles of type {quoted(kind)} are not supported",
             where=where,
             expected=" or ".join(PROFILE_TYPES),
             hint=_NOT_RUN.get(kind) or did_you_mean(kind, list(PROFILE_TYPES)),
@@ -277,10 +278,10 @@ def _parallel(name: str, spec: _Parallel, where: str) -> Parallel:
 def _phases(spec: _Usage, where: str, folder: PathText | None) -> tuple[Phases, ...]:
     if folder is None:
         raise TraceError(
-            "a trace file can be named in a workload file only",
+            "only a workload file can name a trace file",
             where=f"{where}.trace",
             found=quoted(spec.trace),
-            hint="Put the profile into the workload's file, as Batsim wants it.",
+            hint="Move the profile to the workload file, as in Batsim.",
         )
     return read_usage_trace(spec.trace, os.fspath(folder))
 
@@ -320,11 +321,11 @@ def _no_part(wanted: str, names: list[str], where: str) -> TraceError:
 
 
 def closest(wanted: str, names: list[str]) -> str:
-    """Return a sentence that names the profile most alike, or all of few, or tells how many there are."""
+    """Return a hint with the most similar name, or all of few, or their number."""
     sentence = did_you_mean(wanted, sorted(names))
     return sentence if len(names) <= 10 or sentence.startswith("Did") else f"There are {len(names)} profiles."
 
 
 def delay_json(runtime: float) -> bytes:
-    """Return the JSON object of a profile of `runtime` seconds that its hosts do not change."""
+    """Return the JSON object of a delay profile of `runtime` seconds."""
     return b'{"type":"delay","delay":%s}' % decimal_text(runtime).encode()

@@ -1,4 +1,4 @@
-"""Batsim's JSON of workloads: the whole file, and the objects of single jobs and profiles that schedulers get."""
+"""Write Batsim's workload JSON: whole files, and single jobs and profiles for schedulers."""
 
 from collections.abc import Iterator, Mapping
 from math import inf, isnan
@@ -20,10 +20,10 @@ _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def job_text(workload: Workload, row: int, job_id: str) -> bytes:
-    """Return the JSON object of job `row` for schedulers: its ``id`` is `job_id`, such as ``w0!7``.
+    """Return the JSON object of job `row` for schedulers, with `job_id` (``w0!7``) as ``id``.
 
-    It is the file's own object, with every field that stands there, but for labels that have changed since it was
-    read; for a log it is made of the job's properties.
+    It is the file's own object, including unknown fields, with current labels; for a log it is made from the job's
+    properties.
     """
     if workload.job_json is not None:
         members = _MEMBERS.decode(workload.job_json[row])
@@ -41,10 +41,7 @@ def job_text(workload: Workload, row: int, job_id: str) -> bytes:
 
 
 def with_members(raw: bytes, **changes: float | str | bool | list[str]) -> bytes:
-    """Return a JSON object with other values where `changes` names members; an infinite one is left out.
-
-    The other members are unchanged, and all are in their order; new ones come last.
-    """
+    """Return a JSON object with changed members; infinite values remove them, new ones come last."""
     members = _MEMBERS.decode(raw)
     for name, value in changes.items():
         if value == inf:
@@ -57,9 +54,9 @@ def with_members(raw: bytes, **changes: float | str | bool | list[str]) -> bytes
 
 
 def profile_texts(workload: Workload) -> dict[str, bytes]:
-    """Return the JSON object of each of the workload's profiles, by name, without blanks.
+    """Return the JSON object of each profile by name, without blanks.
 
-    A log has one of type delay for each run time, named by it, such as ``3477``.
+    A log has one delay profile per run time, named by it, such as ``3477``.
     """
     if workload.profile_json is not None:
         return {name: msgspec.json.format(raw, indent=-1) for name, raw in workload.profile_json.items()}
@@ -71,17 +68,16 @@ def profile_texts(workload: Workload) -> dict[str, bytes]:
 
 
 def batsim_chunks(workload: Workload) -> Iterator[bytes]:
-    """Return the workload as Batsim's JSON, in pieces; errors come at once, before the first piece.
+    """Return the workload as Batsim's JSON, in pieces; errors are raised before the first piece.
 
-    Profiles that were read are written again, with their parts; profiles that no job uses are left out. A job without
-    one gets a profile of type delay under `Workload.profile_of`'s name. ``nb_res`` is the machine's size, or the
-    largest job's where that is not known: Batsim asks for a number. Fields of jobs and profiles that are not known
-    here are kept. Users, queues, dependencies and so on are texts under the names of `LABELS`; the header and the other
-    fields of a log are not kept: the format has no place for them.
+    Profiles are written with their parts; unused ones are left out. A job without a profile gets a delay named as in
+    `Workload.profile_of`. ``nb_res`` is the machine's size, or the largest job's if that is unknown, because Batsim
+    requires a number. Unknown fields of jobs and profiles are kept. Labels are texts under the names of `LABELS`. The
+    header and other columns of a log are lost.
 
     Raises:
-        TraceError: if the workload has no jobs, or a job that Batsim refuses: without run time, requested time or size;
-            if one profile name stands for two run times; or if a profile names files beside the workload it came from.
+        TraceError: if there are no jobs, a job has no run time, requested time or size, a profile name has two run
+            times, or a profile names files.
     """
     if not len(workload):
         raise TraceError("there are no jobs to write", where=workload.name, hint="A trace has at least one job.")
@@ -90,7 +86,7 @@ def batsim_chunks(workload: Workload) -> Iterator[bytes]:
         bad = np.flatnonzero(values <= 0)
         if bad.size:
             raise TraceError(
-                f"Batsim's JSON cannot keep a job without {what}",
+                f"Batsim's JSON cannot hold a job without {what}",
                 where=f"{workload.name}, job {quoted(workload.ids[int(bad[0])])}",
                 expected="a positive number",
                 found=f"{decimal_text(float(values[bad[0]]))}{and_more(bad.size - 1)}",
@@ -100,7 +96,7 @@ def batsim_chunks(workload: Workload) -> Iterator[bytes]:
 
 
 class _Profiles:
-    """The profiles that a file needs, in the order of their first use."""
+    """The profiles of a file, in the order of their first use."""
 
     def __init__(self, workload: Workload) -> None:
         self._workload = workload
@@ -117,11 +113,11 @@ class _Profiles:
         if name in self._runtimes:
             if not _same(self._runtimes[name], runtime):
                 raise TraceError(
-                    f"profile {quoted(name)} stands for two run times",
+                    f"profile {quoted(name)} has two run times",
                     where=f"{self._workload.name}, job {quoted(self._workload.ids[row])}",
                     expected=decimal_text(self._runtimes[name]),
                     found=decimal_text(runtime),
-                    hint="Give the jobs profiles of different names.",
+                    hint="Give the jobs profiles with different names.",
                 )
             return
         self._runtimes[name] = runtime
@@ -130,16 +126,16 @@ class _Profiles:
             return
         if any(isinstance(leaf, UsageTrace) for leaf in leaves(profile)):
             raise TraceError(
-                "a profile that names trace files cannot be written",
+                "a profile with trace files cannot be written",
                 where=f"{self._workload.name}, profile {quoted(name)}",
-                hint="The files lie beside the workload: copy it together with them.",
+                hint="Copy the workload together with these files.",
             )
         if isinstance(profile, Composed):
             for part_name, part in zip(profile.names, profile.seq, strict=True):
                 self._need(part_name, runtime_of(part), row)
 
     def _read(self, name: str, runtime: float) -> Profile | None:
-        """Return the profile of the file, unless the workload's run times were changed since."""
+        """Return the profile of the file, unless run times were changed since."""
         profile = self._table.get(name)
         return profile if profile is not None and _same(runtime_of(profile), runtime) else None
 
@@ -181,9 +177,9 @@ def _chunks(workload: Workload, profiles: dict[str, str]) -> Iterator[bytes]:
 
 
 def _further(workload: Workload, labels: dict[str, list[str]], row: int) -> str:
-    """Return the members of a job's JSON object that have no column, with a comma before each.
+    """Return the members of a job's JSON object without a column, with a comma before each.
 
-    Labels are those of the workload, which may have been changed since; one that was not changed stays as it stood.
+    Changed labels replace the old ones; unchanged ones stay as they are.
     """
     wanted = {name: texts[row] for name, texts in labels.items() if texts[row]}
     if workload.job_json is None:
@@ -198,7 +194,7 @@ def _further(workload: Workload, labels: dict[str, list[str]], row: int) -> str:
 
 
 def _relabel(members: dict[str, msgspec.Raw], wanted: Mapping[str, str]) -> None:
-    """Make the members for labels say what is ``wanted``; one that does already stays as it stood."""
+    """Set the members for labels to those ``wanted``; unchanged ones stay as they are."""
     for name in LABELS:
         old = label_text(members[name]) if name in members else ""
         new = wanted.get(name, "")

@@ -1,4 +1,4 @@
-"""Batsim's JSON workload: jobs that refer to profiles. `pipistrelle.traces.batsim.text` writes it."""
+"""Read Batsim's JSON workloads; `pipistrelle.traces.batsim.text` writes them."""
 
 import os
 import re
@@ -27,7 +27,7 @@ class _Job(msgspec.Struct, gc=False):
     res: int
     profile: str
     walltime: float | None = None
-    # Labels of other types than text and whole numbers mean nothing here, but are no fault either.
+    # labels that are neither text nor whole numbers are ignored
     name: msgspec.Raw = _NOTHING
     user: msgspec.Raw = _NOTHING
     group: msgspec.Raw = _NOTHING
@@ -54,10 +54,13 @@ class _Texts(msgspec.Struct):
 
 
 class RegisteredJob(msgspec.Struct, frozen=True):
-    """A job as a scheduler registers it while the simulation runs.
+    """A job that a scheduler registers during the simulation.
 
-    ``name`` has no workload's name before it; ``submit`` and ``walltime`` are in seconds, the latter ``inf`` if the job
-    has no limit; ``size`` is the number of units; ``profile`` the name of its profile.
+    Attributes:
+        name: without the workload's name.
+        submit, walltime: s; walltime inf means no limit.
+        size: units.
+        profile: name of its profile.
     """
 
     name: str
@@ -76,15 +79,15 @@ _MOST = decimal_text(LARGEST)
 
 
 def parse_batsim(data: bytes, path: PathText) -> Workload:
-    """Return the workload that `data` holds; `path` serves for its name and for messages.
+    """Return the workload in `data`; `path` gives its name.
 
-    Jobs are sorted by submit time, equal ones as in the file. Run times are those of the profiles, NaN where the hosts
-    decide. A walltime that is absent, null or -1 means none. Members of a job that are called as labels are (`LABELS`),
-    and are texts or whole numbers, are its labels. Fields that are not known stay in `Workload.job_json` and
-    `Workload.profile_json`. Usage traces that profiles name are read from beside the file.
+    Jobs are sorted by submit time; ties stay in file order. Run times are those of the profiles, NaN if they depend on
+    the hosts. A walltime that is absent, null or -1 means none. Members of a job named in `LABELS` are its labels, if
+    they are texts or whole numbers. Unknown fields stay in `Workload.job_json` and `Workload.profile_json`. Usage
+    traces are read from the file's folder.
 
     Raises:
-        TraceError: if the text is not JSON or a rule of the format is broken; the message has the path in the file.
+        TraceError: if the text is not JSON or violates the format; the message has the path in the file.
     """
     where = str(path)
     file, texts = _decode(data, where)
@@ -96,7 +99,7 @@ def parse_batsim(data: bytes, path: PathText) -> Workload:
     table = ProfileTable(file.profiles, where, os.path.dirname(os.fspath(path)) or ".")
     ids: list[str] = []
     rows: dict[str, int] = {}
-    #: {profile: (its name, run time in s, numbers of hosts it is made for)}; jobs share the name's one object
+    #: {profile: (name, run time (s), numbers of hosts it is made for)}; jobs share the name's object
     known: dict[str, tuple[str, float, frozenset[int]]] = {}
     for row, job in enumerate(file.jobs):
         name = _job_name(job, f"{where}, $.jobs[{row}]")
@@ -147,9 +150,9 @@ def parse_batsim(data: bytes, path: PathText) -> Workload:
 
 
 def job_of_json(raw: bytes | msgspec.Raw, where: str) -> RegisteredJob:
-    """Return the job that a JSON object describes, checked as a file's jobs are; `where` is for messages.
+    """Return the job of a JSON object, checked like the jobs of a file.
 
-    The walltime must be above 0, or -1 for none: jobs of a file without time are left out before a simulation.
+    The walltime must be above 0, or -1 for none; from a file jobs without time are dropped instead.
 
     Raises:
         TraceError: if a field is missing or wrong.
@@ -161,15 +164,15 @@ def job_of_json(raw: bytes | msgspec.Raw, where: str) -> RegisteredJob:
     walltime = _walltime(job)
     if walltime == 0:
         what, expected = f"walltime of job {quoted(name)}", "seconds above 0, or -1 for none"
-        raise out_of_range(what, f"{where}.walltime", expected, "0", "Mend the value.")
+        raise out_of_range(what, f"{where}.walltime", expected, "0", "Correct the value.")
     return RegisteredJob(name, job.subtime + 0.0, job.res, walltime, job.profile)
 
 
 def _decode(data: bytes, where: str) -> tuple[_File, list[msgspec.Raw]]:
-    """Return what the file says, and the text of each job."""
+    """Return the parsed file and the text of each job."""
     data = data.removeprefix(b"\xef\xbb\xbf")
     with json_faults(data, where, ", $"):
-        data.decode()  # msgspec does not look into the texts it skips
+        data.decode()  # msgspec does not check texts that it skips
         return _DECODER.decode(data), _TEXTS.decode(data).jobs
 
 
@@ -196,11 +199,11 @@ def _check_job(job: _Job, name: str, where: str) -> None:
     else:
         return
     found = quoted(value if isinstance(value, int) else decimal_text(value))
-    raise out_of_range(f"{what} of job {quoted(name)}", f"{where}.{key}", expected, found, "Mend the value.")
+    raise out_of_range(f"{what} of job {quoted(name)}", f"{where}.{key}", expected, found, "Correct the value.")
 
 
 def label_text(raw: bytes | msgspec.Raw) -> str:
-    """Return the text of a label as a job's JSON object has it, "" if that is neither a text nor a whole number."""
+    """Return a label's text in a job's JSON object, "" if neither text nor whole number."""
     data = bytes(raw)
     if _WHOLE.fullmatch(data):
         return data.decode()
@@ -208,14 +211,14 @@ def label_text(raw: bytes | msgspec.Raw) -> str:
 
 
 def _labels(jobs: list[_Job]) -> dict[str, list[str]]:
-    """Return the labels that at least one job has."""
+    """Return the labels of at least one job."""
     text = cache(label_text)
     columns = {name: [text(bytes(getattr(job, name))) for job in jobs] for name in LABELS}
     return {name: texts for name, texts in columns.items() if any(texts)}
 
 
 def _requested(jobs: list[_Job]) -> dict[str, Ints]:
-    """Return how many units jobs ask for on each node, and which share none, if any job says so."""
+    """Return the columns of units per node and whole nodes, if any job has them."""
     each = np.array([-1 if job.units_per_node is None else job.units_per_node for job in jobs], dtype=np.int64)
     whole = np.array([1 if job.whole_nodes else -1 for job in jobs], dtype=np.int64)
     return {name: numbers for name, numbers in ((PER_NODE, each), (WHOLE, whole)) if np.any(numbers > 0)}

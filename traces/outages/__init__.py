@@ -1,1 +1,1 @@
-"""Logs of outages: LANL's, Titan's, Slurm's, PBS's, Batsim's, and plain tables."""
+"""Read outage logs: LANL's, Titan's, Slurm's, PBS's, Batsim's, and plain tables."""

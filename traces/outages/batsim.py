@@ -1,4 +1,4 @@
-"""Batsim's events files as outages: from a machine_unavailable to the next machine_available."""
+"""Read Batsim's events files as outages."""
 
 from collections.abc import Iterable
 
@@ -12,20 +12,19 @@ _BEGINS, _ENDS = "machine_unavailable", "machine_available"
 
 
 def read_batsim_outages(path: PathText) -> OutageLog:
-    """Return the outages of a Batsim events file; machines that never become available again stay down.
+    """Return the outages of a Batsim events file; unfinished ones never end.
 
     Raises:
-        TraceError: if the file cannot be read or a line is malformed, by its number.
+        TraceError: if the file cannot be read or a line is malformed.
     """
     return outages_of_events(read_events(path), path)
 
 
 def outages_of_events(events: Iterable[ExternalEvent], path: PathText) -> OutageLog:
-    """Return the outages that these events, in ascending order of time, tell of; `path` serves for names.
+    """Return the outages in events, which must be sorted by time; `path` gives names.
 
-    Other types of events are left out, as are machines that become unavailable twice or available without having been
-    unavailable, which change nothing, and those unavailable for no time at all. The "line" of an outage is the number
-    of its first event, from 1.
+    An outage lasts from a machine_unavailable to the next machine_available; its "line" is the number of the first
+    event, from 1. Other events, repeated ones and outages of length 0 are left out.
     """
     rows: list[Row] = []
     since: dict[int, Row] = {}

@@ -1,7 +1,7 @@
-"""LANL's table of node failures, LA-UR-05-7318: 23 systems, 1995 to 2005.
+"""Read LANL's table of node failures, LA-UR-05-7318: 23 systems, 1995 to 2005.
 
-Source of the columns' meaning: B. Schroeder and G. Gibson, "A Large-Scale Study of Failures in High-Performance
-Computing Systems", 2006, which used this table.
+The columns are explained in B. Schroeder and G. Gibson, "A Large-Scale Study of Failures in High-Performance Computing
+Systems", 2006, which uses this table.
 """
 
 import io
@@ -16,26 +16,26 @@ from pipistrelle.traces.outages.table import Cells, CsvLines
 
 _CAUSES: Final = ("Facilities", "Hardware", "Human Error", "Network", "Undetermined", "Software")
 _NEEDED: Final = ("System", "nodes", "nodenumz", "node prod", "node decom", "Prob Started", "Prob Fixed", *_CAUSES)
-#: what tells this table from others: its header holds all of these
+#: columns that identify this table
 SIGNS: Final = ("System", "nodenumz", "Prob Started")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_YEAR_FIRST: Final = re.compile(rf"(\d{{1,2}})-({'|'.join(_MONTHS)})")  # 2005's months as a spreadsheet spoilt them
+_YEAR_FIRST: Final = re.compile(rf"(\d{{1,2}})-({'|'.join(_MONTHS)})")  # months of 2005, mangled by a spreadsheet
 _YEAR_LAST: Final = re.compile(rf"({'|'.join(_MONTHS)})-(\d\d)")
 _MOST_NODES: Final = 1_000_000
 _MINUTE: Final = 60.0  # the table's resolution
 
 
 def parse_lanl(stream: io.BufferedReader, path: PathText) -> OutageLog:
-    """Return the failures of the table; `path` serves for messages.
+    """Return the failures of the table.
 
-    A node is called SYSTEM/NUMBER, by the number that counts from 0; a system whose nodes are not numbered is one
-    node. The classes are the systems. Nodes without failures are known of from the column `nodes`: as many numbers
-    from 0 on as are missing. A node is watched from the month in which it went into production, or its first
-    failure if that is sooner, to the end of the month in which it was decommissioned, or the table's last repair.
-    A failure that is fixed in the minute in which it begins takes that minute. The clock is local time, taken as UTC.
+    A node is called SYSTEM/NUMBER, with the number that counts from 0; a system without node numbers is one node. The
+    classes are the systems. Nodes without failures follow from the column `nodes`: the missing numbers from 0 on. A
+    node is watched from its production month, or its first failure if earlier, to the end of its decommissioning month,
+    or the last repair in the table. A failure fixed in the minute in which it begins lasts one minute. Local times
+    are taken as UTC.
 
     Raises:
-        TraceError: if a column is missing or a row is malformed, by its line.
+        TraceError: if a column is missing or a row is malformed.
     """
     where = str(path)
     rows: list[Row] = []
@@ -60,10 +60,10 @@ def parse_lanl(stream: io.BufferedReader, path: PathText) -> OutageLog:
 
 
 class _System:
-    """What the rows say of one system."""
+    """What the rows say about one system."""
 
     def __init__(self) -> None:
-        #: {number of a node: (first, last) time of its watch; None: the table's last repair}
+        #: {node number: (first, last) time of its watch; None: the last repair in the table}
         self._watch: dict[str, tuple[float, float | None]] = {}
         self._sizes: Counter[int] = Counter()
         self._spans: Counter[tuple[float | None, float | None]] = Counter()
@@ -82,7 +82,7 @@ class _System:
         )
 
     def spans(self, name: str, last: float) -> dict[str, tuple[float, float]]:
-        """Return {name of a node: from when to when it was watched}, with the nodes that never failed."""
+        """Return {node: (start, end) of its watch}, including nodes that never failed."""
         first = min(begin for begin, _ in self._watch.values())
         begin, end = self._spans.most_common(1)[0][0]
         rest = (first if begin is None else max(first, begin), end)
@@ -121,7 +121,7 @@ def _whole(cells: Cells, column: str) -> int:
 
 
 def _month(cells: Cells, column: str, *, end: bool) -> float | None:
-    """Return the time at which a month begins or ends; None if it is before or after the table's time."""
+    """Return the start or end of a month; None if it is outside the table's time."""
     text = cells[column]
     if text in ("", "current", "before tracking"):
         return None

@@ -1,4 +1,4 @@
-"""Reading a log of outages without saying in which format: the content decides."""
+"""Read an outage log of any supported format; the content decides which."""
 
 import io
 from collections.abc import Callable
@@ -21,10 +21,10 @@ _EXPECTED: Final = (
 
 
 def load_outage_log(path: PathText) -> OutageLog:
-    """Read a log of outages, plain or compressed with gzip, xz or bzip2.
+    """Read an outage log, plain or compressed with gzip, xz or bzip2.
 
     Raises:
-        TraceError: if the file cannot be read, its format is not known, or a row is malformed; the message says where.
+        TraceError: if the file cannot be read, its format is unknown, or a row is malformed.
     """
     with open_trace(path, may_be_empty=True, what="a file of outages") as stream:
         head = stream.peek()
@@ -36,7 +36,7 @@ def load_outage_log(path: PathText) -> OutageLog:
 
 
 def _parser(head: bytes, path: PathText) -> Parser:
-    """Return the parser for a file that begins so."""
+    """Return the parser for a file that begins like this."""
     first = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0].decode("utf-8", "replace").strip()
     columns = {cell.strip() for cell in first.split(",")}
     if columns.issuperset(lanl.SIGNS):
@@ -51,6 +51,4 @@ def _parser(head: bytes, path: PathText) -> Parser:
         return parse_sacctmgr
     if pbs.SIGN.match(head):
         return pbs.parse_pbs
-    raise TraceError(
-        "the format of these outages is not known", where=str(path), expected=_EXPECTED, found=quoted(first)
-    )
+    raise TraceError("unknown format of outages", where=str(path), expected=_EXPECTED, found=quoted(first))

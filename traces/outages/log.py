@@ -1,4 +1,4 @@
-"""What the readers of outage logs return: outages as the log has them, by names of nodes, and who was watched when."""
+"""Outages as a log records them, by node name, and when each node was watched."""
 
 import re
 from dataclasses import dataclass, replace
@@ -17,13 +17,12 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Lives:
-    """Stretches of time in which something was watched until it failed, or until the watch ended.
+    """Periods in which something was watched until it failed or the watch ended.
 
     Args:
-        entered, left: how long it had been up when the watch began and when it ended, in seconds, entered < left; shape
-            (n,).
-        failed: whether it failed at the end; otherwise the life is censored there. Shape (n,).
-        begin: when the watch began, on the log's clock, in seconds, shape (n,).
+        entered, left: its uptime when the watch began and ended (s), entered < left, shape (n,).
+        failed: whether it failed at the end; otherwise the life is censored there, shape (n,).
+        begin: start of the watch on the log's clock (s), shape (n,).
         group: index of its class in the log's classes, shape (n,).
     """
 
@@ -41,7 +40,7 @@ class Lives:
         return Lives(self.entered[keep], self.left[keep], self.failed[keep], self.begin[keep], self.group[keep])
 
     def within(self, begin: float, end: float) -> "Lives":
-        """Return what of them lies between two times on the log's clock, in seconds: cut, and censored at the end."""
+        """Return the parts between two times on the log's clock (s), censored at the end."""
         over = self.begin + (self.left - self.entered)
         first, last = np.maximum(self.begin, begin), np.minimum(over, end)
         cut = Lives(
@@ -56,28 +55,26 @@ class Lives:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OutageLog:
-    """Outages of a log, in its order; nothing is mended.
+    """Outages of a log, in its order, without corrections.
 
     Args:
-        name, source: the file's name without folder and suffix, and as it was given.
-        format: which format it has, as "LANL".
-        nodes: names of all nodes that are known of, in natural order ("n2" before "n10").
-        classes: names of the classes of nodes, at least one: systems, batches.
-        node_group: the class of each node, by index, shape (nodes,); -1 where it changed in the course of time.
-        begin, end: from when to when each node was watched, on the log's clock, in seconds, shape (nodes,).
-        node: the node of each outage, by index, shape (n,).
-        group: the class of each outage, by index, shape (n,).
-        down, up: when it began and ended, on the log's clock, in seconds, shape (n,); `up` is infinite where it did not
-            end within the log, and NaN where the log does not say when.
-        cause: why, n texts.
-        announced: from when on it was known ahead, NaN for what came unexpected, shape (n,).
-        line: the number of the line that says so, from 1, shape (n,).
-        absolute: whether the clock shows Unix time, with local times taken as UTC; otherwise it shows seconds after
-            time 0.
-        watch_known: whether the log itself says from when to when nodes were watched.
-        complete: whether all nodes are known of, also those without outages, where the log itself does not say so.
-        lives: what was watched, if the log itself says so; None: it follows from the outages.
-        notes: what of the file is peculiar, for people.
+        name, source: the file's name without folder and suffix, and as given.
+        format: such as "LANL".
+        nodes: names of all known nodes, in natural order ("n2" before "n10").
+        classes: names of the classes of nodes (systems, batches), at least one.
+        node_group: index of each node's class, shape (nodes,); -1 if it changed over time.
+        begin, end: start and end of each node's watch on the log's clock (s), shape (nodes,).
+        node, group: index of each outage's node and class, shape (n,).
+        down, up: start and end of each outage on the log's clock (s), shape (n,); `up` is inf if the outage did not end
+            within the log, NaN if its end is unknown.
+        cause: n texts.
+        announced: when an outage became known in advance, NaN for unexpected ones, shape (n,).
+        line: line number of each outage, from 1, shape (n,).
+        absolute: whether the clock shows Unix time, with local times taken as UTC; otherwise seconds after time 0.
+        watch_known: whether the log itself has the times of the watch.
+        complete: whether `nodes` includes all nodes without outages, as stated by the user.
+        lives: what was watched, if the log has it; None: derive it from the outages.
+        notes: peculiarities of the file, for people.
     """
 
     name: str
@@ -105,19 +102,15 @@ class OutageLog:
         return self.node.size
 
     def select(self, keep: Bools) -> "OutageLog":
-        """Return the log with those outages only where `keep`, shape (n,), is true; nodes and lives stay."""
+        """Return the log with the outages where `keep`, shape (n,), is true; nodes and lives stay."""
         columns = {name: getattr(self, name)[keep] for name in ("node", "group", "down", "up", "announced", "line")}
         return replace(self, cause=tuple(compress(self.cause, keep.tolist())), **columns)
 
     def only(self, name: str) -> "OutageLog":
-        """Return the part that concerns one class of nodes.
-
-        Raises:
-            TraceError: if there is no such class.
-        """
+        """Return the part for one class of nodes; TraceError if the class is unknown."""
         if name not in self.classes:
             raise TraceError(
-                f"there is no class of nodes {quoted(name)}",
+                f"unknown class of nodes {quoted(name)}",
                 where=self.source,
                 hint=did_you_mean(name, list(self.classes)),
             )
@@ -137,24 +130,24 @@ class OutageLog:
         )
 
     def numbered(self, numbers: NodeSet) -> "OutageLog":
-        """Return the part that concerns the nodes whose names end in one of these numbers.
+        """Return the part for the nodes whose names end in one of these numbers.
 
         Raises:
-            TraceError: if there is no such node, or the log says itself what was watched, but not of which node.
+            TraceError: if there is no such node, or the log's own lives do not name nodes.
         """
         wanted = set(numbers)
         ends = [re.search("[0-9]{1,15}$", name) for name in self.nodes]
         keep = np.array([end is not None and int(end[0]) in wanted for end in ends], dtype=np.bool_)
         if self.lives is not None or not keep.any():
             raise TraceError(
-                "nodes cannot be chosen by number" if self.lives is not None else "there is no node with such a number",
+                "nodes cannot be chosen by number" if self.lives is not None else "no node has such a number",
                 where=self.source,
                 found=quoted(numbers),
             )
         return self._of_nodes(keep)
 
     def _of_nodes(self, keep: Bools) -> "OutageLog":
-        """Return the log of those nodes only where `keep`, shape (nodes,), is true; lives stay."""
+        """Return the log with the nodes where `keep`, shape (nodes,), is true; lives stay."""
         kept = np.flatnonzero(keep)
         places = np.full(len(self.nodes), -1, dtype=np.int64)
         places[kept] = np.arange(kept.size)
@@ -169,9 +162,9 @@ class OutageLog:
         )
 
     def within(self, begin: float | None, end: float | None) -> "OutageLog":
-        """Return what begins from `begin` on and before `end`, and what was watched then, on the log's clock.
+        """Return outages that begin in [`begin`, `end`) on the log's clock, and the watch then.
 
-        If the log does not say how long nodes were watched, they were from `begin` to `end`. None: as far as it goes.
+        None: no bound. If the log has no times of the watch, nodes were watched from `begin` to `end`.
         """
         first = float(self.begin.min(initial=np.inf)) if begin is None else begin
         last = float(self.end.max(initial=-np.inf)) if end is None else end
@@ -179,7 +172,7 @@ class OutageLog:
         watch = (self.begin, self.end)
         lives = self.lives
         if self.watch_known:
-            lives = self.watched().within(first, last)  # a node that was up before keeps its age
+            lives = self.watched().within(first, last)  # nodes keep their uptime
         else:
             watch = (np.full_like(self.begin, first), np.full_like(self.end, last))
         return replace(
@@ -190,15 +183,15 @@ class OutageLog:
         )
 
     def with_silent(self, nodes: int) -> "OutageLog":
-        """Return the log with so many nodes in all, those added without outages and watched as long as any other.
+        """Return the log with `nodes` nodes; added ones have no outages and the longest watch.
 
         Raises:
-            TraceError: if it has more nodes already, has several classes of nodes, or says itself what was watched.
+            TraceError: if it has more nodes, several classes, or its own lives.
         """
         more = nodes - len(self.nodes)
         if more < 0 or len(self.classes) > 1 or self.lives is not None:
             raise TraceError(
-                "the number of nodes does not suit the log",
+                "the number of nodes does not match the log",
                 where=self.source,
                 expected=f"at least {len(self.nodes):,}, of one class, in a log that does not say what was watched",
                 found=f"{nodes:,} nodes, {len(self.classes)} class(es) in the log",
@@ -213,7 +206,7 @@ class OutageLog:
         )
 
     def overlaps(self) -> int:
-        """Return how many outages begin before an earlier one of the same node is over."""
+        """Return how many outages begin before an earlier one of the same node ends."""
         order = np.lexsort((self.down, self.node))
         node, down, up = self.node[order], self.down[order], self.up[order]
         count = 0
@@ -226,10 +219,10 @@ class OutageLog:
         return count
 
     def watched(self) -> Lives:
-        """Return the stretches of time in which the nodes were up: from an end to the next begin.
+        """Return the periods in which nodes were up.
 
-        The first begins, new, when the node's watch does. A node without outages has one stretch. Where an outage's
-        end is not known, it counts as its begin. Outages that were announced end a stretch without a failure.
+        The first begins with the node's watch, at age 0; the others at the end of an outage, or at its start if the end
+        is unknown. Announced outages end a period without a failure.
         """
         if self.lives is not None:
             return self.lives

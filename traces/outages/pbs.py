@@ -1,4 +1,4 @@
-"""Lines of PBS's server log that tell how nodes change their state: PBS Pro, OpenPBS, Torque."""
+"""Read changes of node states from server logs of PBS Pro, OpenPBS and Torque."""
 
 import io
 import re
@@ -13,20 +13,19 @@ _LINE: Final = re.compile(r"([0-9/]+ [0-9:.]+);([0-9A-Fa-f]+);([^;]*);([^;]*);([
 _STATE: Final = re.compile(r"attributes set:\s*state\s*([-+=])\s*([\w,|+-]+)")
 _WORD: Final = re.compile(r"\bnode (?:is )?(up|down)\b(?:[:,]?\s*(.*))?", re.IGNORECASE)
 _BAD: Final = frozenset({"down", "offline", "unknown", "state-unknown", "stale", "maintenance", "unresolvable"})
-#: what tells this log from others: its first line
+#: first line of such a log
 SIGN: Final = re.compile(rb"(?:\xef\xbb\xbf)?\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;[0-9A-Fa-f]+;")
 
 
 def parse_pbs(stream: io.BufferedReader, path: PathText) -> OutageLog:
-    """Return the outages that the server's log tells of; `path` serves for messages.
+    """Return the outages in the server's log.
 
-    Only records of the kind ``node`` (in any case) count, and of these ``attributes set: state = offline`` (or ``+``,
-    ``-``, several with commas or bars), ``node down`` and ``node up``. A node is down from the first bad state on until
-    none is left; the cause is that first state. A node that is down at the log's end stays so. The clock is local
-    time, taken as UTC.
+    Only records of kind ``node`` (in any case) count, with ``attributes set: state = offline`` (or ``+``, ``-``,
+    several with commas or bars), ``node down`` or ``node up``. A node is down from its first bad state, which is the
+    cause, until none is left, or beyond the log's end. Local times are taken as UTC.
 
     Raises:
-        TraceError: if a line is no record of such a log, or time goes backwards for a node, by its line.
+        TraceError: if a line is no such record, or time goes backwards for a node.
     """
     where = str(path)
     rows: list[Row] = []
@@ -41,7 +40,7 @@ def parse_pbs(stream: io.BufferedReader, path: PathText) -> OutageLog:
         time = american_time(found[1]) if found else None
         if found is None or time is None:
             raise malformed(
-                where, number, "the line is no record", "MM/DD/YYYY HH:MM:SS;CODE;SERVER;KIND;NAME;TEXT", text
+                where, number, "the line is not a record", "MM/DD/YYYY HH:MM:SS;CODE;SERVER;KIND;NAME;TEXT", text
             )
         first, last = (first or time), max(last, time)
         if found[4].lower() != "node" or not found[5]:
@@ -72,7 +71,7 @@ def parse_pbs(stream: io.BufferedReader, path: PathText) -> OutageLog:
 
 
 def _change(states: set[str], text: str) -> str:
-    """Apply a record to a node's bad states; return what it says."""
+    """Apply a record to a node's bad states; return its text."""
     if found := _STATE.search(text):
         named = {state for state in re.split(r"[,|+]", found[2]) if state in _BAD}
         if found[1] == "=":

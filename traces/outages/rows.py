@@ -1,4 +1,4 @@
-"""What all readers of logs of outages share: times, and putting a log together from its rows."""
+"""What all outage readers share: times, and building a log from rows."""
 
 import math
 import re
@@ -19,17 +19,17 @@ _RANGE: Final = re.compile("([0-9]{1,15})(?:-([0-9]{1,15}))?")
 
 
 def iso_time(text: str) -> float | None:
-    """Return Unix time in seconds of "2017-01-29 08:00" or "2017-01-29T08:00:00.5", None if it is none; as UTC."""
+    """Return the Unix time (s) of "2017-01-29 08:00" or "2017-01-29T08:00:00.5" in UTC, or None."""
     return Clock(UTC).date(text)
 
 
 def american_time(text: str) -> float | None:
-    """Return Unix time in seconds of "1/29/2017 8:00" or "01/29/2017 08:00:00", None if it is none; as UTC."""
+    """Return the Unix time (s) of "1/29/2017 8:00" or "01/29/2017 08:00:00" in UTC, or None."""
     return Clock(UTC).american(text)
 
 
 def seconds(text: str) -> float | None:
-    """Return a number of seconds of at least 0, None if the text is none."""
+    """Return a number of seconds of at least 0, or None."""
     if _NUMBER.fullmatch(text) is None:
         return None
     value = float(text)
@@ -37,13 +37,13 @@ def seconds(text: str) -> float | None:
 
 
 def unix_time(year: int, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0) -> float:
-    """Return the seconds after 1970-01-01 00:00 UTC; ValueError if there is no such time."""
+    """Return the seconds after 1970-01-01 00:00 UTC; ValueError for an impossible date."""
     return datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
 
 
 @dataclass(slots=True)
 class Row:
-    """One outage as a reader finds it; fields as in `OutageLog`. A group of None is that of the node."""
+    """One outage as a reader finds it, as in `OutageLog`; group None is that of the node."""
 
     line: int
     node: str
@@ -73,11 +73,10 @@ def assemble(
     """Return the log of these rows.
 
     Args:
-        known: names of nodes that may have no outage.
-        span, spans: from when to when all nodes, or each, were watched, in seconds; neither: from time 0, or on Unix
-            time from the first begin, to the last time that the rows name.
-        class_of: the class of a node's name; None: all are of one, called "all", unless the rows give classes
-            themselves.
+        known: further nodes, without outages.
+        span, spans: watch of all nodes, or of each (s); neither: from time 0, or from the first outage if `absolute`,
+            to the last time in the rows.
+        class_of: the class of a node; None: one class "all", unless rows have classes.
         classes: the classes in order; None: those of the nodes, in natural order.
     """
     names = sorted({*known, *(row.node for row in rows)}, key=natural)
@@ -115,7 +114,7 @@ def assemble(
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Return a key that sorts texts with the numbers in them by value: "n2" before "n10"."""
+    """Return a sort key that compares the numbers in texts by value: "n2" before "n10"."""
     return tuple(
         (0, int(part), part) if part.isdecimal() and part.isascii() else (1, 0, part)
         for part in re.split("([0-9]+)", text)
@@ -124,9 +123,9 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def names_of(text: str, most: int) -> list[str] | None:
-    """Return the names of a rule such as "n[001-016,20],login"; None if it is none, or of more than ``most`` names.
+    """Return the names of a pattern such as "n[001-016,20],login"; the last range varies fastest.
 
-    Where a name has several ranges the last goes fastest.
+    None if it is no pattern, or has more than ``most`` names.
     """
     names: list[str] = []
     for part in re.split(r",(?![^\[]*\])", text):
@@ -143,7 +142,7 @@ def names_of(text: str, most: int) -> list[str] | None:
 
 
 def _numbered(text: str, most: int) -> list[str]:
-    """Return the numbers of "001-016,20" with their zeros, nothing if that is not what it is, or more than ``most``."""
+    """Return the numbers of "001-016,20" with their zeros; nothing if invalid or more than ``most``."""
     numbers: list[str] = []
     for part in text.split(","):
         found = _RANGE.fullmatch(part.strip())
@@ -157,12 +156,12 @@ def _numbered(text: str, most: int) -> list[str]:
 
 
 def clean_cause(text: str) -> str:
-    """Return a cause in printable characters, of at most 200, "failure" if nothing is left."""
+    """Return the first 200 printable characters of a cause, or "failure"."""
     words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return words[:200].strip() or "failure"
 
 
 def malformed(source: str, line: int, what: str, expected: str, found: object) -> TraceError:
-    """Return the error of a row that cannot be read."""
-    hint = "Mend or remove the line; 'pipistrelle help outages' has the formats."
+    """Return the error for a row that cannot be read."""
+    hint = "Correct or remove the line; 'pipistrelle help outages' has the formats."
     return line_fault(f"{source}, line {line}", what, expected, found, hint)

@@ -1,4 +1,4 @@
-"""Lists of down nodes from Slurm: ``sacctmgr show event`` and ``scontrol show node``."""
+"""Read down nodes from Slurm's ``sacctmgr show event`` and ``scontrol show node``."""
 
 import io
 import re
@@ -10,24 +10,23 @@ from pipistrelle.traces.outages.log import OutageLog
 from pipistrelle.traces.outages.rows import Row, assemble, clean_cause, iso_time, malformed
 from pipistrelle.traces.outages.table import Cells, require_columns, text_lines
 
-#: sacctmgr's names of columns may be cut to the columns' width
+#: sacctmgr may cut column names to the column width
 _NEEDED: Final = ("NodeName", "TimeStart", "TimeEnd", "State")
-_OPEN: Final = ("Unknown", "None", "")  # an end that is not yet
-#: a node in such a state, whatever flag follows it, runs nothing new
+_OPEN: Final = ("Unknown", "None", "")  # not ended yet
+#: states in which a node starts nothing new
 _BAD: Final = re.compile(r"\b(DOWN|DRAIN|DRAINED|DRAINING|FAIL|FAILING|ERROR|NO_RESPOND|NOT_RESPONDING|MAINT)\b")
 _SET: Final = re.compile(r"(.*?)\s*\[([^\[\]@]*)@([0-9T:-]+)\]")
 _KEY: Final = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z_]*)=")
 
 
 def parse_sacctmgr(stream: io.BufferedReader, path: PathText) -> OutageLog:
-    """Return the outages of what ``sacctmgr show event`` prints, as a table or with ``-P`` or ``-p``.
+    """Return the outages in ``sacctmgr show event``, as a table or with ``-P`` or ``-p``.
 
-    The columns NodeName, TimeStart, TimeEnd and State are needed; Reason, if there, gives the cause. Rows without a
-    node tell of the cluster and are left out. An event without an end goes on for ever. The clock is local time,
-    taken as UTC.
+    The columns NodeName, TimeStart, TimeEnd and State are required; Reason is the cause. Rows without a node concern
+    the cluster and are left out. An event without an end never ends. Local times are taken as UTC.
 
     Raises:
-        TraceError: if a column is missing or a row is malformed, by its line.
+        TraceError: if a column is missing or a row is malformed.
     """
     where = str(path)
     lines = _numbered(stream)
@@ -61,12 +60,12 @@ def parse_sacctmgr(stream: io.BufferedReader, path: PathText) -> OutageLog:
 
 
 def parse_scontrol(stream: io.BufferedReader, path: PathText) -> OutageLog:
-    """Return the nodes that are down in what ``scontrol show node`` prints, also with ``-o``.
+    """Return the nodes that are down in ``scontrol show node``, also with ``-o``.
 
-    A node is down if its State says so, since the time that its Reason gives in brackets, and its end is not known.
+    A node is down if its State says so, since the time in brackets in its Reason; the end is unknown.
 
     Raises:
-        TraceError: if a node is down without a time, by its line.
+        TraceError: if a node is down without a time.
     """
     where = str(path)
     records: list[tuple[int, dict[str, str]]] = []
@@ -88,7 +87,7 @@ def parse_scontrol(stream: io.BufferedReader, path: PathText) -> OutageLog:
         since = iso_time(said[3]) if said else None
         if said is None or since is None:
             expected = "Reason=... [user@YYYY-MM-DDTHH:MM:SS]"
-            raise malformed(where, line, "it is not said since when the node is down", expected, reason)
+            raise malformed(where, line, "the node is down without a start time", expected, reason)
         rows.append(Row(line, values["NodeName"], since, float("inf"), clean_cause(said[1] or values["State"])))
     known = [values["NodeName"] for _, values in records]
     return assemble(rows, name=trace_name(path), source=where, format="Slurm", absolute=True, known=known)
@@ -104,9 +103,9 @@ def _event(row: Cells) -> Row:
         raise row.fault("the event ends before it begins", "TimeEnd after TimeStart", "TimeEnd")
     state = clean_cause(row["State"])
     reason = clean_cause(row.get("Reason") or state)
-    return Row(row.line, row["NodeName"], down, max(up, down + 1.0), reason)  # Slurm's clock has whole seconds
+    return Row(row.line, row["NodeName"], down, max(up, down + 1.0), reason)  # Slurm's times are whole seconds
 
 
 def _numbered(stream: io.BufferedReader) -> Iterator[tuple[int, str]]:
-    """Return the lines that are not blank, without their ends, with their numbers."""
+    """Return the lines that are not blank, without line ends, with their numbers."""
     return ((number, text.rstrip("\r\n")) for number, text in text_lines(stream) if text.strip())

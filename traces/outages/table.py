@@ -1,4 +1,4 @@
-"""Outages in CSV: ``node,down,up,cause`` and, if wanted, ``announced``."""
+"""Read outages in CSV: ``node,down,up,cause`` and optionally ``announced``."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ from pipistrelle.traces.outages.log import OutageLog
 from pipistrelle.traces.outages.rows import Row, assemble, iso_time, malformed, names_of, seconds
 
 COLUMNS: Final = ("node", "down", "up", "cause", "announced")
-#: what a run's own file of outages has beside them
+#: further columns of the outages that a run writes
 _OF_RUNS: Final = ("planned", "ended")
 _NEEDED: Final = ("node", "down", "up")
 _MOST_NODES: Final = 10_000_000
@@ -22,14 +22,13 @@ _NEVER: Final = ("", "inf", "never")
 
 
 def parse_outage_csv(stream: io.BufferedReader, path: PathText) -> OutageLog:
-    """Return the outages of a CSV file with a header; `path` serves for messages.
+    """Return the outages of a CSV file with a header.
 
-    A node is a number or a name; a set of numbers such as ``0-3 8``, or names by a rule, ``n[001-016],login``, count as
-    an outage of each. Times are seconds after time 0, or all of them dates such as ``2017-01-29 08:00``. An empty `up`
-    is never.
+    A node is a number or a name; sets such as ``0-3 8``, or patterns such as ``n[001-016],login``, mean one outage of
+    each. Times are seconds after time 0, or all of them dates such as ``2017-01-29 08:00``. An empty `up` means never.
 
     Raises:
-        TraceError: if the header lacks a column or has an unknown one, or a row is malformed, by its line.
+        TraceError: if a column is missing or unknown, or a row is malformed.
     """
     reader = _Reader(str(path))
     rows = list(reader.rows(stream))
@@ -39,7 +38,7 @@ def parse_outage_csv(stream: io.BufferedReader, path: PathText) -> OutageLog:
 
 
 class Cells(dict[str, str]):
-    """A row as {column: text}, with the number of its first line."""
+    """A row as {column: text}, with its first line's number."""
 
     def __init__(self, columns: list[str], texts: list[str], where: str, line: int) -> None:
         super().__init__(zip(columns, texts, strict=False))
@@ -47,19 +46,12 @@ class Cells(dict[str, str]):
         self._where = where
 
     def fault(self, what: str, expected: str, column: str) -> TraceError:
-        """Return the error of a row that cannot be read because of what stands in a column, or of another text."""
+        """Return the error for a row because of a column's text, or of another text."""
         return malformed(self._where, self.line, what, expected, self.get(column, column))
 
 
 class CsvLines:
-    """The rows of a CSV file.
-
-    Args:
-        needed: columns that must be there; `expected` says so.
-
-    Raises:
-        TraceError: if one of these is missing.
-    """
+    """The rows of a CSV file; TraceError if one of the `needed` columns is missing."""
 
     def __init__(self, stream: io.BufferedReader, where: str, needed: tuple[str, ...] = (), expected: str = "") -> None:
         self._where = where
@@ -75,7 +67,7 @@ class CsvLines:
             except StopIteration:
                 return
             except csv.Error as error:
-                raise malformed(self._where, line, "the row is no CSV", "cells with commas between", error) from None
+                raise malformed(self._where, line, "the row is not CSV", "cells with commas between", error) from None
             if any(cells):
                 yield line, cells
 
@@ -93,13 +85,13 @@ class CsvLines:
 
 
 def text_lines(stream: io.BufferedReader) -> Iterator[tuple[int, str]]:
-    """Yield the lines, with their numbers."""
+    """Yield (number, line)."""
     for number, line in enumerate(stream, 1):
         yield number, line.decode("utf-8-sig" if number == 1 else "utf-8", "replace")
 
 
 def require_columns(needed: tuple[str, ...], columns: list[str], where: str, expected: str, found: str) -> None:
-    """Refuse a table without one of the columns that are needed; `found` is its header."""
+    """Raise TraceError if a table lacks a column; `found` is its header."""
     for column in needed:
         if column not in columns:
             raise TraceError(f"the column '{column}' is missing", where=where, expected=expected, found=quoted(found))
@@ -108,7 +100,7 @@ def require_columns(needed: tuple[str, ...], columns: list[str], where: str, exp
 class _Reader:
     def __init__(self, where: str) -> None:
         self._where = where
-        #: whether times are dates; None before the first
+        #: whether times are dates; None before the first one
         self.dates: bool | None = None
 
     def rows(self, stream: io.BufferedReader) -> Iterator[Row]:
@@ -129,7 +121,7 @@ class _Reader:
         for column in columns:
             if column not in (*COLUMNS, *_OF_RUNS):
                 raise TraceError(
-                    f"there is no column {quoted(column)}",
+                    f"unknown column {quoted(column)}",
                     where=f"{self._where}, line 1",
                     hint=did_you_mean(column, list(COLUMNS)),
                 )

@@ -1,7 +1,7 @@
-"""OLCF's table of the lives of Titan's GPUs, 2013 to 2019.
+"""Read OLCF's table of the lives of Titan's GPUs, 2013 to 2019.
 
-Source: G. Ostrouchov et al., "GPU Lifetimes on Titan Supercomputer: Survival Analysis and Reliability", SC20; the
-table is TitanGPULife's.
+Source: G. Ostrouchov et al., "GPU Lifetimes on Titan Supercomputer: Survival Analysis and Reliability", SC20; table
+TitanGPULife.
 """
 
 import io
@@ -17,11 +17,11 @@ from pipistrelle.traces.outages.rows import Row, assemble, iso_time, seconds, un
 from pipistrelle.traces.outages.table import Cells, CsvLines
 
 _NEEDED: Final = ("SN", "location", "insert", "remove", "duration", "event")
-#: what tells this table from others: its header holds all of these
+#: columns that identify this table
 SIGNS: Final = ("SN", "location", "insert", "remove", "event")
 _DATE: Final = "a time such as 2017-04-09 21:36:19"
 _EVENTS: Final = ("DBE", "OTB")  # a double-bit error; a GPU that fell off the bus
-#: GPUs that were first seen from 2016 on, when the exchange began, are called new: as TitanGPULife's own summary does
+#: "new" GPUs were first seen from 2016 on, when the exchange began, as in TitanGPULife's own summary
 CLASSES: Final = ("old", "new")
 _EXCHANGE: Final = unix_time(2016, 1, 1)
 
@@ -38,16 +38,15 @@ class _Life:
 
 
 def parse_titan(stream: io.BufferedReader, path: PathText) -> OutageLog:
-    """Return the failures of the table, and the lives of its GPUs; `path` serves for messages.
+    """Return the failures of the table, and the lives of its GPUs.
 
-    A node is a place, as ``c11-2c1s4n1``. A row with an event is an outage at the time of removal; when the place was
-    used again is not known, as `insert` is the date of an inventory. A row without `insert` is a further event of a
-    GPU whose life another row tells: it is an outage, but no life. The classes are those of the GPUs: ``old`` and, if
-    first seen from 2016 on, ``new``; a GPU's age is the time it was in places before. The clock is local
-    time, taken as UTC.
+    A node is a place, such as ``c11-2c1s4n1``. A row with an event is an outage from the time of removal; its end is
+    unknown, because `insert` is the date of an inventory. A row without `insert` is a further event of a GPU whose life
+    is in another row: an outage, but no life. The classes are those of the GPUs: ``new`` if first seen from 2016 on,
+    otherwise ``old``. A GPU's age includes its time in earlier places. Local times are taken as UTC.
 
     Raises:
-        TraceError: if a column is missing or a row is malformed, by its line.
+        TraceError: if a column is missing or a row is malformed.
     """
     where = str(path)
     found, by_gpu, batch = _read(stream, where)
@@ -75,10 +74,10 @@ def parse_titan(stream: io.BufferedReader, path: PathText) -> OutageLog:
 
 
 def gpus_at(stream: io.BufferedReader, path: PathText, time: float) -> dict[str, tuple[str, float]]:
-    """Return {place: (class, age in seconds)} of the GPUs that were in their places at a time, as Unix time.
+    """Return {place: (class, age in s)} of the GPUs in place at a Unix time.
 
-    A GPU is there from its `insert` on and no longer at its `remove`. Of two that are said to be in one place the one
-    that came later counts. Classes and ages are those of `parse_titan`; TraceError as there.
+    A GPU is there from `insert` until before `remove`; of two in one place the later one counts. Classes and ages, and
+    errors, are as in `parse_titan`.
     """
     _, by_gpu, batch = _read(stream, str(path))
     there: dict[str, tuple[float, str, float]] = {}
@@ -95,7 +94,7 @@ def gpus_at(stream: io.BufferedReader, path: PathText, time: float) -> dict[str,
 
 
 def _read(stream: io.BufferedReader, where: str) -> tuple[list[_Life], dict[str, list[_Life]], dict[str, str]]:
-    """Return all rows, those of each GPU, and each GPU's class."""
+    """Return all rows, the rows of each GPU, and each GPU's class."""
     found = [_life(cells) for cells in CsvLines(stream, where, _NEEDED, "the columns of TitanGPULife's table of lives")]
     by_gpu: dict[str, list[_Life]] = defaultdict(list)
     for life in found:

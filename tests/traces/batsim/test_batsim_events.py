@@ -51,7 +51,7 @@ def test_unknown_types_can_be_refused(path):
     with pytest.raises(TraceError) as caught:
         read_events(path, unknown=False)
     assert str(caught.value) == (
-        f"{path}, line 2, $.type: the type 'machine_unavailble' is not known. Did you mean 'machine_unavailable'? "
+        f"{path}, line 2, $.type: unknown type 'machine_unavailble'. Did you mean 'machine_unavailable'? "
         "Others can be forwarded to the scheduler."
     )
 
@@ -62,8 +62,11 @@ FORMAT = "'pipistrelle help workloads' shows the format."
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "FILE, line 2: is not valid JSON: expected one JSON object a line, found '{'. Mend the line."),
-        ("{} {}", "FILE, line 2: is not valid JSON: expected one JSON object a line, found '{} {}'. Mend the line."),
+        ("{", "FILE, line 2: is not valid JSON: expected one JSON object per line, found '{'. Correct the line."),
+        (
+            "{} {}",
+            "FILE, line 2: is not valid JSON: expected one JSON object per line, found '{} {}'. Correct the line.",
+        ),
         ("[1]", f"FILE, line 2, $: Expected 'object', got 'array'. {FORMAT}"),
         ('{"type": "x"}', f"FILE, line 2, $: Object missing required field 'timestamp'. {FORMAT}"),
         ('{"timestamp": 1}', f"FILE, line 2, $: Object missing required field 'type'. {FORMAT}"),
@@ -71,7 +74,7 @@ FORMAT = "'pipistrelle help workloads' shows the format."
         (
             '{"timestamp": -1, "type": "x"}',
             "FILE, line 2, $.timestamp: the timestamp is out of range: expected seconds from 0 to 9007199254740992, "
-            "found -1. Mend the value.",
+            "found -1. Correct the value.",
         ),
         (
             '{"timestamp": 1, "type": "machine_available"}',
@@ -85,7 +88,7 @@ FORMAT = "'pipistrelle help workloads' shows the format."
         ('{"timestamp": 1, "type": "machine_available", "resources": "a"}', "FILE, line 2, $.resources: "),
         (
             '{"a":' * 100000 + "1" + "}" * 100000,
-            "FILE, line 2: the JSON is nested too deeply. Leave out what no job needs.",
+            "FILE, line 2: the JSON is nested too deeply. Remove what no job needs.",
         ),
     ],
 )

@@ -89,12 +89,12 @@ def test_jobs_registered_while_it_runs():
         (
             b'{"id":"1","subtime":0,"walltime":0,"res":1,"profile":"d"}',
             "REGISTER_JOB.walltime: the walltime of job '1' is out of range: expected seconds above 0, or -1 for none, "
-            "found 0. Mend the value.",
+            "found 0. Correct the value.",
         ),
         (
             b'{"id":"1","subtime":0,"walltime":-3,"res":1,"profile":"d"}',
             "REGISTER_JOB.walltime: the walltime of job '1' is out of range: expected seconds from 0 to "
-            "9007199254740992, or -1 for none, found '-3'. Mend the value.",
+            "9007199254740992, or -1 for none, found '-3'. Correct the value.",
         ),
         (
             b'{"id":"1","subtime":0,"res":"1"}',
@@ -104,7 +104,7 @@ def test_jobs_registered_while_it_runs():
         (
             b"{",
             "REGISTER_JOB, line 1, column 2: is not valid JSON: found Input data was truncated. "
-            "Mend the text there, or just before.",
+            "Correct the text there, or just before.",
         ),
     ],
 )
@@ -121,11 +121,11 @@ ERRORS = [
     (
         "{",
         "FILE, line 1, column 2: is not valid JSON: found Input data was truncated. "
-        "Mend the text there, or just before.",
+        "Correct the text there, or just before.",
     ),
     (
         '{"jobs": [\n  {"é": NaN}]}',
-        "FILE, line 2, column 9: is not valid JSON: found invalid character. Mend the text there, or just before.",
+        "FILE, line 2, column 9: is not valid JSON: found invalid character. Correct the text there, or just before.",
     ),
     ("[1]", f"FILE, $: Expected 'object', got 'array'. {FORMAT}"),
     ('{"jobs": []}', f"FILE, $: Object missing required field 'profiles'. {FORMAT}"),
@@ -139,22 +139,22 @@ ERRORS = [
     (
         text(job(subtime=-1)),
         f"FILE, $.jobs[0].subtime: the submit time of job '1' is out of range: expected seconds from 0 to {MOST}, "
-        "found '-1'. Mend the value.",
+        "found '-1'. Correct the value.",
     ),
     (
         text(job(), job(id=2, res=0)),
         f"FILE, $.jobs[1].res: the size of job '2' is out of range: expected a whole number from 1 to {MOST}, "
-        "found '0'. Mend the value.",
+        "found '0'. Correct the value.",
     ),
     (
         text(job(res=10**30)),
         f"FILE, $.jobs[0].res: the size of job '1' is out of range: expected a whole number from 1 to {MOST}, "
-        f"found '{10**30}'. Mend the value.",
+        f"found '{10**30}'. Correct the value.",
     ),
     (
         text(job(walltime=-2.5)),
         f"FILE, $.jobs[0].walltime: the walltime of job '1' is out of range: expected seconds from 0 to {MOST}, "
-        "or -1 for none, found '-2.5'. Mend the value.",
+        "or -1 for none, found '-2.5'. Correct the value.",
     ),
     (
         text(job(profile="d10")),
@@ -168,7 +168,8 @@ ERRORS = [
     ),
     (
         text(job(id="w0!7"), profiles={"d100": {"type": "smpi", "trace": "x"}}),
-        "FILE, $.profiles['d100']: profiles of type 'smpi' are not run: expected delay or parallel_homogeneous or "
+        "FILE, $.profiles['d100']: profiles of type 'smpi' are not supported: "
+        "expected delay or parallel_homogeneous or "
         "parallel_homogeneous_total or parallel or composed or usage_trace. "
         "It replays messages over a network, which is not modelled.",
     ),
@@ -211,7 +212,7 @@ ERRORS = [
     ),
     (
         text(deep=1).replace('"deep": 1', '"deep": ' + "[" * 100000 + "]" * 100000),
-        "FILE: the JSON is nested too deeply. Leave out what no job needs.",
+        "FILE: the JSON is nested too deeply. Remove what no job needs.",
     ),
     (
         text().encode() + b"\xff",

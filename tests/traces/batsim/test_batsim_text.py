@@ -106,7 +106,7 @@ def test_usage_traces_are_not_written(tmp_path):
     path.write_text(text(profiles={"d100": {"type": "usage_trace", "trace": "t.txt"}}))
     workload = load(path)
     assert workload.table["d100"].phases == (((0.5, 1e9),), ((1, 1e9),))
-    with pytest.raises(TraceError, match=r"profile 'd100': a profile that names trace files cannot be written\. The"):
+    with pytest.raises(TraceError, match=r"profile 'd100': a profile with trace files cannot be written\. The"):
         save(workload, path)
 
 
@@ -149,7 +149,7 @@ def test_writer_refuses_what_batsim_refuses(tmp_path, job_line, changes, what, f
     with pytest.raises(TraceError) as caught:
         save(load(path), tmp_path / "x.json")
     assert str(caught.value) == (
-        f"x, job '2': Batsim's JSON cannot keep a job without {what}: expected a positive number, "
+        f"x, job '2': Batsim's JSON cannot hold a job without {what}: expected a positive number, "
         f"found {found} (and 1 more such job). Such jobs cannot be simulated: leave them out with 'convert --clean'."
     )
     assert not (tmp_path / "x.json").exists()
@@ -159,7 +159,7 @@ def test_writer_refuses_a_profile_of_two_run_times(tmp_path):
     """One profile name cannot stand for two run times."""
     path = tmp_path / "w.json"
     path.write_text(text(job(), job(id=2)))
-    with pytest.raises(TraceError, match="stands for two run times: expected 100, found 7"):
+    with pytest.raises(TraceError, match="has two run times: expected 100, found 7"):
         save(replace(load(path), runtime=np.array([100.0, 7.0])), path)
 
 

@@ -100,10 +100,10 @@ def test_repetitions_as_batsim_2_calls_them():
         ),
         (
             {"type": "usage_trace", "trace": "/etc/passwd"},
-            "PLACE.trace: a trace file can be named in a workload file only: found '/etc/passwd'. "
-            "Put the profile into the workload's file, as Batsim wants it.",
+            "PLACE.trace: only a workload file can name a trace file: found '/etc/passwd'. "
+            "Move the profile to the workload file, as in Batsim.",
         ),
-        ({"type": "paralel"}, "PLACE: profiles of type 'paralel' are not run"),
+        ({"type": "paralel"}, "PLACE: profiles of type 'paralel' are not supported"),
     ],
 )
 def test_what_is_wrong_is_named(members, message):
@@ -227,11 +227,11 @@ def test_parts_of_composed_profiles_are_found():
     [
         (
             {"d100": ["a"], "a": ["b"], "b": ["a"]},
-            "w.json, $.profiles['a']: the profile is a part of itself: found 'a' > 'b' > 'a'. Break the circle.",
+            "w.json, $.profiles['a']: the profile is a part of itself: found 'a' > 'b' > 'a'. Remove one of them.",
         ),
         (
             {"d100": ["d100"]},
-            "w.json, $.profiles['d100']: the profile is a part of itself: found 'd100' > 'd100'. Break the circle.",
+            "w.json, $.profiles['d100']: the profile is a part of itself: found 'd100' > 'd100'. Remove one of them.",
         ),
         (
             {"d100": ["a"], "a": ["d10"]},

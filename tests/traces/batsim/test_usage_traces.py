@@ -76,15 +76,18 @@ def test_phases_of_each_rank(written):
         ),
         (
             {"t": "r0\n", "r0": "0 m_usage 1.5 1\n"},
-            "FOLDER/r0, line 1: the share is out of range: expected a number from 0 to 1, found '1.5'. Mend the value.",
+            "FOLDER/r0, line 1: the share is out of range: "
+            "expected a number from 0 to 1, found '1.5'. Correct the value.",
         ),
         (
             {"t": "r0\n", "r0": "0 m_usage nan 1\n"},
-            "FOLDER/r0, line 1: the share is out of range: expected a number from 0 to 1, found 'nan'. Mend the value.",
+            "FOLDER/r0, line 1: the share is out of range: "
+            "expected a number from 0 to 1, found 'nan'. Correct the value.",
         ),
         (
             {"t": "r0\n", "r0": "0 m_usage 1 x\n"},
-            "FOLDER/r0, line 1: the work is out of range: expected flops from 0 to 1e+30, found 'x'. Mend the value.",
+            "FOLDER/r0, line 1: the work is out of range: "
+            "expected flops from 0 to 1e+30, found 'x'. Correct the value.",
         ),
     ],
 )

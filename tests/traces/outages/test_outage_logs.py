@@ -182,7 +182,7 @@ def test_batsim(read):
         ("node,down,up\nc[0-9999]s[0-9999],1,2\n", "line 2: the names of nodes cannot be read"),
         ('node,down,up\n"n1,",1,2\n', "line 2: the names of nodes cannot be read"),
         ("node,down,up,announced\n1,1,2,1.5\n", "line 2: the outage is announced after it begins"),
-        ("node,down,up,cuase\n", "line 1: there is no column 'cuase'. Did you mean 'cause'?"),
+        ("node,down,up,cuase\n", "line 1: unknown column 'cuase'. Did you mean 'cause'?"),
         ("node,down,cause\n", "line 1: the column 'up' is missing"),
         ("node,down,up\n1,1,2013-02-30 10:00\n", "line 2: the time 'up' cannot be read"),
         (LANL_HEAD + LANL_ROW.replace("11:00", "25:00"), "line 2: the time 'Prob Fixed' cannot be read"),
@@ -199,11 +199,11 @@ def test_batsim(read):
         (SACCTMGR.replace("|TimeEnd|", "|End|"), "line 1: the column 'TimeEnd' is missing"),
         (SACCTMGR.replace("|Not responding|", "|"), "line 3: the row has another number of cells"),
         ("NodeName TimeStart\nn1\n", "line 2: the table has no line of dashes"),
-        (SCONTROL.replace("@2023", " 2023"), "line 4: it is not said since when the node is down"),
-        (PBS + "nonsense\n", "line 8: the line is no record"),
+        (SCONTROL.replace("@2023", " 2023"), "line 4: the node is down without a start time"),
+        (PBS + "nonsense\n", "line 8: the line is not a record"),
         (PBS.replace("13:30:00.25", "11:30:00"), "line 6: the time is before that of an earlier line"),
         (BATSIM + "{\n", "line 4: is not valid JSON"),
-        ("hello\n", "the format of these outages is not known"),
+        ("hello\n", "unknown format of outages"),
     ],
 )
 def test_malformed_rows_are_named(read, text, message):
@@ -218,7 +218,7 @@ def test_malformed_rows_are_named(read, text, message):
 def test_unknown_classes_and_numbers(read):
     """A class or a number that is not there is refused."""
     log = read(LANL_HEAD + LANL_ROW)
-    with pytest.raises(TraceError, match="there is no class of nodes '21'"):
+    with pytest.raises(TraceError, match="unknown class of nodes '21'"):
         log.only("21")
     with pytest.raises(TraceError, match="no node with such a number"):
         log.numbered(NodeSet.parse("77"))
@@ -234,7 +234,7 @@ def test_lives_follow_from_outages(read):
     found = list(zip(lives.begin.tolist(), lives.left.tolist(), lives.failed.tolist(), strict=True))
     assert found == [(0, 10, True), (0, 80, True), (0, 100, False), (30, 20, False), (60, 40, False)]
     assert log.overlaps() == 1
-    with pytest.raises(TraceError, match="number of nodes does not suit"):
+    with pytest.raises(TraceError, match="number of nodes does not match"):
         log.with_silent(1)
 
 
