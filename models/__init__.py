@@ -1,1 +1,1 @@
-"""Workload models, fits of failures, the mathematics of reliability, and statistics."""
+"""Workload models, failure models fitted to logs, reliability, and statistics."""

@@ -89,4 +89,4 @@ def _number(text: str, what: str, expected: str, most: float, where: str) -> flo
         value = -1.0
     if 0 <= value <= most:
         return value + 0.0
-    raise out_of_range(what, where, expected, quoted(text), "Mend the value.")
+    raise out_of_range(what, where, expected, quoted(text), "Correct the value.")

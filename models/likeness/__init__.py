@@ -1,1 +1,1 @@
-"""Workloads like a log: models of logs, jobs drawn by them, and how alike two workloads are."""
+"""Model a log, draw jobs from the model, and measure how similar workloads are."""

@@ -1,4 +1,4 @@
-"""Who submitted what in a row: campaigns, and how often users repeat themselves."""
+"""Find campaigns, jobs submitted in a row, and how often users repeat themselves."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,23 +8,22 @@ from numpy.typing import NDArray
 
 from pipistrelle.traces.workload import Floats, Ints, Workload, label_column
 
-#: s: a job that comes later after the user's job before is no longer of its campaign. Sessions of users are told by
-#: their submissions, with intervals such as this (Zakay and Feitelson, On Identifying User Session Boundaries in
-#: Parallel Workload Logs, JSSPP 2012).
+#: longest gap within a campaign (s), a typical bound of user sessions (Zakay and Feitelson, On Identifying User Session
+#: Boundaries in Parallel Workload Logs, JSSPP 2012)
 APART: Final = 1200.0
-#: run times are alike if the shorter one is at least this part of the longer one
+#: run times are alike if the shorter is at least this share of the longer
 ALIKE: Final = 0.9
 
 
 @dataclass(frozen=True)
 class Campaigns:
-    """The campaigns of a workload: a user's jobs of one size, each at most `APART` s after the one before.
+    """Campaigns of a workload: a user's jobs of one size, at most `APART` s apart.
 
     Attributes:
         order: rows of the jobs, campaign by campaign, shape (jobs,).
-        first: where in ``order`` each campaign begins, shape (campaigns,).
-        user: the user of each job, by row, from 0, the busiest first, shape (jobs,); all 0 where the log has no users.
-        users: how many users there are; 0: the log has none.
+        first: index in ``order`` of each campaign's first job, shape (campaigns,).
+        user: user of each job, by row, from 0, busiest first, shape (jobs,); all 0 if the log has no users.
+        users: number of users; 0 if the log has none.
     """
 
     order: Ints
@@ -34,17 +33,17 @@ class Campaigns:
 
     @property
     def lengths(self) -> Ints:
-        """How many jobs each campaign has."""
+        """Number of jobs of each campaign."""
         return np.diff(np.append(self.first, len(self.order)))
 
     @property
     def begins(self) -> Ints:
-        """The rows of the jobs that begin one."""
+        """Row of each campaign's first job."""
         begins: Ints = self.order[self.first]
         return begins
 
     def pairs(self) -> tuple[Ints, Ints]:
-        """Return the rows of jobs that follow one another in a campaign: the ones before, the ones after."""
+        """Return the rows of successive jobs in campaigns: the earlier ones, the later ones."""
         inner = np.ones(len(self.order), dtype=np.bool_)
         inner[self.first] = False
         after = np.flatnonzero(inner)
@@ -52,7 +51,7 @@ class Campaigns:
 
 
 def users_of(jobs: Workload) -> tuple[Ints, int]:
-    """Return each job's user as a number from 0, the busiest first, and how many users there are; 0 if none is told."""
+    """Return each job's user, numbered from 0, busiest first, and the number of users or 0."""
     texts = label_column(jobs, "user")
     if texts is None or not any(texts):
         return np.zeros(len(jobs), dtype=np.int64), 0
@@ -63,7 +62,7 @@ def users_of(jobs: Workload) -> tuple[Ints, int]:
 
 
 def campaigns_of(jobs: Workload) -> Campaigns:
-    """Return the campaigns of a workload, whose jobs are in the order of their submit times."""
+    """Return the campaigns of a workload that is sorted by submit time."""
     user, users = users_of(jobs)
     order = np.lexsort((np.arange(len(jobs)), jobs.submit, jobs.size, user))
     same = (np.diff(user[order]) == 0) & (np.diff(jobs.size[order]) == 0) & (np.diff(jobs.submit[order]) <= APART)
@@ -72,11 +71,11 @@ def campaigns_of(jobs: Workload) -> Campaigns:
 
 
 def repetition(jobs: Workload) -> dict[str, float | int | None]:
-    """Return how often users repeat themselves; of a log without users as if it had one.
+    """Return how often users repeat themselves; a log without users counts as one user.
 
-    ``same_size``: of the jobs that have one of their user before them, the share of its size; ``same_work``: of its
-    size and of a run time that is `alike`. ``jobs_per_campaign``: see `Campaigns`. ``users``, and the share
-    of the jobs that the busiest one and the ten busiest have; None without users.
+    ``same_size``: share of jobs, after a user's first, with the size of the user's job before; ``same_work``: also with
+    an `alike` run time. ``jobs_per_campaign``: see `Campaigns`. ``users``: their number, and the shares of jobs of the
+    busiest and the ten busiest; None without users.
     """
     user, users = users_of(jobs)
     order = np.lexsort((np.arange(len(jobs)), jobs.submit, user))
@@ -97,7 +96,7 @@ def repetition(jobs: Workload) -> dict[str, float | int | None]:
 
 
 def alike(runtime: Floats, other: Floats) -> NDArray[np.bool_]:
-    """Tell of which jobs two run times are alike."""
+    """Return for each pair whether the run times are alike."""
     return np.minimum(runtime, other) >= ALIKE * np.maximum(runtime, other)
 
 
@@ -106,6 +105,6 @@ def _share(which: NDArray[np.bool_]) -> float | None:
 
 
 def hours_of_week(times: Floats) -> Ints:
-    """Return the hour of the week, from 0, of times in seconds after a Monday 0:00."""
+    """Return the hour of the week, from 0, of times (s) after a Monday 0:00."""
     hours: Ints = np.floor(times / 3600.0).astype(np.int64) % 168
     return hours

@@ -1,4 +1,4 @@
-"""How alike two workloads are, in figures: marginals, the week, autocorrelation of arrivals, repetition of users."""
+"""Measure the similarity of two workloads: marginals, week, autocorrelation, repetition."""
 
 import math
 from typing import Any, Final
@@ -14,7 +14,7 @@ from pipistrelle.traces.clean import clean
 from pipistrelle.traces.describe import offered_load
 from pipistrelle.traces.workload import Floats, Workload
 
-#: {key: what is compared}
+#: {key: compared quantity}
 QUANTITIES: Final = {
     "size": "size, units",
     "runtime": "run time, s",
@@ -22,7 +22,7 @@ QUANTITIES: Final = {
     "used": "run time over requested time",
     "gap": "time between submissions, s",
 }
-#: {key of a share, or a count: what it is}
+#: {key of a share or count: meaning}
 REPETITION: Final = {
     "same_size": "jobs of the size of the one before, by user",
     "same_work": "jobs of its size and, but for 10 %, its run time",
@@ -31,21 +31,21 @@ REPETITION: Final = {
     "busiest": "jobs of the busiest user",
     "ten_busiest": "jobs of the ten busiest users",
 }
-#: hours apart at which autocorrelations of hourly submissions are told
+#: lags (h) of the reported autocorrelations of hourly submissions
 LAGS: Final = (1, 2, 6, 12, 24, 48, 168)
-#: points of a distribution function that a picture has
+#: points of a distribution function in pictures
 _POINTS: Final = 201
 _LEAST_JOBS: Final = 2
 
 
 def compare(first: Workload, second: Workload) -> dict[str, Any]:
-    """Return figures of two workloads as JSON can have them: ``workloads``, two of `figures_of`, and ``distances``.
+    """Return ``workloads``, `figures_of` both, and ``distances``, as JSON values.
 
-    A distance is the greatest difference of two distribution functions (Kolmogorov and Smirnov's), from 0 to 1; None
-    where one of the two has no such values.
+    A distance is the greatest difference of two distribution functions (Kolmogorov-Smirnov), from 0 to 1; None if one
+    workload has no such values.
 
     Raises:
-        ModelError: if one of them has no two jobs that can run.
+        ModelError: if a workload has fewer than two jobs that can run.
     """
     values = [values_of(_runnable(workload)) for workload in (first, second)]
     return {
@@ -57,10 +57,11 @@ def compare(first: Workload, second: Workload) -> dict[str, Any]:
 def figures_of(workload: Workload) -> dict[str, Any]:
     """Return the figures of a workload's jobs that can run.
 
-    ``serial`` is the share of jobs of one unit; the ``curves`` are 201 quantiles of each quantity, from the least to
-    the greatest, in equal steps; ``week`` has shares of submissions by hour from Monday 0:00, on the log's clock or, of
-    a log without dates, from its time 0; ``autocorrelation`` is of submissions an hour, 1 to 168 hours apart;
-    ``dispersion`` the variance of submissions a day over their mean, 1 for a steady Poisson process.
+    - ``serial``: share of jobs of one unit.
+    - ``curves``: 201 quantiles of each quantity, in equal steps from least to greatest.
+    - ``week``: shares of submissions by hour from Monday 0:00 on the log's clock, or from time 0 without dates.
+    - ``autocorrelation``: of hourly submissions, at lags of 1 to 168 hours.
+    - ``dispersion``: variance over mean of daily submissions, 1 for a steady Poisson process.
     """
     jobs = _runnable(workload)
     values = values_of(jobs)
@@ -85,7 +86,7 @@ def figures_of(workload: Workload) -> dict[str, Any]:
 
 
 def values_of(jobs: Workload) -> dict[str, Floats]:
-    """Return the values of each of `QUANTITIES` that there are."""
+    """Return the known values of each of `QUANTITIES`."""
     limited = np.isfinite(jobs.walltime) & np.isfinite(jobs.runtime)
     return {
         "size": jobs.size.astype(np.float64),
@@ -97,7 +98,7 @@ def values_of(jobs: Workload) -> dict[str, Floats]:
 
 
 def distance(first: Floats, second: Floats) -> float | None:
-    """Return the greatest difference of the distribution functions of two samples; None if one is empty."""
+    """Return the greatest difference of two samples' distribution functions, or None."""
     if not len(first) or not len(second):
         return None
     points = np.unique(np.concatenate((first, second)))
@@ -106,9 +107,9 @@ def distance(first: Floats, second: Floats) -> float | None:
 
 
 def autocorrelation(counts: Floats, most: int) -> list[float | None]:
-    """Return the autocorrelation of a series at lags from 1 to `most`; None where it is too short, or constant.
+    """Return the autocorrelation at lags 1 to `most`; None if too short or constant.
 
-    It is sum((x[t] - m)(x[t + k] - m)) / sum((x[t] - m)^2), with the mean m of all.
+    It is sum((x[t] - m)(x[t + k] - m)) / sum((x[t] - m)^2), with the overall mean m.
     """
     away = counts - counts.mean()
     whole = float(away @ away)
@@ -127,7 +128,7 @@ def _runnable(workload: Workload) -> Workload:
 
 
 def _counts(jobs: Workload, width: float) -> Floats:
-    """Return how many jobs come in each span of so many seconds, from the first job on."""
+    """Return the number of jobs in each span of `width` s from the first job on."""
     counts: Floats = np.bincount(((jobs.submit - jobs.submit[0]) // width).astype(np.int64)).astype(np.float64)
     return counts
 

@@ -1,7 +1,7 @@
-"""Jobs drawn by a model: campaigns by class, user and hour of the week, the jobs of each one after the other.
+"""Draw jobs from a model: campaigns by class, user and hour of the week, then their jobs.
 
-As with `pipistrelle.traces.generator` equal arguments give equal bytes on any machine: of a draw nothing is made but by
-additions, multiplications, divisions and comparisons.
+As in `pipistrelle.traces.generator`, equal arguments give equal bytes on any machine: draws only go through additions,
+multiplications, divisions and comparisons.
 """
 
 import math
@@ -17,12 +17,12 @@ from pipistrelle.traces.errors import out_of_range
 from pipistrelle.traces.generator import EPOCH, FIRST, seeded, synthetic_header, weekly_times
 from pipistrelle.traces.workload import Floats, Ints, Workload, decimal_text
 
-#: what is drawn by which generator: more jobs change nothing of those before them
+#: generators: more jobs leave earlier ones unchanged
 _CAMPAIGNS, _STARTS, _JOBS = range(3)
 _LEAST_LOAD, _MOST_LOAD = 0.01, 100.0
-#: how far, as a part, a run time is at most from that which it repeats
+#: largest relative difference of a repeated run time
 _NEAR: Final = 0.02
-#: how near, as a part, the jobs' load comes to what is asked for, and how often a model is bent anew for it
+#: relative tolerance of the load, and the number of attempts to reach it
 _CLOSE, _TRIES = 0.005, 12
 
 
@@ -35,20 +35,20 @@ def generate_like(
     load: float | None = None,
     serial: float | None = None,
 ) -> Workload:
-    """Return jobs drawn by a model.
+    """Return jobs drawn from a model.
 
-    Jobs, duration and load go together as in `pipistrelle.models.likeness.fitting.planned`, but that a load is that of
-    the jobs that are drawn, within a hundredth or a campaign, not the model's mean.
+    Jobs, duration and load combine as in `pipistrelle.models.likeness.fitting.planned`, but the load is that of the
+    drawn jobs, within a hundredth or a campaign, not the model's mean.
 
     Args:
-        jobs: how many there are.
+        jobs: number of jobs.
         duration: how long jobs are submitted, as "1y".
-        load: unit-seconds of the jobs over those of the machine in that time, from 0.01 to 100.
-        serial: the share of jobs of one unit, between 0 and 1; None: the model's.
+        load: offered load in that time, from 0.01 to 100.
+        serial: share of jobs of one unit, between 0 and 1; None: the model's.
 
     Raises:
-        PipistrelleError: if an argument is out of range, there would be no job or too many, or the model does not go
-            with them.
+        PipistrelleError: if an argument is out of range, there would be no jobs or too many, or the model cannot be
+            bent to the arguments.
     """
     _check(seed, load, serial)
     if serial is not None:
@@ -80,11 +80,7 @@ def _check(seed: int, load: float | None, serial: float | None) -> None:
 
 
 class Draws:
-    """Values drawn from a distribution of a model by numbers from 0 to 1.
-
-    Args:
-        pieces: the distribution.
-    """
+    """Values of a model's distribution at numbers from 0 to 1."""
 
     def __init__(self, pieces: tuple[Piece, ...]) -> None:
         self._low = np.array([low for low, _, _ in pieces])
@@ -93,22 +89,22 @@ class Draws:
         self._ends = np.cumsum(self._weight)
 
     def places(self, draw: Floats) -> Ints:
-        """Return the pieces that numbers below 1 fall into."""
+        """Return the pieces for numbers below 1."""
         found = np.searchsorted(self._ends, draw * self._ends[-1], side="right")
         places: Ints = np.minimum(found, int(np.flatnonzero(self._weight)[-1])).astype(np.int64)
         return places
 
     def within(self, place: Ints, draw: Floats) -> Floats:
-        """Return the values at these numbers in these pieces."""
+        """Return the values at these numbers within these pieces."""
         found: Floats = self._low[place] + draw * (self._high[place] - self._low[place])
         return found
 
     def kept(self, place: Ints, value: Floats) -> Floats:
-        """Return values no further off than these pieces reach."""
+        """Return the values, clipped to these pieces."""
         return np.clip(value, self._low[place], self._high[place])
 
     def values(self, draw: Floats) -> Floats:
-        """Return the values at numbers below 1 of the whole distribution."""
+        """Return the values of the whole distribution at numbers below 1."""
         place = self.places(draw)
         before = self._ends[place] - self._weight[place]
         within = (draw * self._ends[-1] - before) / self._weight[place]
@@ -116,12 +112,12 @@ class Draws:
 
 
 def _whole(values: Floats) -> Ints:
-    """Return whole numbers near the values, at least 1."""
+    """Return the nearest whole numbers, at least 1."""
     return np.maximum(np.floor(values + 0.5), 1.0).astype(np.int64)
 
 
 def _bent_to(model: WorkloadModel, seed: int, area: float) -> WorkloadModel:
-    """Return the model bent so that the very jobs that this seed draws have about so many unit-seconds together."""
+    """Return the model bent so that this seed's jobs have about `area` unit-seconds."""
     aim, nearest, best = area / model.jobs, math.inf, model
     for _ in range(_TRIES):
         found = with_area(model, aim)
@@ -131,12 +127,12 @@ def _bent_to(model: WorkloadModel, seed: int, area: float) -> WorkloadModel:
             nearest, best = abs(ratio - 1), found
         if nearest <= _CLOSE:
             break
-        aim *= math.sqrt(ratio)  # a whole step would often go too far: other campaigns are drawn then
+        aim *= math.sqrt(ratio)  # damped, because other campaigns are drawn then
     return best
 
 
 def _drawn_until(model: WorkloadModel, seed: int, area: float) -> Workload:
-    """Return the first jobs that have so many unit-seconds together."""
+    """Return the first jobs that have `area` unit-seconds together."""
     count = max(16, round(1.1 * area / model.area))
     while True:
         if count > 4 * MOST_JOBS:
@@ -149,9 +145,9 @@ def _drawn_until(model: WorkloadModel, seed: int, area: float) -> Workload:
 
 
 def _drawn(model: WorkloadModel, seed: int, jobs: int) -> Workload:
-    """Return so many jobs, campaign by campaign; submit times are seconds after the campaign begins.
+    """Return `jobs` jobs, campaign by campaign, with their number in the column ``campaign``.
 
-    The column ``campaign`` has the number of each job's campaign.
+    Submit times are seconds after the campaign begins.
     """
     kind, user, length = _campaigns(model, seed, jobs)
     campaign = np.repeat(np.arange(len(length)), length)[:jobs]
@@ -187,7 +183,7 @@ def _drawn(model: WorkloadModel, seed: int, jobs: int) -> Workload:
 
 
 def _gaps(model: WorkloadModel, length: Ints, draw: Floats) -> Floats:
-    """Return times from the job before, s, of jobs in campaigns of so many jobs."""
+    """Return times (s) since the job before, in campaigns of these lengths."""
     band = np.searchsorted([one.below for one in model.gaps], length, side="right").clip(max=len(model.gaps) - 1)
     gaps = np.zeros(len(length))
     for number, one in enumerate(model.gaps):
@@ -197,7 +193,7 @@ def _gaps(model: WorkloadModel, length: Ints, draw: Floats) -> Floats:
 
 
 def _campaigns(model: WorkloadModel, seed: int, jobs: int) -> tuple[Ints, Ints, Ints]:
-    """Return class, user (-1: not known) and number of jobs of each campaign; together they have so many jobs."""
+    """Return class, user (-1: unknown) and length of campaigns that hold `jobs` jobs."""
     chances = np.cumsum([one.weight / mean(one.campaigns) for one in model.classes])
     lengths = [Draws(one.campaigns) for one in model.classes]
     rng, parts, held = seeded(seed, _CAMPAIGNS, 0), [], 0
@@ -220,9 +216,10 @@ def _campaigns(model: WorkloadModel, seed: int, jobs: int) -> tuple[Ints, Ints, 
 
 
 def _walltimes(model: WorkloadModel, runtime: Floats, like: Ints, draw: Floats, rounding: Floats) -> Floats:
-    """Return what jobs ask for, s: a part that they use, near a round time; as the job ``like`` them if that is enough.
+    """Return requested times (s): run times over the used part, often rounded.
 
-    Jobs that use more than they ask for are those whose part is above 1.
+    A job repeats the request of the job ``like`` it if that is enough. A used part above 1 is a job that uses more than
+    it requests.
     """
     if not model.requests:
         return np.full(len(runtime), np.inf)
@@ -249,9 +246,9 @@ def _walltimes(model: WorkloadModel, runtime: Floats, like: Ints, draw: Floats, 
 
 
 def _submitted(model: WorkloadModel, drawn: Workload, seed: int, seconds: float) -> Workload:
-    """Return the jobs in the order of their submit times; what would come after the end comes at the beginning.
+    """Return the jobs by submit time; times beyond the end wrap around to the beginning.
 
-    So no hour has fewer jobs because the campaigns before it are missing.
+    Otherwise the first hours would lack the jobs of earlier campaigns.
     """
     campaign = drawn.columns["campaign"]
     draws = seeded(seed, _STARTS, 0).random(int(campaign[-1]) + 1)

@@ -1,6 +1,6 @@
-"""Fitting a model to a log, and bending it to so many jobs, such a load, so many of one unit.
+"""Fit a model to a log, and bend it to a number of jobs, a load, or a serial share.
 
-All figures are counts of jobs and values of the log in its order, rounded: equal logs give equal models.
+All figures are counts and rounded values of the log in its order: equal logs give equal models.
 """
 
 import math
@@ -29,48 +29,48 @@ from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.traces.clean import clean
 from pipistrelle.traces.workload import Floats, Ints, Workload, decimal_text
 
-#: jobs below which no model is worth its name, and those that a class of sizes has at least
+#: least jobs of a log, and of a class of sizes
 LEAST_JOBS: Final = 50
 _CLASS_JOBS: Final = 20
-#: jobs for each range of equal chance, and the most ranges of a distribution
+#: jobs per range of equal probability, and the most ranges of a distribution
 _PER_PIECE, _MOST_PIECES = 8, 32
-#: what weights of classes and pieces add up to
+#: sum of the weights of classes and of pieces
 _WHOLE: Final = 1_000_000
-#: a size, or a requested time, that has this share of the jobs stands for itself
+#: a size or requested time with this share of the jobs is kept as a single value
 _SIZE_SHARE, _ROUND_SHARE = 0.01, 0.005
-#: jobs that each day and each hour is given beside those that came then, and each hour of the week beside its own
+#: prior jobs of each day and hour, and of each hour of the week
 _PRIOR: Final = 10.0
-#: jobs of campaigns: each band is of fewer
+#: upper bounds of the bands of campaign lengths
 _LENGTHS: Final = (4.0, 10.0, 30.0, 100.0, math.inf)
-#: digits that keep any size
+#: digits that keep any size exact
 _EXACT: Final = 9
-#: weeks of a log below which it does not tell the days of the week
+#: shorter logs (weeks) do not determine days of the week
 _LEAST_WEEKS: Final = 8
-#: the exponents between which a distribution is bent
+#: bounds of the exponent for bending
 _LEAST_BEND, _MOST_BEND = -4.0, 4.0
 
 
 def fit(log: Workload, machine_size: int | None = None) -> WorkloadModel:
-    """Return a model of a log: of those of its jobs that can run.
+    """Return a model of the jobs of a log that can run.
 
     Args:
-        machine_size: the machine's size in units; None: what the log says.
+        machine_size: units of the machine; None: as in the log.
 
     Raises:
-        ModelError: if the log has too few jobs, no span, jobs without a run time, or no machine's size.
+        ModelError: if the log has too few jobs, no span, unknown run times, or no machine size.
     """
     units = log.machine_size if machine_size is None else machine_size
     jobs, _ = clean(log, units)
     if units is None:
-        raise ModelError("the machine's size is not known", where=log.name, hint="Give it: --machine-size UNITS.")
+        raise ModelError("the machine's size is unknown", where=log.name, hint="Give it: --machine-size UNITS.")
     span = float(jobs.submit[-1] - jobs.submit[0]) if len(jobs) else 0.0
     if len(jobs) < LEAST_JOBS or not span > 0:
         expected = f"{LEAST_JOBS} jobs that can run, or more, not all at one time"
         raise ModelError(
-            "there is too little to fit a model to", where=log.name, expected=expected, found=f"{len(jobs)}"
+            "there are too few jobs to fit a model", where=log.name, expected=expected, found=f"{len(jobs)}"
         )
     if np.isnan(jobs.runtime).any():
-        raise ModelError("hosts decide how long jobs take, so no run times can be fitted", where=log.name)
+        raise ModelError("run times that depend on hosts cannot be fitted", where=log.name)
     campaigns = campaigns_of(jobs)
     place = _classes(jobs.size)
     classes = [_size_class(jobs, campaigns, place == number) for number in range(int(place.max()) + 1)]
@@ -95,11 +95,10 @@ def fit(log: Workload, machine_size: int | None = None) -> WorkloadModel:
 
 
 def pieces(values: Floats | Ints, digits: int = 3) -> tuple[Piece, ...]:
-    """Return a distribution of values as ranges, each with its weight; together these are about a million.
+    """Return a distribution as ranges with weights that add up to about a million.
 
-    The values are cut into ranges of equally many, each of which is cut once more at its mean, with weights that keep
-    that mean: of the mass in a range from a to b with mean m, (b - m) / (b - a) lies below m. What ranges begin and end
-    at is rounded to so many digits.
+    Values are cut into ranges with equal counts, and each range is cut at its mean, with weights that preserve it: of
+    the mass in a range from a to b with mean m, (b - m) / (b - a) lies below m. Bounds are rounded to `digits` digits.
     """
     ordered = np.sort(values.astype(np.float64))
     count = max(1, min(_MOST_PIECES, len(ordered) // _PER_PIECE))
@@ -122,7 +121,7 @@ def _round(value: float, digits: int) -> float:
 
 
 def _classes(size: Ints) -> Ints:
-    """Return each job's class, from 0: one unit, then from a power of two to the next; small ones join the next."""
+    """Return each job's class: one unit, then powers of two; small classes join the next."""
     octave = np.frexp(size.astype(np.float64))[1] - 1
     counts = np.bincount(octave)
     groups: list[list[int]] = [[0]] if counts[0] else []
@@ -160,7 +159,7 @@ def _size_class(jobs: Workload, campaigns: Campaigns, inside: NDArray[np.bool_])
 
 
 def _sizes(size: Ints) -> tuple[Piece, ...]:
-    """Return a distribution of sizes: frequent ones for themselves, the others in ranges."""
+    """Return a distribution of sizes: frequent ones as single values, others in ranges."""
     values, counts = np.unique(size, return_counts=True)
     often = counts >= max(3, _SIZE_SHARE * len(size))
     alone = [
@@ -175,10 +174,10 @@ def _sizes(size: Ints) -> tuple[Piece, ...]:
 
 
 def _hours(begins: Workload) -> tuple[int, ...]:
-    """Return weights of the hours of a week, from Monday 0:00 on the log's clock; without dates from time 0.
+    """Return weights of the hours of a week from Monday 0:00; without dates from time 0.
 
-    Those with few campaigns lean on what their day and their hour have in all. Of a log of a few weeks, where a single
-    busy day would make a day of the week, all days are alike.
+    Hours with few campaigns are drawn towards their day's and hour's totals. In a log of a few weeks, in which one busy
+    day would dominate, all days are alike.
     """
     grid = arrivals_grid(begins, zone_of(begins, None))
     counts = np.bincount(hours_of_week(begins.submit), minlength=168).reshape(7, 24) if grid is None else grid.counts
@@ -191,9 +190,9 @@ def _hours(begins: Workload) -> tuple[int, ...]:
 
 
 def _repeat(jobs: Workload, campaigns: Campaigns, place: Ints) -> float:
-    """Return how likely a job of a campaign runs as the one before: beyond what chance alone makes `alike`.
+    """Return the probability that a campaign's job runs as the one before, beyond chance.
 
-    Chance is that of two jobs of the same class.
+    Chance is the probability that two jobs of the same class are `alike`.
     """
     before, after = campaigns.pairs()
     if not len(before):
@@ -212,7 +211,7 @@ def _repeat(jobs: Workload, campaigns: Campaigns, place: Ints) -> float:
 
 
 def _gaps(jobs: Workload, campaigns: Campaigns) -> tuple[GapBand, ...]:
-    """Return the times between the jobs of campaigns, by the number of these; bands with few gaps join the next."""
+    """Return times between jobs by campaign length; bands with few gaps join the next."""
     before, after = campaigns.pairs()
     gaps = jobs.submit[after] - jobs.submit[before]
     lengths = campaigns.lengths
@@ -230,7 +229,7 @@ def _gaps(jobs: Workload, campaigns: Campaigns) -> tuple[GapBand, ...]:
 
 
 def _requests(runtime: Floats, walltime: Floats) -> tuple[RequestBand, ...]:
-    """Return which part of what they ask for jobs use, by run time; bands with few jobs join the next."""
+    """Return run time / requested time by run time; bands with few jobs join the next."""
     found, left = [], np.ones(len(runtime), dtype=np.bool_)
     for bound, _ in RUNTIMES:
         inside = left & (runtime < bound)
@@ -246,7 +245,7 @@ def _requests(runtime: Floats, walltime: Floats) -> tuple[RequestBand, ...]:
 
 
 def _rounds(walltime: Floats) -> tuple[tuple[float, ...], float]:
-    """Return the whole minutes, in seconds, that many jobs ask for, and the share of the jobs that ask for them."""
+    """Return frequently requested whole minutes (s), and their share of the jobs."""
     values, counts = np.unique(walltime, return_counts=True)
     often = (counts >= max(5, _ROUND_SHARE * len(walltime))) & (values % 60 == 0)
     if not often.any():
@@ -257,13 +256,13 @@ def _rounds(walltime: Floats) -> tuple[tuple[float, ...], float]:
 def planned(
     model: WorkloadModel, *, jobs: int | None = None, duration: str | None = None, load: float | None = None
 ) -> WorkloadModel:
-    """Return the model with so many jobs in such a time, which offer this load on average.
+    """Return the model with this number of jobs, duration, and average load.
 
-    Two of the three say the third, one goes with the model's own rate of jobs, or for a load with its duration; for all
-    three the model is bent, see `with_area`.
+    Two of them imply the third. One alone goes with the model's rate of jobs, or a load with its duration. All three
+    bend the model, see `with_area`.
 
     Raises:
-        PipistrelleError: if the duration is none, or there is no such model.
+        PipistrelleError: if the duration is invalid, or no such model exists.
     """
     seconds = None if duration is None else parse_seconds(duration, "duration")
     rate, work = model.jobs / model.seconds, None if load is None else load * model.machine_size
@@ -285,10 +284,10 @@ def planned(
 
 
 def with_serial(model: WorkloadModel, share: float) -> WorkloadModel:
-    """Return the model with this share of jobs of one unit; the others keep their proportions.
+    """Return the model with this share of jobs of one unit; others keep their proportions.
 
     Raises:
-        ModelError: if it has no jobs of one unit, or no others, and the share is not theirs.
+        ModelError: if it has no jobs of one unit, or no others.
     """
     if not 0 < model.serial < 1:
         raise ModelError("the share of jobs of one unit cannot change", where=model.name, found=f"{model.serial:.0%}")
@@ -298,11 +297,11 @@ def with_serial(model: WorkloadModel, share: float) -> WorkloadModel:
 
 
 def with_area(model: WorkloadModel, area: float) -> WorkloadModel:
-    """Return the model with a mean of so many unit-seconds a job, and the same share of jobs of one unit.
+    """Return the model with this mean of unit-seconds per job, and the same serial share.
 
-    The chance of each size and run time is multiplied by their product to the power of one exponent, among jobs of one
-    unit and among the others: of all distributions with the same mean of its logarithm this is the nearest to the
-    model's, by Kullback and Leibler's measure.
+    The probability of each size and run time is multiplied by their product to the power of one exponent, separately
+    for jobs of one unit and others. Among distributions with the same mean logarithm this is the nearest to the model
+    (Kullback-Leibler).
 
     Raises:
         ModelError: if no exponent gives that mean.
@@ -314,7 +313,7 @@ def with_area(model: WorkloadModel, area: float) -> WorkloadModel:
         expected = f"from {least:.4g} to {most:.4g} unit-seconds a job"
         hint = "Give two of --jobs, --duration and --load: the third follows."
         raise ModelError(
-            "no such jobs go with the model", where=model.name, expected=expected, found=f"{area:.4g}", hint=hint
+            "the model has no such jobs", where=model.name, expected=expected, found=f"{area:.4g}", hint=hint
         )
     for _ in range(40):
         middle = (low + high) / 2
@@ -323,7 +322,7 @@ def with_area(model: WorkloadModel, area: float) -> WorkloadModel:
 
 
 def _bent(model: WorkloadModel, power: float, serial: float) -> WorkloadModel:
-    """Return the model with chances multiplied by areas to the power, and the share of jobs of one unit kept."""
+    """Return the model with weights multiplied by areas to `power`, keeping the serial share."""
     scale = model.area
     classes, masses = [], []
     for one in model.classes:

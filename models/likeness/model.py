@@ -1,4 +1,4 @@
-"""What a model of a log holds: figures that jobs like those of the log can be drawn by, and none of its jobs."""
+"""A model of a log: figures for drawing similar jobs, and none of the log's jobs."""
 
 import math
 from itertools import accumulate
@@ -15,31 +15,31 @@ from pipistrelle.protocol.base.shapes import convert_table
 from pipistrelle.protocol.base.toml import read_toml, toml_value
 from pipistrelle.traces.files import text_if_file
 
-_MANUAL: Final = "'pipistrelle help workload-models' tells every key."
+_MANUAL: Final = "'pipistrelle help workload-models' lists every key."
 _WEEK: Final = 168
 _MOST: Final = 2.0**53
-#: of a workload that is made by a model
+#: most jobs of a generated workload
 MOST_JOBS: Final = 10_000_000
 
 Weight = Annotated[int, Meta(ge=0, le=10**12)]
-#: (from, to, weight): values from the first to the second, each equally likely; both equal are a single value
+#: (from, to, weight): values uniform from the first to the second; equal ones are a single value
 Piece = tuple[float, float, Weight]
 Pieces = Annotated[tuple[Piece, ...], Meta(min_length=1, max_length=10_000)]
 
 
 class ModelError(PlatformError):
-    """A model of a workload is wrong, or cannot be made, or not so many jobs of it."""
+    """A workload model that is invalid or cannot be made, or too many jobs of it."""
 
 
 class ModelClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Jobs of about one size.
+    """Jobs of similar size.
 
     Args:
-        weight: of all jobs, how many, beside the weights of the others.
-        sizes: units that a job needs.
-        campaigns: how many jobs of one size a user submits in a row.
-        runtimes: how long they run, in seconds.
-        users: {number of a user, from 1: how many of the jobs are theirs}; none: nobody is known.
+        weight: relative number of jobs among the classes.
+        sizes: units per job.
+        campaigns: number of jobs that a user submits in a row.
+        runtimes: run times (s).
+        users: (user from 1, weight); empty: users are unknown.
     """
 
     weight: Weight
@@ -55,11 +55,11 @@ class ModelClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class GapBand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Campaigns of about so many jobs.
+    """Campaigns of similar length.
 
     Args:
-        below: campaigns of fewer jobs that are in no earlier band; inf for the last.
-        seconds: from a job to its next one.
+        below: upper bound of the number of jobs, beyond earlier bands; inf for the last.
+        seconds: gaps between successive jobs (s).
     """
 
     below: Annotated[float, Meta(gt=0)]
@@ -67,10 +67,10 @@ class GapBand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class RequestBand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Jobs of about one run time: which part of the time that they ask for they use.
+    """Jobs of similar run time, and the part of the requested time that they use.
 
     Args:
-        below: run times below this one, in seconds, that are in no earlier band; inf for the last.
+        below: upper bound of run times (s), beyond earlier bands; inf for the last.
         used: run time over requested time.
     """
 
@@ -81,21 +81,21 @@ class RequestBand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 class WorkloadModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A model of a log.
 
-    Users submit campaigns: jobs of one size, one soon after the other. Campaigns begin by a Poisson process whose rate
-    has a cycle of a week.
+    Users submit campaigns: jobs of one size in quick succession. Campaigns begin by a Poisson process with a weekly
+    cycle.
 
     Args:
-        name, description, source: what it is called, what it is in a line, and what it was fitted to.
-        machine_size: schedulable units of the machine.
-        jobs, duration: how many jobs are submitted in which time, as "30d".
-        hours: weights of the hours of a week at which campaigns begin, from Monday 0:00; 168 of them.
-        gaps: times between the jobs of campaigns, by the number of their jobs in ascending order.
-        repeat: how likely it is that the next job of a campaign runs as the one before, and asks for the same time.
+        name, description, source: its name, one line about it, and the log it was fitted to.
+        machine_size: units of the machine.
+        jobs, duration: number of jobs, and how long they are submitted, as "30d".
+        hours: 168 weights of the hours of a week from Monday 0:00, for the begin of campaigns.
+        gaps: gaps within campaigns, by ascending length.
+        repeat: probability that the next job of a campaign repeats run time and request.
         classes: jobs by size.
-        requests: what jobs ask for, by run time in ascending order; none: nobody asks for a time.
-        rounds: times, in seconds and ascending, of which requested ones are one, as often as `rounded` says.
-        rounded: the share of requested times that are one of `rounds`.
-        longest: what jobs ask for at most, in seconds; 0: any time.
+        requests: requests by ascending run time; empty: no jobs request a time.
+        rounds: common requested times (s), ascending.
+        rounded: share of requested times in `rounds`.
+        longest: longest requested time (s); 0: no bound.
     """
 
     name: str
@@ -115,38 +115,38 @@ class WorkloadModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def seconds(self) -> float:
-        """How long (s) jobs are submitted."""
+        """How long jobs are submitted (s)."""
         return parse_seconds(self.duration, "duration")
 
     @property
     def area(self) -> float:
-        """Unit-seconds of a job, on average."""
+        """Mean unit-seconds per job."""
         total = sum(one.weight for one in self.classes)
         return math.fsum(one.weight * mean(one.sizes) * mean(one.runtimes) for one in self.classes) / total
 
     @property
     def load(self) -> float:
-        """Unit-seconds of all jobs over those that the machine has."""
+        """Offered load: unit-seconds of all jobs over those of the machine."""
         return self.jobs * self.area / (self.machine_size * self.seconds)
 
     @property
     def serial(self) -> float:
-        """The share of jobs of one unit."""
+        """Share of jobs of one unit."""
         total = sum(one.weight for one in self.classes)
         return sum(one.weight for one in self.classes if one.serial) / total
 
 
 def mean(pieces: tuple[Piece, ...]) -> float:
-    """Return the mean of what is drawn."""
+    """Return the mean of a distribution."""
     total = sum(weight for _, _, weight in pieces)
     return math.fsum((low + high) / 2 * weight for low, high, weight in pieces) / total
 
 
 def parse_model(text: str, where: str) -> WorkloadModel:
-    """Return the model in a TOML text; ``where`` is what the text is called in messages.
+    """Return the model in a TOML text, called ``where`` in messages.
 
     Raises:
-        ModelError: if it is no TOML, or has an unknown, missing or repeated key or a value that cannot be.
+        ModelError: if it is not valid TOML, or has an unknown, missing or repeated key or an invalid value.
     """
     raw = read_toml(text, where, ModelError, manual=_MANUAL, hint="Text needs quotes; a class begins with [[classes]].")
     model = convert_table(raw, WorkloadModel, where, ModelError, _MANUAL)
@@ -174,7 +174,7 @@ def _check(model: WorkloadModel, where: str) -> None:
             if not least <= low <= high <= _MOST:
                 expected = f"{least:g} <= from <= to <= 2^53"
                 raise ModelError(
-                    "a range cannot be", where=f"{where}: {place}", expected=expected, found=f"{low} {high}"
+                    "a range is not valid", where=f"{where}: {place}", expected=expected, found=f"{low} {high}"
                 )
         if not any(weight for _, _, weight in pieces):
             raise ModelError("all weights are 0", where=f"{where}: {place}")
@@ -193,7 +193,7 @@ def _check(model: WorkloadModel, where: str) -> None:
 
 
 def model_text(model: WorkloadModel) -> str:
-    """Return a model as TOML, which `parse_model` reads back to an equal one."""
+    """Return a model as TOML; `parse_model` reads an equal one back."""
     plain = msgspec.to_builtins(model)
     tables = ("gaps", "classes", "requests")
     lines = [f"{key} = {_value(value)}" for key, value in plain.items() if key not in tables and value not in ("", ())]
@@ -205,7 +205,7 @@ def model_text(model: WorkloadModel) -> str:
 
 
 def _value(value: object) -> str:
-    """Return a value as TOML; lists of lists have a row for each line of at most 120 columns."""
+    """Return a value as TOML; long lists are broken into lines."""
     if not isinstance(value, list | tuple):
         return toml_value(int(value) if isinstance(value, float) and value.is_integer() else value)
     texts = [_value(one) for one in value]
@@ -231,14 +231,10 @@ describe: Final = _CATALOGUE.describe
 
 
 def is_model(name: str) -> bool:
-    """Return whether a name is that of a bundled model, or of a TOML file, which no workload is."""
+    """Return whether a name is a bundled model's or a TOML file's, so no workload's."""
     return name in names() or name.endswith(".toml")
 
 
 def load_model(name: str) -> WorkloadModel:
-    """Return the bundled model of this name, or the one in a TOML file.
-
-    Raises:
-        ModelError: when there is neither, or the file cannot be read or is wrong.
-    """
+    """Return the bundled model of this name, or the one in a TOML file; ModelError if invalid."""
     return _CATALOGUE.named(name, text_if_file, "there is no model", "a bundled one, a TOML file, or a log")

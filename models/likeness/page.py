@@ -1,4 +1,4 @@
-"""Two workloads side by side, as pictures in SVG or as a page in HTML."""
+"""Compare two workloads in pictures (SVG) or a page (HTML)."""
 
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
@@ -22,11 +22,10 @@ tr:nth-child(even) { background: #f2f2f2; } svg { max-width: 100%; height: auto;
 
 
 def svg(found: dict[str, Any]) -> str:
-    """Return pictures of two workloads, whose figures are as `compare` has them, as the text of an SVG file.
+    """Return pictures of two workloads compared by `compare`, as SVG text.
 
-    Distribution functions of sizes, run times, requested times, their ratio and the times between submissions; the
-    autocorrelation of hourly submissions; submissions by hour of the week; how often users repeat themselves. Equal
-    figures give equal bytes, with one version of matplotlib.
+    They show distribution functions of all `QUANTITIES`, autocorrelation of hourly submissions, submissions by hour of
+    the week, and repetition by users. Equal figures give equal bytes with the same version of matplotlib.
 
     Raises:
         PipistrelleError: if matplotlib is not installed.
@@ -48,7 +47,7 @@ def svg(found: dict[str, Any]) -> str:
 
 
 def html(found: dict[str, Any]) -> str:
-    """Return the pictures of `svg` and the table of `rows` as the text of an HTML file that needs no other file."""
+    """Return the pictures and the table of `rows` as a self-contained HTML file."""
     picture = svg(found)
     head, *lines = rows(found)
     table = ["<tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>"]
@@ -68,7 +67,7 @@ def html(found: dict[str, Any]) -> str:
 
 
 def rows(found: dict[str, Any]) -> list[list[str]]:
-    """Return a table of two workloads: a head, then lines of what it is, both figures, and their distance."""
+    """Return a table of two workloads: a head, then label, both figures, and distance."""
     both = found["workloads"]
     table = [["", *(printable(str(one["name"])) for one in both), "distance"]]
     for key, what in (

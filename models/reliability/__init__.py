@@ -1,11 +1,11 @@
-"""How reliable nodes are, and how reliable they must be.
+"""The reliability of nodes, and the reliability that jobs need.
 
-Failure models are fitted to logs. How many nodes classes of jobs need follows S. Umamaheshwaran, Reliability Guided
-Resource Allocation for Large-scale Supercomputing Systems, Purdue 2014. Where an equation or table of it cannot be
-right as printed, both the printed and the right form are here, each under its name.
+The nodes that classes of jobs need follow S. Umamaheshwaran, Reliability Guided Resource Allocation for Large-scale
+Supercomputing Systems, Purdue 2014. If a printed equation or table there cannot be right, the names say which form a
+function has.
 """
 
 from typing import Final
 
-#: what `pipistrelle.models.reliability.fits.fit_failures` can fit; ``auto`` takes what fits better
+#: models that `pipistrelle.models.reliability.fits` can fit; ``auto`` takes the better one
 MODELS: Final = ("auto", "exponential", "weibull")

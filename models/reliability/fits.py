@@ -1,4 +1,4 @@
-"""Fitting failure models to what was observed: maximum likelihood with censoring, and confidence intervals.
+"""Fit failure models by maximum likelihood with censoring and confidence intervals.
 
 Sources: J. Lawless, "Statistical Models and Methods for Lifetime Data", 2nd edition, 2003 (likelihoods with right
 censoring and left truncation, observed information); B. Schroeder and G. Gibson, "A Large-Scale Study of Failures in
@@ -26,7 +26,7 @@ _LEAST_SHAPE, _MOST_SHAPE = 0.05, 50.0
 
 
 class FitError(PipistrelleError):
-    """There is too little to fit a model to, or the program that does it is not installed."""
+    """There is too little data for a fit, or scipy is not installed."""
 
 
 _scipy: Final = partial(scipy_part, what="fitting needs", error=FitError)
@@ -46,13 +46,13 @@ def fit_log(
 
     Args:
         model: one of `MODELS`; ``auto`` takes the Weibull distribution if its AIC is lower than the exponential one's.
-        age: how long the nodes of the model have been up at time 0, in seconds.
+        age: uptime of the nodes at time 0 (s).
 
     Raises:
-        FitError: if there are too few failures, the model is not known, or scipy is not installed.
+        FitError: if there are too few failures, the model is unknown, or scipy is not installed.
     """
     if model not in MODELS:
-        raise FitError(f"there is no model '{model}'", where="--model", hint=did_you_mean(model, list(MODELS)))
+        raise FitError(f"unknown model '{model}'", where="--model", hint=did_you_mean(model, list(MODELS)))
     lives = log.watched()
     fits: list[Fitted | None] = []
     if model != "weibull":
@@ -73,17 +73,17 @@ def fit_log(
 
 
 def aic(fit: Fitted) -> float:
-    """Return Akaike's information criterion: twice the number of parameters minus twice the log likelihood."""
+    """Return Akaike's information criterion, 2 x parameters - 2 x log likelihood."""
     if fit.log_likelihood is None:
         return math.inf
     return 2 * (1 if fit.distribution == "exponential" else 2) - 2 * fit.log_likelihood
 
 
 def fit_exponential(lives: Lives, confidence: float = 0.95) -> Fitted:
-    """Return the exponential distribution of greatest likelihood: mean = exposure / failures.
+    """Return the exponential fit: mean = exposure / failures.
 
-    The interval is that of Poisson counts over a given exposure, from chi-squared quantiles with 2d + 2 and 2d
-    degrees of freedom for d failures.
+    The interval is that of Poisson counts, from chi-squared quantiles with 2d + 2 and 2d degrees of freedom for d
+    failures.
 
     Raises:
         FitError: if nothing failed.
@@ -108,14 +108,13 @@ def fit_exponential(lives: Lives, confidence: float = 0.95) -> Fitted:
 
 
 def fit_weibull(lives: Lives, confidence: float = 0.95, *, required: bool = True) -> Fitted | None:
-    """Return the Weibull distribution of greatest likelihood, with left truncation at the age of entry.
+    """Return the Weibull fit, with left truncation at the age of entry.
 
-    The interval of the shape is where the profile likelihood is not significantly lower; those of scale and mean
-    follow from the observed information, in logarithms.
+    The shape's interval comes from the profile likelihood, those of scale and mean from the observed information, in
+    logarithms.
 
     Raises:
-        FitError: if there are fewer than two failures, or the shape is beyond 0.05 to 50; without `required` it is None
-            then.
+        FitError: if there are fewer than two failures, or the shape is outside 0.05 to 50; None without `required`.
     """
     try:
         failures, exposure = _counted(lives, 2)
@@ -148,16 +147,16 @@ def fit_weibull(lives: Lives, confidence: float = 0.95, *, required: bool = True
 
 
 def fit_repair(lengths: Floats, confidence: float = 0.95) -> Fitted:
-    """Return the lognormal, Weibull or exponential distribution that fits lengths of outages best, by AIC.
+    """Return the lognormal, Weibull or exponential fit to lengths of outages, best by AIC.
 
     Args:
-        lengths: seconds above 0, shape (n,), at least two of them different.
+        lengths: seconds above 0, shape (n,), at least two different ones.
 
     Raises:
-        FitError: if there are not two different lengths.
+        FitError: if all lengths are equal.
     """
     if np.unique(lengths).size < 2:
-        raise FitError("there are too few repairs to fit", expected="two that take different times")
+        raise FitError("there are too few repairs to fit", expected="two of different lengths")
     size = lengths.size
     whole = Lives(
         np.zeros(size), lengths, np.ones(size, dtype=np.bool_), np.zeros(size), np.zeros(size, dtype=np.int64)
@@ -191,14 +190,14 @@ def _lognormal(lengths: Floats, confidence: float) -> Fitted:
 
 
 class _Weibull:
-    """The likelihood of a Weibull distribution, with ages in units of their mean so that powers stay small."""
+    """A Weibull likelihood; ages are in units of their mean, so that powers stay small."""
 
     def __init__(self, lives: Lives) -> None:
         self.unit = float(lives.left.mean())
         self.left = lives.left / self.unit
         self.log_left = np.log(self.left)
         self.entered = lives.entered / self.unit
-        #: of ages 0 whatever: they are multiplied by 0
+        #: values at age 0 do not matter: they are multiplied by 0
         self.log_entered = np.log(np.where(self.entered > 0, self.entered, 1.0))
         self.failures = int(lives.failed.sum())
         self.log_sum = float(self.log_left[lives.failed].sum())
@@ -208,11 +207,11 @@ class _Weibull:
         return float((self.left**shape - self.entered**shape).sum())
 
     def scale(self, shape: float) -> float:
-        """Return the best scale for a shape, in seconds."""
+        """Return the best scale for a shape (s)."""
         return float(self.unit * (self.hazard(shape) / self.failures) ** (1 / shape))
 
     def profile(self, shape: float) -> float:
-        """Return the log likelihood at a shape and its best scale, of lengths in seconds."""
+        """Return the log likelihood at a shape and its best scale, for lengths in seconds."""
         count = self.failures
         return (
             count * (math.log(shape) - math.log(self.hazard(shape) / count) - 1 - math.log(self.unit))
@@ -220,7 +219,7 @@ class _Weibull:
         )
 
     def covariance(self, scale: float, shape: float) -> Floats:
-        """Return the covariance of (log scale, log shape): the inverse of the observed information."""
+        """Return the covariance of (log scale, log shape), the inverse observed information."""
         moved = math.log(scale / self.unit)
         late, early = self.log_left - moved, self.log_entered - moved
         at_end = np.exp(shape * late)
@@ -272,13 +271,13 @@ def _around(value: float, log_error: float) -> Interval:
 
 
 def _counted(lives: Lives, least: int) -> tuple[int, float]:
-    """Return how many lives ended with a failure, and how long all of them were watched, in seconds."""
+    """Return the number of failures and the total time watched (s)."""
     failures = int(lives.failed.sum())
     if failures < least:
         raise FitError(
             "there are too few failures to fit",
-            expected=f"at least {least} in the time that was watched",
+            expected=f"at least {least} in the observed time",
             found=str(failures),
-            hint="Take a longer part of the log.",
+            hint="Use a longer part of the log.",
         )
     return failures, float((lives.left - lives.entered).sum())

@@ -1,4 +1,4 @@
-"""Loss models: how surely a request finds too few free units; the thesis's linear form, and exact ones."""
+"""Loss models: the probability that a request finds too few free units."""
 
 from collections.abc import Sequence
 from math import fsum
@@ -14,32 +14,25 @@ Floats = NDArray[np.float64]
 
 
 def linear_blocking(capacity: float, load: float) -> float:
-    """Return the chance of blocking by Beard's linear form, 1 - C / load (equation 3.1), at least 0.
+    """Return the blocking probability in Beard's linear form, max(0, 1 - C / load) (equation 3.1).
 
-    It is the limit of Erlang's B for a machine that grows while load and capacity stay at a ratio above 1; at load =
-    capacity it says 0, whatever the number of servers.
+    It is the limit of Erlang's B for growing machines at a fixed ratio load / C above 1. At load = C it is 0 for any
+    number of servers.
 
     Args:
-        capacity, load: nodes there are, and nodes asked for (n lambda t), both above 0.
+        capacity, load: available and requested nodes (n lambda t), both above 0.
     """
     _check(capacity=capacity, load=load)
     return max(0.0, 1.0 - capacity / load)
 
 
-def linear_capacity(load: float, blocking: float) -> float:
-    """Return the nodes at which the linear form has this chance of blocking: (1 - B) n lambda t (equation 3.11)."""
-    check_blocking(blocking)
-    _check(load=load)
-    return (1.0 - blocking) * load
-
-
 def erlang_b(servers: int, load: float) -> float:
-    """Return the chance that a request is blocked: Poisson arrivals, no queue, each request one server.
+    """Return Erlang's B, the blocking probability with Poisson arrivals and no queue.
 
-    By the recursion B(k) = a B(k - 1) / (k + a B(k - 1)), B(0) = 1: all terms are between 0 and 1.
+    Computed as B(k) = a B(k - 1) / (k + a B(k - 1)), B(0) = 1, which keeps all terms between 0 and 1.
 
     Args:
-        servers: how many there are; with none all requests are blocked.
+        servers: may be 0: all requests are blocked.
         load: a = lambda t, in Erlang, above 0.
     """
     _check(load=load)
@@ -52,9 +45,9 @@ def erlang_b(servers: int, load: float) -> float:
 
 
 def erlang_c(servers: int, load: float) -> float | None:
-    """Return the chance that a request has to wait (Poisson arrivals, a queue without end); None if it has no end.
+    """Return Erlang's C, the probability to wait, n B / (n - a (1 - B)); None if unstable.
 
-    n B / (n - a (1 - B)) with Erlang's B; where the load is as large as the number of servers the queue grows for ever.
+    With a load of at least the number of servers the queue grows forever.
     """
     if load >= servers:
         return None
@@ -63,7 +56,7 @@ def erlang_c(servers: int, load: float) -> float | None:
 
 
 class Queueing(NamedTuple):
-    """What waiting is like: chance to wait, number in the queue, and mean wait (in the unit of the service time)."""
+    """Probability to wait, queue length, and mean wait (in the unit of the service time)."""
 
     chance: float
     length: float
@@ -71,7 +64,7 @@ class Queueing(NamedTuple):
 
 
 def queueing(servers: int, load: float, service: float) -> Queueing | None:
-    """Return Erlang's C, the mean length of the queue a C / (n - a) and the mean wait C t / (n - a); None: unstable."""
+    """Return Erlang's C, the queue length a C / (n - a) and wait C t / (n - a); None if unstable."""
     chance = erlang_c(servers, load)
     if chance is None:
         return None
@@ -79,11 +72,11 @@ def queueing(servers: int, load: float, service: float) -> Queueing | None:
 
 
 def printed_queueing(capacity: float, load: float, blocking: float, service: float) -> Queueing | None:
-    """Return what equations 3.17 to 3.19 say as they are printed; None where they divide by zero, or are negative.
+    """Return equations 3.17 to 3.19 as printed; None if they divide by zero or are negative.
 
-    P = C B / ((C - a) + a B), F = P a / (C - a), W = P t / (C - a). They need a = lambda t, a number of jobs, beside C,
-    a number of nodes: with a = n lambda t, which is C at B = 0, they divide by zero. So their waits are seconds, and no
-    forecast of anything: they are there for the comparison.
+    P = C B / ((C - a) + a B), F = P a / (C - a), W = P t / (C - a). They subtract a = lambda t, a number of jobs, from
+    C, a number of nodes. With a = n lambda t, which is C at B = 0, they divide by zero. They serve for comparison, not
+    for forecasts.
     """
     check_blocking(blocking)
     left = capacity - load
@@ -94,22 +87,22 @@ def printed_queueing(capacity: float, load: float, blocking: float, service: flo
 
 
 class Shared(NamedTuple):
-    """A machine that all classes share: chance of blocking of each, shape (classes,), and the share of units in use."""
+    """A machine shared by all classes: blocking of each, shape (classes,), and utilisation."""
 
     blocking: Floats
     utilisation: float
 
 
 def kaufman_roberts(units: int, sizes: Sequence[int], loads: Sequence[float]) -> Shared:
-    """Return the chances of blocking where all classes share a machine, and who finds too few units is lost.
+    """Return blocking if all classes share a machine and requests that do not fit are lost.
 
-    Occupancies by the recursion of J. Kaufman (1981) and J. Roberts (1981): j q(j) = sum a_i b_i q(j - b_i), with
-    numbers scaled down before they overflow, so that any size of machine will do. Exact for Poisson arrivals and any
-    distribution of services.
+    Occupancies follow the recursion of J. Kaufman (1981) and J. Roberts (1981), j q(j) = sum a_i b_i q(j - b_i),
+    rescaled against overflow, so that any machine size works. It is exact for Poisson arrivals and any distribution of
+    service times.
 
     Args:
-        units: of the machine.
-        sizes: b_i: units that a job of each class needs; a class larger than the machine is always blocked.
+        units: size of the machine.
+        sizes: units per job of each class, b_i; a class larger than the machine is always blocked.
         loads: a_i = lambda_i t_i of each class, in Erlang.
     """
     if units < 1 or len(sizes) != len(loads) or not sizes:
@@ -126,7 +119,7 @@ def kaufman_roberts(units: int, sizes: Sequence[int], loads: Sequence[float]) ->
         if chance[used] > _LARGE:
             chance[: used + 1] /= chance[used]
     chance /= chance.sum()
-    full = np.cumsum(chance[::-1])  # the chance that at most 0, 1, 2, ... units are free
+    full = np.cumsum(chance[::-1])  # probability that at most 0, 1, 2, ... units are free
     blocking = np.array([full[min(size - 1, units)] if size <= units else 1.0 for size in sizes])
     return Shared(blocking, float((chance * np.arange(units + 1)).sum()) / units)
 
@@ -135,7 +128,7 @@ _LARGE = 1e250
 
 
 def check_blocking(blocking: float) -> None:
-    """Check that a chance of blocking is one: from 0 to 1; ReliabilityError if not."""
+    """Raise ReliabilityError unless a blocking probability is from 0 to 1."""
     check_range("a chance of blocking", blocking, 0, 1, ReliabilityError, unit="", where="blocking")
 
 

@@ -1,4 +1,4 @@
-"""What a log of outages is like, as lines for a reader: rates, hazard, clustering, repairs, and a picture in text."""
+"""Summarise a log of outages in text: rates, hazard, clustering, repairs, a picture."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 
 _DAY: Final = 86400.0
 _YEAR: Final = 365.25 * _DAY
-#: upper bounds of the bins of the hazard: time since the last repair, in seconds
+#: upper bounds of the hazard's bins: time since the last repair (s)
 _AGES: Final = (3600.0, 6 * 3600.0, _DAY, 7 * _DAY, 30 * _DAY, 90 * _DAY, _YEAR, 3 * _YEAR, np.inf)
 _SHADES: Final = " .:-=+*#%@"
 _COLUMNS: Final = 60
@@ -25,9 +25,9 @@ Facts = list[tuple[str, str]]
 
 
 def summarise(log: OutageLog) -> Facts:
-    """Return facts about a log as (heading, text), in a fixed order; the last lines are the picture.
+    """Return facts about a log as (heading, text), in a fixed order; the picture comes last.
 
-    Rates are failures per time that nodes were up and watched; outages that were announced are no failures.
+    Rates are failures per time that nodes were up and watched; announced outages are no failures.
     """
     lives = log.watched()
     failures = np.isnan(log.announced)
@@ -51,7 +51,7 @@ def summarise(log: OutageLog) -> Facts:
 
 
 def clock_text(log: OutageLog, time: float) -> str:
-    """Return a time of the log's clock: a date, or how long after time 0."""
+    """Return a time of the log's clock as a date or as a length after time 0."""
     if not log.absolute:
         return length_text(time)
     return date_text(time) or f"{time:g} s"
@@ -145,7 +145,7 @@ def _repairs(log: OutageLog) -> str:
 
 
 def _picture(log: OutageLog) -> list[str]:
-    """Return a map: each row some neighbouring nodes, each column a part of the time, shaded by outages begun."""
+    """Return a map of outages: rows are neighbouring nodes, columns parts of the time."""
     first, last = float(log.down.min()), float(log.down.max())
     width = (last - first) / _COLUMNS or 1.0
     column = np.minimum(((log.down - first) / width).astype(np.int64), _COLUMNS - 1)
@@ -154,7 +154,7 @@ def _picture(log: OutageLog) -> list[str]:
     row = log.node * rows // nodes
     counts = np.zeros((rows, _COLUMNS), dtype=np.int64)
     np.add.at(counts, (row, column), 1)
-    # By the square root, so that one outage is seen beside a hundred.
+    # square root: one outage is visible beside a hundred
     shade = np.ceil(np.sqrt(counts / counts.max()) * (len(_SHADES) - 1)).astype(np.int64)
     names = [log.nodes[-(-at * nodes // rows)] for at in range(rows)]
     wide = max(len(name) for name in names)

@@ -1,4 +1,4 @@
-"""Pictures of a plan: nodes against blocking, required reliability, chances of blocking, partitions."""
+"""Draw a plan: nodes by blocking, required reliability, blocking, partitions."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +11,11 @@ if TYPE_CHECKING:
 
 
 def svg(plan: dict[str, Any]) -> str:
-    """Return a picture of a plan, as `make_plan` has it, as the text of an SVG file.
+    """Return a picture of a plan by `make_plan`, as SVG text.
 
-    From the top left: the nodes of each class against the chance of blocking (figure 4.2 of the thesis); the mean time
-    to failure that a node must have (table 4.3); the chances of blocking by the linear form, exactly in nodes of its
-    own, and where all share the machine; the chance to wait in a queue (figure 4.5), exactly; the partitions' mean
-    times to failure by their nodes (table 4.6); the chance that a job lasts, before and after (table 4.8).
+    From the top left: nodes of each class by blocking probability (figure 4.2 of the thesis); required node MTTF (table
+    4.3); blocking by the linear form, exactly with own nodes, and on the shared machine; exact probability to wait
+    (figure 4.5); MTTF of partitions by nodes (table 4.6); survival of jobs before and after (table 4.8).
 
     Raises:
         PipistrelleError: if matplotlib is not installed.

@@ -1,4 +1,4 @@
-"""The plan for a machine and its jobs: what each class needs, what it is given, and what that changes."""
+"""Plan partitions: what each class needs, what it gets, and what that changes."""
 
 import math
 from collections.abc import Sequence
@@ -42,18 +42,18 @@ from pipistrelle.platforms.topology.partitions import (
 )
 
 _MINUTE: Final = 60.0
-#: steps of the recursion of complete sharing, units x classes, that are no wait
+#: steps of the sharing recursion, units x classes, that run without a noticeable wait
 _STEPS: Final = 20_000_000
 
 
 class PlanOptions(Struct, frozen=True):
-    """What a plan is made for.
+    """Assumptions of a plan.
 
     Args:
-        blocking: the chances of blocking, from 0 to 1; by the first of them reliability and checkpoints are told.
-        probabilities: the chances of lasting that nodes shall give their jobs.
-        beta: the shape of the nodes' lifetimes.
-        dump: how long a checkpoint takes, in seconds.
+        blocking: blocking probabilities, from 0 to 1; the first one is used for reliability and checkpoints.
+        probabilities: survival probabilities of jobs for which node MTTFs are computed.
+        beta: shape of node lifetimes.
+        dump: time to write a checkpoint (s).
     """
 
     blocking: tuple[float, ...] = (0.0, 0.1, 0.2)
@@ -63,24 +63,22 @@ class PlanOptions(Struct, frozen=True):
 
 
 def make_plan(demand: ClassDemand, machine: Machine, options: PlanOptions | None = None) -> dict[str, Any]:
-    """Return the plan as JSON can have it; what nobody can tell is None. Times are in hours unless they say minutes.
+    """Return the plan as JSON values; None is unknown. Times are in hours unless named otherwise.
 
     Args:
-        demand: the classes.
-        machine: whose nodes' mean times to failure, where they are known, order them.
+        machine: its nodes are ordered by their MTTF, if known.
 
     Raises:
-        PipistrelleError: if a class is larger than the machine, or a chance, a probability, a shape or a time is out of
-            range.
+        PipistrelleError: if a class is larger than the machine, or an option is out of range.
     """
     options = options or PlanOptions()
     for blocking in options.blocking:
         check_blocking(blocking)
     if not options.blocking:
-        raise ReliabilityError("there is no chance of blocking to plan for", where="blocking")
+        raise ReliabilityError("no blocking probability is given", where="blocking")
     if machine.units != demand.units:
         raise ReliabilityError(
-            "the classes are of another machine", expected=f"{machine.units:,} units", found=f"{demand.units:,}"
+            "the classes belong to another machine", expected=f"{machine.units:,} units", found=f"{demand.units:,}"
         )
     mttf = machine.nodes.mttf / HOUR
     parted = {blocking: _parted(demand, machine, mttf, blocking) for blocking in options.blocking}
@@ -116,7 +114,7 @@ def _known(value: float) -> float | None:
 
 
 def _classes(demand: ClassDemand) -> list[dict[str, Any]]:
-    """Return table 4.2 with table 4.4 beside it."""
+    """Return tables 4.2 and 4.4."""
     order = ranks([one.sizes for one in demand.classes])
     return [
         {
@@ -137,7 +135,7 @@ def _classes(demand: ClassDemand) -> list[dict[str, Any]]:
 
 
 def _required(demand: ClassDemand, options: PlanOptions) -> dict[str, Any]:
-    """Return table 4.3, and the law of nodes in series beside it."""
+    """Return table 4.3, and the same for nodes in series."""
     rows = []
     for one in demand.classes:
         given = [(chance, one.size, one.sizes.service_95, options.beta) for chance in options.probabilities]
@@ -167,9 +165,9 @@ def _capacity(demand: ClassDemand, blocking: float) -> dict[str, Any]:
 
 
 def _blocking(demand: ClassDemand, levels: Sequence[float]) -> list[dict[str, Any]]:
-    """Return how surely jobs are blocked: by the linear form, and exactly, alone and where all share the machine.
+    """Return blocking of each class: linear, exact on own nodes, and on the shared machine.
 
-    Alone a class has floor(C / n) servers and a = lambda t jobs. Those who share have units of the greatest common
+    With own nodes a class has floor(C / n) servers and the load a = lambda t. Shared units are the greatest common
     divisor of all sizes.
     """
     loads = [one.sizes.rate * one.sizes.service for one in demand.classes]
@@ -200,12 +198,12 @@ def _blocking(demand: ClassDemand, levels: Sequence[float]) -> list[dict[str, An
 
 
 def _given(one: ResourceClass, blocking: float) -> float:
-    """Return the units that a class is given: what it needs at a chance of blocking, at least one of its jobs."""
+    """Return the units given to a class: its need at this blocking, at least one job's."""
     return max((1.0 - blocking) * one.sizes.load, float(one.size))
 
 
 def _queueing(demand: ClassDemand, blocking: float) -> list[dict[str, Any]]:
-    """Return chance and length of queueing: Erlang's C with floor(C / n) servers, and equations 3.17 to 3.19."""
+    """Return Erlang's C with floor(C / n) servers, and equations 3.17 to 3.19."""
     rows = []
     for one in demand.classes:
         load, capacity = one.sizes.rate * one.sizes.service, _given(one, blocking)
@@ -254,7 +252,7 @@ def _partitions(demand: ClassDemand, blocking: float, parts: list[Partition], ex
 def _served(
     demand: ClassDemand, options: PlanOptions, parts: list[Partition], mttf: NDArray[np.float64]
 ) -> dict[str, Any]:
-    """Return what partitions change for each class: tables 4.8 to 4.10, with all times in one unit."""
+    """Return what partitions change for each class: tables 4.8 to 4.10, in one unit."""
     machine = float(mttf.mean())
     rows, node_cost, job_cost = [], 0.0, 0.0
     dump = options.dump / _MINUTE
@@ -292,7 +290,7 @@ def _served(
 
 
 def _checkpoints(dump: float, before: float, after: float, changed: CheckpointChange) -> dict[str, float]:
-    """Return intervals (min) at two mean times to failure (min), their change, and that of the cost (node-min/h)."""
+    """Return intervals (min) before and after, their change, and the cost's (node-min/h)."""
     return {
         "interval_before": interval(dump, before),
         "interval_after": interval(dump, after),

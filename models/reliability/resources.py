@@ -1,4 +1,4 @@
-"""Classes of jobs as the analysis has them, from a description or from a log; what they need, and how they rank."""
+"""Classes of jobs from a description or a log, and the nodes that they need."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -19,7 +19,7 @@ _MOST = 0.95
 
 
 class ResourceClass(NamedTuple):
-    """A class, what it is called, and how many jobs were seen of it (None: it was described)."""
+    """A class with its name and its number of logged jobs (None: from a description)."""
 
     name: str
     sizes: RankedClass
@@ -27,18 +27,12 @@ class ResourceClass(NamedTuple):
 
     @property
     def size(self) -> int:
-        """n: units that its largest jobs need."""
+        """n: units of its largest jobs."""
         return self.sizes.size
 
 
 class ClassDemand(Struct, frozen=True):
-    """Whom a machine serves.
-
-    Args:
-        name: of the workload.
-        classes: by size.
-        units: of the machine.
-    """
+    """The classes of a workload, by size, and the units of the machine that serves them."""
 
     name: str
     classes: tuple[ResourceClass, ...]
@@ -46,14 +40,14 @@ class ClassDemand(Struct, frozen=True):
 
     @property
     def load(self) -> float:
-        """Units asked for at a time over those that there are; from 1 on no queue has an end."""
+        """Requested over available units on average; from 1 on queues grow forever."""
         return fsum(one.sizes.load for one in self.classes) / self.units
 
 
 def described(classes: WorkloadClasses, units: int | None = None) -> ClassDemand:
-    """Return the classes of a description, on its own machine or one of so many units.
+    """Return the classes of a description, on its own machine or one of `units` units.
 
-    A class of a range of sizes has the largest as its n.
+    The n of a class with a range of sizes is the largest one.
     """
     found = []
     for one in classes.classes:
@@ -70,23 +64,23 @@ def described(classes: WorkloadClasses, units: int | None = None) -> ClassDemand
 
 
 def logged(workload: Workload, units: int, bins: Sequence[int] = ()) -> ClassDemand:
-    """Return the classes of the jobs of a log that can run on a machine of so many units.
+    """Return the classes of the jobs of a log that fit a machine of `units` units.
 
     Args:
-        bins: the largest size of each class; none: powers of two. The last class has the largest jobs, whatever they
-            need. Classes without jobs are left out.
+        bins: largest size of each class; empty: powers of two. Larger jobs make a last class; classes without jobs are
+            left out.
 
     Raises:
-        ReliabilityError: if no job can run, all are submitted at one time, or the bins do not ascend.
+        ReliabilityError: if no job can run, all are submitted at once, or the bins do not ascend.
     """
     jobs, _ = clean(workload, units)
     known = np.isfinite(jobs.runtime)
     size, runtime = jobs.size[known], jobs.runtime[known]
     if not size.size:
-        raise ReliabilityError("no job of the workload can be told to run on the machine", where=workload.name)
+        raise ReliabilityError("no job of the workload with a known run time fits the machine", where=workload.name)
     hours = (float(jobs.submit.max()) - float(jobs.submit.min())) / HOUR
     if hours <= 0:
-        raise ReliabilityError("all jobs are submitted at one time: there is no rate", where=workload.name)
+        raise ReliabilityError("all jobs are submitted at once, so there is no rate", where=workload.name)
     edges = _edges(bins, int(size.max()), units)
     place = np.searchsorted(np.array(edges), size, side="left")
     found = []
@@ -101,7 +95,7 @@ def logged(workload: Workload, units: int, bins: Sequence[int] = ()) -> ClassDem
             rate=count / hours,
             service=total / count / HOUR,
             service_95=float(np.quantile(runtime[mine], _MOST)) / HOUR,
-            fill=float((size[mine] * runtime[mine]).sum()) / (edge * total),  # by what they ask for in all
+            fill=float((size[mine] * runtime[mine]).sum()) / (edge * total),  # weighted by run time
         )
         found.append(ResourceClass(str(edge), sizes, count))
     return _demand(workload.name, found, units)
@@ -131,10 +125,12 @@ def _demand(name: str, classes: list[ResourceClass], units: int) -> ClassDemand:
 
 
 class Needs(NamedTuple):
-    """Nodes that each class needs at a chance of blocking, by size, in the order of the classes.
+    """Nodes that each class needs at a blocking probability, in the order of the classes.
 
-    ``plain``: types I and IV, equation 3.11. ``chained``: types II and III by equation 3.14 as it is printed.
-    ``by_size``: (1 - B) C_r + B C_(r-1), with C_max of the next smaller class, which is what table 4.5 has at 0.1.
+    Attributes:
+        plain: types I and IV, equation 3.11.
+        chained: types II and III, equation 3.14 as printed.
+        by_size: (1 - B) C_r + B C_(r-1), with the C_max of the next smaller class, as in table 4.5 at 0.1.
     """
 
     plain: list[float]
@@ -143,7 +139,7 @@ class Needs(NamedTuple):
 
 
 def needs(most: Sequence[float], blocking: float) -> Needs:
-    """Return what classes with these C_max (n lambda t), by size, need at a chance of blocking."""
+    """Return the needs of classes with these C_max (n lambda t), which are sorted by size."""
     check_blocking(blocking)
     share, before, chained = 1.0 - blocking, 0.0, []
     for load in most:

@@ -1,1 +1,1 @@
-"""Means, quantiles and ratios of samples with intervals, paired differences, and when replicas are enough."""
+"""Statistics of replicas: means, quantiles and ratios with intervals, stopping rules."""

@@ -1,6 +1,6 @@
-"""Means, quantiles and ratios of a sample, each with an interval.
+"""Estimate means, quantiles and ratios with intervals.
 
-A sample has a figure of each replica of one cell of a study; replicas are independent of one another.
+A sample has one figure per independent replica of a study's cell.
 """
 
 import math
@@ -16,23 +16,23 @@ from numpy.typing import NDArray
 from pipistrelle.protocol.base.errors import PipistrelleError
 
 Floats = NDArray[np.float64]
-#: how the interval of a mean is reckoned
+#: method for the interval of a mean
 Method = Literal["t", "bootstrap"]
 
-#: how likely an interval holds what is estimated, if nothing else is said
+#: default confidence level
 LEVEL: Final = 0.95
-#: quantiles of the standard normal distribution, and of Student's with 19 degrees of freedom; others need scipy
+#: quantiles of the standard normal distribution, and of Student's with 19 degrees of freedom, without scipy
 NORMAL_95: Final = 1.6448536269514722
 NORMAL_975: Final = 1.959963984540054
 STUDENT_19_975: Final = 2.093024
-#: samples drawn anew for a bootstrap, and the seed of their choice
+#: bootstrap samples, and their seed
 RESAMPLES: Final = 1999
 SEED: Final = 1
 _SPREAD: Final = (("p05", 0.05), ("p25", 0.25), ("median", 0.5), ("p75", 0.75), ("p95", 0.95))
 
 
 class StatisticsError(PipistrelleError):
-    """A question that trials do not answer, or that makes no sense."""
+    """A question that the trials cannot answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class Interval:
     """A figure and its interval.
 
     Args:
-        value: the estimate; None: there is no replica.
-        low, high: ends of the interval; None: one replica has none.
-        count: replicas that it stands on.
+        value: the estimate; None without replicas.
+        low, high: ends of the interval; None with fewer than two replicas.
+        count: number of replicas.
     """
 
     value: float | None
@@ -52,13 +52,13 @@ class Interval:
 
     @property
     def relative(self) -> float | None:
-        """Half the length of the interval as a share of the value; None if there is no interval, or the value is 0."""
+        """Half the interval over the value; None without interval or if the value is 0."""
         if self.value is None or self.low is None or self.high is None or self.value == 0:
             return None
         return (self.high - self.low) / 2 / abs(self.value)
 
     def plain(self) -> dict[str, float | int | None]:
-        """Return it as JSON can have it."""
+        """Return it as JSON values."""
         ends = {"value": self.value, "low": self.low, "high": self.high, "relative": self.relative}
         return {
             **{name: end if end is None or math.isfinite(end) else None for name, end in ends.items()},
@@ -67,12 +67,7 @@ class Interval:
 
 
 def scipy_part(name: str, what: str = "intervals need", error: type[PipistrelleError] = StatisticsError) -> Any:
-    """Return a module of scipy.
-
-    Raises:
-        PipistrelleError: of the given class, if it is not installed; the message says what needs it, and names the
-            extra.
-    """
+    """Return a module of scipy; `error`, saying `what` needs it, if it is not installed."""
     from importlib import import_module
 
     try:
@@ -84,20 +79,20 @@ def scipy_part(name: str, what: str = "intervals need", error: type[PipistrelleE
 
 
 def mean_of(sample: Sequence[float] | Floats) -> float:
-    """Return the mean, by an exact sum."""
+    """Return the mean, computed by an exact sum."""
     values = _values(sample)
     return math.fsum(values) / len(values)
 
 
 def deviation_of(sample: Sequence[float] | Floats) -> float:
-    """Return the standard deviation of a sample of two or more, with n - 1 in the denominator."""
+    """Return the standard deviation of at least two values, with n - 1 in the denominator."""
     values = _values(sample)
     middle = mean_of(values)
     return math.sqrt(math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1))
 
 
 def spread_of(sample: Floats) -> dict[str, float]:
-    """Return quantiles of a sample that is not empty, by linear interpolation: p05, p25, median, p75 and p95."""
+    """Return p05, p25, median, p75 and p95, by linear interpolation; not of an empty sample."""
     return {name: float(np.quantile(sample, share)) for name, share in _SPREAD}
 
 
@@ -107,25 +102,24 @@ def _values(sample: Sequence[float] | Floats) -> list[float]:
 
 
 def normal_quantile(share: float) -> float:
-    """Return a quantile of the standard normal distribution; its last bits may differ from those of `NORMAL_975`."""
+    """Return a standard normal quantile; its last bits may differ from `NORMAL_975`."""
     return NormalDist().inv_cdf(share)
 
 
 def t_quantile(count: int, level: float = LEVEL) -> float:
-    """Return the quantile of Student's distribution that the interval of a mean of ``count`` replicas takes."""
+    """Return Student's quantile for the mean of ``count`` replicas."""
     return float(scipy_part("special").stdtrit(count - 1, (1 + level) / 2))
 
 
 def mean_interval(
     sample: Sequence[float] | Floats, *, level: float = LEVEL, method: Method = "t", seed: int = SEED
 ) -> Interval:
-    """Return the mean of a sample.
+    """Return the mean with an interval.
 
     Args:
-        method: ``t``: Student's interval, exact for normal replicas and near it for means over many jobs;
-            ``bootstrap``: the bias-corrected and accelerated one (Efron, Better Bootstrap Confidence Intervals, JASA
-            82, 1987).
-        seed: of the bootstrap.
+        method: ``t``: Student's interval, exact for normal replicas and close for means over many jobs; ``bootstrap``:
+            bias-corrected and accelerated (Efron, Better Bootstrap Confidence Intervals, JASA 82, 1987).
+        seed: for the bootstrap.
     """
     count = len(sample)
     if not count:
@@ -141,11 +135,10 @@ def mean_interval(
 
 
 def quantile_interval(sample: Sequence[float] | Floats, share: float, *, level: float = LEVEL) -> Interval:
-    """Return a quantile of replicas with an interval between two of them, which holds whatever their distribution.
+    """Return a quantile with a distribution-free interval between two order statistics.
 
-    The number of replicas below the quantile is binomial: the interval is from the greatest to the least order
-    statistic beyond which there is at most half of what the level leaves (David and Nagaraja, Order Statistics, 7.1).
-    An end is infinite where so few replicas have none.
+    The number of replicas below the quantile is binomial. Each end is the order statistic beyond which at most half of
+    1 - level lies (David and Nagaraja, Order Statistics, 7.1); infinite if there are too few replicas.
     """
     values = sorted(_values(sample))
     count = len(values)
@@ -155,7 +148,7 @@ def quantile_interval(sample: Sequence[float] | Floats, share: float, *, level: 
     if count == 1:
         return Interval(value, None, None, 1)
     bdtr = scipy_part("special").bdtr
-    below = [float(bdtr(place, count, share)) for place in range(count)]  # chance of at most so many below
+    below = [float(bdtr(place, count, share)) for place in range(count)]  # probability of at most `place` below
     rest = (1 - level) / 2
     low = max((place + 1 for place in range(count) if below[place] <= rest), default=0)
     high = min((place for place in range(count) if below[place] >= 1 - rest), default=count)
@@ -166,10 +159,10 @@ def quantile_interval(sample: Sequence[float] | Floats, share: float, *, level: 
 def ratio_of_means(
     over: Sequence[float] | Floats, under: Sequence[float] | Floats, *, level: float = LEVEL, seed: int = SEED
 ) -> Interval:
-    """Return mean(over) / mean(under) of pairs, with a bootstrap interval that draws whole pairs.
+    """Return mean(over) / mean(under) of pairs, with a bootstrap of whole pairs.
 
-    It answers what all jobs together gain; `mean_of_ratios` what a replica does on average, where small denominators
-    weigh as much as large ones. The two differ, and a report says which one it has.
+    It is the gain over all jobs together. `mean_of_ratios` is the average gain per replica, in which small denominators
+    weigh as much as large ones.
     """
     count = len(over)
     bottom = mean_of(under) if count else 0.0
@@ -187,16 +180,15 @@ def ratio_of_means(
 def mean_of_ratios(
     over: Sequence[float] | Floats, under: Sequence[float] | Floats, *, level: float = LEVEL
 ) -> Interval:
-    """Return the mean of over / under of pairs, with Student's interval; those with a denominator of 0 are left out."""
+    """Return the mean of over / under with Student's interval, without zero denominators."""
     pairs = zip(_values(over), _values(under), strict=True)
     return mean_interval([top / bottom for top, bottom in pairs if bottom != 0], level=level)
 
 
 def change_of_rates(counts: Sequence[float], exposures: Sequence[float]) -> Interval:
-    """Return by how much the rate of a second Poisson count is above that of a first, as a share of it.
+    """Return the relative change of the rate from a first to a second Poisson count.
 
-    The interval is at 95 %, by the normal approximation of the logarithm of the ratio; without counts or exposures
-    there is none.
+    The 95 % interval uses the normal approximation of the ratio's logarithm; none without counts or exposures.
     """
     before, after = counts
     events = int(before + after)
@@ -220,16 +212,16 @@ def _row_ratios(over: Floats, under: Floats, axis: int = -1) -> Floats:
 def _bootstrap(
     samples: tuple[Floats, ...], statistic: Callable[..., Floats], level: float, seed: int
 ) -> tuple[float, float]:
-    """Return the ends of a bootstrap interval; a statistic that never changes is its own.
+    """Return a bootstrap interval; plain quantiles if the BCa corrections fail.
 
-    Of samples so poor that the corrections cannot be reckoned they are plain quantiles of what was drawn.
+    A constant statistic is its own interval.
     """
     if all(np.all(sample == sample[0]) for sample in samples):
         value = float(statistic(*samples))
         return value, value
     rng = np.random.Generator(np.random.PCG64(seed))
     with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it tells of poor samples
+        warnings.simplefilter("ignore")  # warnings about poor samples
         found = scipy_part("stats").bootstrap(
             samples,
             statistic,

@@ -1,4 +1,4 @@
-"""Differences between two cells of a study whose replicas share their random numbers."""
+"""Compare two cells of a study whose replicas share their random numbers."""
 
 import math
 from collections.abc import Sequence
@@ -24,17 +24,16 @@ from pipistrelle.models.samples.estimates import (
 class Paired:
     """A second cell against a first one, replica by replica.
 
-    Replicas of one number had the same workload and the same failures (common random numbers; Law, Simulation Modeling
-    and Analysis, section 11.2): what both share drops out of their difference.
+    Replicas with the same number share workload and failures (common random numbers; Law, Simulation Modeling and
+    Analysis, section 11.2), so shared effects cancel in their difference.
 
     Args:
-        first, second: means of the two.
         difference: mean of second - first.
         ratio_of_means: mean of the second over mean of the first.
         mean_of_ratios: mean of second / first.
-        correlation: of the two; None: one of them is constant, or there are less than three pairs.
-        gain: how many times as many replicas would be needed for as narrow an interval of the difference, were the two
-            independent: (variance of first + of second) / variance of difference; None: the difference is constant.
+        correlation: None with fewer than three pairs or a constant cell.
+        gain: factor by which independent cells would need more replicas for the same interval of the difference:
+            (variance of first + of second) / variance of difference; None if the difference is constant.
     """
 
     first: Interval
@@ -46,7 +45,7 @@ class Paired:
     gain: float | None
 
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON can have it."""
+        """Return it as JSON values."""
         names = ("first", "second", "difference", "ratio_of_means", "mean_of_ratios")
         return {name: getattr(self, name).plain() for name in names} | {
             "correlation": self.correlation,
@@ -62,14 +61,13 @@ def paired(
     method: Method = "t",
     seed: int = SEED,
 ) -> Paired:
-    """Return what pairs tell; at the same place in both samples stand figures of the same replica.
+    """Return the comparison of two samples with the same replicas in the same order.
 
     Args:
-        method, seed: of the intervals of means and of the difference, as with `mean_interval`: a paired t interval, or
-            a bootstrap of the differences.
+        method, seed: for intervals of means and of the difference, as in `mean_interval`.
 
     Raises:
-        ValueError: if one sample is longer: an error of the calling code.
+        ValueError: if the lengths differ.
     """
     before, after = (np.asarray(sample, dtype=np.float64) for sample in (first, second))
     if before.shape != after.shape:

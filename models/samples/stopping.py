@@ -1,21 +1,20 @@
-"""When replicas are enough: a sequential rule for means of a wanted relative precision.
+"""Decide when replicas are enough: a sequential rule for a relative precision of means.
 
 Replicas of a cell are added until the half-width of the interval of their mean is at most a share of the mean::
 
     n >= least   and   t(n - 1, (1 + level) / 2) s(n) / sqrt(n) <= precision |mean(n)|
 
-with the standard deviation s. It is the rule of Chow and Robbins (On the Asymptotic Theory of Fixed-Width Sequential
-Confidence Intervals for the Mean, Ann. Math. Statist. 36, 1965) in its form for a width in proportion to the mean
-(Nadas, An Extension of a Theorem of Chow and Robbins, Ann. Math. Statist. 40, 1969).
+with the standard deviation s. This is the rule of Chow and Robbins (On the Asymptotic Theory of Fixed-Width Sequential
+Confidence Intervals for the Mean, Ann. Math. Statist. 36, 1965) for a width in proportion to the mean (Nadas, An
+Extension of a Theorem of Chow and Robbins, Ann. Math. Statist. 40, 1969).
 
-What it promises. For independent replicas with a finite variance and a mean other than 0 the rule ends with probability
-1, and as the precision goes to 0 the chance that the interval holds the mean goes to the level, while the number of
-replicas goes to what would be needed if the variance were known. For a given precision neither is exact: a cell stops
-early when its first replicas happen to lie close together, so the coverage is somewhat below the level (Glynn and
-Whitt, The Asymptotic Validity of Sequential Stopping Rules for Stochastic Simulations, Ann. Appl. Probab. 2, 1992; Law,
-Simulation Modeling and Analysis, section 9.4.1). Against that stand a least number of replicas and looks in stages, not
-after each replica. The precision is that of the estimate: an interval of 2 % about the estimate is one of at most
-2 / 98 about the true mean. Cells that reach the most replicas are not that precise, and `reached` says so.
+For independent replicas with a finite variance and a nonzero mean the rule ends with probability 1. As the precision
+goes to 0, the coverage goes to the level, and the number of replicas to the number needed for a known variance. At a
+given precision a cell stops early if its first replicas happen to lie close together, so the coverage is somewhat below
+the level (Glynn and Whitt, The Asymptotic Validity of Sequential Stopping Rules for Stochastic Simulations, Ann. Appl.
+Probab. 2, 1992; Law, Simulation Modeling and Analysis, section 9.4.1). A least number of replicas and checks in stages
+reduce this. The precision refers to the estimate: 2 % of the estimate is at most 2 / 98 of the true mean. Cells that
+reach the most replicas may be less precise; `reached` tells.
 """
 
 import math
@@ -26,19 +25,19 @@ from msgspec import Struct
 
 from pipistrelle.models.samples.estimates import LEVEL, Interval, StatisticsError, mean_interval
 
-#: replicas before a cell is looked at for the first time
+#: replicas before the first check
 LEAST: Final = 10
-#: how much a stage adds at least and at most, as a share of what is there
+#: bounds of a stage, as shares of the replicas so far
 _SMALLEST, _LARGEST = 0.1, 1.0
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """When the replicas of a cell are enough.
+    """A stopping rule for the replicas of a cell.
 
     Args:
-        precision: half-width of the interval over the mean, at most; 0.02 is 2 %.
+        precision: largest half-width of the interval over the mean; 0.02 is 2 %.
         level: of the interval.
-        least, most: replicas that a cell has in any case, and at most.
+        least, most: bounds of the number of replicas.
     """
 
     precision: float
@@ -49,22 +48,21 @@ class Rule(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not (0 < self.precision < 1 and 0 < self.level < 1 and 2 <= self.least <= self.most):
             raise StatisticsError(
-                "a rule of precision cannot be",
+                "the rule of precision is not valid",
                 expected="a precision and a level between 0 and 1, and 2 replicas or more, no more than the most",
                 found=f"{self.precision:g}, {self.level:g}, {self.least} to {self.most}",
             )
 
 
 def replicas_needed(sample: Sequence[float | None], rule: Rule) -> int:
-    """Return how many replicas a cell needs in all, so far as its first ones tell: its own number if it has enough.
+    """Return the number of replicas that a cell needs, as estimated from its first ones.
 
-    The next stage ends where the interval would be narrow enough if mean and deviation stayed, but is from a tenth of
-    the replicas to as many again. A mean of 0 with a deviation goes on to the most replicas; replicas that are all
-    alike are enough. It depends on the sample alone, so whoever asks again is told the same.
+    The next stage ends where the interval would be narrow enough for unchanged mean and deviation, but adds from a
+    tenth of the replicas to as many again. A mean of 0 with a deviation needs the most replicas; equal replicas are
+    enough. The result depends on the sample only.
 
     Args:
-        sample: the metric of each replica, in their order; None where one has none: it counts as a replica, not in the
-            mean.
+        sample: metric of each replica, in order; None counts as a replica, but not for the mean.
     """
     count = len(sample)
     if count >= rule.most:
@@ -84,7 +82,7 @@ def replicas_needed(sample: Sequence[float | None], rule: Rule) -> int:
 
 
 def reached(sample: Sequence[float | None], rule: Rule) -> bool:
-    """Return whether the mean of these replicas is as precise as the rule wants it."""
+    """Return whether the mean of these replicas is as precise as the rule requires."""
     known = [value for value in sample if value is not None]
     if len(known) < 2:
         return False

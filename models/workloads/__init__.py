@@ -1,6 +1,6 @@
-"""Looking at workloads and choosing from them."""
+"""Describe, summarise and select workloads."""
 
 from typing import Final
 
-#: fields that jobs can be chosen by: columns of numbers, or names that the log has
+#: fields by which jobs can be selected
 FIELDS: Final = ("user", "group", "account", "queue", "qos", "partition", "application", "status", "state")

@@ -1,4 +1,4 @@
-"""Jobs drawn by their classes: Poisson arrivals, services by their distribution, accounts by their shares."""
+"""Draw jobs of classes: Poisson arrivals, service times, accounts by their shares."""
 
 import math
 from dataclasses import replace
@@ -15,7 +15,7 @@ from pipistrelle.traces.errors import out_of_range
 from pipistrelle.traces.generator import seeded
 from pipistrelle.traces.workload import Floats, Workload, decimal_text
 
-#: what of a class is drawn by which generator: adding a class changes no other's jobs
+#: generators per class: adding a class changes no other class's jobs
 _ARRIVALS, _JOBS, _WALLTIMES = range(3)
 _MOST: Final = 10_000_000
 
@@ -23,16 +23,16 @@ _MOST: Final = 10_000_000
 def generate_jobs(
     classes: WorkloadClasses, seed: int, *, load: float | None = None, duration: str | None = None
 ) -> Workload:
-    """Return jobs drawn by their classes.
+    """Return jobs drawn from classes.
 
-    Submit and run times are whole seconds, these at least 1. Equal arguments give the same bytes on any machine.
+    Submit and run times are whole seconds, run times at least 1. Equal arguments give equal bytes on any machine.
 
     Args:
-        load: all rates are changed by one factor so that this load is offered; None: as they stand.
-        duration: how long jobs are submitted, as "7d"; None: as the classes say.
+        load: scale all rates to this offered load; None: keep them.
+        duration: how long jobs are submitted, as "7d"; None: as in the classes.
 
     Raises:
-        PipistrelleError: if an argument is out of range, or there would be no job, or too many.
+        PipistrelleError: if an argument is out of range, or there would be no jobs or too many.
     """
     if not 0 <= seed < 2**64:
         raise out_of_range("value", "seed of the workload to generate", "a whole number from 0", str(seed))
@@ -61,7 +61,7 @@ def generate_jobs(
 
 
 def _poisson(rng: np.random.Generator, rate: float, seconds: float) -> Floats:
-    """Return the times (s) before `seconds` of a Poisson process of so many events a second."""
+    """Return the times (s) before `seconds` of a Poisson process with `rate` events per second."""
     law, found, last = Exponential(1.0 / rate), [np.zeros(0)], 0.0
     while last < seconds:
         block = max(16, int((seconds - last) * rate * 1.1))
@@ -72,10 +72,10 @@ def _poisson(rng: np.random.Generator, rate: float, seconds: float) -> Floats:
 
 
 def _jobs(classes: WorkloadClasses, one: ServiceClass, submit: Floats, seed: int, index: int) -> Workload:
-    """Return the jobs of a class that are submitted then."""
+    """Return the jobs of a class, with these submit times."""
     count = len(submit)
     draws = seeded(seed, index, _JOBS).random((count, 5))
-    draws[:, 1:3] = 1.0 - draws[:, 1:3]  # never 0, whose logarithm there is not
+    draws[:, 1:3] = 1.0 - draws[:, 1:3]  # never 0, which has no logarithm
     least, greatest = one.sizes
     runtime = np.maximum(np.ceil(np.minimum(one.distribution.draw(draws[:, 1:3]), one.limit)), 1.0)
     labels = {"queue": [one.label] * count}
@@ -105,11 +105,11 @@ def _jobs(classes: WorkloadClasses, one: ServiceClass, submit: Floats, seed: int
         asked = set_walltimes(jobs, one.walltime, seeded(seed, index, _WALLTIMES))
     except PipistrelleError as error:
         raise error.at(f"class {one.label}: walltime", ClassesError) from None
-    return replace(asked, walltime=np.minimum(asked.walltime, jobs.walltime))  # nobody asks for what nobody gets
+    return replace(asked, walltime=np.minimum(asked.walltime, jobs.walltime))  # no request beyond the limit
 
 
 def _joined(classes: WorkloadClasses, parts: list[Workload], note: list[str]) -> Workload:
-    """Return the jobs of all classes by submit time; at one time in the order of the classes."""
+    """Return the jobs of all classes by submit time; ties in the order of the classes."""
     submit = np.concatenate([part.submit for part in parts])
     order = np.argsort(submit, kind="stable")
     size = np.concatenate([part.size for part in parts])[order]

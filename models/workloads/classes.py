@@ -1,4 +1,4 @@
-"""Workloads described by classes of jobs: how large these are, how often they come, how long they take, whose."""
+"""Workloads described by classes of jobs: sizes, rates, service times, accounts."""
 
 import math
 import re
@@ -21,11 +21,11 @@ from pipistrelle.traces.files import text_if_file
 _MANUAL: Final = "'pipistrelle help reliability' lists every key."
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}")
 _RANGE: Final = re.compile(r"(\d{1,9})\s*:\s*(\d{1,9})", re.ASCII)
-#: s in the hour by which rates count
+#: seconds in the hour of rates
 HOUR: Final = 3600.0
-#: of the jobs of a class, whose longest service is its T
+#: quantile of a class's service times that is its T
 _MOST_JOBS: Final = 0.95
-#: points at which the chance of a longer service is summed up, where services are cut
+#: points of the integral over truncated service times
 _POINTS: Final = 20_001
 
 Count = Annotated[int, Meta(ge=1, le=10_000_000)]
@@ -33,16 +33,16 @@ Positive = Annotated[float, Meta(gt=0)]
 
 
 class ClassesError(PlatformError):
-    """A workload's classes are wrong, or do not go with a machine."""
+    """Classes of a workload that are invalid or do not fit a machine."""
 
 
 class Project(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A project that jobs belong to.
+    """A project that owns jobs.
 
     Args:
-        name: the jobs' account, and their group.
-        share: how many of the jobs of its classes are its own, beside the shares of the others.
-        users: how many users it has, all equally busy.
+        name: the jobs' account and group.
+        share: weight among the accounts of a class.
+        users: number of users, all equally busy.
         gpu: whether its jobs use GPUs.
     """
 
@@ -53,19 +53,18 @@ class Project(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Jobs that are alike; docs/how-to/reliability.md has the grammar of the texts.
+    """Jobs of one kind; docs/how-to/reliability.md has the grammar of the texts.
 
     Args:
-        name: what the class is called; None: by its size. It is the jobs' queue.
-        size: units that a job needs: a number, or "MIN:MAX", each in between equally likely.
-        rate: jobs an hour, which arrive by a Poisson process; or.
-        jobs: how many there are, each at any time of the workload.
-        service: how long they run: "0.476h" is the mean of an exponential distribution; "fixed,mean=1h",
-            "lognormal,...".
-        service_95: how long 95 % of them run at most; None: as their distribution has it.
-        longest: what would run longer runs so long; None: no limit.
-        walltime: what they ask for, as `workload scale --walltime` has it; None: ``longest``, or no limit.
-        accounts: the names of those whose jobs they are; none: of all.
+        name: name of the class and of the jobs' queue; None: its size.
+        size: units per job: a number, or "MIN:MAX", uniform.
+        rate: jobs per hour, a Poisson process; alternative to `jobs`.
+        jobs: number of jobs, at uniform times of the workload.
+        service: run time: "0.476h", the mean of an exponential distribution, or "fixed,mean=1h", "lognormal,...".
+        service_95: run time that 95 % do not exceed; None: from the distribution.
+        longest: upper bound to which run times are cut; None: no limit.
+        walltime: requested time, as in `workload scale --walltime`; None: ``longest``, or no limit.
+        accounts: accounts that submit these jobs; empty: all.
     """
 
     size: Count | str
@@ -80,12 +79,12 @@ class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def label(self) -> str:
-        """What the class is called."""
+        """The name of the class."""
         return self.name or str(self.size).replace(":", "-").replace(" ", "")
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """The least and the greatest size, in units."""
+        """The least and the greatest size (units)."""
         if isinstance(self.size, int):
             return self.size, self.size
         found = _RANGE.fullmatch(self.size.strip())
@@ -97,19 +96,19 @@ class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def distribution(self) -> Durations:
-        """How long jobs run, in seconds, before they are cut."""
+        """The distribution of run times (s), before they are cut."""
         if QUANTITY.fullmatch(self.service.strip()):
             return Exponential(parse_seconds(self.service, "service time"))
         return parse_durations(self.service, "service", "service time")
 
     @property
     def limit(self) -> float:
-        """How long (s) a job runs at most."""
+        """The longest possible run time (s)."""
         return math.inf if self.longest is None else parse_seconds(self.longest, "longest service")
 
     @property
     def mean_service(self) -> float:
-        """How long (s) a job runs on average: the integral of the chance of a longer service, up to the limit."""
+        """The mean run time (s), the integral of P(longer than t) up to the limit."""
         law, limit = self.distribution, self.limit
         if math.isinf(limit):
             return law.mean
@@ -119,7 +118,7 @@ class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def most_service(self) -> float:
-        """How long (s) 95 % of the jobs run at most: T."""
+        """The run time (s) that 95 % of the jobs do not exceed: T."""
         if self.service_95 is not None:
             return parse_seconds(self.service_95, "service time of 95 %")
         law = self.distribution
@@ -133,7 +132,7 @@ class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def _longer(law: Durations, time: float) -> float:
-    """Return the chance that a service takes longer than `time` s."""
+    """Return the probability of a service longer than `time` s."""
     if isinstance(law, Fixed):
         return float(time < law.mean)
     if isinstance(law, Lognormal):
@@ -146,13 +145,12 @@ class WorkloadClasses(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A workload as classes of jobs.
 
     Args:
-        name, description, source: what it is called, what it is in a line, and where its figures are from.
-        machine_size: schedulable units of the machine.
+        name, description, source: its name, one line about it, and the origin of its figures.
+        machine_size: units of the machine.
         duration: how long jobs are submitted: "1824h".
-        epoch: Unix time (s) of time 0; None: the workload has no dates.
+        epoch: Unix time (s) of time 0; None: no dates.
         timezone: of the machine.
-        accounts: whose jobs they are; none: the jobs have neither account nor user.
-        classes: one or more.
+        accounts: projects that own jobs.
     """
 
     name: str
@@ -167,30 +165,30 @@ class WorkloadClasses(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def seconds(self) -> float:
-        """How long (s) jobs are submitted."""
+        """How long jobs are submitted (s)."""
         return parse_seconds(self.duration, "duration")
 
     def rate(self, one: ServiceClass) -> float:
-        """Return how many jobs of a class come an hour."""
+        """Return the jobs of a class per hour."""
         return one.rate if one.rate is not None else (one.jobs or 0) / (self.seconds / HOUR)
 
     @property
     def offered_load(self) -> float:
-        """Unit-hours that all classes ask for, over those that the machine has; 1 or more can never be served."""
+        """Requested over available unit-hours; 1 or more can never be served."""
         asked = math.fsum(self.rate(one) * sum(one.sizes) / 2 * one.mean_service / HOUR for one in self.classes)
         return asked / self.machine_size
 
     def of(self, one: ServiceClass) -> tuple[Project, ...]:
-        """Return the accounts whose jobs a class's are."""
+        """Return the accounts that submit a class's jobs."""
         return tuple(account for account in self.accounts if not one.accounts or account.name in one.accounts)
 
 
 def parse_classes(text: str, where: str) -> WorkloadClasses:
-    """Return the workload that a TOML text describes; ``where`` is what the text is called in messages.
+    """Return the workload in a TOML text, called ``where`` in messages.
 
     Raises:
-        ClassesError: if it is no TOML, has an unknown, missing or repeated key or a value that cannot be, or a class is
-            larger than the machine; the message names the class.
+        ClassesError: if it is not valid TOML, has an unknown, missing or repeated key or an invalid value, or a class
+            is larger than the machine; the message names the class.
     """
     hint = "Text needs quotes; a class begins with [[classes]]."
     raw = read_toml(text, where, ClassesError, manual=_MANUAL, hint=hint)
@@ -203,7 +201,7 @@ def parse_classes(text: str, where: str) -> WorkloadClasses:
 
 
 def check_classes(workload: WorkloadClasses) -> None:
-    """Check classes that were read or made; ClassesError, with the class or account, if one cannot be."""
+    """Raise ClassesError, naming the class or account, if a value is invalid."""
     _check_names("accounts", [one.name for one in workload.accounts])
     _check_names("classes", [one.label for one in workload.classes])
     _seconds_above_zero(workload)
@@ -211,7 +209,7 @@ def check_classes(workload: WorkloadClasses) -> None:
     for one in workload.classes:
         where = f"class {one.label}"
         if (one.rate is None) == (one.jobs is None):
-            what, found = "it is not said how many jobs there are", "neither" if one.rate is None else "both"
+            what, found = "the number of jobs is not defined", "neither" if one.rate is None else "both"
             raise ClassesError(what, where=where, expected="'rate' or 'jobs'", found=found)
         try:
             largest = one.sizes[1]
@@ -223,7 +221,7 @@ def check_classes(workload: WorkloadClasses) -> None:
             raise ClassesError(what, where=where, expected=expected, found=f"{largest:,}")
         for name in one.accounts:
             if name not in known:
-                raise ClassesError(f"there is no account {shown(name)}", where=where, hint=did_you_mean(name, known))
+                raise ClassesError(f"unknown account {shown(name)}", where=where, hint=did_you_mean(name, known))
 
 
 def _seconds_above_zero(workload: WorkloadClasses) -> None:
@@ -253,9 +251,5 @@ describe: Final = _CATALOGUE.describe
 
 
 def load_classes(name: str) -> WorkloadClasses:
-    """Return the bundled classes of this name, or those of a file.
-
-    Raises:
-        ClassesError: when there are neither, or the file cannot be read or is wrong.
-    """
+    """Return the bundled classes of this name, or those in a file; ClassesError if invalid."""
     return _CATALOGUE.named(name, text_if_file, "there are no classes", "bundled ones, or a TOML file")

@@ -1,4 +1,4 @@
-"""What options of ``pipistrelle workload`` say in words: times, ranges, percentages, gaps, requested times."""
+"""Parse texts of ``pipistrelle workload`` options: times, ranges, gaps, requested times."""
 
 import math
 import re
@@ -28,40 +28,40 @@ _UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Range(NamedTuple):
-    """Values from `low` to `high`, both included."""
+    """Values from `low` to `high`, inclusive."""
 
     low: float
     high: float
 
 
 def zone_of(workload: Workload, name: str | None = None) -> tzinfo:
-    """Return the time zone called `name`, if that is None the trace's, or UTC if the trace does not say its own.
+    """Return the time zone `name`, or the trace's if None, or UTC if that is unknown.
 
     Raises:
-        InputError: if the zone is not known here.
+        InputError: if the system does not know the zone.
     """
     text = name or workload.timezone
     if text is None or text == "UTC":
         return UTC
     try:
         return ZoneInfo(text)
-    except (OSError, ValueError, KeyError):  # no such zone, a name that is no path, a folder
+    except (OSError, ValueError, KeyError):  # unknown zone, invalid path, a folder
         raise InputError(
-            "the time zone is not known",
+            "unknown time zone",
             where=workload.source if name is None else "--timezone",
             expected="a name such as Europe/Stockholm",
             found=quoted(text),
-            hint="Name another with --timezone; a system without time zones needs the Python package tzdata.",
+            hint="Choose another with --timezone; a system without time zones needs the Python package tzdata.",
         ) from None
 
 
 def trace_time(workload: Workload, text: str, zone: tzinfo) -> float:
-    """Return a time of the trace, s after its time 0: a date in a time zone, or how long after time 0, as ``7d``.
+    """Return a time of the trace (s after time 0), given as a date or as time after 0: ``7d``.
 
     Of a date that the clock shows twice, the first is meant.
 
     Raises:
-        PipistrelleError: if the text is neither, or a date and the trace has no dates.
+        PipistrelleError: if the text is neither, or a date for a trace without dates.
     """
     words = text.strip()
     if not _DATE.fullmatch(words):
@@ -80,13 +80,13 @@ def trace_time(workload: Workload, text: str, zone: tzinfo) -> float:
             where=workload.source,
             expected="UnixStartTime in its header, which says when time 0 is",
             found=f"the date {quoted(text)}",
-            hint="Say how long after time 0, as 7d.",
+            hint="Give the time after time 0, such as 7d.",
         )
     return seconds - workload.epoch
 
 
 def signed_seconds(text: str, what: str = "length of time") -> float:
-    """Return a length of time in seconds, as `parse_seconds` reads it; 0 and negative ones are allowed."""
+    """Return a length of time (s) as in `parse_seconds`, but also 0 and negative ones."""
     words = text.strip()
     sign = -1.0 if words.startswith("-") else 1.0
     plain = words.removeprefix("-").removeprefix("+") if words[:2] not in ("+-", "-+") else words
@@ -94,10 +94,10 @@ def signed_seconds(text: str, what: str = "length of time") -> float:
 
 
 def parse_range(text: str, parse: Callable[[str], float], what: str) -> Range:
-    """Return the range that ``MIN:MAX``, ``MIN:``, ``:MAX`` or a single value says.
+    """Return the range ``MIN:MAX``, ``MIN:``, ``:MAX`` or a single value.
 
     Raises:
-        PipistrelleError: if a bound cannot be read, or the first is above the second.
+        PipistrelleError: if a bound is invalid, or the first is above the second.
     """
     first, colon, second = (part.strip() for part in text.partition(":"))
     if not first and not second:
@@ -110,14 +110,14 @@ def parse_range(text: str, parse: Callable[[str], float], what: str) -> Range:
 
 
 def parse_units(text: str) -> float:
-    """Return a number of units: whole, at least 0."""
+    """Return a whole number of units, at least 0."""
     if re.fullmatch("[0-9]{1,15}", text) is None:
-        raise InputError("a size is no whole number", expected="a number of units, as 16", found=quoted(text))
+        raise InputError("a size is not a whole number", expected="a number of units, as 16", found=quoted(text))
     return float(text)
 
 
 def parse_factor(text: str, what: str = "factor") -> float:
-    """Return a factor: ``0.5``, ``x0.5`` or ``50%``, above 0."""
+    """Return a factor above 0: ``0.5``, ``x0.5`` or ``50%``."""
     words = text.strip().removeprefix("x")
     number = words.removesuffix("%").strip()
     if _NUMBER.fullmatch(number) is None or not 0 < float(number) < math.inf:
@@ -126,7 +126,7 @@ def parse_factor(text: str, what: str = "factor") -> float:
 
 
 def parse_share(text: str, of: int) -> int:
-    """Return how many of `of` jobs a number, ``500``, or a percentage, ``10%``, means; rounded, at least 1."""
+    """Return how many of `of` jobs ``500`` or ``10%`` means; rounded, at least 1."""
     if re.fullmatch("[0-9]{1,15}", text):
         count = int(text)
     else:
@@ -142,7 +142,7 @@ def parse_share(text: str, of: int) -> int:
 
 
 def parse_gaps(text: str) -> Gaps:
-    """Return the times between submissions that ``100:fixed``, ``200:exp`` or ``0:200:unif`` says; units are allowed.
+    """Return the gaps ``100:fixed``, ``200:exp`` or ``0:200:unif``; units are allowed.
 
     Raises:
         PipistrelleError: if the text is none of these, or a time is out of range.
@@ -154,20 +154,23 @@ def parse_gaps(text: str) -> Gaps:
             where="--submission-time",
             expected="TIME:fixed, MEAN:exp or MIN:MAX:unif",
             found=quoted(text),
-            hint="A seed is given with --seed; 'then shuffle' shuffles afterwards.",
+            hint="Give a seed with --seed; 'then shuffle' shuffles afterwards.",
         )
     return Gaps(kind, *(signed_seconds(time, "time between submissions") for time in times))
 
 
 def set_walltimes(workload: Workload, text: str, rng: np.random.Generator) -> Workload:
-    """Return the workload with the requested times that a text says.
+    """Return the workload with the requested times that a text describes.
 
-    ``none`` or ``-1``: no limits. ``12h``: the same for all. ``100:3000``: random, whole seconds. ``101%``: of the run
-    time, rounded up. ``50%:150%``: random, whole percentages of it. ``x1.5``: the trace's own, multiplied.
+    - ``none`` or ``-1``: no limits.
+    - ``12h``: the same for all.
+    - ``100:3000``: random whole seconds.
+    - ``101%``: of the run time, rounded up; ``50%:150%``: random whole percentages.
+    - ``x1.5``: the trace's own, multiplied.
 
     Raises:
-        PipistrelleError: if the text is none of these, a value is out of range, or a job has no run time to take a
-            percentage of.
+        PipistrelleError: if the text is none of these, a value is out of range, or a percentage is given and a job has
+            no run time.
     """
     words = text.strip()
     if words in ("none", "-1"):

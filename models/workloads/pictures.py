@@ -1,4 +1,4 @@
-"""Pictures of a workload: arrivals as text, and jobs by size and run time and arrivals as SVG."""
+"""Draw a workload: arrivals as text; jobs by size and run time, and arrivals, as SVG."""
 
 import logging
 from collections.abc import Callable
@@ -18,9 +18,9 @@ _SHADES: Final = " .:-=+*#%@"
 
 
 def arrivals_text(arrivals: dict[str, Any]) -> list[str]:
-    """Return submissions by weekday and hour as lines, darker for more; `arrivals` as `summarise` has them.
+    """Return submissions by weekday and hour as text lines, for `summarise`'s arrivals.
 
-    Shades go by the square root, so that few are seen beside many.
+    Shades follow the square root, so that small counts stay visible.
     """
     counts = np.array(arrivals["counts"], dtype=np.int64)
     shade = np.ceil(np.sqrt(counts / max(int(counts.max()), 1)) * (len(_SHADES) - 1)).astype(np.int64)
@@ -33,11 +33,11 @@ def arrivals_text(arrivals: dict[str, Any]) -> list[str]:
 
 
 def svg(figures: dict[str, Any]) -> str:
-    """Return a picture of a workload, whose figures are as `summarise` has them, as the text of an SVG file.
+    """Return a picture of the figures by `summarise`, as SVG text.
 
-    Above are the jobs by size and run time, as in figures 5 and 6 of paper 000; below, if the trace has dates,
-    submissions by weekday and hour. Cells tell how many jobs there are, margins their percentages. Without jobs there
-    is the heading alone. Equal figures give equal bytes, with one version of matplotlib.
+    At the top are the jobs by size and run time, as in figures 5 and 6 of paper 000; below, if the trace has dates,
+    submissions by weekday and hour. Cells have numbers of jobs, margins percentages. Without jobs there is only the
+    heading. Equal figures give equal bytes with the same version of matplotlib.
 
     Raises:
         PipistrelleError: if matplotlib is not installed.
@@ -61,14 +61,14 @@ def svg(figures: dict[str, Any]) -> str:
 
 
 def drawn(draw: Callable[["Figure"], None], width: float, height: float) -> str:
-    """Return what `draw` puts into a figure of this size (inches) as the text of an SVG file; as `drawn_as`."""
+    """Return `drawn_as` for ``.svg``, as text."""
     return drawn_as(".svg", draw, width, height).decode()
 
 
 def drawn_as(suffix: str, draw: Callable[["Figure"], None], width: float, height: float) -> bytes:
-    """Return what `draw` puts into a figure of this size (inches) as a file with this suffix, ``.svg`` or ``.png``.
+    """Return a figure of this size (inches), filled by `draw`, as a ``.svg`` or ``.png`` file.
 
-    Equal figures give equal bytes, with one version of matplotlib.
+    Equal figures give equal bytes with the same version of matplotlib.
 
     Raises:
         PipistrelleError: if matplotlib is not installed.
@@ -81,10 +81,10 @@ def drawn_as(suffix: str, draw: Callable[["Figure"], None], width: float, height
             "a picture needs matplotlib, which is not installed",
             hint="Install it with: pip install 'pipistrelle[report]'",
         ) from None
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of its cache of fonts
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # silence messages about the font cache
     file = BytesIO()
     with mpl.rc_context():
-        mpl.rcdefaults()  # not as the user has set it
+        mpl.rcdefaults()  # ignore user settings
         mpl.rcParams |= {"svg.hashsalt": "pipistrelle", "svg.fonttype": "none", "font.size": 8}
         figure = Figure(figsize=(width, height), layout="constrained", dpi=150)
         draw(figure)
@@ -94,7 +94,7 @@ def drawn_as(suffix: str, draw: Callable[["Figure"], None], width: float, height
 
 
 def _heat(axes: "Axes", rows: list[list[int]], names: list[str], columns: list[str], title: str) -> None:
-    """Draw a table of shaded cells, the first row at the bottom, with the shares of rows and columns beside it."""
+    """Draw a table of shaded cells, first row at the bottom, with shares at the margins."""
     counts = np.array(rows, dtype=np.int64)
     depth, share = np.sqrt(counts / max(int(counts.max()), 1)), shares(counts)
     axes.pcolormesh(depth, cmap="Blues", vmin=0, vmax=1, edgecolors="white")

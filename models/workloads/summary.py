@@ -1,4 +1,4 @@
-"""What a workload is like, in numbers: spreads, accuracy of requests, busiest users, arrivals, sizes by run times."""
+"""Summarise a workload in numbers: spreads, requests, users, arrivals, sizes."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from pipistrelle.traces.requests import asks, count_requests
 from pipistrelle.traces.workload import Floats, Ints, Workload
 
 WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-#: upper bounds of the classes of run times, s, and what they are called
+#: (upper bound in s, label) of the classes of run times
 RUNTIMES: Final = (
     (60.0, "1 min"),
     (600.0, "10 min"),
@@ -28,17 +28,17 @@ RUNTIMES: Final = (
     (24 * 3600.0, "24 h"),
     (math.inf, "more"),
 )
-#: upper bounds of the classes of run time over requested time
+#: upper bounds of the classes of run time / requested time
 _ACCURACY: Final = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0, math.inf)
 _UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TOP: Final = 10
 _HOUR: Final = 3600
-#: how often the offset of a time zone is looked up: it changes at full quarters of an hour
+#: step (s) at which time zone offsets are looked up; they change at quarters of an hour
 _QUARTER: Final = 900
 
 
 class Grid(NamedTuple):
-    """Numbers of jobs by two properties: `counts` has a row for each of `rows`, a column for each of `columns`."""
+    """Numbers of jobs by two properties, with labels of rows and columns."""
 
     rows: Sequence[str]
     columns: Sequence[str]
@@ -46,14 +46,10 @@ class Grid(NamedTuple):
 
 
 def summarise(workload: Workload, zone: tzinfo) -> dict[str, Any]:
-    """Return a workload's figures as JSON can have them; what cannot be told is None.
+    """Return a workload's figures as JSON values; None is unknown.
 
-    All but ``jobs``, ``dropped``, ``dependent`` and ``requests`` are of the jobs that can run on the trace's machine,
-    as `clean` has it; ``requests`` is absent where no job asks for nodes.
-
-    Args:
-        workload: the jobs.
-        zone: the time zone of dates, hours and weekdays.
+    Except for ``jobs``, ``dropped``, ``dependent`` and ``requests``, they cover the jobs that can run on the trace's
+    machine (see `clean`). ``requests`` is absent if no job requests nodes. Dates, hours and weekdays are in `zone`.
     """
     units = workload.machine_size
     jobs, dropped = clean(workload, units)
@@ -104,9 +100,9 @@ def summarise(workload: Workload, zone: tzinfo) -> dict[str, Any]:
 
 
 def size_grid(jobs: Workload) -> Grid:
-    """Return the jobs by size and run time: sizes in powers of two, run times in the classes of `RUNTIMES`.
+    """Return jobs by size, in powers of two, and run time, in `RUNTIMES`.
 
-    Jobs whose run time is up to their hosts are in no class.
+    Jobs whose run time depends on their hosts are left out.
     """
     power = np.frexp(jobs.size.astype(np.float64))[1] - 1
     bounds = np.array([bound for bound, _ in RUNTIMES[:-1]])
@@ -120,10 +116,7 @@ def size_grid(jobs: Workload) -> Grid:
 
 
 def arrivals_grid(jobs: Workload, zone: tzinfo) -> Grid | None:
-    """Return the submissions by weekday (rows, from Monday) and hour (24 columns) of a time zone.
-
-    None if the trace has no dates.
-    """
+    """Return submissions by weekday (rows, from Monday) and hour in a time zone; None without dates."""
     if jobs.epoch is None or not len(jobs):
         return None
     seconds = np.floor(jobs.submit + jobs.epoch).astype(np.int64)
@@ -148,7 +141,7 @@ def _spread(values: Floats | Ints) -> dict[str, float | None]:
 
 
 def _accuracy(jobs: Workload) -> dict[str, Any] | None:
-    """Return run time over requested time: its spread, and how many jobs are in which class."""
+    """Return the spread and classes of run time / requested time."""
     limited = np.isfinite(jobs.walltime) & np.isfinite(jobs.runtime)
     if not limited.any():
         return None
@@ -166,7 +159,7 @@ def _accuracy(jobs: Workload) -> dict[str, Any] | None:
 
 
 def _busiest(jobs: Workload, name: str, work: Floats) -> dict[str, Any] | None:
-    """Return the values of a field with most unit-seconds, and how many values there are; None without the field."""
+    """Return the values of a field with the most unit-seconds, and their number, or None."""
     texts = named_column(jobs, name)
     if texts is None or not any(texts):
         return None

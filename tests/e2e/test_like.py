@@ -59,7 +59,7 @@ def test_the_table_is_narrow(shell):
         (["--like", "grizzly", "--serial", "120%"], "no share between 0 and 1"),
         (["--like", "nowhere"], "there is no workload 'nowhere'"),
         (["--like", "nowhere.toml"], "there is no model 'nowhere.toml'"),
-        (["--like", "seven-jobs"], "too little to fit"),
+        (["--like", "seven-jobs"], "too few jobs to fit"),
         (["--like", "out.swf"], "out.swf"),
         (["--duration", "7d"], "--duration goes with --classes or --like"),
     ],

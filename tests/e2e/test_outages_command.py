@@ -80,7 +80,7 @@ def test_nodes_without_outages_count(shell):
         ([*GENERATE[:3], "exponential,mtbf=1h", *SHORT, "-o", "x.csv"], ["the repair time is missing", "--repair"]),
         (["failures", "show", "absent.csv"], ["absent.csv", "no such file"]),
         (["failures", "show", "bad.csv"], ["bad.csv, line 3", "ends no later than it begins"]),
-        (["failures", "show", "good.csv", "--class", "x"], ["no class of nodes 'x'", "Did you mean", "all"][:1]),
+        (["failures", "show", "good.csv", "--class", "x"], ["unknown class of nodes 'x'", "Did you mean", "all"][:1]),
         (["failures", "show", "good.csv", "--numbers", "4-1"], ["--numbers", "runs backwards"]),
         (["failures", "show", "good.csv", "--begin", "x"], ["--begin: a time cannot be read"]),
         (

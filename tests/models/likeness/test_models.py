@@ -233,7 +233,7 @@ GOOD = model_text(get("grizzly"))
         ("machine_size = 1490", "machine_size = 100", "larger than the machine"),
         ("repeat = ", "again = ", "again"),
         ('duration = "365d"', 'duration = "soon"', "duration"),
-        ("sizes = [[1, 1, 297]]", "sizes = [[2, 1, 297]]", "a range cannot be"),
+        ("sizes = [[1, 1, 297]]", "sizes = [[2, 1, 297]]", "a range is not valid"),
         ("sizes = [[1, 1, 297]]", "sizes = [[1, 1, 0]]", "all weights are 0"),
         ("sizes = [[1, 1, 297]]", "sizes = []", "sizes"),
         ("repeat = 0.", "repeat = 7.", "repeat"),
@@ -256,7 +256,7 @@ def test_wrong_models_are_refused(old, new, message):
         ({"load": 1000.0}, "out of range"),
         ({"serial": 1.5}, "out of range"),
         ({"duration": "now"}, "duration"),
-        ({"jobs": 100, "duration": "1y", "load": 5.0}, "no such jobs go with the model"),
+        ({"jobs": 100, "duration": "1y", "load": 5.0}, "the model has no such jobs"),
         ({"jobs": 20_000_000}, "or too many"),
         ({"duration": "1s"}, "no jobs"),
     ],
@@ -270,12 +270,12 @@ def test_what_does_not_go_with_a_model(wanted, message):
 def test_logs_that_tell_too_little():
     """Too few jobs, no machine, no other jobs than those of one unit: each has a message of its own."""
     log = load_bundled("demo")
-    with pytest.raises(ModelError, match="too little to fit"):
+    with pytest.raises(ModelError, match="too few jobs to fit"):
         fit(log.select(range(10)))
     nameless = type(log)(
         name="x", source="x", ids=log.ids, submit=log.submit, size=log.size, walltime=log.walltime, runtime=log.runtime
     )
-    with pytest.raises(ModelError, match="machine's size is not known"):
+    with pytest.raises(ModelError, match="machine's size is unknown"):
         fit(nameless)
     assert fit(nameless, 256).machine_size == 256
     with pytest.raises(ModelError, match="cannot change"):

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from pipistrelle.models.reliability.jobs import ReliabilityError
 from pipistrelle.models.reliability.loss import (
+    check_blocking,
     erlang_b,
     erlang_c,
     kaufman_roberts,
     linear_blocking,
-    linear_capacity,
     printed_queueing,
     queueing,
 )
@@ -110,8 +110,8 @@ def test_a_queue():
 def test_printed_queueing_divides_by_zero_with_the_load_in_nodes(classes):
     """Equations 3.17 to 3.19: with n lambda t nothing; with lambda t, beside C in nodes, waits of seconds."""
     one = classes[7]
-    capacity = linear_capacity(one.load, 0.0)
-    found = printed_queueing(linear_capacity(one.load, 0.1), one.rate * one.service, 0.1, one.service)
+    capacity = one.load  # equation 3.11, (1 - B) n lambda t
+    found = printed_queueing(0.9 * one.load, one.rate * one.service, 0.1, one.service)
 
     assert printed_queueing(capacity, one.load, 0.0, one.service) is None
     assert found is not None
@@ -123,7 +123,7 @@ def test_printed_queueing_divides_by_zero_with_the_load_in_nodes(classes):
 def test_a_chance_of_blocking_is_one(blocking):
     """What is not from 0 to 1 is refused by name."""
     with pytest.raises(ReliabilityError, match="blocking: a chance of blocking is out of range"):
-        linear_capacity(100.0, blocking)
+        check_blocking(blocking)
 
 
 @pytest.mark.parametrize("load", [0.0, -1.0, math.nan, math.inf])

@@ -9,7 +9,6 @@ from pipistrelle.models.reliability.jobs import (
     PROBABILITIES,
     ReliabilityError,
     change,
-    equation_as_printed,
     interval,
     job_change,
     job_reliability,
@@ -120,6 +119,13 @@ def test_reliability_before_and_after(classes, printed):
         own = printed.mttf[one.size]
         before, after = (job_reliability(mttf, one.size, one.service_95) for mttf in (printed.machine, own))
         assert (round(before, 4), round(after, 4)) == printed.reliability[one.size]
+
+
+def equation_as_printed(size, dump, before, after):
+    """Return the change of the cost by equation 4.5 as it is printed, which lacks a factor 1 / sqrt(2 delta)."""
+    root = math.sqrt(dump / 2.0)
+    first, second = math.sqrt(before), math.sqrt(after)
+    return 60.0 * dump * size * (first - second) / ((first - root) * (second - root))
 
 
 def test_checkpoints_as_printed(printed):

@@ -106,7 +106,7 @@ def test_usage_traces_are_not_written(tmp_path):
     path.write_text(text(profiles={"d100": {"type": "usage_trace", "trace": "t.txt"}}))
     workload = load(path)
     assert workload.table["d100"].phases == (((0.5, 1e9),), ((1, 1e9),))
-    with pytest.raises(TraceError, match=r"profile 'd100': a profile with trace files cannot be written\. The"):
+    with pytest.raises(TraceError, match=r"profile 'd100': a profile with trace files cannot be written\. Copy"):
         save(workload, path)
 
 

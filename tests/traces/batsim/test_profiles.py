@@ -93,7 +93,7 @@ def test_repetitions_as_batsim_2_calls_them():
         ({"type": "composed", "seq": []}, f"PLACE.seq: Expected 'array' of length >= 1. {FORMAT}"),
         ({"type": "composed", "seq": ["d10"], "repeat": 0}, f"PLACE.repeat: Expected 'int' >= 1. {FORMAT}"),
         ({"type": "composed", "seq": ["d10"], "nb": 0}, f"PLACE.nb: Expected 'int' >= 1. {FORMAT}"),
-        ({"type": "composed", "seq": ["d10"], "nb": 2, "repeat": 3}, "PLACE: the profile says twice how often"),
+        ({"type": "composed", "seq": ["d10"], "nb": 2, "repeat": 3}, "PLACE: the profile has two numbers"),
         (
             {"type": "composed", "seq": ["d11"]},
             "PLACE.seq[0]: profile 'd11' does not exist: expected the name of another profile. Did you mean 'd10'?",

@@ -166,7 +166,7 @@ SHAPES = [
         "JobName|User|Start\n",
         "FILE, line 1: too few fields: expected 18 numbers, or a comment after ';', found 1, "
         "from 'JobName|User|Start' to 'JobName|User|Start'. "
-        "Slurm's accounting is read as 'sacct --parsable2' writes it, with its header, JobID among the columns; "
+        "Slurm's accounting must be output of 'sacct --parsable2' with a header that has JobID; "
         "without a header, name the columns: --columns JobID,Submit,...",
     ),
     (

@@ -220,7 +220,7 @@ def test_unknown_classes_and_numbers(read):
     log = read(LANL_HEAD + LANL_ROW)
     with pytest.raises(TraceError, match="unknown class of nodes '21'"):
         log.only("21")
-    with pytest.raises(TraceError, match="no node with such a number"):
+    with pytest.raises(TraceError, match="no node has such a number"):
         log.numbered(NodeSet.parse("77"))
     with pytest.raises(TraceError, match="chosen by number"):
         read(TITAN).numbered(NodeSet.parse("0"))
