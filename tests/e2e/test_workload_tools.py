@@ -170,7 +170,7 @@ def test_workloads_are_merged(shell, log):
     assert outcome.out.splitlines()[0] == "merge: equal dates are at the same time"
     assert load(shell.folder / "m.swf").ids == list("123456")
     words = ("filter", "early.swf", "--first", "1", "then", "merge", "late.swf", "demo", "--align", "first")
-    shell.run("workload", *words, "--apart", "-o", "m.json").failed(2, "cannot keep a job without run time")
+    shell.run("workload", *words, "--apart", "-o", "m.json").failed(2, "cannot hold a job without run time")
     shell.run("workload", *words, "then", "filter", "--clean", "-o", "m.json").ok()
     assert len(load(shell.folder / "m.json")) == 1 + 2 + 5000
 
@@ -281,7 +281,7 @@ def test_a_workload_without_jobs_that_can_run_is_described(shell):
         (["filter", "log.swf", "-o", "x.swf", "--begin", "2099-01-01"], ["no job is left", "6 jobs"]),
         (["filter", "log.swf", "-o", "x.swf", "--begin", "2002-13-01"], ["there is no such date"]),
         (["filter", "log.swf", "-o", "x.swf", "--begin", "soon"], ["a time cannot be read", "'soon'"]),
-        (["filter", "log.swf", "-o", "x.swf", "--begin", "2002-01-01", "--timezone", "Mars"], ["zone is not known"]),
+        (["filter", "log.swf", "-o", "x.swf", "--begin", "2002-01-01", "--timezone", "Mars"], ["unknown time zone"]),
         (["filter", "small.swf", "-o", "x.swf", "--begin", "2002-01-01"], ["the trace has no dates", "UnixStartTime"]),
         (["filter", "log.swf", "-o", "x.swf", "--size", "4:2"], ["the wrong way round"]),
         (["filter", "log.swf", "-o", "x.swf", "--size", "1.5"], ["a size is not a whole number"]),
