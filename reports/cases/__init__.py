@@ -1,1 +1,1 @@
-"""Cases: runs whose results are known, replayed to see whether they are still the same."""
+"""Cases: runs with known results, replayed to check that these stay the same."""

@@ -1,4 +1,4 @@
-"""A case: a folder with a run in ``case.toml``, the files that it reads, and beside them the golden results."""
+"""A case: a folder with a run in ``case.toml``, its input files and golden results."""
 
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -19,23 +19,16 @@ _KEYS: Final = ("proves", "because", "run")
 
 
 class CaseError(PipistrelleError):
-    """A case, or its golden results, that cannot be used."""
+    """A case or its golden results cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A run and what is expected of it.
+    """A run and its expected results.
 
-    Parameters
-    ----------
-    name
-        the folder's name.
-    folder
-        where ``case.toml`` is; names of files in the run are relative to it.
-    proves, because
-        what the case shows, and why its golden results are right; empty if it does not say.
-    spec
-        the run.
+    Attributes:
+        folder: has ``case.toml``; file names in the run are relative to it.
+        proves, because: what the case shows, and why its golden results are right; may be empty.
     """
 
     name: str
@@ -51,19 +44,17 @@ class Case:
 
 
 def read_case(folder: Path) -> Case:
-    """Return the case in a folder.
+    """Read the case in a folder.
 
-    Raises
-    ------
-    PipistrelleError
-        when there is none, or it is wrong.
+    Raises:
+        PipistrelleError: if it is missing or wrong.
     """
     path = folder / CASE_FILE
     where = printable(str(path))
     raw = read_toml(read_text(path), where, CaseError, manual=_MANUAL, hint="")
     for key, value in raw.items():
         if key not in _KEYS:
-            raise CaseError(f"there is no key '{printable(key)}'", where=where, hint=did_you_mean(key, list(_KEYS)))
+            raise CaseError(f"unknown key '{printable(key)}'", where=where, hint=did_you_mean(key, list(_KEYS)))
         wanted, what = (dict, "a table") if key == "run" else (str, "a text")
         if not isinstance(value, wanted):
             raise CaseError("a value of another type", where=f"{where}: {key}", expected=what)
@@ -74,22 +65,18 @@ def read_case(folder: Path) -> Case:
 
 
 def bundled_folder() -> Path:
-    """Return where the cases of the package are."""
+    """Return the folder of the bundled cases."""
     return Path(str(files("pipistrelle.reports.cases"))) / "library"
 
 
 def case_folders(folder: Path, patterns: tuple[str, ...] = ()) -> list[Path]:
-    """Return the folders of cases in a folder, by name: itself if it is one, else those directly in it.
+    """Return a folder's cases by name: the folder itself if it is one, else those directly in it.
 
-    Parameters
-    ----------
-    patterns
-        those alone whose name has one of these texts in it, or is matched by it: ``easy`` or ``e*-??``.
+    Args:
+        patterns: take only cases whose names contain or match one of these: ``easy`` or ``e*-??``.
 
-    Raises
-    ------
-    CaseError
-        when there is none, or none of these names.
+    Raises:
+        CaseError: if there is no case, or none with these names.
     """
     where = printable(str(folder))
     if not folder.is_dir():
@@ -98,7 +85,7 @@ def case_folders(folder: Path, patterns: tuple[str, ...] = ()) -> list[Path]:
     single = (folder / CASE_FILE).is_file()
     found = [folder] if single else sorted(path.parent for path in folder.glob(f"*/{CASE_FILE}"))
     if not found:
-        raise CaseError("there is no case in it", where=where, expected=f"folders with a {CASE_FILE}", hint=_MANUAL)
+        raise CaseError("the folder has no case", where=where, expected=f"folders with a {CASE_FILE}", hint=_MANUAL)
     names = [path.resolve().name for path in found]
     chosen = [
         path

@@ -1,7 +1,7 @@
-"""Golden results: what is kept of a run, and where another run differs from it.
+"""Golden results: the kept results of a run, and how another run differs from them.
 
-Of a small run the rows are kept, as a folder that `compare` reads like any run's. Of a large one the figures and
-digests are kept, and a byte a row: enough to name the first decision and the first job that differ.
+Small runs keep their rows, in a folder that `compare` reads like any run. Large ones keep figures, digests and one byte
+per row, which is enough to find the first decision and job that differ.
 """
 
 import hashlib
@@ -23,23 +23,20 @@ from pipistrelle.server.outputs.once import remove_outputs, to_json, write_outpu
 
 CHECKS_FILE: Final = "checks.json"
 _ROWS: Final = ("jobs.csv", "decisions.csv")
-#: more jobs than these, and a byte a row is kept of them
+#: with more jobs than this, one byte per row is kept
 _MOST_JOBS: Final = 200
-#: keys of a summary that are compared apart, or tell in words what others say
+#: keys of a summary that are compared elsewhere or repeat others in words
 _NO_FIGURES: Final = ("message", "sha256", "inputs_sha256", "results_sha256")
-#: figures are equal up to this share: sums are exact, but libraries round quantiles in ways of their own
+#: accepted relative difference of figures: sums are exact, but libraries round quantiles differently
 _SAME: Final = 1e-9
 
 
 class Checks(msgspec.Struct, forbid_unknown_fields=True):
-    """A byte for each row, in base64.
+    """One byte per row, in base64.
 
-    Parameters
-    ----------
-    decisions
-        of each decision and all before it.
-    jobs
-        of each job by itself, in the order of submission.
+    Attributes:
+        decisions: of each decision and all before it.
+        jobs: of each job alone, in the order of submission.
     """
 
     decisions: str
@@ -47,18 +44,18 @@ class Checks(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def golden_in(folder: Path) -> Path:
-    """Return the folder of golden results that a user names: itself, or that of the case which it is."""
+    """Return the folder of golden results: the named one, or that of the named case."""
     inner = folder / GOLDEN_FOLDER
     return inner if not (folder / SUMMARY_FILE).is_file() and (inner / SUMMARY_FILE).is_file() else folder
 
 
 def has_checks_alone(folder: Path) -> bool:
-    """Tell whether golden results have no rows: those of a large run."""
+    """Tell whether golden results have no rows, as for a large run."""
     return (folder / CHECKS_FILE).is_file()
 
 
 def write_golden(run: Path, golden: Path) -> None:
-    """Keep a run's results as golden ones; OutputFailed if they cannot be written."""
+    """Keep a run's results as golden; OutputFailed if they cannot be written."""
     try:
         golden.mkdir(exist_ok=True)
     except OSError as error:
@@ -78,17 +75,15 @@ def write_golden(run: Path, golden: Path) -> None:
 
 
 def golden_difference(golden: Path, run: Path) -> dict[str, Any] | None:
-    """Return where a run differs from golden results, as JSON can have it; None if it does not.
+    """Return how a run differs from golden results, as JSON values; None if equal.
 
-    As `first_difference`, and ``inputs``: what of the configuration is another, ``figures``: those of the summary that
-    are, each with its ``name`` and its value in the ``first``, the golden results, and the ``second``, the run,
-    ``outputs``: files that differ although decisions and jobs do not. Versions and reasons do not count, nor figures
-    that only one of the two has.
+    In addition to the keys of `first_difference`: ``inputs`` (changed configuration), ``figures`` (changed ones of the
+    summary, each with ``name`` and its value in ``first``, the golden results, and ``second``, the run) and ``outputs``
+    (files that differ although decisions and jobs are equal). Versions, reasons and figures of only one side are
+    ignored.
 
-    Raises
-    ------
-    PipistrelleError
-        when there are no golden results, they are damaged, or the run's folder is no run's.
+    Raises:
+        PipistrelleError: if golden results are missing or damaged, or the folder has no run.
     """
     kept, told = _summary(golden), _summary(run)
     configs = read_config(golden), read_config(run)
@@ -126,7 +121,7 @@ def _summary(folder: Path) -> dict[str, Any]:
 
 
 def _pairs(kept: Mapping[str, Any], told: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield name and values of what both summaries tell, tables of figures taken apart."""
+    """Yield name and values of the entries in both summaries, tables flattened."""
     for name, one in kept.items():
         if name not in told:
             continue
@@ -144,7 +139,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _inputs(kept: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
-    """Return what of two configurations is another, in words."""
+    """Return the differences of two configurations, in words."""
     found = []
     for prefix in sorted({*kept["workloads"], *told["workloads"]}):
         one, other = (config["workloads"].get(prefix, {}).get("sha256") for config in (kept, told))
@@ -153,7 +148,7 @@ def _inputs(kept: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
     return found + [key for key in others if kept.get(key) != told.get(key)]
 
 
-# -- a byte a row ------------------------------------------------------------------------------------------------------
+# -- one byte per row --------------------------------------------------------------------------------------------------
 
 
 def _checks(run: RunJobs) -> Checks:
@@ -162,7 +157,7 @@ def _checks(run: RunJobs) -> Checks:
 
 
 def _decision_checks(folder: Path) -> Iterator[int]:
-    """Yield a byte for each decision: of all up to it, so that those behind a difference differ, too."""
+    """Yield a check byte for each decision and all decisions before it."""
     chain = hashlib.sha256()
     for key in decision_keys(folder):
         chain.update("\x1f".join((*key, "\n")).encode())
@@ -175,14 +170,14 @@ def _job_checks(run: RunJobs) -> Iterator[int]:
 
 
 def _by_checks(golden: Path, run: RunJobs) -> dict[str, Any] | None:
-    """Return the difference as `first_difference` does, as far as a byte a row tells it."""
+    """Return the difference in the form of `first_difference`, by check bytes."""
     path = golden / CHECKS_FILE
     try:
         checks = msgspec.json.decode(path.read_bytes(), type=Checks)
         decisions, jobs = (b64decode(text, validate=True) for text in (checks.decisions, checks.jobs))
     except (OSError, ValueError) as error:
         raise CaseError(f"golden results that cannot be read: {error}", where=str(path)) from None
-    unknown = {"text": "another one: of so many rows a check each is kept"}
+    unknown = {"text": "a different one; only a check is kept of each row"}
     number, row = _first(decisions, run.folder)
     found = list(_job_checks(run))
     places = [place for place, one in enumerate(found) if place >= len(jobs) or jobs[place] != one]
@@ -203,7 +198,7 @@ def _by_checks(golden: Path, run: RunJobs) -> dict[str, Any] | None:
 
 
 def _first(checks: bytes, folder: Path) -> tuple[int | None, DecisionRow | None]:
-    """Return number, from 1, and row of the first decision that does not meet its check; no row behind the last."""
+    """Return number (from 1) and row of the first decision that fails its check."""
     number = 0
     for number, (check, row) in enumerate(zip(_decision_checks(folder), decision_rows(folder), strict=True), 1):
         if number > len(checks) or checks[number - 1] != check:

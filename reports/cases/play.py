@@ -1,4 +1,4 @@
-"""A case played: its run carried out, and held against its golden results."""
+"""Play a case: run it and compare the results with its golden ones."""
 
 import tempfile
 from contextlib import chdir
@@ -18,19 +18,13 @@ from pipistrelle.server.outputs.folder import SUMMARY_FILE
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """What came of a case.
+    """The outcome of a case.
 
-    Parameters
-    ----------
-    name
-        the case's.
-    verdict
-        ``same`` or ``differs``; ``failed`` if it could not be run or compared; ``updated`` or ``new`` where the golden
-        results were written.
-    lines
-        what differs, or failed.
-    difference
-        as of `golden_difference`; None if nothing differs, or nothing could be compared.
+    Attributes:
+        verdict: ``same`` or ``differs``; ``failed`` if it could not be run or compared; ``updated`` or ``new`` if
+            golden results were written.
+        lines: what differs or failed.
+        difference: as in `golden_difference`; None if nothing differs or could be compared.
     """
 
     name: str
@@ -40,14 +34,12 @@ class CaseOutcome:
 
 
 def play(folder: Path, *, update: bool = False) -> CaseOutcome:
-    """Carry out a case in a folder; with ``update`` its golden results are written where they are not what came out.
+    """Run the case in a folder; ``update`` writes golden results that differ.
 
-    Files are looked for from the case's own folder: the process goes there meanwhile.
+    The process changes to the case's folder meanwhile, so that file names are relative to it.
 
-    Raises
-    ------
-    KeyboardInterrupt
-        when the user wants it to end.
+    Raises:
+        KeyboardInterrupt: if the user interrupts.
     """
     name = folder.resolve().name
     try:

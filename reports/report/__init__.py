@@ -1,1 +1,1 @@
-"""What the outputs of runs tell, one beside the other."""
+"""Compare runs with each other and with their logs."""

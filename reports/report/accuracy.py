@@ -1,4 +1,4 @@
-"""How near a run comes to what really happened: errors of waits, their distributions, utilisation and queue.
+"""Measure how close a run is to reality: errors of waits, utilisation, queue.
 
 The measures are those of G. Zitzlsberger, B. Jansik and J. Martinovic, "Feasibility analysis of using the Maui
 scheduler for job simulation of large-scale PBS based clusters" (2018), section 3.4.
@@ -17,7 +17,7 @@ from pipistrelle.runs.folders.files import number_in, output_rows
 from pipistrelle.runs.folders.run_jobs import Floats, Ints, ReportError
 
 WEEK: Final = 7 * 86400.0
-#: waits (s) of which it is told what share of jobs waited no longer, as on the axis of the paper's figure 3
+#: waits (s) at which the cumulative distribution is given, the axis of the paper's figure 3
 WAITS: Final = (0.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6)
 _QUANTILES: Final = (0.05, 0.25, 0.75, 0.95)
 #: columns of the curves over time
@@ -27,23 +27,16 @@ CURVES: Final = ("time", "real_utilisation", "simulated_utilisation", "real_queu
 def accuracy(
     both: Beside, *, warm_up: float = WEEK, until: float | None = None, by: Sequence[str] = (), step: float = 3600.0
 ) -> dict[str, Any]:
-    """Return how far a run's waits are from the real ones, as JSON can have it.
+    """Return the differences between a run's waits and the real ones, as JSON values.
 
-    Parameters
-    ----------
-    both
-        the run beside its log.
-    warm_up, until
-        only jobs count that are submitted so long after the first one of the run, or later, and before the latter, s.
-    by
-        what jobs are put into classes by: ``week``, ``size``, ``runtime``, or a label of the log.
-    step
-        length of the stretches of the curves, s.
+    Args:
+        both: the run with its log.
+        warm_up, until: count only jobs submitted in this interval, s after the run's first job.
+        by: classes of jobs: ``week``, ``size``, ``runtime``, or a label of the log.
+        step: length of the curves' intervals, s.
 
-    Raises
-    ------
-    ReportError
-        when no job is left, or the log has no such label.
+    Raises:
+        ReportError: if no job is left or the log has no such label.
     """
     chosen = counted_jobs(both, warm_up, until)
     first = float(both.submit[0])
@@ -74,7 +67,7 @@ def accuracy(
 
 
 def counted_jobs(both: Beside, warm_up: float, until: float | None = None) -> NDArray[np.intp]:
-    """Return which of the jobs count, as places in the columns; ReportError if none does."""
+    """Return the indices of the jobs that count; ReportError if there are none."""
     since = both.submit - both.submit[0]
     chosen = np.flatnonzero((since >= warm_up) & (since < (np.inf if until is None else until)) & (both.real >= 0))
     if not len(chosen):
@@ -89,10 +82,10 @@ def counted_jobs(both: Beside, warm_up: float, until: float | None = None) -> ND
 
 
 def measures(real: Floats, simulated: Floats) -> dict[str, Any]:
-    """Return the errors, simulated - real, of the waits (s) of some jobs, at least one, and how these are distributed.
+    """Return the errors (simulated - real) of waits (s) and their distribution.
 
-    ``deviation`` is that of a sample, None of a single job. ``distance`` is the largest one between the two
-    distributions of waits (Kolmogorov and Smirnov's).
+    ``deviation`` is the sample's, None for one job. ``distance`` is the largest distance between the two distributions
+    of waits (Kolmogorov and Smirnov's).
     """
     error = simulated - real
     quantiles = np.quantile(error, _QUANTILES).tolist()
@@ -113,22 +106,19 @@ def measures(real: Floats, simulated: Floats) -> dict[str, Any]:
 
 
 def distributions(real: Floats, simulated: Floats) -> Floats:
-    """Return the distributions of two samples of waits: rows of a wait (s) and the shares that waited no longer."""
+    """Return both cumulative distributions: rows of a wait (s) and two shares."""
     waits = np.unique(np.concatenate([real, simulated]))
     shares = [np.searchsorted(np.sort(one), waits, "right") / len(one) for one in (real, simulated)]
     return np.column_stack([waits, *shares])
 
 
 def curves(both: Beside, step: float = 3600.0) -> Floats:
-    """Return utilisation and queue length over time, means over stretches, one row a stretch (columns: `CURVES`).
+    """Return utilisation and queue length over time: rows of means (`CURVES`).
 
-    The real ones are those of the jobs of both; their run times are the log's, whatever the run made of them. In a
-    stretch that no job of the run outlasts all is there; ``time`` is its begin.
+    The real curves use the jobs of both, with the log's run times. ``time`` is an interval's begin.
 
-    Raises
-    ------
-    ReportError
-        when there would be more than a million stretches.
+    Raises:
+        ReportError: if there would be over a million intervals.
     """
     end = max(float(both.end.max()), float(both.run.end.max()))
     begin = max(float(np.floor(both.submit[0] / step)) * step, 0.0)
@@ -148,7 +138,7 @@ def curves(both: Beside, step: float = 3600.0) -> Floats:
 
 
 def _states(both: Beside) -> Floats:
-    """Return when units in use changed: rows of a time (s), units in other states, and in use."""
+    """Return changes of units: rows of a time (s), units not in use, in use."""
     columns = ("nb_sleeping", "nb_switching_on", "nb_switching_off", "nb_idle", "nb_down", "nb_computing")
     rows = [
         [number_in(row["time"]), *(number_in(row.get(name, "0")) for name in columns)]
@@ -160,7 +150,7 @@ def _states(both: Beside) -> Floats:
 
 
 def _held(edges: Floats, begin: Floats, end: Floats, weight: Floats | Ints) -> Floats:
-    """Return the mean, in each stretch, of the sum of the weights of what lasts from its begin to its end."""
+    """Return each interval's mean weight of what lasts from ``begin`` to ``end``."""
     times = np.concatenate([begin, end])
     changes = np.concatenate([weight, -weight]).astype(np.float64)
     order = np.argsort(times, kind="stable")
@@ -168,7 +158,7 @@ def _held(edges: Floats, begin: Floats, end: Floats, weight: Floats | Ints) -> F
 
 
 def _integral(at: Floats, times: Floats, changes: Floats) -> Floats:
-    """Return, at some times, the integral from the first change on of a function that changes so at ascending times."""
+    """Return the integral, up to each time, of a step function with these changes."""
     level = np.cumsum(changes)
     past = np.concatenate([[0.0], np.cumsum(level[:-1] * np.diff(times))])
     place = np.searchsorted(times, at, "right") - 1
@@ -178,7 +168,7 @@ def _integral(at: Floats, times: Floats, changes: Floats) -> Floats:
 
 
 def _apart(real: Floats, simulated: Floats) -> dict[str, float | None]:
-    """Return the means of two curves, and how far they are from each other."""
+    """Return the means of two curves and their distance."""
     if not len(real):
         return dict.fromkeys(("real", "simulated", "mean_absolute", "most"))
     far = np.abs(simulated - real)
@@ -197,7 +187,7 @@ def _waits(waits: Floats) -> dict[str, Any]:
 
 
 def _classes(both: Beside, chosen: NDArray[np.intp], name: str, first: float) -> list[dict[str, Any]]:
-    """Return the measures of each class of the jobs that count."""
+    """Return the measures of each class of the counted jobs."""
     if name == "week":
         weeks = np.floor((both.submit[chosen] - first) / WEEK).astype(np.intp)
         names, numbers = [f"{number + 1}" for number in range(int(weeks.max()) + 1)], weeks

@@ -1,4 +1,4 @@
-"""Several runs of the same jobs beside each other: figures, paired differences, classes of jobs."""
+"""Compare several runs of the same jobs: figures, paired differences, classes."""
 
 import math
 from collections import Counter
@@ -13,36 +13,32 @@ from numpy.typing import NDArray
 from pipistrelle.models.samples.estimates import LEVEL, StatisticsError, deviation_of, mean_of, t_quantile
 from pipistrelle.runs.folders.run_jobs import Floats, ReportError, RunJobs
 
-#: what is told of each job; seconds, but for the slowdown
+#: metrics of each job; seconds, except for the slowdown
 METRICS: Final[dict[str, Callable[[RunJobs], Floats]]] = {
     "wait": lambda run: run.wait,
     "turnaround": lambda run: run.turnaround,
     "bounded_slowdown": lambda run: run.bounded_slowdown,
 }
-#: by what jobs are put into classes, beside the labels of a log
+#: classes of jobs in addition to the log's labels
 SHAPES: Final = ("size", "runtime")
 QUANTILES: Final = (0.5, 0.9, 0.95, 0.99, 1.0)
-#: jobs of one run depend on each other: an interval stands on means of so many stretches of them
+#: jobs of one run depend on each other: an interval uses the means of this many batches
 BATCHES: Final = 20
-#: a stretch has so many jobs at least
+#: fewest jobs in a batch
 _LEAST: Final = 10
-#: so many names of a label have a line of their own
+#: names of a label that get a line each
 _NAMES: Final = 12
 _RUNTIMES: Final = {"< 1 min": 60.0, "< 10 min": 600.0, "< 1 h": 3600.0, "< 6 h": 21_600.0, "< 1 d": 86_400.0}
 
 
 @dataclass(frozen=True, eq=False)
 class Together:
-    """The jobs that ended in every one of some runs, with the same submit time and size.
+    """The jobs that ended in all of some runs, with the same submit time and size.
 
-    Parameters
-    ----------
-    runs
-        two or more; the others are held against the first.
-    places
-        where these jobs are in each run's columns, one array a run, each of shape (jobs,), by submission.
-    left_out
-        how many jobs that ended each run has beside them.
+    Attributes:
+        runs: two or more; the others are compared with the first.
+        places: the jobs' indices in each run's columns, one array per run, each of shape (jobs,), by submission.
+        left_out: number of other jobs that ended, per run.
     """
 
     runs: tuple[RunJobs, ...]
@@ -53,10 +49,8 @@ class Together:
     def of(cls, runs: Sequence[RunJobs]) -> "Together":
         """Join runs by the ids of their jobs.
 
-        Raises
-        ------
-        ReportError
-            when they have no job in common.
+        Raises:
+            ReportError: if they have no job in common.
         """
         first, *others = runs
         there = np.ones(len(first), dtype=np.bool_)
@@ -81,7 +75,7 @@ class Together:
         return len(self.places[0])
 
     def column(self, number: int, metric: str) -> Floats:
-        """Return a metric of the jobs in common in one of the runs; nobody may write into it."""
+        """Return a metric of the common jobs in one of the runs, read-only."""
         known = self._columns.get((number, metric))
         if known is None:
             known = self._columns[number, metric] = METRICS[metric](self.runs[number])[self.places[number]]
@@ -89,24 +83,18 @@ class Together:
 
     @cached_property
     def _columns(self) -> dict[tuple[int, str], Floats]:
-        """What was asked for so far."""
+        """The columns computed so far."""
         return {}
 
 
 def compare(runs: Sequence[RunJobs], by: Sequence[str] = ()) -> dict[str, Any]:
-    """Return what the runs did with the jobs that they have in common, as JSON can have it.
+    """Compare two or more runs by their common jobs; return JSON values.
 
-    Parameters
-    ----------
-    runs
-        two or more.
-    by
-        what jobs are put into classes by: of `SHAPES`, or a label of the log.
+    Args:
+        by: classes of jobs: of `SHAPES`, or a label of the log.
 
-    Raises
-    ------
-    ReportError
-        when they have no job in common, or the first run knows no such label.
+    Raises:
+        ReportError: if they have no job in common, or the first run has no such label.
     """
     both = Together.of(runs)
     return {
@@ -127,7 +115,7 @@ def compare(runs: Sequence[RunJobs], by: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def labels_of(runs: Sequence[RunJobs]) -> list[str]:
-    """Return the labels that the first run's log has."""
+    """Return the labels in the first run's log."""
     return list(runs[0].labels)
 
 
@@ -152,13 +140,13 @@ def _figures(values: Floats) -> dict[str, Any]:
 
 
 def _paired(both: Together, number: int, metric: str, jobs: NDArray[np.intp] | None = None) -> dict[str, Any]:
-    """Return a run against the first, over all jobs in common or some of them."""
+    """Return a run against the first, over all common jobs or some of them."""
     before, after = both.column(0, metric), both.column(number, metric)
     if jobs is not None:
         before, after = before[jobs], after[jobs]
     apart = after - before
     base, difference = mean_of(before), mean_of(apart)
-    # Outputs have six decimals: what differs by less need not differ.
+    # Outputs have six decimals, so smaller differences mean nothing.
     better, worse = int((apart < -2e-6).sum()), int((apart > 2e-6).sum())
     return {
         "difference": difference,
@@ -171,10 +159,11 @@ def _paired(both: Together, number: int, metric: str, jobs: NDArray[np.intp] | N
 
 
 def half_width(apart: Floats, level: float = LEVEL) -> float | None:
-    """Return half the length of the interval of a mean difference; None where there are too few jobs, or no scipy.
+    """Return half the width of a mean difference's interval, or None.
 
-    Jobs that wait together wait for the same reasons: a t interval over single jobs would be far too short. It is over
-    the means of stretches of jobs that follow each other (batch means; Law, Simulation Modeling and Analysis, 9.5.3).
+    Jobs that wait together wait for the same reasons, so a t interval over single jobs would be far too narrow. This
+    one is over the means of batches of consecutive jobs (Law, Simulation Modeling and Analysis, 9.5.3). None with too
+    few jobs or without scipy.
     """
     batches = min(BATCHES, len(apart) // _LEAST)
     if batches < 2:
@@ -187,7 +176,7 @@ def half_width(apart: Floats, level: float = LEVEL) -> float | None:
 
 
 def _classes(both: Together, name: str) -> list[dict[str, Any]]:
-    """Return the paired waits of each class of jobs."""
+    """Return the paired waits of each class."""
     names, chosen = sorted_into(both.runs[0], both.places[0], name)
     found = []
     for number, one in enumerate(names):
@@ -201,12 +190,10 @@ def _classes(both: Together, name: str) -> list[dict[str, Any]]:
 
 
 def sorted_into(first: RunJobs, places: NDArray[np.intp], name: str) -> tuple[list[str], NDArray[np.intp]]:
-    """Return the names of classes, and by its number the class of each job at these places of a run, shape (jobs,).
+    """Return the names of classes, and each job's class index, shape (jobs,).
 
-    Raises
-    ------
-    ReportError
-        when the run knows no such label.
+    Raises:
+        ReportError: if the run has no such label.
     """
     if name == "size":
         power = np.ceil(np.log2(first.size[places]) / 2).astype(np.intp)  # 1, 2 to 4, 5 to 16, ...

@@ -13,17 +13,17 @@ from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.runs.folders.files import output_rows
 from pipistrelle.runs.folders.run_jobs import RunJobs
 
-#: what of a decision counts: not why it was taken
+#: the compared parts of a decision: all but its reason
 _COUNTS: Final = ("time", "decision", "job_id", "alloc", "verdict")
-#: characters of a reason that are kept
+#: longest part of a reason that is kept, characters
 _LONGEST: Final = 300
-#: figures that a text tells
+#: figures that the text shows
 _MOST_FIGURES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionRow:
-    """A line of out_decisions.csv: time in seconds as it is written, decision, job, units, what became of it, why."""
+    """A row of out_decisions.csv; the time is in seconds, as written."""
 
     time: str
     decision: str
@@ -52,7 +52,7 @@ def _same(one: dict[str, str], other: dict[str, str]) -> bool:
 
 
 def _key(row: dict[str, str]) -> tuple[str, ...]:
-    """Return what of a decision counts; the same units may be written in several ways."""
+    """Return the compared parts of a decision, units in one notation."""
     alloc = row["alloc"]
     with suppress(NodeSetError):
         alloc = str(NodeSet.parse(alloc))
@@ -60,12 +60,12 @@ def _key(row: dict[str, str]) -> tuple[str, ...]:
 
 
 def decision_keys(folder: Path) -> Iterator[tuple[str, ...]]:
-    """Yield what counts of the decisions of a run, units as the server writes them; errors as of `decision_rows`."""
+    """Yield the compared parts of a run's decisions; errors as in `decision_rows`."""
     yield from map(_key, output_rows(folder, "decisions.csv", *_COUNTS))
 
 
 def decision_rows(folder: Path) -> Iterator[DecisionRow]:
-    """Yield the decisions of a run, long texts cut; PipistrelleError as `output_rows` raises it."""
+    """Yield a run's decisions, long texts cut; PipistrelleError as in `output_rows`."""
     yield from map(_decision, output_rows(folder, "decisions.csv", *_COUNTS, "why"))
 
 
@@ -81,11 +81,11 @@ def changed_waits(first: RunJobs, second: RunJobs) -> list[tuple[str, float, flo
 
 
 def first_difference(first: RunJobs, second: RunJobs) -> dict[str, Any] | None:
-    """Return where two runs part, as JSON can have it; None if all decisions and all jobs are the same.
+    """Return where two runs first differ, as JSON values; None if they are equal.
 
-    ``decision`` is the first that differs: its number, counted from 1, and what each run decided there, None where one
-    had decided all. ``job`` is the job that is concerned first: of those whose start, end, units or state differ, the
-    one of the earliest start, or that ended in one run alone; with ``jobs``, how many there are.
+    ``decision`` is the first that differs: its number, counted from 1, and each run's decision, None after its last
+    one. ``job`` is the first job that differs in start, end, units or state, or that ended in one run only, by the
+    earliest start; ``jobs`` is the number of such jobs.
     """
     decision = first_decision(first.folder, second.folder)
     fates = _jobs(first, second)
@@ -99,7 +99,7 @@ def first_difference(first: RunJobs, second: RunJobs) -> dict[str, Any] | None:
 
 
 def first_decision(first: Path, second: Path) -> dict[str, Any] | None:
-    """Return the first decision that differs between two folders of outputs, as `first_difference` has it."""
+    """Return the first decision that differs between two output folders."""
     number, *rows = _first_decision(first, second)
     if number is None:
         return None
@@ -125,7 +125,7 @@ def _jobs(first: RunJobs, second: RunJobs) -> list[dict[str, Any]]:
 
 
 def fate_of(run: RunJobs, place: int) -> dict[str, Any]:
-    """Return how a job fared, by its place in the columns, as JSON can have it; times in seconds."""
+    """Return a job's outcome by its index, as JSON values; times in seconds."""
     return {
         "submit": float(run.submit[place]),
         "size": int(run.size[place]),
@@ -138,9 +138,9 @@ def fate_of(run: RunJobs, place: int) -> dict[str, Any]:
 
 
 def difference_lines(difference: dict[str, Any], first: str, second: str) -> list[str]:
-    """Return in words where two runs part, which are called ``first`` and ``second``.
+    """Describe in words where two runs, named ``first`` and ``second``, differ.
 
-    ``difference`` is what `first_difference` returns, perhaps with ``inputs``, ``figures`` and ``outputs`` that differ.
+    ``difference`` is that of `first_difference`, with optional ``inputs``, ``figures`` and ``outputs``.
     """
     lines = []
     if difference.get("inputs"):

@@ -1,4 +1,4 @@
-"""A run beside its log: what really happened to the jobs of both, on the run's clock."""
+"""Match a run's jobs with its log, on the run's clock."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,24 +11,19 @@ from pipistrelle.server.setup.recorded import starts_of
 from pipistrelle.traces.transforms.start import AFTERWARDS
 from pipistrelle.traces.workload import Workload
 
-#: outputs have six decimals: times that differ by less need not differ (s)
+#: outputs have six decimals; smaller differences of times mean nothing (s)
 SAME: Final = 2e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """The jobs that ended in a run and of which its log tells when they started; times in seconds on the run's clock.
+    """The jobs of a run with a start in its log; seconds on the run's clock.
 
-    Parameters
-    ----------
-    run
-        the run.
-    places
-        where these jobs are in the run's columns, shape (jobs,), by submission.
-    start, end
-        in reality, shape (jobs,).
-    not_in_log, not_in_run, unrecorded
-        how many jobs of the run the log has not, of the log the run has not, and of both that have no start in the log.
+    Attributes:
+        places: the jobs' indices in the run's columns, shape (jobs,), by submission.
+        start, end: in reality, shape (jobs,).
+        not_in_log, not_in_run, unrecorded: numbers of jobs only in the run, only in the log, and in both without a
+            start in the log.
     """
 
     run: RunJobs
@@ -44,37 +39,35 @@ class Beside:
 
     @property
     def submit(self) -> Floats:
-        """When the run submitted them, s, shape (jobs,)."""
+        """Submit times in the run, s, shape (jobs,)."""
         return self.run.submit[self.places]
 
     @property
     def size(self) -> Ints:
-        """Their units, shape (jobs,)."""
+        """Units, shape (jobs,)."""
         return self.run.size[self.places]
 
     @property
     def simulated(self) -> Floats:
-        """What they waited in the run for their first start, s, shape (jobs,)."""
+        """Waits in the run until the first start, s, shape (jobs,)."""
         return self.run.start[self.places] - self.submit
 
     @property
     def real(self) -> Floats:
-        """What they waited in reality from the run's submission on, s, shape (jobs,); negative: they ran before."""
+        """Real waits since submission, s, shape (jobs,); negative if started before."""
         return self.start - self.submit
 
 
 def beside(run: RunJobs, log: Workload) -> Beside:
-    """Return a run beside the log that it was of; the log's time 0 may be another one, as with ``--from``.
+    """Match a run with its log; the log's time 0 may differ, as with ``--from``.
 
-    Raises
-    ------
-    ReportError
-        when the log has no starts, or the run's jobs are others, or were submitted at other times.
+    Raises:
+        ReportError: if the log has no starts, or the run has other jobs or submit times.
     """
     starts = starts_of(log)
     if np.isnan(starts).all():
         raise ReportError(
-            "the log does not tell when its jobs started",
+            "the log has no start times",
             where=log.source,
             expected="wait times (SWF's field 3), or dates of starts (sacct, PBS, Maui)",
         )

@@ -1,4 +1,4 @@
-"""Paper 002's time-step study: what it costs to decide at the multiples of a step only, week by week.
+"""Measure the error of deciding at multiples of a time step only, week by week.
 
 G. Zitzlsberger, B. Jansik and J. Martinovic, "Feasibility analysis of using the Maui scheduler for job simulation of
 large-scale PBS based clusters" (2018), section 3.4.2.
@@ -26,24 +26,22 @@ STEPS: Final = ("60s", "30s", "10s", "5s", "1s")
 
 
 class FirstWaits(Observer):
-    """Keeps how long each job waited for its first start (s), by its name in the workload."""
+    """Keeps each job's wait for its first start (s), by its name in the workload."""
 
     def __init__(self) -> None:
         self.of: dict[str, float] = {}
 
     def started(self, now: float, job: Job) -> None:
-        """Keep it, of a first attempt."""
+        """Keep the wait of a first attempt."""
         if job.attempt is None or not job.attempt.number:
             self.of[job.id.partition("!")[2].partition("#")[0]] = now - job.submit
 
 
 def week_of(workload: Workload, week: int, warm_up: float) -> Workload:
-    """Return the jobs of a week, counted from 1 at the first job, and of the time before it (s) for the warm-up.
+    """Return the jobs of a week, counted from 1, and of its warm-up (s).
 
-    Raises
-    ------
-    PipistrelleError
-        when the log has no job then.
+    Raises:
+        PipistrelleError: if the log has no job in that week.
     """
     begin = float(workload.submit[0]) + (week - 1) * WEEK
     part = workload.select(workload.submit < begin + WEEK)
@@ -63,28 +61,20 @@ def time_steps(
     warm_up: float = WEEK,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Iterator[dict[str, Any]]:
-    """Simulate weeks of a log, each driven by events and once for each step; yield what came out of each run.
+    """Simulate weeks of a log, event-driven and once per step; yield results.
 
-    There are the errors against the log's own waits, None without such, and against the run that is driven by events;
-    only jobs of the week itself count. ``seconds`` is wall time, ``asked`` how often the scheduler was.
+    A result has the errors against the log's waits, None without them, and against the event-driven run; only the
+    week's own jobs count. ``seconds`` is wall time, ``asked`` the number of calls of the scheduler.
 
-    Parameters
-    ----------
-    spec
-        the runs, apart from steps and weeks.
-    weeks
-        counted from 1 at the first job.
-    steps
-        lengths of time, as ``5s``.
-    warm_up
-        how much of the log before a week is simulated with it, s.
-    tell
-        called with a text before each run.
+    Args:
+        spec: the runs, without steps and weeks.
+        weeks: counted from 1 at the first job.
+        steps: lengths of time, such as ``5s``.
+        warm_up: simulated part of the log before each week, s.
+        tell: called with a text before each run.
 
-    Raises
-    ------
-    PipistrelleError
-        when a run cannot be, or fails.
+    Raises:
+        PipistrelleError: if a run is impossible or fails.
     """
     if spec.outages is not None or spec.until is not None or spec.from_ is not None:
         raise ReportError("weeks begin and end where they do", expected="no --outages, --until and --from")
@@ -118,7 +108,7 @@ def _begin(whole: Workload, part: Workload, week: int) -> float:
 
 
 def _apart(before: dict[str, float], after: dict[str, float], names: list[str]) -> dict[str, Any] | None:
-    """Return the measures of the waits of these jobs, as far as both know them; None if they know none."""
+    """Return the measures of these jobs' waits, if both have them; None without any."""
     both = [name for name in names if name in after and not np.isnan(before.get(name, np.nan))]
     if not both:
         return None

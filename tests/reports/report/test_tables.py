@@ -45,5 +45,5 @@ def test_numbers_are_finite():
     """Empty cells have a value of their own; anything else that is no finite number is said."""
     assert numbers(["1.5", "", "-2"], empty=7.0).tolist() == [1.5, 7.0, -2.0]
     for wrong in ("x", "inf", "nan"):
-        with pytest.raises(ExplainError, match=f"no number: found '{wrong}'"):
+        with pytest.raises(ExplainError, match=f"is not a number: found '{wrong}'"):
             numbers(["1", wrong])
