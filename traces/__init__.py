@@ -1,1 +1,1 @@
-"""Workloads: read, clean, describe, change, generate and write the jobs of SWF, Batsim and resource-manager logs."""
+"""Read, describe, change, generate and write workloads in all supported formats."""

@@ -1,4 +1,4 @@
-"""Select the jobs that can be simulated, with counts by reason, and those that a format can hold."""
+"""Select jobs that can be simulated, and count the others by reason."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,7 +30,7 @@ _DIGITS = 18  # always fit an int64
 def clean(
     workload: Workload, machine_size: int | None, *, ids_as_text: bool = False
 ) -> tuple[Workload, dict[str, int]]:
-    """Return the jobs that can run on `machine_size` units, by (submit time, id), and how many were dropped, by reason.
+    """Return the jobs that can run, by (submit time, id), and counts of dropped ones.
 
     A job is dropped if its run time, requested time or size is <= 0, or its size is above `machine_size` (None: no
     limit). A NaN run time, which depends on the hosts, is accepted. The counts include jobs that the reader left out,
@@ -71,7 +71,7 @@ def were_cancelled(workload: Workload) -> NDArray[np.bool_]:
 
 
 def with_cancellations(workload: Workload) -> Workload:
-    """Return the workload with jobs that were cancelled while waiting as jobs that may start until then.
+    """Return the workload with cancelled jobs as jobs that may start until then.
 
     The measure ``cancelled_after`` has the time of cancellation; it is absent if there is no such job.
     """
@@ -96,7 +96,7 @@ REQUEST_HINT = (
 
 
 def faults_text(workload: Workload) -> str | None:
-    """Return a message about unreadable records: how many, and the first ones with their lines."""
+    """Return a message with the number of unreadable records and the first ones."""
     if not workload.faults:
         return None
     shown = " ".join(workload.faults[:_MOST_FAULTS])
@@ -111,7 +111,7 @@ def lacks_requests(workload: Workload) -> bool:
 
 
 def count_overruns(workload: Workload) -> int:
-    """Return how many jobs ran longer than requested; they will be killed at the requested time."""
+    """Return how many jobs ran longer than requested and will be killed."""
     return int(np.count_nonzero(workload.runtime > workload.walltime))
 
 
@@ -122,7 +122,7 @@ def _are_numbers(ids: list[str]) -> bool:
 
 
 def _id_ranks(ids: list[str], as_text: bool) -> Ints:
-    """Return numbers, shape (n,), that order the ids; distinct ids get distinct numbers."""
+    """Return distinct numbers, shape (n,), in the order of the ids."""
     if not as_text and _are_numbers(ids):
         numbers = list(map(int, ids))
         if len(set(numbers)) == len(ids):
@@ -136,7 +136,7 @@ def _id_ranks(ids: list[str], as_text: bool) -> Ints:
 
 
 def require_runtimes(workload: Workload, format: str) -> None:
-    """Raise TraceError if there are no jobs, or a run time depends on the hosts; `format` is for the message."""
+    """Raise TraceError if there are no jobs, or run times depend on the hosts."""
     if not len(workload):
         raise TraceError("there are no jobs to write", where=workload.name, hint="A trace has at least one job.")
     unknown = np.flatnonzero(np.isnan(workload.runtime))
@@ -152,17 +152,17 @@ def require_runtimes(workload: Workload, format: str) -> None:
 
 
 def and_more(count: int) -> str:
-    """Return the suffix of a message about one job for `count` others with the same fault."""
+    """Return the suffix of a message for `count` more jobs with the same fault."""
     return f" (and {counted(count, 'more such job')})" if count else ""
 
 
 def require_ids(workload: Workload, format: str, fits: Callable[[str], bool], expected: str) -> None:
-    """Raise TraceError for the first job whose id does not fit; `format` and `expected` are for the message."""
+    """Raise TraceError for the first id that does not fit the format."""
     for job in workload.ids:
         if not fits(job):
             raise TraceError(
                 f"{format} cannot hold this job id",
                 where=f"{workload.name}, job {quoted(job)}",
                 expected=expected,
-                hint="Keep the workload in Batsim's JSON, or number its jobs with 'convert --renumber'.",
+                hint="Keep the workload in Batsim's JSON, or number its jobs with 'workload convert --renumber'.",
             )

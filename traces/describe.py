@@ -1,4 +1,4 @@
-"""Describe a workload in text lines: format, span, sizes, times, load, and what cannot be simulated."""
+"""Describe a workload in text: format, span, sizes, times, load."""
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def _count_text(texts: list[str] | None) -> str:
 
 
 def offered_load(workload: Workload, units: int) -> float:
-    """Return the offered load, sum(size x run time) / (units x span), with the span between submissions.
+    """Return the offered load, sum(size x run time) / (units x submission span).
 
     Run times count in full, even beyond the requested time. NaN without jobs or span, or if a run time depends on the
     hosts.

@@ -4,7 +4,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError, quoted
 
 
 class TraceError(PipistrelleError):
-    """A workload file cannot be read or written, or an operation on a workload is not possible."""
+    """A workload file or an operation on a workload is not possible."""
 
 
 class TraceOutputError(TraceError):

@@ -1,4 +1,4 @@
-"""Open and write trace files, plain or compressed; report what is wrong with the file itself."""
+"""Open and write trace files, plain or compressed."""
 
 import bz2
 import gzip
@@ -28,7 +28,7 @@ _TRACE = "a workload file"
 
 @contextmanager
 def open_trace(path: PathText, *, may_be_empty: bool = False, what: str = _TRACE) -> Iterator[io.BufferedReader]:
-    """Open a trace for reading uncompressed bytes; gzip, xz and bzip2 are recognized by their first bytes.
+    """Open a trace for reading bytes; decompress gzip, xz and bzip2 by signature.
 
     ``what`` names the expected kind of file in messages. Read errors in the body become a `TraceError`, too.
 
@@ -66,7 +66,7 @@ def open_trace(path: PathText, *, may_be_empty: bool = False, what: str = _TRACE
 
 
 def beginning(path: PathText) -> bytes:
-    """Return the first bytes of a file, uncompressed; b"" if it is unreadable or no regular file."""
+    """Return a file's first bytes, uncompressed; b"" if it cannot be read."""
     if not os.path.isfile(path):  # reading a pipe would consume the bytes
         return b""
     try:
@@ -77,7 +77,7 @@ def beginning(path: PathText) -> bytes:
 
 
 def _checked_name(path: PathText) -> str:
-    """Return the path as text; reject impossible names, for which `open` raises other errors."""
+    """Return the path as text; TraceError for names that no file can have."""
     where = os.fspath(path)
     try:
         possible = b"\0" not in os.fsencode(where)
@@ -141,7 +141,7 @@ class Counted(io.RawIOBase):
 
 
 class Swelling(io.RawIOBase):
-    """The content of a compressed file; raises TraceError if it grows too large, as that of a decompression bomb.
+    """The content of a compressed file; TraceError if it looks like a bomb.
 
     The limit is relative to the bytes read so far, so a large bomb fails as early as a small one.
     """
@@ -228,5 +228,5 @@ def read_text(path: PathText) -> str:
 
 
 def text_if_file(name: str) -> str | None:
-    """Return the content of the file of this name, None if there is none; InputError as in `read_text`."""
+    """Return the content of this text file, None if there is no such file."""
     return read_text(name) if os.path.isfile(name) else None

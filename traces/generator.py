@@ -1,4 +1,4 @@
-"""Generate random workloads from a seed: arrivals by day and week, sizes near powers of two, rounded requests.
+"""Generate random workloads from a seed.
 
 The same arguments give the same bytes on any machine with any numpy. The only random source is uniform doubles of
 PCG64. They only go through operations that IEEE 754 defines to the last bit: no logarithms and exponentials, whose last
@@ -120,7 +120,7 @@ def _check(jobs: int, units: int, seed: int, load: float, epoch: float) -> None:
 
 
 def _ladder(position: Floats, rungs: list[int]) -> Ints:
-    """Return values at `position` (0 <= position < number of steps) on a ladder, linear between two rungs.
+    """Return values on a ladder at 0 <= position < steps, linear between rungs.
 
     Rungs that double give a log-uniform distribution by octaves, without a logarithm.
     """
@@ -131,7 +131,7 @@ def _ladder(position: Floats, rungs: list[int]) -> Ints:
 
 
 def _sizes(kind: Floats, shape: Floats, octave: Floats, units: int) -> Ints:
-    """Return sizes, shape (n,): serial jobs, powers of two, and sizes in between; small ones are more frequent."""
+    """Return sizes, shape (n,): serial, powers of two, and between; mostly small."""
     powers = units.bit_length() - 1  # 2**powers <= units
     if powers == 0:
         return np.ones(len(kind), dtype=np.int64)
@@ -144,7 +144,7 @@ def _sizes(kind: Floats, shape: Floats, octave: Floats, units: int) -> Ints:
 
 
 def _estimates(draw: Floats, runtime: Ints) -> Ints:
-    """Return requested times (s), shape (n,); the draw decides between too short, exact, and rounded up."""
+    """Return requested times (s), shape (n,): too short, exact, or rounded up."""
     rounds = np.array(ROUND_TIMES, dtype=np.int64)
     most = len(rounds) - 1
     below = np.searchsorted(rounds, runtime, side="left") - 1
@@ -164,7 +164,7 @@ def _users(draw: Floats) -> Ints:
 
 
 def _arrivals(draw: Floats, span: float, epoch: float) -> Floats:
-    """Return arrival times (s) from FIRST to FIRST + span, the inverse of the cumulative rate at the sorted `draw`."""
+    """Return arrival times (s), from FIRST on, for the sorted draws."""
     if len(draw) == 1:
         return np.full(1, FIRST, dtype=np.float64)
     rate = np.array([day * hour for day in _WEEK_WEIGHTS for hour in _DAY_WEIGHTS], dtype=np.float64)
@@ -174,7 +174,7 @@ def _arrivals(draw: Floats, span: float, epoch: float) -> Floats:
 
 
 def weekly_times(share: Floats, rate: Floats, span: float, epoch: float) -> Floats:
-    """Return times (s) from 0 to `span` by which these shares of the arrivals in that span have come.
+    """Return times (s) from 0 to `span` by which these shares have arrived.
 
     This inverts the cumulative rate, which is linear within an hour.
 

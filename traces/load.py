@@ -1,4 +1,4 @@
-"""Read and write workloads of any format: the content decides on reading, the suffix on writing."""
+"""Read and write workloads; content or suffix determines the format."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +38,7 @@ _ONLY_READ: Final = {
     ".pbs": "PBS accounting files can be read, but not written.",
     ".xml": "Haizea leases can be read, but not written.",
     ".lwf": "Haizea leases can be read, but not written.",
-    ".toml": "A .toml file is a platform, which 'convert' makes of a Maui resource trace.",
+    ".toml": "A .toml file is a platform, which 'workload convert' makes of a Maui resource trace.",
 }
 
 #: suffixes that `save` accepts
@@ -87,7 +87,7 @@ def load(path: PathText, *, sort: bool = False, **reading: Unpack[LogReading]) -
 
 
 def load_parts(paths: Sequence[PathText], **reading: Unpack[LogReading]) -> Workload:
-    """Read one log from several files in time order, such as the daily files of PBS accounting.
+    """Read one log from several files in time order, such as PBS accounting.
 
     PBS accounting and sacct output are supported. A job may begin in one file and end in a later one. The workload gets
     the first file's name. For the other arguments see `load`.
@@ -118,7 +118,7 @@ def load_parts(paths: Sequence[PathText], **reading: Unpack[LogReading]) -> Work
 
 
 def save(workload: Workload, path: PathText) -> None:
-    """Write a workload in the format of the path's suffix, one of `SUFFIXES`; equal workloads give equal bytes.
+    """Write a workload in the format of the path's suffix, deterministically.
 
     Raises:
         TraceError: if the suffix is unknown, the format cannot hold a job, or the file cannot be written.
@@ -140,7 +140,7 @@ def save(workload: Workload, path: PathText) -> None:
 
 
 def not_kept(workload: Workload, path: PathText) -> list[str]:
-    """Return the labels, columns and measures that the format of the path's suffix cannot hold.
+    """Return the labels, columns and measures that the path's format cannot hold.
 
     Labels come in the order of `LABELS`, then the others by name, and the machine's size.
     """

@@ -24,14 +24,14 @@ class Delay(_Named, frozen=True, kw_only=True, gc=False):
 
 
 class ParallelHomogeneous(_Named, frozen=True, kw_only=True, gc=False):
-    """A parallel task of equal ranks: `cpu` flops per host, `com` bytes from each host to each other."""
+    """A parallel task: `cpu` flops per host, `com` bytes between any two hosts."""
 
     cpu: float
     com: float
 
 
 class ParallelHomogeneousTotal(_Named, frozen=True, kw_only=True, gc=False):
-    """A parallel task of equal ranks that share `cpu` flops: on n hosts ``cpu / n`` each.
+    """A parallel task whose ranks share `cpu` flops: ``cpu / n`` on n hosts each.
 
     As in Batsim 4, each host sends ``com / n`` bytes to each other, in total ``com * (n - 1)``.
     """
@@ -41,14 +41,14 @@ class ParallelHomogeneousTotal(_Named, frozen=True, kw_only=True, gc=False):
 
 
 class Parallel(_Named, frozen=True, kw_only=True, gc=True):
-    """A parallel task of `cpu` flops per rank; `com` is empty, or ``com[i * ranks + j]`` bytes go from rank i to j."""
+    """A parallel task: `cpu` flops per rank, ``com[i * ranks + j]`` bytes from i to j."""
 
     cpu: tuple[float, ...]
     com: tuple[float, ...]
 
 
 class UsageTrace(_Named, frozen=True, kw_only=True, gc=True):
-    """Ranks that compute phase by phase, each at its own pace; ``phases[rank]`` has pairs (share, flops).
+    """Ranks that compute phases: ``phases[rank]`` has pairs (share, flops).
 
     As in Batsim 4, a phase computes the flops on each of ``max(1, round(share * cores))`` cores of the rank's host.
     """
@@ -57,7 +57,7 @@ class UsageTrace(_Named, frozen=True, kw_only=True, gc=True):
 
 
 class Composed(_Named, frozen=True, kw_only=True, gc=True):
-    """The profiles `seq`, in order, `repeat` times; `names` are their names in the workload.
+    """The profiles `seq`, in order, `repeat` times, named `names`.
 
     A part with a nonzero `ret` ends the whole, which returns the part's `ret`.
     """
@@ -73,7 +73,7 @@ Profile = Leaf | Composed
 
 
 def runtime_of(profile: Profile) -> float:
-    """Return how long a job of this profile runs (s); NaN if that depends on its hosts.
+    """Return the run time of a profile (s); NaN if it depends on the hosts.
 
     Delays count up to the first part that fails.
     """
@@ -100,12 +100,12 @@ def _runtime(profile: Profile, known: dict[int, tuple[float, int]]) -> tuple[flo
 
 
 def outcome(profile: Profile) -> tuple[Profile, int]:
-    """Return the part of a profile that is executed and what the job returns; a failing part ends it at once."""
+    """Return the executed part of a profile and the job's return code."""
     return _carried_out(profile, {})
 
 
 def _carried_out(profile: Profile, known: dict[int, tuple[Profile, int]]) -> tuple[Profile, int]:
-    """Return the outcome; `known` caches parts by identity, because profiles may share many."""
+    """Return the outcome; `known` caches shared parts by identity."""
     if not isinstance(profile, Composed):
         return profile, profile.ret
     done: list[Profile] = []
@@ -141,7 +141,7 @@ def communicates(profile: Profile) -> bool:
 
 
 def ranks_of(profile: Profile) -> frozenset[int]:
-    """Return the numbers of hosts that the profile is made for; empty if any number will do."""
+    """Return the numbers of hosts that the profile needs; empty: any."""
     if isinstance(profile, Delay):
         return frozenset()
     return frozenset(
@@ -152,7 +152,7 @@ def ranks_of(profile: Profile) -> frozenset[int]:
 
 
 def require_ranks(profile: Profile, size: int, *, job: str, where: str) -> None:
-    """Raise TraceError if the profile is made for another number of hosts than the job requests."""
+    """Raise TraceError unless the profile runs on `size` hosts."""
     for ranks in sorted(ranks_of(profile) - {size}):
         raise TraceError(
             f"profile {quoted(profile.name)} of job {quoted(job)} is made for another number of resources",
@@ -164,7 +164,7 @@ def require_ranks(profile: Profile, size: int, *, job: str, where: str) -> None:
 
 
 def size_and_depth(profile: Profile, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Return how many parts are executed, and how deep composed profiles are nested; `known` caches by identity."""
+    """Return the number of executed parts and the nesting depth."""
     if not isinstance(profile, Composed):
         return 1, 0
     size = depth = 0

@@ -34,7 +34,7 @@ def with_requests(
     per_node: Ints | None = None,
     whole: Ints | None = None,
 ) -> Workload:
-    """Return the workload with other requests, in columns and in the jobs' JSON objects; None keeps the old ones.
+    """Return the workload with other requests; None keeps the old ones.
 
     Args:
         constraint: of each job, "" for none.
@@ -72,7 +72,7 @@ def without_requests(workload: Workload) -> Workload:
 
 
 def with_pools(workload: Workload, pools: Mapping[str, tuple[str, ...]]) -> Workload:
-    """Return the workload with jobs restricted to pools by their partition, in addition to their own constraints.
+    """Return the workload with jobs restricted to pools by their partition.
 
     Args:
         pools: {partition: names of the allowed pools}; a partition is its number, as in SWF's field 16, or its name.

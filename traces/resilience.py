@@ -31,7 +31,7 @@ MEMBERS: Final = ("checkpoint", "dump", "read", "spares", "resilience")
 
 
 class ResilienceError(PipistrelleError):
-    """A resilience option that cannot be parsed, or a combination that is not possible."""
+    """A resilience option, or a combination of options, that is invalid."""
 
 
 class Resilience(Struct, frozen=True):
@@ -66,7 +66,7 @@ class Resilience(Struct, frozen=True):
         return isinstance(self.interval, str)
 
     def tolerated(self, nodes: int) -> int:
-        """Return F, the number of failures that a job on `nodes` nodes survives in its allocation."""
+        """Return F, the failures that a job survives in its allocation."""
         most = nodes - 1
         if self.kind in ("none", "checkpoint"):
             return 0
@@ -121,7 +121,7 @@ def parse_resilience(
 
 
 def resilience_of(members: Mapping[str, Any], where: str) -> Resilience:
-    """Return the resilience that a job's JSON object describes, such as ``{"checkpoint": "daly", "dump": 120}``.
+    """Return the resilience in a job's JSON object, as {"checkpoint": "daly"}.
 
     Raises:
         ResilienceError: if it is no object, or a member is unknown or invalid; ``where`` names the job.

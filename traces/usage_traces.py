@@ -1,4 +1,4 @@
-"""Read Batsim's usage traces: files beside the workload with what each rank computes, phase by phase."""
+"""Read Batsim's usage traces: what each rank computes, phase by phase."""
 
 import os
 
@@ -16,7 +16,7 @@ _MOST_FLOPS = 1e30
 
 
 def read_usage_trace(name: str, folder: str) -> tuple[Phases, ...]:
-    """Return the phases of each rank; ``name`` is the file that lists the ranks' files, one per line.
+    """Return the phases of each rank; file ``name`` lists the ranks' files.
 
     ``name`` is relative to ``folder``, the workload's, and the ranks' files to its own folder; none may lie outside
     ``folder``. As in Batsim, lines of other ranks in a rank's file are ignored. Empty lines are skipped.
@@ -43,7 +43,7 @@ def read_usage_trace(name: str, folder: str) -> tuple[Phases, ...]:
 
 
 def _inside(folder: str, beside: str, name: str) -> str:
-    """Return the path of a file inside the workload's folder; TraceError if it is outside."""
+    """Return a file's path in the workload's folder; TraceError if outside."""
     # as in Batsim, a leading slash is ignored
     relative = os.path.normpath(os.path.join(beside, name.lstrip("/")))
     if relative.split(os.sep)[0] == os.pardir:

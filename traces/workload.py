@@ -1,4 +1,4 @@
-"""The jobs of a trace as columns: what all readers return and all other modules take."""
+"""The jobs of a trace as columns, common to all readers and users."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,7 +44,7 @@ def is_plain_number(text: str, most: int = 15) -> bool:
 
 
 def decimal_text(value: float) -> str:
-    """Return the shortest decimal text, without exponent, that parses to the same double."""
+    """Return the shortest exact decimal text of a double, without exponent."""
     text = repr(float(value))
     if "e" in text:
         text = format(Decimal(text), "f")
@@ -60,7 +60,7 @@ def decimal_texts(values: Floats) -> list[str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Workload:
-    """The jobs of one trace as columns: row i of each is job i. Arrays must not be changed.
+    """The jobs of one trace as columns, whose arrays must not be changed.
 
     Args:
         name: the trace's name, e.g. ``KTH-SP2-1996-2.1-cln``.
@@ -167,13 +167,13 @@ class Workload:
         return (self.submit, self.size, self.walltime, self.runtime)
 
     def profile_of(self, index: int) -> str:
-        """Return the profile name of job `index`; for a log its run time as decimal text: ``3477``."""
+        """Return the profile name of a job; in a log its run time: ``3477``."""
         if self.profiles is not None:
             return self.profiles[index]
         return decimal_text(float(self.runtime[index]))
 
     def select(self, which: NDArray[np.bool_] | NDArray[np.integer[Any]] | Sequence[int]) -> "Workload":
-        """Return the selected jobs, by a mask of shape (n,) or by job indices, in their order."""
+        """Return selected jobs, by a mask of shape (n,) or by indices in order."""
         chosen = np.asarray(which)
         if chosen.dtype == np.bool_:
             if chosen.shape != (len(self),):
@@ -199,7 +199,7 @@ class Workload:
 
 
 def label_column(workload: Workload, name: str) -> list[str] | None:
-    """Return each job's `name`, such as ``user`` or ``queue``, as text, length n; "" if it has none.
+    """Return each job's `name`, such as ``user``, as text, length n; "" for none.
 
     Labels come first, then the log's numbers: ``7``. None if the log has neither. Do not change the list: it may belong
     to the workload.
@@ -214,7 +214,7 @@ def label_column(workload: Workload, name: str) -> list[str] | None:
 
 
 def request_of(workload: Workload, row: int) -> dict[str, str | int | bool]:
-    """Return what a job requests of its nodes, as members of its JSON object; absent ones request nothing."""
+    """Return a job's requests of nodes, as members of its JSON object."""
     found: dict[str, str | int | bool] = {}
     texts = workload.labels.get(CONSTRAINT)
     if texts is not None and texts[row]:
@@ -245,9 +245,10 @@ _BLOCK = 4096
 
 
 def submissions(workloads: Mapping[str, Workload]) -> Iterator[tuple[str, int]]:
-    """Yield (prefix, row) of every job by submit time; ties in the order of `workloads`, then by row.
+    """Yield (prefix, row) of every job by submit time.
 
-    The jobs of each workload must be sorted by submit time, as readers and `clean` leave them.
+    Ties are in the order of `workloads`, then by row. The jobs of each workload must be sorted by submit time, as
+    readers and `clean` leave them.
     """
     if len(workloads) == 1:
         for prefix, workload in workloads.items():

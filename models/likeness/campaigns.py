@@ -43,7 +43,7 @@ class Campaigns:
         return begins
 
     def pairs(self) -> tuple[Ints, Ints]:
-        """Return the rows of successive jobs in campaigns: the earlier ones, the later ones."""
+        """Return the rows of successive jobs in campaigns: earlier, later."""
         inner = np.ones(len(self.order), dtype=np.bool_)
         inner[self.first] = False
         after = np.flatnonzero(inner)
@@ -51,7 +51,7 @@ class Campaigns:
 
 
 def users_of(jobs: Workload) -> tuple[Ints, int]:
-    """Return each job's user, numbered from 0, busiest first, and the number of users or 0."""
+    """Return each job's user, from 0, busiest first, and the number of users."""
     texts = label_column(jobs, "user")
     if texts is None or not any(texts):
         return np.zeros(len(jobs), dtype=np.int64), 0
@@ -71,7 +71,7 @@ def campaigns_of(jobs: Workload) -> Campaigns:
 
 
 def repetition(jobs: Workload) -> dict[str, float | int | None]:
-    """Return how often users repeat themselves; a log without users counts as one user.
+    """Return how often users repeat themselves; without users as if by one.
 
     ``same_size``: share of jobs, after a user's first, with the size of the user's job before; ``same_work``: also with
     an `alike` run time. ``jobs_per_campaign``: see `Campaigns`. ``users``: their number, and the shares of jobs of the

@@ -1,4 +1,4 @@
-"""Measure the similarity of two workloads: marginals, week, autocorrelation, repetition."""
+"""Measure the similarity of two workloads."""
 
 import math
 from typing import Any, Final

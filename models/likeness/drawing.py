@@ -1,4 +1,4 @@
-"""Draw jobs from a model: campaigns by class, user and hour of the week, then their jobs.
+"""Draw jobs from a model: first campaigns, then their jobs.
 
 As in `pipistrelle.traces.generator`, equal arguments give equal bytes on any machine: draws only go through additions,
 multiplications, divisions and comparisons.
@@ -145,7 +145,7 @@ def _drawn_until(model: WorkloadModel, seed: int, area: float) -> Workload:
 
 
 def _drawn(model: WorkloadModel, seed: int, jobs: int) -> Workload:
-    """Return `jobs` jobs, campaign by campaign, with their number in the column ``campaign``.
+    """Return `jobs` jobs, with their campaign's number in ``campaign``.
 
     Submit times are seconds after the campaign begins.
     """
@@ -246,7 +246,7 @@ def _walltimes(model: WorkloadModel, runtime: Floats, like: Ints, draw: Floats, 
 
 
 def _submitted(model: WorkloadModel, drawn: Workload, seed: int, seconds: float) -> Workload:
-    """Return the jobs by submit time; times beyond the end wrap around to the beginning.
+    """Return the jobs by submit time; times beyond the end wrap around.
 
     Otherwise the first hours would lack the jobs of earlier campaigns.
     """

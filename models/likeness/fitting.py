@@ -1,4 +1,4 @@
-"""Fit a model to a log, and bend it to a number of jobs, a load, or a serial share.
+"""Fit a model to a log, and bend it to other jobs, loads, serial shares.
 
 All figures are counts and rounded values of the log in its order: equal logs give equal models.
 """
@@ -121,7 +121,7 @@ def _round(value: float, digits: int) -> float:
 
 
 def _classes(size: Ints) -> Ints:
-    """Return each job's class: one unit, then powers of two; small classes join the next."""
+    """Return each job's class: one unit, then powers of two, merged if small."""
     octave = np.frexp(size.astype(np.float64))[1] - 1
     counts = np.bincount(octave)
     groups: list[list[int]] = [[0]] if counts[0] else []
@@ -159,7 +159,7 @@ def _size_class(jobs: Workload, campaigns: Campaigns, inside: NDArray[np.bool_])
 
 
 def _sizes(size: Ints) -> tuple[Piece, ...]:
-    """Return a distribution of sizes: frequent ones as single values, others in ranges."""
+    """Return a distribution of sizes, with frequent ones as single values."""
     values, counts = np.unique(size, return_counts=True)
     often = counts >= max(3, _SIZE_SHARE * len(size))
     alone = [
@@ -174,7 +174,7 @@ def _sizes(size: Ints) -> tuple[Piece, ...]:
 
 
 def _hours(begins: Workload) -> tuple[int, ...]:
-    """Return weights of the hours of a week from Monday 0:00; without dates from time 0.
+    """Return weights of the hours of a week from Monday 0:00, or from time 0.
 
     Hours with few campaigns are drawn towards their day's and hour's totals. In a log of a few weeks, in which one busy
     day would dominate, all days are alike.
@@ -190,7 +190,7 @@ def _hours(begins: Workload) -> tuple[int, ...]:
 
 
 def _repeat(jobs: Workload, campaigns: Campaigns, place: Ints) -> float:
-    """Return the probability that a campaign's job runs as the one before, beyond chance.
+    """Return the probability that a job repeats the one before, beyond chance.
 
     Chance is the probability that two jobs of the same class are `alike`.
     """
@@ -284,7 +284,7 @@ def planned(
 
 
 def with_serial(model: WorkloadModel, share: float) -> WorkloadModel:
-    """Return the model with this share of jobs of one unit; others keep their proportions.
+    """Return the model with this share of jobs of one unit.
 
     Raises:
         ModelError: if it has no jobs of one unit, or no others.
@@ -297,11 +297,11 @@ def with_serial(model: WorkloadModel, share: float) -> WorkloadModel:
 
 
 def with_area(model: WorkloadModel, area: float) -> WorkloadModel:
-    """Return the model with this mean of unit-seconds per job, and the same serial share.
+    """Return the model with this mean of unit-seconds per job.
 
-    The probability of each size and run time is multiplied by their product to the power of one exponent, separately
-    for jobs of one unit and others. Among distributions with the same mean logarithm this is the nearest to the model
-    (Kullback-Leibler).
+    The share of jobs of one unit stays. The probability of each size and run time is multiplied by their product to the
+    power of one exponent, separately for jobs of one unit and others. Among distributions with the same mean logarithm
+    this is the nearest to the model (Kullback-Leibler).
 
     Raises:
         ModelError: if no exponent gives that mean.
@@ -322,7 +322,7 @@ def with_area(model: WorkloadModel, area: float) -> WorkloadModel:
 
 
 def _bent(model: WorkloadModel, power: float, serial: float) -> WorkloadModel:
-    """Return the model with weights multiplied by areas to `power`, keeping the serial share."""
+    """Return the model with weights multiplied by areas to `power`."""
     scale = model.area
     classes, masses = [], []
     for one in model.classes:

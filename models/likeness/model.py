@@ -236,5 +236,5 @@ def is_model(name: str) -> bool:
 
 
 def load_model(name: str) -> WorkloadModel:
-    """Return the bundled model of this name, or the one in a TOML file; ModelError if invalid."""
+    """Return a bundled model, or the one in a TOML file."""
     return _CATALOGUE.named(name, text_if_file, "there is no model", "a bundled one, a TOML file, or a log")

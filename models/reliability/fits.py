@@ -1,4 +1,4 @@
-"""Fit failure models by maximum likelihood with censoring and confidence intervals.
+"""Fit failure models by maximum likelihood with censoring.
 
 Sources: J. Lawless, "Statistical Models and Methods for Lifetime Data", 2nd edition, 2003 (likelihoods with right
 censoring and left truncation, observed information); B. Schroeder and G. Gibson, "A Large-Scale Study of Failures in
@@ -147,7 +147,7 @@ def fit_weibull(lives: Lives, confidence: float = 0.95, *, required: bool = True
 
 
 def fit_repair(lengths: Floats, confidence: float = 0.95) -> Fitted:
-    """Return the lognormal, Weibull or exponential fit to lengths of outages, best by AIC.
+    """Return the best lognormal, Weibull or exponential fit to outages, by AIC.
 
     Args:
         lengths: seconds above 0, shape (n,), at least two different ones.
@@ -190,7 +190,7 @@ def _lognormal(lengths: Floats, confidence: float) -> Fitted:
 
 
 class _Weibull:
-    """A Weibull likelihood; ages are in units of their mean, so that powers stay small."""
+    """A Weibull likelihood; ages are in units of their mean to limit powers."""
 
     def __init__(self, lives: Lives) -> None:
         self.unit = float(lives.left.mean())
@@ -219,7 +219,7 @@ class _Weibull:
         )
 
     def covariance(self, scale: float, shape: float) -> Floats:
-        """Return the covariance of (log scale, log shape), the inverse observed information."""
+        """Return the covariance of (log scale, log shape) by observed information."""
         moved = math.log(scale / self.unit)
         late, early = self.log_left - moved, self.log_entered - moved
         at_end = np.exp(shape * late)

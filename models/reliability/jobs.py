@@ -1,4 +1,4 @@
-"""What node reliability means for jobs: survival (Weibull lifetimes) and checkpoints."""
+"""Survival (Weibull lifetimes) and checkpoints of jobs on unreliable nodes."""
 
 import math
 from typing import Final, NamedTuple
@@ -39,7 +39,7 @@ def series_reliability(mttf: float, size: float, time: float, beta: float = BETA
 
 
 def required_mttf(probability: float, size: float, time: float, beta: float = BETA) -> float:
-    """Return the node MTTF at which `job_reliability` is `probability`, as in table 4.3.
+    """Return the node MTTF for a survival probability, as in table 4.3.
 
     n T Gamma(1 + 1/beta) / ln(1/R)^(1/beta); equation 4.1 has T, the table n T.
     """
@@ -71,16 +71,17 @@ def _check_probability(probability: float) -> None:
 
 
 class CheckpointChange(NamedTuple):
-    """Change of a class's optimal checkpoint interval (minutes) and cost (node-minutes per hour)."""
+    """Change of optimal checkpoint interval (min) and cost (node-min per h)."""
 
     interval: float
     cost: float
 
 
 def interval(dump: float, mttf: float) -> float:
-    """Return the optimal checkpoint interval sqrt(2 delta M) - delta (equation 4.2), in one unit.
+    """Return the optimal checkpoint interval sqrt(2 delta M) - delta.
 
-    This is Daly's estimate of 2003. If a checkpoint takes at least 2 MTTF, it is the MTTF (Daly 2006).
+    Equation 4.2, Daly's estimate of 2003, in one unit. If a checkpoint takes at least 2 MTTF, it is the MTTF (Daly
+    2006).
     """
     check_range("a mean time to failure", mttf, 0, 1e300, ReliabilityError, above=True, unit="", where="MTTF")
     check_range("a dump's time", dump, 0, 1e300, ReliabilityError, above=True, unit="")

@@ -14,10 +14,10 @@ Floats = NDArray[np.float64]
 
 
 def linear_blocking(capacity: float, load: float) -> float:
-    """Return the blocking probability in Beard's linear form, max(0, 1 - C / load) (equation 3.1).
+    """Return Beard's linear blocking probability, max(0, 1 - C / load).
 
-    It is the limit of Erlang's B for growing machines at a fixed ratio load / C above 1. At load = C it is 0 for any
-    number of servers.
+    Equation 3.1. It is the limit of Erlang's B for growing machines at a fixed ratio load / C above 1. At load = C it
+    is 0 for any number of servers.
 
     Args:
         capacity, load: available and requested nodes (n lambda t), both above 0.
@@ -45,9 +45,9 @@ def erlang_b(servers: int, load: float) -> float:
 
 
 def erlang_c(servers: int, load: float) -> float | None:
-    """Return Erlang's C, the probability to wait, n B / (n - a (1 - B)); None if unstable.
+    """Return Erlang's C, the probability to wait; None if unstable.
 
-    With a load of at least the number of servers the queue grows forever.
+    It is n B / (n - a (1 - B)). With a load of at least the number of servers the queue grows forever.
     """
     if load >= servers:
         return None
@@ -56,7 +56,7 @@ def erlang_c(servers: int, load: float) -> float | None:
 
 
 class Queueing(NamedTuple):
-    """Probability to wait, queue length, and mean wait (in the unit of the service time)."""
+    """Probability to wait, queue length, and mean wait in units of service."""
 
     chance: float
     length: float
@@ -64,7 +64,7 @@ class Queueing(NamedTuple):
 
 
 def queueing(servers: int, load: float, service: float) -> Queueing | None:
-    """Return Erlang's C, the queue length a C / (n - a) and wait C t / (n - a); None if unstable."""
+    """Return probability to wait, a C / (n - a), C t / (n - a); None if unstable."""
     chance = erlang_c(servers, load)
     if chance is None:
         return None
@@ -72,7 +72,7 @@ def queueing(servers: int, load: float, service: float) -> Queueing | None:
 
 
 def printed_queueing(capacity: float, load: float, blocking: float, service: float) -> Queueing | None:
-    """Return equations 3.17 to 3.19 as printed; None if they divide by zero or are negative.
+    """Return equations 3.17 to 3.19 as printed; None if they are not positive.
 
     P = C B / ((C - a) + a B), F = P a / (C - a), W = P t / (C - a). They subtract a = lambda t, a number of jobs, from
     C, a number of nodes. With a = n lambda t, which is C at B = 0, they divide by zero. They serve for comparison, not
@@ -87,14 +87,14 @@ def printed_queueing(capacity: float, load: float, blocking: float, service: flo
 
 
 class Shared(NamedTuple):
-    """A machine shared by all classes: blocking of each, shape (classes,), and utilisation."""
+    """Blocking of each class, shape (classes,), and utilisation, if all share."""
 
     blocking: Floats
     utilisation: float
 
 
 def kaufman_roberts(units: int, sizes: Sequence[int], loads: Sequence[float]) -> Shared:
-    """Return blocking if all classes share a machine and requests that do not fit are lost.
+    """Return blocking if all classes share a machine without a queue.
 
     Occupancies follow the recursion of J. Kaufman (1981) and J. Roberts (1981), j q(j) = sum a_i b_i q(j - b_i),
     rescaled against overflow, so that any machine size works. It is exact for Poisson arrivals and any distribution of

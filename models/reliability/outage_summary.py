@@ -1,4 +1,4 @@
-"""Summarise a log of outages in text: rates, hazard, clustering, repairs, a picture."""
+"""Summarise a log of outages in text."""
 
 from typing import Final
 
@@ -25,7 +25,7 @@ Facts = list[tuple[str, str]]
 
 
 def summarise(log: OutageLog) -> Facts:
-    """Return facts about a log as (heading, text), in a fixed order; the picture comes last.
+    """Return facts about a log as (heading, text), with a picture at the end.
 
     Rates are failures per time that nodes were up and watched; announced outages are no failures.
     """

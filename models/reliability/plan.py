@@ -63,7 +63,7 @@ class PlanOptions(Struct, frozen=True):
 
 
 def make_plan(demand: ClassDemand, machine: Machine, options: PlanOptions | None = None) -> dict[str, Any]:
-    """Return the plan as JSON values; None is unknown. Times are in hours unless named otherwise.
+    """Return the plan as JSON values, times in hours, None for unknown.
 
     Args:
         machine: its nodes are ordered by their MTTF, if known.
@@ -165,7 +165,7 @@ def _capacity(demand: ClassDemand, blocking: float) -> dict[str, Any]:
 
 
 def _blocking(demand: ClassDemand, levels: Sequence[float]) -> list[dict[str, Any]]:
-    """Return blocking of each class: linear, exact on own nodes, and on the shared machine.
+    """Return blocking of each class: linear, exact, and on the shared machine.
 
     With own nodes a class has floor(C / n) servers and the load a = lambda t. Shared units are the greatest common
     divisor of all sizes.
@@ -198,7 +198,7 @@ def _blocking(demand: ClassDemand, levels: Sequence[float]) -> list[dict[str, An
 
 
 def _given(one: ResourceClass, blocking: float) -> float:
-    """Return the units given to a class: its need at this blocking, at least one job's."""
+    """Return the units given to a class, at least one job's."""
     return max((1.0 - blocking) * one.sizes.load, float(one.size))
 
 
@@ -290,7 +290,7 @@ def _served(
 
 
 def _checkpoints(dump: float, before: float, after: float, changed: CheckpointChange) -> dict[str, float]:
-    """Return intervals (min) before and after, their change, and the cost's (node-min/h)."""
+    """Return intervals (min), their change, and the cost's (node-min per h)."""
     return {
         "interval_before": interval(dump, before),
         "interval_after": interval(dump, after),

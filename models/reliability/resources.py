@@ -32,7 +32,7 @@ class ResourceClass(NamedTuple):
 
 
 class ClassDemand(Struct, frozen=True):
-    """The classes of a workload, by size, and the units of the machine that serves them."""
+    """The classes of a workload, by size, and the machine's units."""
 
     name: str
     classes: tuple[ResourceClass, ...]
@@ -125,7 +125,7 @@ def _demand(name: str, classes: list[ResourceClass], units: int) -> ClassDemand:
 
 
 class Needs(NamedTuple):
-    """Nodes that each class needs at a blocking probability, in the order of the classes.
+    """Nodes that each class needs at a blocking probability, in class order.
 
     Attributes:
         plain: types I and IV, equation 3.11.
@@ -139,7 +139,7 @@ class Needs(NamedTuple):
 
 
 def needs(most: Sequence[float], blocking: float) -> Needs:
-    """Return the needs of classes with these C_max (n lambda t), which are sorted by size."""
+    """Return the needs of classes with these C_max (n lambda t), by size."""
     check_blocking(blocking)
     share, before, chained = 1.0 - blocking, 0.0, []
     for load in most:

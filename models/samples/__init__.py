@@ -1,1 +1,1 @@
-"""Statistics of replicas: means, quantiles and ratios with intervals, stopping rules."""
+"""Statistics of replicas: intervals, comparisons, stopping rules."""

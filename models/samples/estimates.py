@@ -67,7 +67,7 @@ class Interval:
 
 
 def scipy_part(name: str, what: str = "intervals need", error: type[PipistrelleError] = StatisticsError) -> Any:
-    """Return a module of scipy; `error`, saying `what` needs it, if it is not installed."""
+    """Return a module of scipy, or raise `error` if it is not installed."""
     from importlib import import_module
 
     try:
@@ -85,14 +85,14 @@ def mean_of(sample: Sequence[float] | Floats) -> float:
 
 
 def deviation_of(sample: Sequence[float] | Floats) -> float:
-    """Return the standard deviation of at least two values, with n - 1 in the denominator."""
+    """Return the standard deviation of two or more values, by n - 1."""
     values = _values(sample)
     middle = mean_of(values)
     return math.sqrt(math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1))
 
 
 def spread_of(sample: Floats) -> dict[str, float]:
-    """Return p05, p25, median, p75 and p95, by linear interpolation; not of an empty sample."""
+    """Return p05, p25, median, p75 and p95, by linear interpolation."""
     return {name: float(np.quantile(sample, share)) for name, share in _SPREAD}
 
 
@@ -135,7 +135,7 @@ def mean_interval(
 
 
 def quantile_interval(sample: Sequence[float] | Floats, share: float, *, level: float = LEVEL) -> Interval:
-    """Return a quantile with a distribution-free interval between two order statistics.
+    """Return a quantile with a distribution-free interval.
 
     The number of replicas below the quantile is binomial. Each end is the order statistic beyond which at most half of
     1 - level lies (David and Nagaraja, Order Statistics, 7.1); infinite if there are too few replicas.
@@ -180,7 +180,7 @@ def ratio_of_means(
 def mean_of_ratios(
     over: Sequence[float] | Floats, under: Sequence[float] | Floats, *, level: float = LEVEL
 ) -> Interval:
-    """Return the mean of over / under with Student's interval, without zero denominators."""
+    """Return the mean of over / under, without zero denominators."""
     pairs = zip(_values(over), _values(under), strict=True)
     return mean_interval([top / bottom for top, bottom in pairs if bottom != 0], level=level)
 

@@ -1,4 +1,4 @@
-"""Decide when replicas are enough: a sequential rule for a relative precision of means.
+"""Decide when the means of replicas are precise enough.
 
 Replicas of a cell are added until the half-width of the interval of their mean is at most a share of the mean::
 
@@ -55,7 +55,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 
 def replicas_needed(sample: Sequence[float | None], rule: Rule) -> int:
-    """Return the number of replicas that a cell needs, as estimated from its first ones.
+    """Return the estimated number of replicas that a cell needs.
 
     The next stage ends where the interval would be narrow enough for unchanged mean and deviation, but adds from a
     tenth of the replicas to as many again. A mean of 0 with a deviation needs the most replicas; equal replicas are

@@ -61,7 +61,7 @@ def generate_jobs(
 
 
 def _poisson(rng: np.random.Generator, rate: float, seconds: float) -> Floats:
-    """Return the times (s) before `seconds` of a Poisson process with `rate` events per second."""
+    """Return times (s) before `seconds` of a Poisson process of this rate."""
     law, found, last = Exponential(1.0 / rate), [np.zeros(0)], 0.0
     while last < seconds:
         block = max(16, int((seconds - last) * rate * 1.1))

@@ -251,5 +251,5 @@ describe: Final = _CATALOGUE.describe
 
 
 def load_classes(name: str) -> WorkloadClasses:
-    """Return the bundled classes of this name, or those in a file; ClassesError if invalid."""
+    """Return bundled classes by name, or those in a file."""
     return _CATALOGUE.named(name, text_if_file, "there are no classes", "bundled ones, or a TOML file")

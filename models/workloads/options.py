@@ -1,4 +1,4 @@
-"""Parse texts of ``pipistrelle workload`` options: times, ranges, gaps, requested times."""
+"""Parse option texts: times, ranges, gaps, requested times."""
 
 import math
 import re
@@ -56,7 +56,7 @@ def zone_of(workload: Workload, name: str | None = None) -> tzinfo:
 
 
 def trace_time(workload: Workload, text: str, zone: tzinfo) -> float:
-    """Return a time of the trace (s after time 0), given as a date or as time after 0: ``7d``.
+    """Return the seconds after time 0 of a date, or of a time such as ``7d``.
 
     Of a date that the clock shows twice, the first is meant.
 

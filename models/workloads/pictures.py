@@ -1,4 +1,4 @@
-"""Draw a workload: arrivals as text; jobs by size and run time, and arrivals, as SVG."""
+"""Draw workloads as text and as SVG."""
 
 import logging
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _SHADES: Final = " .:-=+*#%@"
 
 
 def arrivals_text(arrivals: dict[str, Any]) -> list[str]:
-    """Return submissions by weekday and hour as text lines, for `summarise`'s arrivals.
+    """Return submissions by weekday and hour as lines of shades.
 
     Shades follow the square root, so that small counts stay visible.
     """
@@ -66,7 +66,7 @@ def drawn(draw: Callable[["Figure"], None], width: float, height: float) -> str:
 
 
 def drawn_as(suffix: str, draw: Callable[["Figure"], None], width: float, height: float) -> bytes:
-    """Return a figure of this size (inches), filled by `draw`, as a ``.svg`` or ``.png`` file.
+    """Return a figure (inches) filled by `draw` as a ``.svg`` or ``.png`` file.
 
     Equal figures give equal bytes with the same version of matplotlib.
 
@@ -94,7 +94,7 @@ def drawn_as(suffix: str, draw: Callable[["Figure"], None], width: float, height
 
 
 def _heat(axes: "Axes", rows: list[list[int]], names: list[str], columns: list[str], title: str) -> None:
-    """Draw a table of shaded cells, first row at the bottom, with shares at the margins."""
+    """Draw a table of shaded cells, bottom row first, with shares at margins."""
     counts = np.array(rows, dtype=np.int64)
     depth, share = np.sqrt(counts / max(int(counts.max()), 1)), shares(counts)
     axes.pcolormesh(depth, cmap="Blues", vmin=0, vmax=1, edgecolors="white")

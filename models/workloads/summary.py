@@ -116,7 +116,7 @@ def size_grid(jobs: Workload) -> Grid:
 
 
 def arrivals_grid(jobs: Workload, zone: tzinfo) -> Grid | None:
-    """Return submissions by weekday (rows, from Monday) and hour in a time zone; None without dates."""
+    """Return submissions by weekday, from Monday, and hour; None without dates."""
     if jobs.epoch is None or not len(jobs):
         return None
     seconds = np.floor(jobs.submit + jobs.epoch).astype(np.int64)
@@ -159,7 +159,7 @@ def _accuracy(jobs: Workload) -> dict[str, Any] | None:
 
 
 def _busiest(jobs: Workload, name: str, work: Floats) -> dict[str, Any] | None:
-    """Return the values of a field with the most unit-seconds, and their number, or None."""
+    """Return a field's values with the most unit-seconds, or None."""
     texts = named_column(jobs, name)
     if texts is None or not any(texts):
         return None

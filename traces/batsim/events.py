@@ -47,7 +47,7 @@ _OBJECT = msgspec.json.Decoder(dict[str, Any])
 
 
 def read_events(path: PathText, *, unknown: bool = True) -> tuple[ExternalEvent, ...]:
-    """Return the events of a file, plain or compressed, in the order in which they happen.
+    """Return the events of a file in the order in which they happen.
 
     Lines may be in any order. At equal times machines first become available, then others become unavailable, then the
     other events happen; ties stay in file order. Blank lines are skipped, and the file may be empty.

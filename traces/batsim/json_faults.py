@@ -54,7 +54,7 @@ def _position(data: bytes, offset: int, where: str) -> str:
 
 
 def shape_fault(error: msgspec.ValidationError, where: str) -> TraceError:
-    """Return the error for a wrong type or a missing field; appends its path to `where`."""
+    """Return the error for a wrong type or missing field, with its path."""
     text = str(error)
     match = _PATH.search(text)
     return TraceError(

@@ -203,7 +203,7 @@ class ProfileTable:
 
 
 def _plain_delay(name: str, raw: msgspec.Raw) -> Delay | None:
-    """Return the delay that nearly every profile of large files is; None for others, valid or not."""
+    """Return a valid plain delay, the most frequent profile; None for others."""
     try:
         spec = _DECODER.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # reported later, with the place
@@ -216,7 +216,7 @@ def _plain_delay(name: str, raw: msgspec.Raw) -> Delay | None:
 def _parse(
     name: str, raw: bytes | msgspec.Raw, part: Callable[[str, str], Profile], where: str, folder: PathText | None
 ) -> Profile:
-    """Return the profile; `part` finds a part by its name, given the place of that name."""
+    """Return the profile; `part(name, place)` finds the parts of a composed one."""
     with json_faults(raw, where):
         try:
             spec = _DECODER.decode(raw)

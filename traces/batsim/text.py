@@ -1,4 +1,4 @@
-"""Write Batsim's workload JSON: whole files, and single jobs and profiles for schedulers."""
+"""Write Batsim's workload JSON, and its jobs and profiles for schedulers."""
 
 from collections.abc import Iterator, Mapping
 from math import inf, isnan
@@ -20,7 +20,7 @@ _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def job_text(workload: Workload, row: int, job_id: str) -> bytes:
-    """Return the JSON object of job `row` for schedulers, with `job_id` (``w0!7``) as ``id``.
+    """Return the JSON object of job `row`, with `job_id` (``w0!7``) as ``id``.
 
     It is the file's own object, including unknown fields, with current labels; for a log it is made from the job's
     properties.
@@ -41,7 +41,7 @@ def job_text(workload: Workload, row: int, job_id: str) -> bytes:
 
 
 def with_members(raw: bytes, **changes: float | str | bool | list[str]) -> bytes:
-    """Return a JSON object with changed members; infinite values remove them, new ones come last."""
+    """Return a JSON object with changed members; infinite values are removed."""
     members = _MEMBERS.decode(raw)
     for name, value in changes.items():
         if value == inf:
@@ -68,7 +68,7 @@ def profile_texts(workload: Workload) -> dict[str, bytes]:
 
 
 def batsim_chunks(workload: Workload) -> Iterator[bytes]:
-    """Return the workload as Batsim's JSON, in pieces; errors are raised before the first piece.
+    """Yield Batsim's JSON in pieces; errors are raised before the first piece.
 
     Profiles are written with their parts; unused ones are left out. A job without a profile gets a delay named as in
     `Workload.profile_of`. ``nb_res`` is the machine's size, or the largest job's if that is unknown, because Batsim
@@ -90,7 +90,7 @@ def batsim_chunks(workload: Workload) -> Iterator[bytes]:
                 where=f"{workload.name}, job {quoted(workload.ids[int(bad[0])])}",
                 expected="a positive number",
                 found=f"{decimal_text(float(values[bad[0]]))}{and_more(bad.size - 1)}",
-                hint="Such jobs cannot be simulated: leave them out with 'convert --clean'.",
+                hint="Such jobs cannot be simulated: remove them with 'workload convert --clean'.",
             )
     return _chunks(workload, _Profiles(workload).texts())
 
@@ -177,7 +177,7 @@ def _chunks(workload: Workload, profiles: dict[str, str]) -> Iterator[bytes]:
 
 
 def _further(workload: Workload, labels: dict[str, list[str]], row: int) -> str:
-    """Return the members of a job's JSON object without a column, with a comma before each.
+    """Return a job's JSON members without a column, with a comma before each.
 
     Changed labels replace the old ones; unchanged ones stay as they are.
     """

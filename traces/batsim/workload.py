@@ -203,7 +203,7 @@ def _check_job(job: _Job, name: str, where: str) -> None:
 
 
 def label_text(raw: bytes | msgspec.Raw) -> str:
-    """Return a label's text in a job's JSON object, "" if neither text nor whole number."""
+    """Return a label's text, "" if it is neither text nor a whole number."""
     data = bytes(raw)
     if _WHOLE.fullmatch(data):
         return data.decode()

@@ -1,4 +1,4 @@
-"""Job dependencies as schedulers write them, such as ``afterok:123:124,afterany:7``, and renaming of jobs."""
+"""Parse and rename job dependencies such as ``afterok:123:124,afterany:7``."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _MARK: Final = re.compile(r"(\+\d+)?(\([a-z_]+\))?$")  # Slurm's delay and statu
 
 
 def parse_dependency(text: str) -> list[tuple[str, list[str]]]:
-    """Return (kind in lower case, ids) of each part; parts of another form, such as ``singleton``, have no ids.
+    """Return (kind in lower case, ids) of each part; ``singleton`` has no ids.
 
     Commas and question marks both separate parts.
     """
@@ -44,7 +44,7 @@ def rename_dependency(text: str, names: Mapping[str, str]) -> str:
 
 
 def rename_jobs(workload: Workload, ids: list[str]) -> Workload:
-    """Return the workload with new unique ids, row by row; dependencies and the column ``preceding`` follow.
+    """Return the workload with new unique ids; dependencies follow.
 
     A preceding job that is not in the workload, or whose new id is no whole number, becomes -1.
     """
@@ -66,7 +66,7 @@ def renumber(workload: Workload) -> Workload:
 
 
 def preceding_jobs(workload: Workload) -> Ints | None:
-    """Return the one job that each job waits for, as SWF stores it, shape (n,), -1 for none; None if no job waits.
+    """Return the job that each waits for, shape (n,), -1 for none; None if none wait.
 
     Of several jobs the last counts. Jobs outside the workload and ids that are no number do not count.
     """

@@ -1,4 +1,4 @@
-"""Read Haizea's XML lease traces: what each lease requests, when, and for how long, and the machine.
+"""Read Haizea's XML lease traces.
 
 The format follows the examples of Haizea and of paper 001's appendix C.
 """

@@ -155,14 +155,14 @@ class JobLog(ABC):
         """Read a file, called `where` in messages; TraceError if a line cannot be read."""
 
     def leave_out(self, fault: TraceError) -> None:
-        """Leave out an unreadable record, or raise its fault if reading is strict or not lenient."""
+        """Leave out an unreadable record, or raise its fault in strict reading."""
         if self.options.strict or not self.lenient:
             raise fault
         self._faults.append(fault)
 
     @abstractmethod
     def records(self) -> list[Record]:
-        """Return the jobs; ties in submit time keep this order. TraceError if a field cannot be read."""
+        """Return the jobs; jobs with equal submit times keep this order."""
 
     def workload(self, path: PathText) -> Workload:
         """Return the jobs by submit time; `path` gives the name.
@@ -260,9 +260,10 @@ def _labels(records: list[Record]) -> dict[str, list[str]]:
 
 
 def numbered_lines(stream: io.BufferedReader, where: str) -> Iterator[tuple[str, str]]:
-    """Yield (place, line) for the lines that are not blank, without line ends; a place is ``where, line 7``.
+    """Yield (place, line) for the lines that are not blank.
 
-    Bytes that are not UTF-8 become texts such as ``\\xe4``, because names in logs may have them.
+    A place is ``where, line 7``. Bytes that are not UTF-8 become texts such as ``\\xe4``, because names in logs may
+    have them.
 
     Raises:
         TraceError: at a line with a NUL byte.
@@ -276,7 +277,7 @@ def numbered_lines(stream: io.BufferedReader, where: str) -> Iterator[tuple[str,
 
 
 def whole_number(text: str, place: str, name: str) -> int:
-    """Return an unsigned whole number of at most 15 digits; TraceError naming the field `name` otherwise."""
+    """Return a whole number of at most 15 digits; TraceError for other texts."""
     if is_number(text):
         return int(text)
     raise fault(place, name, "is not a whole number", "0 or more, at most 15 digits", text)

@@ -41,7 +41,7 @@ def kind_of(head: bytes, *, columns: bool = False) -> Kind:
 
 
 def is_sacct_header(line: str) -> bool:
-    """Return whether a line has column names as in ``sacct --parsable2`` and ``--parsable``."""
+    """Return whether a line is a header of ``sacct --parsable2`` or ``--parsable``."""
     cells = [cell.strip() for cell in line.split("|")]
     return len(cells) > 1 and any(name in cells for name in IDS)
 

@@ -44,7 +44,7 @@ def dependency_column(workload: Workload) -> list[str] | None:
 
 
 def state_column(workload: Workload) -> list[str] | None:
-    """Return how each job ended, length n: its label, or else SWF's status as Slurm's state."""
+    """Return each job's final state, length n, from its label or SWF's status."""
     texts = workload.labels.get("state")
     column = workload.columns.get("status")
     if column is None:
@@ -53,7 +53,7 @@ def state_column(workload: Workload) -> list[str] | None:
 
 
 def written_labels(workload: Workload) -> dict[str, list[str]]:
-    """Return the text fields to write, by label, in the order of `LABELS`; labels of no job are absent."""
+    """Return the text fields that any job has, in the order of `LABELS`."""
     columns = {name: named_column(workload, name) for name in LABELS}
     columns |= {"dependency": dependency_column(workload), "state": state_column(workload)}
     return {name: texts for name, texts in columns.items() if texts is not None and any(texts)}

@@ -156,7 +156,7 @@ _LEAST: Final = 1  # Unix time; 0 means "no time" in Maui
 
 
 def maui_chunks(workload: Workload) -> Iterator[bytes]:
-    """Return the workload as a trace, in pieces; errors are raised before the first piece.
+    """Yield the trace in pieces; errors are raised before the first piece.
 
     Times are rounded to whole seconds. A job that did not run has the state NotRun; without a known wait it starts at
     submission. Sizes are nodes, with one task each. Blanks in names become underscores, and so do colons in queues and
@@ -185,7 +185,7 @@ def loses_constraints(workload: Workload) -> bool:
 
 
 def _features(constraint: str) -> str:
-    """Return the constraint's features as a field, ``[a][b]``; "" if it is no list of features."""
+    """Return a constraint as ``[a][b]``, "" if it is more than features."""
     words = [word.strip() for word in constraint.split("&")]
     return "".join(f"[{word}]" for word in words) if all(map(_FEATURE.fullmatch, words)) else ""
 

@@ -1,4 +1,4 @@
-"""Read Maui's and Moab's resource traces: one node per line, 21 fields separated by blanks.
+"""Read Maui's and Moab's resource traces: a node per line, 21 fields.
 
 The format: Maui Administrator's Guide, section 16.2, "Resource Traces".
 """

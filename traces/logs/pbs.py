@@ -1,4 +1,4 @@
-"""Read accounting logs of PBS Pro, OpenPBS and Torque, and the nodes or processors of their records."""
+"""Read accounting logs of PBS Pro, OpenPBS and Torque."""
 
 import io
 import re
@@ -37,7 +37,7 @@ _WORD: Final = re.compile(r"[^\s&|()=,\[\]{}*^\"']+")
 
 
 class Chunks(NamedTuple):
-    """What the chunks of a job request: their number, GPUs in total, amounts per chunk, and allowed nodes.
+    """What the chunks of a job request: number, GPUs, amounts, and nodes.
 
     ``processors`` and ``gpus`` per chunk are -1 if chunks differ; ``constraint`` is "" for any node.
     """
@@ -127,7 +127,7 @@ def requested_units(values: Mapping[str, str], ran: int, units: Units, place: st
 
 
 def _chunks(text: str, place: str, key: str) -> tuple[int, int]:
-    """Return nodes and processors of ``2:ncpus=24:mem=4gb+1:ncpus=12``, ``2:ppn=8+gpu`` or ``n1+n2``."""
+    """Return nodes, processors of ``2:ncpus=24+1:ncpus=12``, ``2:ppn=8``, ``n1+n2``."""
     nodes = processors = 0
     for chunk in text.split("+"):
         parts = chunk.split(":")
@@ -312,7 +312,7 @@ class PbsLog(JobLog):
 
 
 def _values(text: str) -> dict[str, str]:
-    """Return the relevant pairs of a record; words without a key continue the value before, which contains blanks."""
+    """Return a record's relevant pairs; words without a key continue the value."""
     values: dict[str, str] = {}
     last = ""
     for word in text.split():

@@ -58,10 +58,10 @@ _ENDS: Final = {"COMPLETED": Status.COMPLETED, "CANCELLED": Status.CANCELLED}
 
 
 class SacctLog(JobLog):
-    """Output of ``sacct --parsable2`` in one or more files with headers, or with the columns of the options.
+    """Output of ``sacct --parsable2`` in one or more files.
 
-    Columns may be in any order. Required are JobID (or JobIDRaw), Submit, a size, and Elapsed, ElapsedRaw or Start and
-    End.
+    Files have a header, or the columns of the options, in any order. Required are JobID (or JobIDRaw), Submit, a size,
+    and Elapsed, ElapsedRaw or Start and End.
 
     - Steps, such as ``123.batch``, are left out. Each array task and each component of a heterogeneous job is a job.
     - A job that occurs several times, as requeued ones with ``--duplicates``, is its latest record, submitted with the
@@ -89,7 +89,7 @@ class SacctLog(JobLog):
         self._records: dict[str, Record] = {}
 
     def read(self, stream: io.BufferedReader, where: str) -> None:
-        """Read the rows of a file; reject missing columns and rows with another number of cells."""
+        """Read the rows of a file; reject missing columns and other numbers of cells."""
         width = id_at = 0
         named = self.options.columns
         if named is not None:
@@ -140,7 +140,7 @@ class SacctLog(JobLog):
         )
 
     def _mended(self, cells: list[str], width: int, place: str) -> list[str]:
-        """Return the cells of a row with a bar in a text, or with a trailing bar that the header lacks."""
+        """Return the cells of a row with bars in a text, or with a trailing bar."""
         surplus = len(cells) - width
         if surplus == 1 and not cells[-1]:
             return cells[:-1]
@@ -203,7 +203,7 @@ class SacctLog(JobLog):
         )
 
     def _gpus(self, cell: Callable[[str], str], labels: dict[str, str], place: str, *, started: bool) -> dict[str, int]:
-        """Return how many GPUs a job requests, got, and has per node; sets the constraint in ``labels``."""
+        """Return a job's GPUs: requested, allocated, per node; sets its constraint."""
         tres = {name: _resources(cell(name)) for name in _TRES}
         found = [(count, name) for name in _TRES if (count := _gpu_count(tres[name], place, name))]
         nodes = self._count(_SIZES["nodes"], cell, place)
@@ -270,7 +270,7 @@ class SacctLog(JobLog):
 
 
 def _resources(text: str) -> dict[str, str]:
-    """Return {name: number} of TRES such as ``cpu=8,gres/gpu:a100=4,gres/gpu=4,node=1``."""
+    """Return {name: number} of TRES such as ``cpu=8,gres/gpu:a100=4,node=1``."""
     pairs = (part.partition("=") for part in text.split(",") if part)
     return {name.strip(): value.strip() for name, _, value in pairs}
 
@@ -293,7 +293,7 @@ _WORDS: Final = {"REMOVED": "CANCELLED"}
 
 
 def sacct_chunks(workload: Workload) -> Iterator[bytes]:
-    """Return the workload as sacct's table, in pieces; errors are raised before the first piece.
+    """Yield sacct's table in pieces; errors are raised before the first piece.
 
     Submit, Start and End are Unix times, as with SLURM_TIME_FORMAT=%s. Users, groups and queues of an SWF log are its
     numbers, or names from its header. The column Dependency, which sacct does not have, is written if jobs have

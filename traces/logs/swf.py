@@ -1,4 +1,4 @@
-"""Read and write the Standard Workload Format: 18 numbers per line and a header of comments.
+"""Read and write the Standard Workload Format, 18 numbers per line.
 
 The format: D. Feitelson, "The Standard Workload Format", Parallel Workloads Archive, version 2.2.
 """
@@ -23,7 +23,7 @@ FORMAT: Final = "SWF"
 
 
 class Field(NamedTuple):
-    """One of the 18 fields: its name in messages, whether it is whole, and its column's name if it has one."""
+    """One of the 18 fields, with its column's name if it has one."""
 
     label: str
     whole: bool
@@ -115,7 +115,7 @@ class _Reader:
         self._block(flat, numbers, suspect)
 
     def _comment(self, line: bytes) -> None:
-        """Store a directive; a line indented by a tab or two spaces continues the one above."""
+        """Store a directive; a line indented by a tab or two spaces continues it."""
         text = line.decode("utf-8-sig", "replace").strip()  # archived headers have odd bytes
         match = _DIRECTIVE.fullmatch(text)
         if match:
@@ -320,7 +320,7 @@ def _one_line(text: str) -> str:
 
 
 def _machine_size(header: dict[str, str]) -> int | None:
-    """Return the first positive count among MaxProcs and MaxNodes; text after the number is a remark."""
+    """Return the first positive count at the start of MaxProcs and MaxNodes."""
     for key in ("MaxProcs", "MaxNodes"):
         match = _COUNT.match(header.get(key, ""))
         if match and int(match[0]) > 0:
@@ -375,7 +375,7 @@ def _chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def _header_text(workload: Workload) -> str:
-    """Return the header's lines; the workload's machine size and times replace old directives."""
+    """Return the header's lines, with the workload's machine size and times."""
     header = dict(workload.header)
     for key, now, old in (
         ("MaxProcs", workload.machine_size, _machine_size(header)),

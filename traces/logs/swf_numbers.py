@@ -1,4 +1,4 @@
-"""Replace names by numbers that SWF's header explains, because SWF has no text fields."""
+"""Replace names by numbers, explained in the header, for SWF."""
 
 from dataclasses import replace
 from typing import Final
@@ -20,7 +20,7 @@ _STATUS: Final = {
 
 
 def numbered(workload: Workload) -> Workload:
-    """Return the workload with a column of numbers for each label that SWF stores as a number.
+    """Return the workload with numbers for all labels that SWF can hold.
 
     Labels that are all whole numbers stay these numbers. Others are numbered from 1 in order of appearance and
     explained by a header directive, such as ``Queue: 1 qprod``. A missing name is -1. Of dependencies one preceding job
@@ -49,7 +49,7 @@ def numbered(workload: Workload) -> Workload:
 
 
 def loses_dependencies(workload: Workload) -> bool:
-    """Return whether a job waits for more than the end of one job, all that SWF can express."""
+    """Return whether a job waits for more than SWF can express: one job's end."""
     known = set(workload.ids)
     for text in workload.labels.get("dependency", ()):
         parts = parse_dependency(text) if text else []
@@ -60,13 +60,13 @@ def loses_dependencies(workload: Workload) -> bool:
 
 
 def loses_states(workload: Workload) -> bool:
-    """Return whether a job ended in a way that SWF has no status for, such as a timeout."""
+    """Return whether a job ended in a way that SWF has no status for."""
     texts = {text.upper() for text in workload.labels.get("state", ())}
     return any(text not in _STATUS and text not in GOING_ON and text != "FAILED" for text in texts)
 
 
 def _numbers(texts: list[str]) -> tuple[Ints, list[str]]:
-    """Return numbers, shape (n,), and the names of 1, 2, ...; no names if all texts are numbers."""
+    """Return numbers, shape (n,), and the names of 1, 2, ... unless all are numbers."""
     if all(not text or is_plain_number(text) for text in texts):
         return np.array([int(text) if text else -1 for text in texts], dtype=np.int64), []
     known: dict[str, int] = {}

@@ -24,19 +24,19 @@ class Clock:
         self._minutes: dict[tuple[str, str], float | None] = {}
 
     def iso(self, text: str) -> float | None:
-        """Return the Unix time (s) of ``2024-01-31T08:00:00``, with or without offset, or of seconds since 1970.
+        """Return the Unix time (s) of an ISO date or of seconds since 1970.
 
         None if the text is neither.
         """
         return float(text) if _NUMBER.fullmatch(text) else self.date(text)
 
     def date(self, text: str) -> float | None:
-        """Return the Unix time (s) of ``2024-01-31 08:00``, with or without offset; None if the text is no date."""
+        """Return the Unix time (s) of an ISO date, ``2024-01-31 08:00``, or None."""
         found = _ISO.fullmatch(text)
         return self._time(found, found[4] or "") if found else None
 
     def american(self, text: str) -> float | None:
-        """Return the Unix time (s) of ``01/31/2024 08:00:00`` or ``1/31/2024 8:00``; None if the text is no date."""
+        """Return the Unix time (s) of ``01/31/2024 08:00:00``, or None."""
         found = _AMERICAN.fullmatch(text)
         return self._time(found, "") if found else None
 

@@ -102,7 +102,7 @@ class OutageLog:
         return self.node.size
 
     def select(self, keep: Bools) -> "OutageLog":
-        """Return the log with the outages where `keep`, shape (n,), is true; nodes and lives stay."""
+        """Return the log with the outages in `keep`, shape (n,); nodes and lives stay."""
         columns = {name: getattr(self, name)[keep] for name in ("node", "group", "down", "up", "announced", "line")}
         return replace(self, cause=tuple(compress(self.cause, keep.tolist())), **columns)
 
@@ -162,7 +162,7 @@ class OutageLog:
         )
 
     def within(self, begin: float | None, end: float | None) -> "OutageLog":
-        """Return outages that begin in [`begin`, `end`) on the log's clock, and the watch then.
+        """Return outages that begin in [`begin`, `end`), and the watch then.
 
         None: no bound. If the log has no times of the watch, nodes were watched from `begin` to `end`.
         """
@@ -183,7 +183,7 @@ class OutageLog:
         )
 
     def with_silent(self, nodes: int) -> "OutageLog":
-        """Return the log with `nodes` nodes; added ones have no outages and the longest watch.
+        """Return the log with `nodes` nodes, adding silent ones with the longest watch.
 
         Raises:
             TraceError: if it has more nodes, several classes, or its own lives.

@@ -19,12 +19,12 @@ _RANGE: Final = re.compile("([0-9]{1,15})(?:-([0-9]{1,15}))?")
 
 
 def iso_time(text: str) -> float | None:
-    """Return the Unix time (s) of "2017-01-29 08:00" or "2017-01-29T08:00:00.5" in UTC, or None."""
+    """Return the Unix time (s) of "2017-01-29 08:00" in UTC, or None."""
     return Clock(UTC).date(text)
 
 
 def american_time(text: str) -> float | None:
-    """Return the Unix time (s) of "1/29/2017 8:00" or "01/29/2017 08:00:00" in UTC, or None."""
+    """Return the Unix time (s) of "1/29/2017 8:00" in UTC, or None."""
     return Clock(UTC).american(text)
 
 
@@ -37,13 +37,13 @@ def seconds(text: str) -> float | None:
 
 
 def unix_time(year: int, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0) -> float:
-    """Return the seconds after 1970-01-01 00:00 UTC; ValueError for an impossible date."""
+    """Return the Unix time of a UTC date; ValueError if there is no such date."""
     return datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
 
 
 @dataclass(slots=True)
 class Row:
-    """One outage as a reader finds it, as in `OutageLog`; group None is that of the node."""
+    """One outage as a reader finds it; group None means its node's class."""
 
     line: int
     node: str
@@ -114,7 +114,7 @@ def assemble(
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Return a sort key that compares the numbers in texts by value: "n2" before "n10"."""
+    """Return a sort key that puts "n2" before "n10"."""
     return tuple(
         (0, int(part), part) if part.isdecimal() and part.isascii() else (1, 0, part)
         for part in re.split("([0-9]+)", text)
@@ -123,9 +123,9 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def names_of(text: str, most: int) -> list[str] | None:
-    """Return the names of a pattern such as "n[001-016,20],login"; the last range varies fastest.
+    """Return the names of a pattern such as "n[001-016,20],login".
 
-    None if it is no pattern, or has more than ``most`` names.
+    The last range varies fastest. None if it is no pattern, or has more than ``most`` names.
     """
     names: list[str] = []
     for part in re.split(r",(?![^\[]*\])", text):
@@ -142,7 +142,7 @@ def names_of(text: str, most: int) -> list[str] | None:
 
 
 def _numbered(text: str, most: int) -> list[str]:
-    """Return the numbers of "001-016,20" with their zeros; nothing if invalid or more than ``most``."""
+    """Return the numbers of "001-016,20" with zeros; [] if invalid or too many."""
     numbers: list[str] = []
     for part in text.split(","):
         found = _RANGE.fullmatch(part.strip())

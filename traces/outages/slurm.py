@@ -20,7 +20,7 @@ _KEY: Final = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z_]*)=")
 
 
 def parse_sacctmgr(stream: io.BufferedReader, path: PathText) -> OutageLog:
-    """Return the outages in ``sacctmgr show event``, as a table or with ``-P`` or ``-p``.
+    """Return the outages in ``sacctmgr show event``, also with ``-P`` or ``-p``.
 
     The columns NodeName, TimeStart, TimeEnd and State are required; Reason is the cause. Rows without a node concern
     the cluster and are left out. An event without an end never ends. Local times are taken as UTC.

@@ -44,7 +44,7 @@ class Gaps:
             )
 
     def times(self, first: float, count: int, rng: np.random.Generator) -> Floats:
-        """Return ascending submit times (s), shape (count,), from `first`; random gaps are whole milliseconds."""
+        """Return ascending submit times (s), shape (count,), beginning at `first`."""
         steps = np.arange(count, dtype=np.float64)
         if self.kind == "fixed":
             return first + steps * self.low
@@ -57,7 +57,7 @@ class Gaps:
 
 
 def shuffle_submits(workload: Workload, rng: np.random.Generator, window: float = inf) -> Workload:
-    """Return the workload with its submit times shuffled among its jobs, every order equally likely.
+    """Return the workload with its submit times shuffled among its jobs.
 
     Args:
         window: length (s) of the windows, counted from the first submission, within which times are exchanged; inf:
@@ -76,7 +76,7 @@ def shuffle_submits(workload: Workload, rng: np.random.Generator, window: float 
 
 
 def redraw_submits(workload: Workload, gaps: Gaps, rng: np.random.Generator) -> Workload:
-    """Return the workload with new submit times; jobs keep their order, the first its time."""
+    """Return the workload with new submit times, except the first; order stays."""
     order = np.argsort(workload.submit, kind="stable")
     submit = np.empty_like(workload.submit)
     submit[order] = gaps.times(float(workload.submit.min()), len(workload), rng)

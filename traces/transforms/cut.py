@@ -21,7 +21,7 @@ _BOUNDS: Final = ("StartTime", "EndTime")
 
 
 def changed(workload: Workload, **columns: Any) -> Workload:
-    """Return the workload with other columns or attributes, which are also set in the jobs' JSON objects.
+    """Return the workload with other columns, also in the jobs' JSON objects.
 
     Raises:
         TraceError: if a submit time would be negative, or a number above 2^53.
@@ -41,7 +41,7 @@ def changed(workload: Workload, **columns: Any) -> Workload:
 
 
 def keep(workload: Workload, which: NDArray[np.bool_] | Ints) -> Workload:
-    """Return the jobs that `which` selects (as `Workload.select`), without dependencies on removed jobs.
+    """Return the selected jobs, without dependencies on removed ones.
 
     Ids and times do not change.
 
@@ -60,7 +60,7 @@ def keep(workload: Workload, which: NDArray[np.bool_] | Ints) -> Workload:
 
 
 def sample(workload: Workload, count: int, rng: np.random.Generator) -> Workload:
-    """Return `count` random jobs in their order, every subset equally likely; all jobs if there are fewer.
+    """Return `count` random jobs, or all if there are fewer, in their order.
 
     Raises:
         TraceError: if `count` is 0.
@@ -70,14 +70,14 @@ def sample(workload: Workload, count: int, rng: np.random.Generator) -> Workload
 
 
 def from_zero(workload: Workload) -> Workload:
-    """Return the workload with the first submit time as time 0; the epoch moves too, so dates stay."""
+    """Return the workload with time 0 at the first submission; dates stay."""
     first = float(workload.submit.min())
     epoch = None if workload.epoch is None else workload.epoch + first
     return changed(workload, submit=workload.submit - first, epoch=epoch)
 
 
 def resubmitted(workload: Workload, submit: Floats) -> Workload:
-    """Return the workload with new submit times (s, shape (n,)), sorted by them; ties keep their order."""
+    """Return the workload stably sorted by new submit times (s, shape (n,))."""
     moved = changed(workload, submit=submit)
     return recounted(moved.select(np.argsort(submit, kind="stable")), moved=True)
 
@@ -121,9 +121,9 @@ def _check_range(workload: Workload, name: str, values: Floats | Ints) -> None:
 
 
 def forget_jobs(workload: Workload, gone: Set[str]) -> Workload:
-    """Return the workload without dependencies on the jobs whose ids are in `gone`; a preceding job becomes -1.
+    """Return the workload without dependencies on the jobs in `gone`.
 
-    Otherwise a later job that gets such an id would take their place.
+    Otherwise a later job with such an id would take their place. A preceding job becomes -1.
     """
     if not gone:
         return workload
@@ -137,9 +137,9 @@ def forget_jobs(workload: Workload, gone: Set[str]) -> Workload:
 
 
 def forget_in(text: str, gone: Set[str]) -> str:
-    """Return a dependency text without the jobs in `gone`; parts that name no jobs stay.
+    """Return a dependency text without the jobs in `gone`.
 
-    ``afterok:3:4,afterany:7`` without 4 and 7 is ``afterok:3``.
+    ``afterok:3:4,afterany:7`` without 4 and 7 is ``afterok:3``. Parts that name no jobs stay.
     """
     first, *others = re.split("([,?])", text)
     parts = [("", first), *zip(others[::2], others[1::2], strict=True)]

@@ -29,11 +29,11 @@ _LOCAL_LABELS: Final = frozenset(("user", "group", "account", "queue", "qos", "p
 
 
 def merge(workloads: Sequence[Workload], align: Align = "zero", *, apart: bool = False) -> Workload:
-    """Return the jobs of several workloads as one, by submit time, ties in the order of `workloads`.
+    """Return the jobs of several workloads as one, by submit time.
 
-    If an id occurs twice, all jobs are renumbered 1, 2, ... in the new order, and dependencies follow. If headers give
-    numbers different names, as in ``Queue: 1 batch``, the names replace the numbers. The machine is the largest one.
-    Time zone and header lines stay if all workloads agree.
+    Ties are in the order of `workloads`. If an id occurs twice, all jobs are renumbered 1, 2, ... in the new order, and
+    dependencies follow. If headers give numbers different names, as in ``Queue: 1 batch``, the names replace the
+    numbers. The machine is the largest one. Time zone and header lines stay if all workloads agree.
 
     Args:
         workloads: at least one.
@@ -85,7 +85,7 @@ def copies(
     draw: Draw = "job",
     gaps: Gaps | None = None,
 ) -> Workload:
-    """Return the workload with each job `count` times, including the original, by submit time.
+    """Return the workload with each job `count` times, by submit time.
 
     At equal times the originals come first, then the first copies, and so on. For ids see `copy_ids`. A copy depends on
     the copies of the jobs that its original depends on, and equals it otherwise.
@@ -187,7 +187,7 @@ def _aligned(workloads: list[Workload], align: Align) -> tuple[list[Workload], f
 
 
 def _named(workloads: list[Workload], apart: bool) -> list[Workload]:
-    """Return the workloads with names in place of numbers that headers explain differently, or if kept `apart`."""
+    """Return the workloads with names for numbers that headers explain differently."""
     result = workloads
     for name, directive in DIRECTIVES.items():
         lines = {workload.header.get(directive) for workload in workloads}
@@ -241,7 +241,7 @@ def _order(parts: list[Workload]) -> NDArray[np.int64]:
 
 
 def _joined(parts: list[Workload]) -> Workload:
-    """Return all jobs by submit time; attributes are the first workload's, absent columns are filled with "missing"."""
+    """Return all jobs by submit time, with the first workload's attributes."""
     if len(parts) == 1:
         return resubmitted(parts[0], parts[0].submit)
     columns: dict[str, Any] = {

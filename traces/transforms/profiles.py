@@ -12,7 +12,7 @@ from pipistrelle.traces.workload import Workload
 
 
 def with_profiles(workload: Workload) -> Workload:
-    """Return the workload with profiles and JSON objects; a log's jobs get delays named by their run times."""
+    """Return the workload with profiles; a log's jobs get delays."""
     if workload.profiles is not None:
         return workload
     names = [workload.profile_of(row) for row in range(len(workload))]

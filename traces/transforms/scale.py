@@ -17,7 +17,7 @@ from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal
 
 
 def scale_arrivals(workload: Workload, factor: float) -> Workload:
-    """Return the workload with all times since the first submission multiplied; below 1 jobs arrive faster.
+    """Return the workload with times since the first submission multiplied.
 
     Raises:
         TraceError: if the factor is not above 0, or a time gets too large.
@@ -56,7 +56,7 @@ def scale_to_load(workload: Workload, load: float, units: int | None = None) -> 
 
 
 def scale_runtimes(workload: Workload, factor: float) -> Workload:
-    """Return the workload with run times multiplied, not rounded; requested times stay.
+    """Return the workload with run times multiplied, not rounded.
 
     In Batsim's JSON the delays of the profiles are multiplied, also inside composed ones.
 
@@ -78,7 +78,7 @@ def scale_runtimes(workload: Workload, factor: float) -> Workload:
 
 
 def scale_sizes(workload: Workload, factor: float) -> Workload:
-    """Return the workload with sizes multiplied and rounded (halves up), at least 1; the machine stays.
+    """Return the workload with sizes multiplied, rounded halves up, at least 1.
 
     Raises:
         TraceError: if the factor is not above 0, a size gets too large, or a profile is made for a fixed number of
@@ -106,7 +106,7 @@ def scale_machine(workload: Workload, units: int) -> Workload:
 
 
 def fix_walltimes(workload: Workload, seconds: float) -> Workload:
-    """Return the workload with this requested time (s) for every job; inf means no limit.
+    """Return the workload with one requested time (s) for all; inf: no limit.
 
     Raises:
         TraceError: if the time is not above 0 or too large.
@@ -117,7 +117,7 @@ def fix_walltimes(workload: Workload, seconds: float) -> Workload:
 
 
 def scale_walltimes(workload: Workload, factor: float) -> Workload:
-    """Return the workload with requested times multiplied, not rounded; missing and infinite ones stay.
+    """Return the workload with requested times multiplied, not rounded.
 
     Raises:
         TraceError: if the factor is not above 0, or a time gets too large.
@@ -127,7 +127,7 @@ def scale_walltimes(workload: Workload, factor: float) -> Workload:
 
 
 def draw_walltimes(workload: Workload, low: int, high: int, rng: np.random.Generator) -> Workload:
-    """Return the workload with requested times of whole seconds from `low` to `high`, all equally likely.
+    """Return the workload with random requested times of whole seconds.
 
     Raises:
         TraceError: if `low` is below 1 or above `high`.
@@ -137,7 +137,7 @@ def draw_walltimes(workload: Workload, low: int, high: int, rng: np.random.Gener
 
 
 def walltimes_of_runtimes(workload: Workload, low: float, high: float, rng: np.random.Generator) -> Workload:
-    """Return the workload with requested times as a percentage of the run times, rounded up to seconds.
+    """Return the workload with requested times as percentages of run times.
 
     If `low` and `high` differ, each job's percentage is a random whole number from `low` to `high`. Jobs without a run
     time keep their requested time.
@@ -162,12 +162,12 @@ def walltimes_of_runtimes(workload: Workload, low: float, high: float, rng: np.r
 
 
 def _whole(low: int, high: int, count: int, rng: np.random.Generator) -> Floats:
-    """Return `count` random whole numbers from `low` to `high`, computed from uniform doubles only."""
+    """Return random whole numbers in a range, computed from uniform doubles."""
     return np.floor(rng.random(count) * (high - low + 1)) + low
 
 
 def _longer(profile: Profile, factor: float, known: dict[int, Profile]) -> Profile:
-    """Return the profile with its delays multiplied; `known` caches results by identity."""
+    """Return the profile with its delays multiplied; `known` caches parts."""
     if id(profile) not in known:
         if isinstance(profile, Delay):
             known[id(profile)] = msgspec.structs.replace(profile, delay=profile.delay * factor)

@@ -1,4 +1,4 @@
-"""Start in the middle of a log, with an empty machine or with the jobs that ran and waited then."""
+"""Start in the middle of a log, with or without its running jobs."""
 
 from typing import Any, Final
 
