@@ -4,7 +4,11 @@ from pipistrelle.protocol.base.errors import PipistrelleError, quoted
 
 
 class TraceError(PipistrelleError):
-    """A workload file or an operation on a workload is not possible."""
+    """A workload file or an operation on a workload is not possible.
+
+    Readers raise it for files that are unreadable or violate their format, with line and field; changes of workloads
+    raise it for arguments out of range.
+    """
 
 
 class TraceOutputError(TraceError):

@@ -68,9 +68,6 @@ def generate(
     Args:
         load: offered load, sum(size x run time) / (units x span), from 0.01 to 100.
         epoch: Unix time (s) of time 0, which sets the first hour and weekday.
-
-    Raises:
-        TraceError: if an argument is out of range.
     """
     _check(jobs, units, seed, load, epoch)
     uniform = seeded(seed).random((7, jobs))

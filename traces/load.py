@@ -64,9 +64,6 @@ def load(path: PathText, *, sort: bool = False, **reading: Unpack[LogReading]) -
         timezone: the time zone of the log's clock, e.g. ``Europe/Prague``; None: UTC.
         columns: comma-separated column names for sacct output without a header.
         strict: an unreadable PBS record is an error; otherwise it is left out, see `Workload.faults`.
-
-    Raises:
-        TraceError: if the file cannot be read or violates its format.
     """
     options = LogOptions(**reading)
     options.zone()
@@ -91,9 +88,6 @@ def load_parts(paths: Sequence[PathText], **reading: Unpack[LogReading]) -> Work
 
     PBS accounting and sacct output are supported. A job may begin in one file and end in a later one. The workload gets
     the first file's name. For the other arguments see `load`.
-
-    Raises:
-        TraceError: if a file cannot be read, violates its format, or has another format than the first.
     """
     options = LogOptions(**reading)
     first = ""

@@ -94,9 +94,6 @@ def parse_resilience(
         dump, read: times: ``120``, ``2min``.
         spares: a number of nodes, or a share of the allocation: ``4``, ``1%``.
         resilience: ``none``, ``moldable`` or ``grid``.
-
-    Raises:
-        ResilienceError: if a text cannot be parsed, or the options exclude each other.
     """
     if resilience not in (None, "none", "moldable", "grid"):
         raise ResilienceError(
@@ -121,11 +118,7 @@ def parse_resilience(
 
 
 def resilience_of(members: Mapping[str, Any], where: str) -> Resilience:
-    """Return the resilience in a job's JSON object, as {"checkpoint": "daly"}.
-
-    Raises:
-        ResilienceError: if it is no object, or a member is unknown or invalid; ``where`` names the job.
-    """
+    """Return the resilience in a job's JSON object, as {"checkpoint": "daly"}."""
     if not isinstance(members, Mapping):
         raise ResilienceError(
             "the job's resilience is not an object",

@@ -20,9 +20,6 @@ def read_usage_trace(name: str, folder: str) -> tuple[Phases, ...]:
 
     ``name`` is relative to ``folder``, the workload's, and the ranks' files to its own folder; none may lie outside
     ``folder``. As in Batsim, lines of other ranks in a rank's file are ignored. Empty lines are skipped.
-
-    Raises:
-        TraceError: if a file is missing, unreadable or outside, or a line is wrong.
     """
     path = _inside(folder, "", name)
     beside = os.path.dirname(name.lstrip("/"))

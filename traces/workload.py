@@ -93,9 +93,6 @@ class Workload:
         header: the file's header by directive; lines of a repeated directive are joined by newlines.
         left_out: how many jobs the reader left out, by reason; `clean` includes them in its counts.
         faults: messages about unreadable records that were left out, each with its line.
-
-    Raises:
-        ValueError: if columns differ in length or type.
     """
 
     name: str

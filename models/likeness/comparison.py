@@ -43,9 +43,6 @@ def compare(first: Workload, second: Workload) -> dict[str, Any]:
 
     A distance is the greatest difference of two distribution functions (Kolmogorov-Smirnov), from 0 to 1; None if one
     workload has no such values.
-
-    Raises:
-        ModelError: if a workload has fewer than two jobs that can run.
     """
     values = [values_of(_runnable(workload)) for workload in (first, second)]
     return {

@@ -143,11 +143,7 @@ def mean(pieces: tuple[Piece, ...]) -> float:
 
 
 def parse_model(text: str, where: str) -> WorkloadModel:
-    """Return the model in a TOML text, called ``where`` in messages.
-
-    Raises:
-        ModelError: if it is not valid TOML, or has an unknown, missing or repeated key or an invalid value.
-    """
+    """Return the model in a TOML text, called ``where`` in messages."""
     raw = read_toml(text, where, ModelError, manual=_MANUAL, hint="Text needs quotes; a class begins with [[classes]].")
     model = convert_table(raw, WorkloadModel, where, ModelError, _MANUAL)
     _check(model, where)

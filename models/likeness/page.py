@@ -26,9 +26,6 @@ def svg(found: dict[str, Any]) -> str:
 
     They show distribution functions of all `QUANTITIES`, autocorrelation of hourly submissions, submissions by hour of
     the week, and repetition by users. Equal figures give equal bytes with the same version of matplotlib.
-
-    Raises:
-        PipistrelleError: if matplotlib is not installed.
     """
     names = [_label(one) for one in found["workloads"]]
 

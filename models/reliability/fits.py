@@ -84,9 +84,6 @@ def fit_exponential(lives: Lives, confidence: float = 0.95) -> Fitted:
 
     The interval is that of Poisson counts, from chi-squared quantiles with 2d + 2 and 2d degrees of freedom for d
     failures.
-
-    Raises:
-        FitError: if nothing failed.
     """
     failures, exposure = _counted(lives, 1)
     mean = exposure / failures
@@ -151,9 +148,6 @@ def fit_repair(lengths: Floats, confidence: float = 0.95) -> Fitted:
 
     Args:
         lengths: seconds above 0, shape (n,), at least two different ones.
-
-    Raises:
-        FitError: if all lengths are equal.
     """
     if np.unique(lengths).size < 2:
         raise FitError("there are too few repairs to fit", expected="two of different lengths")

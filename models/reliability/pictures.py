@@ -16,9 +16,6 @@ def svg(plan: dict[str, Any]) -> str:
     From the top left: nodes of each class by blocking probability (figure 4.2 of the thesis); required node MTTF (table
     4.3); blocking by the linear form, exactly with own nodes, and on the shared machine; exact probability to wait
     (figure 4.5); MTTF of partitions by nodes (table 4.6); survival of jobs before and after (table 4.8).
-
-    Raises:
-        PipistrelleError: if matplotlib is not installed.
     """
 
     def draw(figure: "Figure") -> None:

@@ -67,9 +67,6 @@ def make_plan(demand: ClassDemand, machine: Machine, options: PlanOptions | None
 
     Args:
         machine: its nodes are ordered by their MTTF, if known.
-
-    Raises:
-        PipistrelleError: if a class is larger than the machine, or an option is out of range.
     """
     options = options or PlanOptions()
     for blocking in options.blocking:

@@ -65,9 +65,6 @@ def paired(
 
     Args:
         method, seed: for intervals of means and of the difference, as in `mean_interval`.
-
-    Raises:
-        ValueError: if the lengths differ.
     """
     before, after = (np.asarray(sample, dtype=np.float64) for sample in (first, second))
     if before.shape != after.shape:

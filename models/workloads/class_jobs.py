@@ -30,9 +30,6 @@ def generate_jobs(
     Args:
         load: scale all rates to this offered load; None: keep them.
         duration: how long jobs are submitted, as "7d"; None: as in the classes.
-
-    Raises:
-        PipistrelleError: if an argument is out of range, or there would be no jobs or too many.
     """
     if not 0 <= seed < 2**64:
         raise out_of_range("value", "seed of the workload to generate", "a whole number from 0", str(seed))

@@ -184,12 +184,7 @@ class WorkloadClasses(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def parse_classes(text: str, where: str) -> WorkloadClasses:
-    """Return the workload in a TOML text, called ``where`` in messages.
-
-    Raises:
-        ClassesError: if it is not valid TOML, has an unknown, missing or repeated key or an invalid value, or a class
-            is larger than the machine; the message names the class.
-    """
+    """Return the workload in a TOML text, called ``where`` in messages."""
     hint = "Text needs quotes; a class begins with [[classes]]."
     raw = read_toml(text, where, ClassesError, manual=_MANUAL, hint=hint)
     found = convert_table(raw, WorkloadClasses, where, ClassesError, _MANUAL)

@@ -35,11 +35,7 @@ class Range(NamedTuple):
 
 
 def zone_of(workload: Workload, name: str | None = None) -> tzinfo:
-    """Return the time zone `name`, or the trace's if None, or UTC if that is unknown.
-
-    Raises:
-        InputError: if the system does not know the zone.
-    """
+    """Return the time zone `name`, or the trace's if None, or UTC if that is unknown."""
     text = name or workload.timezone
     if text is None or text == "UTC":
         return UTC
@@ -59,9 +55,6 @@ def trace_time(workload: Workload, text: str, zone: tzinfo) -> float:
     """Return the seconds after time 0 of a date, or of a time such as ``7d``.
 
     Of a date that the clock shows twice, the first is meant.
-
-    Raises:
-        PipistrelleError: if the text is neither, or a date for a trace without dates.
     """
     words = text.strip()
     if not _DATE.fullmatch(words):
@@ -94,11 +87,7 @@ def signed_seconds(text: str, what: str = "length of time") -> float:
 
 
 def parse_range(text: str, parse: Callable[[str], float], what: str) -> Range:
-    """Return the range ``MIN:MAX``, ``MIN:``, ``:MAX`` or a single value.
-
-    Raises:
-        PipistrelleError: if a bound is invalid, or the first is above the second.
-    """
+    """Return the range ``MIN:MAX``, ``MIN:``, ``:MAX`` or a single value."""
     first, colon, second = (part.strip() for part in text.partition(":"))
     if not first and not second:
         raise InputError(f"a {what} cannot be read", expected="MIN:MAX, MIN:, :MAX or one value", found=quoted(text))
@@ -142,11 +131,7 @@ def parse_share(text: str, of: int) -> int:
 
 
 def parse_gaps(text: str) -> Gaps:
-    """Return the gaps ``100:fixed``, ``200:exp`` or ``0:200:unif``; units are allowed.
-
-    Raises:
-        PipistrelleError: if the text is none of these, or a time is out of range.
-    """
+    """Return the gaps ``100:fixed``, ``200:exp`` or ``0:200:unif``; units are allowed."""
     *times, kind = (part.strip() for part in text.split(":"))
     if len(times) != {"fixed": 1, "exp": 1, "unif": 2}.get(kind):
         raise InputError(

@@ -38,9 +38,6 @@ def svg(figures: dict[str, Any]) -> str:
     At the top are the jobs by size and run time, as in figures 5 and 6 of paper 000; below, if the trace has dates,
     submissions by weekday and hour. Cells have numbers of jobs, margins percentages. Without jobs there is only the
     heading. Equal figures give equal bytes with the same version of matplotlib.
-
-    Raises:
-        PipistrelleError: if matplotlib is not installed.
     """
     tables: list[tuple[Any, list[str], list[str], str]] = []
     if (grid := figures["by_size_and_runtime"]) is not None:

@@ -54,9 +54,6 @@ def read_events(path: PathText, *, unknown: bool = True) -> tuple[ExternalEvent,
 
     Args:
         unknown: accept unknown types; False rejects them, as Batsim does by default.
-
-    Raises:
-        TraceError: if the file cannot be read or a line is wrong.
     """
     events: list[ExternalEvent] = []
     with open_trace(path, may_be_empty=True, what="a file of events") as stream:

@@ -123,9 +123,6 @@ def parse_profile(name: str, raw: bytes | msgspec.Raw, others: Mapping[str, Prof
     Args:
         others: the profiles that a composed one may name.
         where: place of the object, for messages.
-
-    Raises:
-        TraceError: if the type is not supported, a field is missing or wrong, or a part does not exist.
     """
 
     def part(wanted: str, place: str) -> Profile:

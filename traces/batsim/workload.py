@@ -85,9 +85,6 @@ def parse_batsim(data: bytes, path: PathText) -> Workload:
     the hosts. A walltime that is absent, null or -1 means none. Members of a job named in `LABELS` are its labels, if
     they are texts or whole numbers. Unknown fields stay in `Workload.job_json` and `Workload.profile_json`. Usage
     traces are read from the file's folder.
-
-    Raises:
-        TraceError: if the text is not JSON or violates the format; the message has the path in the file.
     """
     where = str(path)
     file, texts = _decode(data, where)
@@ -153,9 +150,6 @@ def job_of_json(raw: bytes | msgspec.Raw, where: str) -> RegisteredJob:
     """Return the job of a JSON object, checked like the jobs of a file.
 
     The walltime must be above 0, or -1 for none; from a file jobs without time are dropped instead.
-
-    Raises:
-        TraceError: if a field is missing or wrong.
     """
     with json_faults(raw, where):
         job = _JOB.decode(raw)

@@ -118,11 +118,7 @@ class Record:
 
 
 class JobLog(ABC):
-    """A log: collects the records of its files and builds a workload.
-
-    Raises:
-        TraceError: if the options are invalid.
-    """
+    """A log: collects the records of its files and builds a workload."""
 
     #: the format's name in messages
     format: ClassVar[str]
@@ -264,9 +260,6 @@ def numbered_lines(stream: io.BufferedReader, where: str) -> Iterator[tuple[str,
 
     A place is ``where, line 7``. Bytes that are not UTF-8 become texts such as ``\\xe4``, because names in logs may
     have them.
-
-    Raises:
-        TraceError: at a line with a NUL byte.
     """
     for number, line in enumerate(stream, start=1):
         if b"\0" in line:

@@ -50,11 +50,7 @@ def is_resource_trace(path: PathText) -> bool:
 
 
 def read_maui_resources(path: PathText) -> tuple[MauiNode, ...]:
-    """Read a resource trace, plain or compressed.
-
-    Raises:
-        TraceError: if the file cannot be read, a line is malformed, a node occurs twice, or there are no nodes.
-    """
+    """Read a resource trace, plain or compressed."""
     where = str(path)
     names = cache(as_label)
     places: dict[str, str] = {}

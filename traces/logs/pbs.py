@@ -54,9 +54,6 @@ def asked_of_nodes(values: Mapping[str, str], place: str) -> Chunks:
 
     Properties of nodes are texts or booleans, such as ``gpu_model=a100`` or ``infiniband=True``, or bare words in
     Torque; numbers are amounts that the chunk takes. If chunks request different nodes, any of these will do for all.
-
-    Raises:
-        TraceError: if a number cannot be read, with line and field.
     """
     key = next((key for key in ("Resource_List.select", "Resource_List.nodes") if values.get(key)), "")
     count = all_gpus = 0
@@ -102,9 +99,6 @@ def requested_units(values: Mapping[str, str], ran: int, units: Units, place: st
 
     Args:
         ran: units on which it ran, -1 if unknown.
-
-    Raises:
-        TraceError: if a number cannot be read, with line and field.
     """
     chunks = [
         (key, _chunks(values[key], place, key))

@@ -12,11 +12,7 @@ _BEGINS, _ENDS = "machine_unavailable", "machine_available"
 
 
 def read_batsim_outages(path: PathText) -> OutageLog:
-    """Return the outages of a Batsim events file; unfinished ones never end.
-
-    Raises:
-        TraceError: if the file cannot be read or a line is malformed.
-    """
+    """Return the outages of a Batsim events file; unfinished ones never end."""
     return outages_of_events(read_events(path), path)
 
 

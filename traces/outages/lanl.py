@@ -33,9 +33,6 @@ def parse_lanl(stream: io.BufferedReader, path: PathText) -> OutageLog:
     node is watched from its production month, or its first failure if earlier, to the end of its decommissioning month,
     or the last repair in the table. A failure fixed in the minute in which it begins lasts one minute. Local times
     are taken as UTC.
-
-    Raises:
-        TraceError: if a column is missing or a row is malformed.
     """
     where = str(path)
     rows: list[Row] = []

@@ -21,11 +21,7 @@ _EXPECTED: Final = (
 
 
 def load_outage_log(path: PathText) -> OutageLog:
-    """Read an outage log, plain or compressed with gzip, xz or bzip2.
-
-    Raises:
-        TraceError: if the file cannot be read, its format is unknown, or a row is malformed.
-    """
+    """Read an outage log, plain or compressed with gzip, xz or bzip2."""
     with open_trace(path, may_be_empty=True, what="a file of outages") as stream:
         head = stream.peek()
         if not head:

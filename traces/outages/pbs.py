@@ -23,9 +23,6 @@ def parse_pbs(stream: io.BufferedReader, path: PathText) -> OutageLog:
     Only records of kind ``node`` (in any case) count, with ``attributes set: state = offline`` (or ``+``, ``-``,
     several with commas or bars), ``node down`` or ``node up``. A node is down from its first bad state, which is the
     cause, until none is left, or beyond the log's end. Local times are taken as UTC.
-
-    Raises:
-        TraceError: if a line is no such record, or time goes backwards for a node.
     """
     where = str(path)
     rows: list[Row] = []

@@ -24,9 +24,6 @@ def parse_sacctmgr(stream: io.BufferedReader, path: PathText) -> OutageLog:
 
     The columns NodeName, TimeStart, TimeEnd and State are required; Reason is the cause. Rows without a node concern
     the cluster and are left out. An event without an end never ends. Local times are taken as UTC.
-
-    Raises:
-        TraceError: if a column is missing or a row is malformed.
     """
     where = str(path)
     lines = _numbered(stream)
@@ -63,9 +60,6 @@ def parse_scontrol(stream: io.BufferedReader, path: PathText) -> OutageLog:
     """Return the nodes that are down in ``scontrol show node``, also with ``-o``.
 
     A node is down if its State says so, since the time in brackets in its Reason; the end is unknown.
-
-    Raises:
-        TraceError: if a node is down without a time.
     """
     where = str(path)
     records: list[tuple[int, dict[str, str]]] = []

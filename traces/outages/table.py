@@ -26,9 +26,6 @@ def parse_outage_csv(stream: io.BufferedReader, path: PathText) -> OutageLog:
 
     A node is a number or a name; sets such as ``0-3 8``, or patterns such as ``n[001-016],login``, mean one outage of
     each. Times are seconds after time 0, or all of them dates such as ``2017-01-29 08:00``. An empty `up` means never.
-
-    Raises:
-        TraceError: if a column is missing or unknown, or a row is malformed.
     """
     reader = _Reader(str(path))
     rows = list(reader.rows(stream))

@@ -44,9 +44,6 @@ def parse_titan(stream: io.BufferedReader, path: PathText) -> OutageLog:
     unknown, because `insert` is the date of an inventory. A row without `insert` is a further event of a GPU whose life
     is in another row: an outage, but no life. The classes are those of the GPUs: ``new`` if first seen from 2016 on,
     otherwise ``old``. A GPU's age includes its time in earlier places. Local times are taken as UTC.
-
-    Raises:
-        TraceError: if a column is missing or a row is malformed.
     """
     where = str(path)
     found, by_gpu, batch = _read(stream, where)

@@ -62,9 +62,6 @@ def shuffle_submits(workload: Workload, rng: np.random.Generator, window: float 
     Args:
         window: length (s) of the windows, counted from the first submission, within which times are exchanged; inf:
             among all jobs.
-
-    Raises:
-        TraceError: if the window is not above 0.
     """
     if not window > 0:
         raise out_of_range("value", "window", "a time above 0", repr(window))

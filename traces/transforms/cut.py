@@ -60,11 +60,7 @@ def keep(workload: Workload, which: NDArray[np.bool_] | Ints) -> Workload:
 
 
 def sample(workload: Workload, count: int, rng: np.random.Generator) -> Workload:
-    """Return `count` random jobs, or all if there are fewer, in their order.
-
-    Raises:
-        TraceError: if `count` is 0.
-    """
+    """Return `count` random jobs, or all if there are fewer, in their order."""
     order = np.argsort(rng.random(len(workload)), kind="stable")
     return keep(workload, np.sort(order[:count]).astype(np.int64))
 

@@ -144,9 +144,6 @@ def copy_ids(ids: list[str], number: int) -> list[str]:
 
     For whole numbers, add `number` times the smallest power of ten above the largest id: the first copies of 11 and
     28490 are 100011 and 128490. Otherwise append the number: ``a.1``.
-
-    Raises:
-        TraceError: if an id gets above 2^53.
     """
     if not all(is_plain_number(job, 16) for job in ids):
         return [f"{job}.{number}" for job in ids]

@@ -17,11 +17,7 @@ from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal
 
 
 def scale_arrivals(workload: Workload, factor: float) -> Workload:
-    """Return the workload with times since the first submission multiplied.
-
-    Raises:
-        TraceError: if the factor is not above 0, or a time gets too large.
-    """
+    """Return the workload with times since the first submission multiplied."""
     _require_factor(factor, "arrivals")
     first = float(workload.submit.min())
     submit = first + (workload.submit - first) * factor
@@ -106,32 +102,20 @@ def scale_machine(workload: Workload, units: int) -> Workload:
 
 
 def fix_walltimes(workload: Workload, seconds: float) -> Workload:
-    """Return the workload with one requested time (s) for all; inf: no limit.
-
-    Raises:
-        TraceError: if the time is not above 0 or too large.
-    """
+    """Return the workload with one requested time (s) for all; inf: no limit."""
     if not (0 < seconds <= LARGEST or seconds == inf):
         raise _bad_factor("requested time", seconds)
     return changed(workload, walltime=np.full(len(workload), seconds, dtype=np.float64))
 
 
 def scale_walltimes(workload: Workload, factor: float) -> Workload:
-    """Return the workload with requested times multiplied, not rounded.
-
-    Raises:
-        TraceError: if the factor is not above 0, or a time gets too large.
-    """
+    """Return the workload with requested times multiplied, not rounded."""
     _require_factor(factor, "requested times")
     return changed(workload, walltime=np.where(workload.walltime > 0, workload.walltime * factor, workload.walltime))
 
 
 def draw_walltimes(workload: Workload, low: int, high: int, rng: np.random.Generator) -> Workload:
-    """Return the workload with random requested times of whole seconds.
-
-    Raises:
-        TraceError: if `low` is below 1 or above `high`.
-    """
+    """Return the workload with random requested times of whole seconds."""
     _require_order(low, high, "requested time", 1)
     return changed(workload, walltime=_whole(low, high, len(workload), rng))
 

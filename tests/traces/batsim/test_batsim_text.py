@@ -150,7 +150,8 @@ def test_writer_refuses_what_batsim_refuses(tmp_path, job_line, changes, what, f
         save(load(path), tmp_path / "x.json")
     assert str(caught.value) == (
         f"x, job '2': Batsim's JSON cannot hold a job without {what}: expected a positive number, "
-        f"found {found} (and 1 more such job). Such jobs cannot be simulated: remove them with 'workload convert --clean'."
+        f"found {found} (and 1 more such job). Such jobs cannot be simulated: "
+        "remove them with 'workload convert --clean'."
     )
     assert not (tmp_path / "x.json").exists()
 
