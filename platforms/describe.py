@@ -1,5 +1,6 @@
 """Facts about a machine, for people."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -75,9 +76,9 @@ def describe_rows(rows: Sequence[NodeRow]) -> list[tuple[str, str]]:
         known = times[~np.isnan(times)] / 3600.0
         if known.size:
             facts.append((name, f"{known.min():g} to {known.max():g} h, of {_counted(known.size, 'node')}"))
-    for key in nodes.properties:
-        values = nodes.with_property(key)
-        texts = [f"{_plain(value)}: {_counted(len(members), 'node')}" for value, members in values.items()]
+    for key in dict.fromkeys(key for row in rows for key in row.properties):
+        values = Counter(row.properties[key] for row in rows if key in row.properties)
+        texts = [f"{_plain(value)}: {_counted(count, 'node')}" for value, count in values.items()]
         more = [f"{len(texts) - _MOST_VALUES} further values"] if len(texts) > _MOST_VALUES else []
         facts.append((f"property {key}", ", ".join(texts[:_MOST_VALUES] + more)))
     return facts

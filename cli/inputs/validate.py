@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
+from pipistrelle.cli.inputs.kinds import foreign_fault, require_workload
 from pipistrelle.cli.options.files import reading_options, strict_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
@@ -18,6 +20,8 @@ from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.describe import describe as describe_pools
 from pipistrelle.platforms.describe import describe_rows, describe_simgrid
 from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.failures.catalogue import model_line
+from pipistrelle.platforms.failures.fitted import parse_model
 from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
 from pipistrelle.protocol.base.errors import InputError, PipistrelleError, did_you_mean
 from pipistrelle.runs.description.reliability import platform_failures
@@ -28,6 +32,7 @@ from pipistrelle.runs.execution.connection import check_scheduler
 from pipistrelle.runs.inputs.maui_machine import maui_platform
 from pipistrelle.runs.inputs.named import is_log, is_platform, read_platform
 from pipistrelle.runs.inputs.node_table import is_node_table, load_node_rows
+from pipistrelle.schedulers.catalogue.presets import Preset, read_preset
 from pipistrelle.studies.trials.study import Study
 from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.describe import describe as describe_workload
@@ -64,7 +69,7 @@ def command(files: Sequence[str], sort: bool, **reading: Any) -> int:
                 facts, read_as_log = _facts(Path(name), sort=sort, **reading)
         except PipistrelleError as error:
             wrong += 1
-            print_error(error)
+            print_error((foreign_fault(Path(name)) if Path(name).suffix in (".toml", ".json") else None) or error)
             continue
         logs += read_as_log
         click.echo(f"{name}: valid")
@@ -105,12 +110,13 @@ def _facts(path: Path, *, sort: bool, **reading: Any) -> tuple[list[tuple[str, s
         return describe_platform(
             maui_platform(read_maui_resources(path), trace_name(path), units=reading["units"])
         ), True
+    require_workload(path)
     workload = load(path, sort=sort, **reading)
     return describe_workload(workload), is_log(workload)
 
 
 def _study_facts(path: Path) -> list[tuple[str, str]] | None:
-    """Return facts about a study, or classes or a model that jobs are drawn by; None if it is none of them."""
+    """Return facts about a TOML file that is neither a run nor a platform, or None."""
     if path.suffix != ".toml" or not path.is_file():
         return None
     try:
@@ -134,6 +140,11 @@ def _study_facts(path: Path) -> list[tuple[str, str]] | None:
             ("machine", f"{classes.machine_size:,} units"),
             ("offered load", f"{classes.offered_load:.3f} of the machine"),
         ]
+    if raw and raw.keys() <= {field.encode_name for field in msgspec.structs.fields(Preset)}:
+        preset = read_preset(path)
+        return [("scheduler", preset.description or path.stem), *preset.parts.items()]
+    if isinstance(raw.get("failures"), dict):
+        return [("failure model", model_line(parse_model(read_text(path), str(path))))]
     if raw.keys() & {"run", "axes", "replicas"}:
         study = Study.read(path)
         told = study.replicas

@@ -9,13 +9,14 @@ from pipistrelle.platforms.failures.fitted import FittedModel, parse_model
 from pipistrelle.platforms.failures.text import FailureSpec
 
 
-def _line(model: FittedModel) -> str:
+def model_line(model: FittedModel) -> str:
+    """Return one line about a model."""
     days = model.spec().uptime.mean / 86400
     kind = model.failures.distribution
     return f"{model.description} ({kind}, MTBF of a node {days:,.0f} days, {model.nodes:,} nodes)"
 
 
-_MODELS: Final = Catalogue("pipistrelle.platforms.failures", "failure model", parse_model, OutageError, _line)
+_MODELS: Final = Catalogue("pipistrelle.platforms.failures", "failure model", parse_model, OutageError, model_line)
 names: Final = _MODELS.names
 get: Final = _MODELS.get
 describe: Final = _MODELS.describe

@@ -63,7 +63,8 @@ def load_node_rows(text: str, folder: str = "") -> list[NodeRow]:
 def is_node_table(text: str) -> bool:
     """Return whether ``FILE`` or ``FILE,at=DATE`` is a table of nodes.
 
-    It is if a date is given, if a CSV header has a name or a location, or if TOML has nothing but ``[[nodes]]``.
+    It is if a date is given, if a CSV header has a name or location and another column of nodes, or if TOML has nothing
+    but ``[[nodes]]``.
     """
     found = _TEXT.fullmatch(text)
     if found is None or (found["at"] is None and not os.path.isfile(text)):
@@ -75,7 +76,7 @@ def is_node_table(text: str) -> bool:
             if not text.endswith(".toml"):
                 head = stream.peek().partition(b"\n")[0].decode("utf-8-sig", "replace")
                 cells = {cell.strip() for cell in head.split(",")}
-                return cells.issuperset(SIGNS) or bool(cells & {"name", "location"})
+                return cells.issuperset(SIGNS) or (bool(cells & {"name", "location"}) and len(cells & {*_OWN}) > 1)
             raw = tomllib.loads(stream.read().decode("utf-8-sig", "replace"))
     except (PipistrelleError, tomllib.TOMLDecodeError, RecursionError):  # its own reader reports this better
         return False

@@ -1,0 +1,61 @@
+"""`pipistrelle validate` accepts no file as something that it is not."""
+
+import lzma
+import os
+from pathlib import Path
+
+import pytest
+
+OPENB = Path(os.environ.get("PIPISTRELLE_TRACES", "/nowhere")) / "openb"
+PODS = "name,cpu_milli,memory_mib,num_gpu,qos,pod_phase,creation_time\n"
+
+#: (name, content, fragments of the message)
+FILES = [
+    ("pods.csv", PODS + "pod-0,12000,16384,1,LS,Running,0\npod-1,6000,12288,1,LS,Running,427061\n", ["a list of pods"]),
+    ("nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\nnode-0,64000,262144,2,P100\n", ["a list of pods or nodes"]),
+    ("people.csv", "id,name,email\n1,Alice,a@x\n", ["names, but not of nodes", "class, mttf, age or installed"]),
+    ("cities.csv", "city,location\nParis,France\n", ["places, but not of nodes"]),
+    ("names.csv", "name\none\ntwo\n", ["names, but not of nodes"]),
+    ("numbers.csv", "1,2,3\n4,5,6\n", ["not recognised"]),
+    ("outages.csv", "node,down,up,cause\n0,10,20,failure\n", ["a list of outages", "failures show"]),
+    ("jobs.csv", "job_id,workload_name,submission_time\n1,w,0\n", ["table of jobs", "pipistrelle report"]),
+    ("slurm.conf", "# the controller\nClusterName=zeus\nNodeName=n[1-4] CPUs=4\n", ["a slurm.conf"]),
+    ("job.sh", "#!/bin/sh\n#SBATCH -n 4\nsrun hello\n", ["not recognised"]),
+    ("list.yaml", "- a\n- b\n", ["not recognised"]),
+    ("readme.txt", "Hello world\n", ["not recognised"]),
+    ("page.html", "<html><body>x</body></html>", ["not a SimGrid platform", "<html>"]),
+    ("hosts.json", '{"nb_res": 4, "hosts": ["a", "b"]}', ["not recognised", "'nb_res', 'hosts'"]),
+    ("frame.json", '{"seq": 1, "now": 0.0, "events": []}', ["not recognised"]),
+    ("text.json", '"text"', ["not recognised"]),
+    ("cargo.toml", '[package]\nname = "x"\n', ["not recognised", "'package'"]),
+    ("scheduler.toml", 'argv = ["mine", "{endpoint}"]\n', ["not recognised", "'argv'"]),
+    ("preset.toml", 'order = "fcsf"\n', ["there is no order 'fcsf'"]),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "fragments"), FILES, ids=[case[0] for case in FILES])
+def test_a_file_of_another_kind_is_refused(shell, name, content, fragments):
+    """The message says what the file is, if that can be told."""
+    shell.write(name, content)
+
+    shell.run("validate", name).failed(2, name, *fragments)
+
+
+@pytest.mark.skipif(not OPENB.is_dir(), reason="needs the trace openb")
+def test_a_list_of_pods_is_not_a_table_of_nodes(shell):
+    """It has a column of names, and thousands of rows."""
+    shell.write("pods.csv", lzma.decompress((OPENB / "openb_pod_list_default.csv.xz").read_bytes()))
+
+    shell.run("validate", "pods.csv").failed(2, "a list of pods or nodes")
+    shell.run("validate", str(OPENB / "openb_node_list_gpu_node.csv")).failed(2, "a list of pods or nodes")
+
+
+def test_a_preset_and_a_failure_model_are_named(shell):
+    """Neither is taken for a run or a platform."""
+    shell.write("preset.toml", 'description = "mine"\norder = "sjf"\nbackfill = "easy"\n')
+    shell.write("model.toml", 'name = "m"\nnodes = 4\n[failures]\ndistribution = "exponential"\nmean = 864000.0\n')
+    lines = shell.run("validate", "preset.toml", "model.toml").ok().out.splitlines()
+
+    assert [line.split() for line in lines[:2]] == [["preset.toml:", "valid"], ["scheduler", "mine"]]
+    assert lines[-1].split()[:2] == ["failure", "model"]
+    assert "exponential, MTBF of a node 10 days, 4 nodes" in lines[-1]
