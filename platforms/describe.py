@@ -97,7 +97,6 @@ def _topology(platform: Platform) -> list[tuple[str, str]]:
 
 
 def _groups(platform: Platform) -> list[tuple[str, str]]:
-    """Return the effect of groups: nodes per class, and the extremes of MTTF and age."""
     if not platform.groups:
         return []
     nodes = NodeTable.of(platform.info)

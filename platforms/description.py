@@ -224,7 +224,6 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return tuple(told)
 
     def _named_nodes(self, text: str, where: str) -> NodeSet:
-        """Return the nodes that a group gives by number or name."""
         if any(character.isalpha() for character in text):
             return numbers_called(text, self._node_numbers, where)
         try:

@@ -103,7 +103,6 @@ def _counted(platform: Platform, rows: Sequence[NodeRow]) -> list[int]:
 
 
 def _named(platform: Platform, table: NodeTable, rows: dict[int, NodeRow]) -> Platform:
-    """Return the machine with the nodes' names from the rows."""
     new = {
         node: row.name or row.location
         for node, row in rows.items()

@@ -163,7 +163,6 @@ def _check_texts(frame: bytes) -> None:
 
 
 def _blank(text: str, at: int) -> int:
-    """Return the position of the next character that is not white space."""
     while text[at] in " \t\n\r":
         at += 1
     return at

@@ -115,7 +115,6 @@ class _Session:
     quiet: int = 0
 
     def _after(self, kind: Kind, error: type[ProtocolError]) -> State:
-        """Return the state after a message, or raise ``error`` if it is not allowed now."""
         state = TRANSITIONS[self.state].get(kind)
         if state is None:
             legal = " or ".join(TRANSITIONS[self.state]) or "nothing, the session is over"
@@ -310,7 +309,6 @@ class SchedulerSession(_Session):
         return message
 
     def _receive_other(self, message: Refused | Save | Restore) -> Refused | Save | Restore:
-        """Apply what came instead of a notice."""
         if isinstance(message, Refused):
             self.state = self._after("REFUSED", RemoteProtocolError)
         elif isinstance(message, Save):

@@ -234,7 +234,6 @@ class ZmtpStream:
         return said[0], _LONG_HEAD, int.from_bytes(said[1:_LONG_HEAD], "big")
 
     def _frame(self) -> tuple[int, bytes] | None:
-        """Return the flags and body of the next frame; None if incomplete."""
         if self._skip:
             return None
         if self._buffer and self._buffer[0] & ~_FLAGS:

@@ -51,7 +51,6 @@ class _Law:
     """Base of the distributions: one parameter in seconds, perhaps a second, a number."""
 
     def scaled(self, factor: float) -> Self:
-        """Return the distribution of the lengths times `factor`."""
         first = fields(self)[0].name
         return replace(self, **{first: getattr(self, first) * factor})
 
@@ -67,8 +66,6 @@ class _Law:
 
 @dataclass(frozen=True, slots=True)
 class _OfMean(_Law):
-    """Base of distributions with the mean as their only parameter."""
-
     _what: ClassVar[str] = "mean"
     mean: float
 

@@ -169,7 +169,6 @@ class _NodeStream:
         self._spare = [np.zeros(0, dtype=np.int64)] * 3
 
     def extend(self, horizon: float) -> Outages:
-        """Return the outages that begin from the last horizon to before this one."""
         check_horizon(horizon)
         end = _milliseconds_up(horizon)
         parts = [self._spare]
@@ -186,7 +185,6 @@ class _NodeStream:
         return _outages(self._nodes[rows[~later]], down[~later], up[~later], self._model.cause)
 
     def _draw(self, rows: Ints, count: int) -> list[Ints]:
-        """Return `count` more outages of each of some nodes."""
         uniform = _uniform(self._generators.random_raw(rows, 4 * count)).reshape(rows.size, count, 4)
         steps = np.empty((rows.size, 2 * count + 1), dtype=np.int64)
         steps[:, 0] = self._now[rows]
@@ -213,7 +211,6 @@ class _SystemStream:
         self._spare: list[tuple[int, int, int]] = []
 
     def extend(self, horizon: float) -> Outages:
-        """Return the outages that begin from the last horizon to before this one."""
         check_horizon(horizon)
         end = _milliseconds_up(horizon)
         hits = self._spare

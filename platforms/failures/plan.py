@@ -103,7 +103,6 @@ class _PlanStream:
         self._up: dict[int, float] = {}
 
     def extend(self, horizon: float) -> Outages:
-        """Return the outages that begin from the last horizon to before this one."""
         made = [
             expand(stream.extend(horizon), domains) if domains else stream.extend(horizon)
             for stream, domains in self._parts

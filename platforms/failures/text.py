@@ -239,7 +239,6 @@ def _factor(factor: float) -> float:
 
 
 def _nodes(platform: Platform, pool: str | None, numbers: tuple[int, int] | None) -> range:
-    """Return the numbers of the nodes that fail: a pool's, the given ones, or all."""
     if pool is not None:
         try:
             nodes = platform.pool_nodes(pool)

@@ -95,8 +95,6 @@ def rules_of_lines(lines: Iterable[str], read: Callable[..., MaintenanceRule], w
 
 
 class _Reader:
-    """Reads one line, word by word."""
-
     def __init__(
         self, text: str, platform: Platform, names: Mapping[str, int], epoch: float | None, timezone: str | None
     ) -> None:
@@ -111,7 +109,6 @@ class _Reader:
         self._known: Moment | None = None
 
     def _peek(self) -> str:
-        """Return the next word, empty at the end."""
         return self._words[self._at] if self._at < len(self._words) else ""
 
     def _take(self) -> str:
@@ -120,7 +117,6 @@ class _Reader:
         return word
 
     def rule(self) -> MaintenanceRule:
-        """Return the rule in the line."""
         first = self._time("begin of maintenance")
         if first.seconds < 0:
             refuse("maintenance begins before time 0", f"time 0, {self._clock.zero()}, or later", first.text)
@@ -192,7 +188,6 @@ class _Reader:
         return self._pools[name]
 
     def _called(self, rule: str) -> NodeSet:
-        """Return the nodes with the names in a rule."""
         numbers: list[int] = []
         names = NodeNames.read(rule)
         if names is None:

@@ -60,7 +60,6 @@ class _Run(NamedTuple):
 
     @property
     def many(self) -> int:
-        """The number of names."""
         return prod(one.many for one in self.numbers)
 
     @property

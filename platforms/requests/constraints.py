@@ -127,8 +127,6 @@ def why_unmet(constraint: Constraint, text: str, pools: tuple[PoolInfo, ...]) ->
 
 
 class _Reader:
-    """Reads one constraint, word by word."""
-
     def __init__(self, text: str, *, slurm: bool = False) -> None:
         self._text = text
         self._slurm = slurm
@@ -210,7 +208,6 @@ class _Reader:
 
 
 def _is(known: str | int | float | bool, value: str) -> bool:
-    """Return whether a property has the value of a word."""
     if isinstance(known, str):
         return known == value
     if isinstance(known, bool):

@@ -34,8 +34,6 @@ def plain_constraint(text: str, nodes: int | None, kinds: Sequence[PoolInfo]) ->
 
 
 class _Plain:
-    """Makes one constraint plain."""
-
     def __init__(self, text: str, nodes: int | None, kinds: Sequence[PoolInfo]) -> None:
         self._text, self._nodes, self._kinds = text, nodes, kinds
 

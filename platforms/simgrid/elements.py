@@ -70,8 +70,6 @@ class Contents(msgspec.Struct, frozen=True):
 
 
 class _Element:
-    """An element that has begun and not ended."""
-
     def __init__(self, name: str, attributes: dict[str, str], line: int) -> None:
         self.name = name
         self.attributes = attributes
@@ -136,7 +134,6 @@ class _Reader(XmlReader):
             )
 
     def begin(self, name: str, attributes: dict[str, str]) -> None:
-        """Handle the start of an element."""
         element = _Element(name, attributes, self.line())
         self._check_place(element)
         if name in ATTRIBUTES:
@@ -219,7 +216,6 @@ class _Reader(XmlReader):
             self._fail(f"text between the elements of {self._open[-1]}", found=shown(text.strip()))
 
     def end(self, name: str) -> None:
-        """Handle the end of an element."""
         element = self._open.pop()
         if name in ("host", "peer"):
             self._unused.update(f"{name} {profile}" for profile in PROFILES if element.attributes.get(profile))
@@ -269,7 +265,6 @@ class _Reader(XmlReader):
             self._hosts[name] = place
 
     def _kind(self, element: _Element, zone_properties: dict[str, str]) -> HostKind:
-        """Return the kind of the element's hosts, one object for all that are equal."""
         speed, core, pstate = (element.attributes.get(name) for name in ("speed", "core", "pstate"))
         key = (speed, core, pstate, tuple(element.properties.items()), id(zone_properties))
         if key not in self._kinds:

@@ -164,7 +164,6 @@ def _likely_master(hosts: Iterable[str]) -> str:
 
 
 def _in_role(name: str, kind: HostKind, added: str | None, where: str) -> tuple[Role, dict[str, str]]:
-    """Return the checked role of a host, and its properties including the role."""
     declared = kind.properties.get("role", "")
     if added and declared and added != declared:
         raise PlatformError(
@@ -212,7 +211,6 @@ def _title(where: str) -> str:
 
 
 def _likeness(host: Host) -> tuple[object, ...]:
-    """Return what hosts of one pool have in common."""
     return tuple(getattr(host, field) for field in HostKind.__struct_fields__)
 
 

@@ -137,7 +137,6 @@ class LinkLoads:
 
 
 def _table(rows: Ints, columns: Ints, counts: Ints, shape: tuple[int, int]) -> Floats:
-    """Return the sum of counts in each row and column, with this shape."""
     found: Floats = np.zeros(shape)
     np.add.at(found, (rows, columns), counts)
     return found

@@ -159,7 +159,6 @@ def topology_of(info: TopologyInfo | None, nodes: int) -> Topology:
 
 
 def _places(info: TopologyInfo, nodes: int) -> Ints:
-    """Return each node's place."""
     check_topology(info, nodes)
     if not info.absent:
         return np.arange(nodes, dtype=np.intp)

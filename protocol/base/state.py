@@ -113,7 +113,6 @@ def message_of(state: Any) -> Any:
 
 @cache
 def _struct(name: str) -> type[Struct]:
-    """Return the protocol's struct of this name; names are unique."""
     todo: list[type[Struct]] = [Struct]
     for some in todo:
         todo += some.__subclasses__()

@@ -66,8 +66,6 @@ _NO_MORE_JOBS: Final = "no_more_static_job_to_submit"
 
 
 class _Written(Struct, gc=False):
-    """A notice in Batsim's form."""
-
     now: float
     events: list[Any]
 
@@ -201,8 +199,6 @@ class _Read(Struct, gc=False):
 
 
 class _Envelope(Struct):
-    """A notice with undecoded events."""
-
     now: Instant
     events: list[Raw]
 

@@ -198,7 +198,6 @@ def _one_decision(raw: Raw, index: int, now: float, ready: float) -> Decision:
 
 
 def _taken(decision: Any, index: int, now: float) -> Decision:
-    """Return the engine's form of a decoded decision."""
     at = _rounded(decision.timestamp, now)
     try:
         return _READERS.get(type(decision), _dated)(decision, at, now)

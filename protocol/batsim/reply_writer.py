@@ -35,8 +35,6 @@ from pipistrelle.protocol.messages import Reply
 
 
 class _Written(Struct, gc=False, omit_defaults=True):
-    """A reply in Batsim's form."""
-
     now: float
     events: Sequence[Decision]
     leaves: LeaveReason | None = None

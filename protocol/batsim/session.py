@@ -35,7 +35,6 @@ class _Session:
     seq: int = 0
 
     def _after(self, kind: BatsimKind, error: type[ProtocolError]) -> BatsimState:
-        """Return the state after a message, or raise ``error`` if it is not allowed now."""
         state = BATSIM_TRANSITIONS[self.state].get(kind)
         if state is None:
             legal = " or ".join(BATSIM_TRANSITIONS[self.state]) or "nothing, the session is over"
@@ -43,7 +42,6 @@ class _Session:
         return state
 
     def _after_notice(self, notice: Notice, error: type[ProtocolError]) -> BatsimState:
-        """Return the state after a notice, or raise ``error`` if it is not allowed now."""
         kind: BatsimKind = "NOTICE"
         events = notice.events
         if events:

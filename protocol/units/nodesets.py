@@ -253,7 +253,6 @@ class NodeSet:
         return hash(self._intervals)
 
     def __le__(self, other: "NodeSet") -> bool:
-        """Return whether every unit of this set is in `other`."""
         if not isinstance(other, NodeSet):
             return NotImplemented
         theirs = other._intervals
@@ -375,7 +374,6 @@ class NodeSet:
         return self._written_as(self._intervals) if text is None else text
 
     def _written_as(self, intervals: Iterable[tuple[int, int]]) -> str:
-        """Build and keep the canonical text."""
         text = self._text = " ".join([f"{lo}-{hi}" if lo != hi else str(lo) for lo, hi in intervals])
         if len(_written) >= _MOST_WRITTEN:
             _written.clear()
