@@ -21,7 +21,7 @@ _MANY_DECADES: Final = 1e6
 
 
 def read_first(saved: float, read: float) -> float:
-    """Return how long (s) an attempt reads before it works, with ``saved`` s of work."""
+    """Return how long (s) an attempt reads first: not at all if no work is saved."""
     return read if saved > 0 else 0.0
 
 

@@ -236,7 +236,7 @@ class Attempts(Kept):
         return {**super().state(), "held": list(self._held)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore such a state, after the cluster."""
+        """Restore a saved state, after the cluster."""
         super().restore(state)
         for job in self._cluster.running.values():
             attempt = attempt_of(job)
@@ -289,7 +289,7 @@ class Attempts(Kept):
             self._strike(job, hit, why[hit.first][0])
 
     def _hold_again(self, job: Job) -> None:
-        """Let a job wait again that began at this very instant and has done nothing yet."""
+        """Put a job that began at this very instant back to waiting for its nodes."""
         attempt = attempt_of(job)
         if job.work is not None:
             assert self._work is not None

@@ -9,7 +9,7 @@ from pipistrelle.server.attempts.progress import Account
 
 
 class _Course(Protocol):
-    """The attempt until then."""
+    """The course of the attempt before the dump."""
 
     def account(self, now: float) -> Account:
         """Return how the time until ``now`` (s) was spent."""

@@ -35,7 +35,7 @@ class Preemption:
         return {PREEMPTION: self._grace_over}
 
     def state(self) -> None:
-        """Return nothing: the agenda has it all."""
+        """Return None: the agenda has the whole state."""
 
     def restore(self, state: Any) -> None:
         """Restore the entries from the agenda."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
-from math import inf
 from typing import Any, Final
 
 from mypy_extensions import mypyc_attr
@@ -57,17 +56,6 @@ class Agenda:
     def cancel(entry: Entry) -> None:
         """Cancel an entry: neither it nor its time will come up."""
         entry[3] = None
-
-    def next_time(self) -> float:
-        """Return the time (s) of the first entry; inf if the agenda is empty."""
-        heap = self.heap
-        while heap:
-            first = heap[0]
-            if first[3] is not None:
-                time: float = first[0]
-                return time
-            heappop(heap)
-        return inf
 
     def pop(self) -> Entry | None:
         """Remove and return the first entry; None if the agenda is empty."""

@@ -60,7 +60,7 @@ class Arrivals(Kept):
             self._clockwork.tell_apart(NoMoreJobs(self._clockwork.now))
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore such a state and skip the jobs already taken."""
+        """Restore a saved state and skip the jobs already taken."""
         super().restore(state)
         if self.drained:
             self._jobs = iter(())

@@ -127,6 +127,6 @@ class Clockwork(Kept):
         self.agenda.put(time, REQUEUE, job.id)
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore such a state."""
+        """Restore a saved state."""
         super().restore(state)
         self.wake_on(self.wanted)

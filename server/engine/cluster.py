@@ -158,7 +158,7 @@ class Cluster:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore such a state."""
+        """Restore a saved state."""
         queues = {"coming": self.coming, "waiting": self.waiting, "running": self.running, "ghosts": self.ghosts}
         for name, jobs in queues.items():
             made = (self.job_type.of_plain(one, self.work_of) for one in state[name])

@@ -72,7 +72,7 @@ class Dependencies(Kept, Observer):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore such a state."""
+        """Restore a saved state."""
         super().restore(state)
         cluster = self._clockwork.cluster
         made = [cluster.job_type.of_plain(one, cluster.work_of) for one in state["jobs"]]
@@ -85,7 +85,7 @@ class Dependencies(Kept, Observer):
         return [job for jobs in self._waiting.values() for job in jobs.values()]
 
     def hold(self, job: Job) -> bool:
-        """Hold or reject a submitted job if its conditions demand it; return whether."""
+        """Hold or reject a submitted job if its conditions demand it; True if so."""
         if job.id not in self._conditions:
             return False
         time = self._fulfilled(job.id)
@@ -163,7 +163,7 @@ class Dependencies(Kept, Observer):
         cluster.reject(now, job)
 
     def let_go(self, job_id: str) -> None:
-        """Count a job as held no longer, if it was held."""
+        """Stop counting a job as held."""
         if job_id in self._held:
             self._held.discard(job_id)
             self._clockwork.pending -= 1

@@ -131,7 +131,7 @@ class Ledger:
         return {"idle": self.idle, "marked": str(marked), "blocked": blocked, "held_blocked": held_blocked}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore such a state."""
+        """Restore a saved state."""
         self.idle = state["idle"]
         self._hold_nothing()
         for low, high in NodeSet.parse(state["marked"]).intervals:

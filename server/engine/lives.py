@@ -67,7 +67,7 @@ class Work(Protocol):
         """Return the jobs' progress as plain values."""
 
     def restore(self, state: Any) -> None:
-        """Restore such a state, after the cluster."""
+        """Restore a saved state, after the cluster."""
 
 
 class LifePart(Protocol):
@@ -80,7 +80,7 @@ class LifePart(Protocol):
         """Return the state as plain values."""
 
     def restore(self, state: Any) -> None:
-        """Restore such a state, after cluster and agenda."""
+        """Restore a saved state, after cluster and agenda."""
 
     def check_invariants(self) -> None:
         """Assert that it agrees with cluster and agenda."""
@@ -149,7 +149,7 @@ class JobLives(Kept):
         return own if self.preemption is None else {**own, **self.preemption.handlers()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore such a state, after cluster and agenda."""
+        """Restore a saved state, after cluster and agenda."""
         for job_id, entry in self._agenda.of(END).items():
             self._cluster.running[job_id].ending = entry
         super().restore(state)

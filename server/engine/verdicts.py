@@ -74,7 +74,7 @@ class Verdicts(Kept):
         return {CALL: self._called}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore such a state, after the agenda."""
+        """Restore a saved state, after the agenda."""
         super().restore(state)
         self.calls = {call_id: entry for call_id, entry in self._clockwork.agenda.of(CALL).items() if call_id}
 

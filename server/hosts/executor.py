@@ -124,7 +124,7 @@ class Executor:
         return {"runs": runs, "tasks": self._tasks_so_far, "at_work": at_work}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore such a state, after hosts, agenda and running jobs."""
+        """Restore a saved state, after hosts, agenda and running jobs."""
         entries = self._agenda.of(PHASE)
         for job_id, limit, begun, known in state["runs"]:
             job = self._clockwork.cluster.running[job_id]

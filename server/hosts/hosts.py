@@ -160,7 +160,7 @@ class Hosts(Part):
         self._all_watts.add(new)
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore such a state."""
+        """Restore a saved state."""
         super().restore(state)
         self._speed = [host.speeds[pstate] for host, pstate in zip(self._hosts, self._pstate, strict=True)]
 

@@ -62,7 +62,7 @@ class Task(Struct, eq=False):
         }
 
     def restore(self, state: dict[str, Any], entries: Mapping[int, Entry]) -> None:
-        """Restore such a state; ``entries`` are the agenda's, by task number."""
+        """Restore a saved state; ``entries`` are the agenda's, by task number."""
         self.number = state["numbers"][0]
         self.entry = entries.get(self.number)
         self.alone, self.done, self.since, self.seconds, self.ends = state["times"]

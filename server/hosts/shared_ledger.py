@@ -59,7 +59,7 @@ class SharedLedger(Ledger):
         return {**super().state(), "jobs": self._jobs.tolist()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore such a state."""
+        """Restore a saved state."""
         super().restore(state)
         self._jobs = np.array(state["jobs"], np.int32)
 

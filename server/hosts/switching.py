@@ -81,13 +81,13 @@ class Switchboard(Part):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore such a state; the ledger restores which units are blocked."""
+        """Restore a saved state; the ledger restores which units are blocked."""
         super().restore(state)
         requests = [Request(NodeSet.parse(units), pstate, left) for units, pstate, left in state["requests"]]
         self._legs = {number: Leg(requests[at], NodeSet.parse(units)) for number, at, units in state["legs"]}
 
     def request(self, now: float, resources: str, state: str) -> None:
-        """Bring units into a power state, both as on the wire; Illegal has no effect."""
+        """Bring units into a power state (both as on the wire), or raise `Illegal`."""
         hosts = self._hosts
         if hosts is None:
             raise Illegal("feature_off", "SET_RESOURCE_STATE needs --energy and a platform whose hosts have pstates")

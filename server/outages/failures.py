@@ -171,7 +171,7 @@ class Failures(Part):
         return {**super().state(), **taken}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore such a state; past outages and plans are skipped."""
+        """Restore a saved state; past outages and plans are skipped."""
         while self._instants < state["instants"]:
             self._next = self._feed.next_instant()
             self._instants += 1

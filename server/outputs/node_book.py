@@ -55,7 +55,7 @@ class NodeBook(Kept, Observer):
         return {**super().state(), "running": list(self._running)}
 
     def restore(self, state: dict[str, Any], running: Mapping[str, Job]) -> None:
-        """Restore such a state; ``running``: the running jobs by id."""
+        """Restore a saved state; ``running``: the running jobs by id."""
         super().restore(state)
         self._running = {job_id: running[job_id] for job_id in state["running"]}
 

@@ -72,7 +72,7 @@ class InProcessScheduler(Protocol):
         """Return its state between two notices as plain values."""
 
     def restore(self, state: Any) -> None:
-        """Restore such a state in a new, equal scheduler, after `welcome`."""
+        """Restore a saved state in a new, equal scheduler, after `welcome`."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -68,7 +68,7 @@ def state(game: Any) -> tuple[object, ...]:
         cluster.ledger.idle,
         cluster.steps,
         sorted(engine.verdicts.calls),
-        engine.clockwork.agenda.next_time(),
+        list(engine.clockwork.agenda.entries()),
         engine.clockwork.stopped,
     )
 

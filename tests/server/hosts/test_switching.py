@@ -99,15 +99,15 @@ class World:
 
     def refuse(self, resources: str, state: object) -> str:
         """Ask for what must be refused and change nothing; return code and text."""
-        before = (self.picture(), list(self.diary.lines), list(self.told), self.agenda.next_time())
+        before = (self.picture(), list(self.diary.lines), list(self.told), list(self.agenda.entries()))
         with pytest.raises(Illegal) as caught:
             self.board.request(self.now, resources, str(state))
-        assert before == (self.picture(), self.diary.lines, self.told, self.agenda.next_time())
+        assert before == (self.picture(), self.diary.lines, self.told, list(self.agenda.entries()))
         return f"{caught.value.code}: {caught.value}"
 
     def run(self, until: float) -> None:
         """Let time pass."""
-        while self.agenda.next_time() <= until:
+        while any(entry[0] <= until for entry in self.agenda.entries().values()):
             entry = self.agenda.pop()
             assert entry is not None
             self.now, kind, _, subject = entry
