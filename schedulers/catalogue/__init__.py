@@ -1,1 +1,1 @@
-"""Parts and schedulers by name: the library, other packages, a user's own file."""
+"""Parts and schedulers by name: the library's, other packages' and user files."""

@@ -1,4 +1,4 @@
-"""Schedulers in other languages: a folder with a file that says how its program is built and run."""
+"""Schedulers in other languages: a folder with a file on how to build and run it."""
 
 import os
 import shlex
@@ -13,28 +13,23 @@ from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml
 from pipistrelle.schedulers.catalogue.names import FOREIGN_FILE, PLACEHOLDER
 
-#: stands for the folder in a program's words
+#: placeholder for the folder in command lines
 _FOLDER: Final = "{folder}"
 _MANUAL: Final = "'pipistrelle help foreign-schedulers' lists every key."
 
 
 class ForeignError(PipistrelleError):
-    """A folder that does not say how its scheduler is run, or whose program was not built yet."""
+    """The scheduler's folder is incomplete, or its program is not built."""
 
 
 class ForeignScheduler(Struct, frozen=True, forbid_unknown_fields=True):
-    """The keys of ``scheduler.toml``; ``{folder}`` in them stands for the folder.
+    """The keys of ``scheduler.toml``; ``{folder}`` in them is replaced by the folder.
 
-    Parameters
-    ----------
-    argv
-        the program and its arguments, one of which has ``{endpoint}`` in it.
-    name
-        what to call a run of it; empty: as the folder is called.
-    build
-        the command that builds it; none: it need not be built.
-    built
-        a file or folder that is there once it was; empty: nothing tells.
+    Attributes:
+        argv: the program and its arguments; ``{endpoint}`` must be in one of them.
+        name: name of runs; empty: the folder's name.
+        build: build command, or empty.
+        built: file or folder that exists after the build; empty: unknown.
     """
 
     argv: Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -43,20 +38,18 @@ class ForeignScheduler(Struct, frozen=True, forbid_unknown_fields=True):
     built: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a program that would not know where its server is."""
+        """Raise ValueError if argv has no ``{endpoint}``, or ``built`` has no ``build``."""
         if not any(PLACEHOLDER in word for word in self.argv):
             raise ValueError(f"expected {PLACEHOLDER} in one of the words of argv, found {shlex.join(self.argv)}")
         if self.built and not self.build:
-            raise ValueError(f"expected build beside built, found only {self.built}")
+            raise ValueError(f"expected build together with built, found only {self.built}")
 
 
 def read_foreign(folder: str) -> ForeignScheduler:
-    """Return what a folder says of its scheduler, with the folder's name in its words.
+    """Return the keys of a folder's file, with the folder's name inserted.
 
-    Raises
-    ------
-    ForeignError
-        if the file cannot be read, has an unknown key or a value of the wrong type, or names no ``{endpoint}``.
+    Raises:
+        ForeignError: the file cannot be read or is invalid.
     """
     path = Path(folder, FOREIGN_FILE)
     where = printable(str(path))
@@ -81,11 +74,11 @@ def read_foreign(folder: str) -> ForeignScheduler:
 
 
 def check_built(folder: str) -> None:
-    """Raise ForeignError if a folder's program was not built yet, as far as one can tell."""
+    """Raise ForeignError if a folder's program is known not to be built."""
     found = read_foreign(folder)
     if found.built and not os.path.exists(found.built):
         raise ForeignError(
-            "the scheduler was not built yet",
+            "the scheduler is not built",
             where=printable(folder),
             found=f"no {printable(found.built)}",
             hint=f"Build it: {printable(shlex.join(found.build))}",

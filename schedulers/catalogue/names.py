@@ -1,4 +1,4 @@
-"""What can be named: the parts of policies, and schedulers; a command line needs no more to be read or explained."""
+"""Names of parts and schedulers; importing this imports no other module."""
 
 import os.path
 from collections.abc import Mapping
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-#: {axis: {part: its module, what makes it, and the table of its options if it has some}};
-#: `pipistrelle.schedulers.catalogue.parts` makes them, and imports none that is not needed
+#: {axis: {part: module, class or function, type of its options if any}}; `catalogue.parts` imports them when needed
 PARTS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "order": {
         "fcfs": ("orders.fixed", "Fcfs"),
@@ -38,17 +37,17 @@ PARTS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "compact": ("placement.compact", "Compact", "CompactOptions"),
     },
 }
-#: of a preset's file
+#: suffix of preset files
 SUFFIX: Final = ".toml"
-#: the file of a folder with a scheduler in another language
+#: file in the folder of a scheduler in another language
 FOREIGN_FILE: Final = "scheduler.toml"
-#: stands for the address of the server in a program's words
+#: placeholder for the server's address in command lines
 PLACEHOLDER: Final = "{endpoint}"
-#: other packages' schedulers are entry points of this group
+#: entry point group of other packages' schedulers
 GROUP: Final = "pipistrelle.schedulers"
-#: the scheduler that does as the log says
+#: the scheduler that repeats the log
 RECORDED: Final = "recorded"
-#: {scheduler that is more than a composition: what it is}
+#: {scheduler that is not a composition: description}
 OWN: Final = {
     "maui": "A centre's own maui.cfg: priorities, fairshare, limits, reservations, backfilling",
     RECORDED: "What really happened: the starts of the log itself, and its nodes where it has them",
@@ -57,39 +56,40 @@ OWN: Final = {
 
 @cache
 def library_names() -> tuple[str, ...]:
-    """Return the names of the presets that come with the package, sorted."""
-    from importlib.resources import files  # costs more than all the rest here
+    """Return the names of the package's presets, sorted."""
+    from importlib.resources import files  # a slow import
 
     folder = files("pipistrelle.schedulers") / "library"
     return tuple(sorted(entry.name.removesuffix(SUFFIX) for entry in folder.iterdir() if entry.name.endswith(SUFFIX)))
 
 
 def is_ours(name: str) -> bool:
-    """Tell whether a scheduler is made of code of ours alone: a preset or ``maui``."""
+    """Return whether a scheduler consists of this package's code alone."""
     return name in library_names() or name in OWN or name.endswith(SUFFIX)
 
 
 def entries() -> "dict[str, EntryPoint]":
-    """Return {name: entry point} of the schedulers of other packages; none of them takes a name of the library."""
-    from importlib.metadata import entry_points  # looks through all that is installed: runs of our own need it not
+    """Return {name: entry point} of other packages' schedulers with unused names."""
+    from importlib.metadata import entry_points  # scans all installed packages, so import it only if needed
 
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in {*library_names(), *OWN}}
 
 
 def registered() -> list[str]:
-    """Return the names of the library's schedulers and of those of other packages, sorted."""
+    """Return the names of the library's and other packages' schedulers, sorted."""
     return sorted({*library_names(), *OWN, *entries()})
 
 
 def is_foreign(text: str) -> bool:
-    """Tell whether a text names a folder with a scheduler in another language: what is registered comes first."""
+    """Return whether a text, not a registered name, names a scheduler's folder."""
     return os.path.isfile(os.path.join(text, FOREIGN_FILE)) and text not in registered()
 
 
 def is_policy_name(text: str) -> bool:
-    """Tell whether a text names a scheduler: registered, a TOML file or a folder, or an object (``module:name``).
+    """Return whether a text names a scheduler: registered, file, folder or object.
 
-    A path may have spaces in it, as a whole command in one word has; that one has the placeholder, or no such file.
+    An object is ``module:name``. A path may contain spaces, and so may a whole command in one word; but a command has
+    the placeholder, or no such file exists.
     """
     if PLACEHOLDER in text:
         return False

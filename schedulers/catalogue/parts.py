@@ -1,4 +1,4 @@
-"""Policies and what they are made of, by name: orders, backfilling rules and placements, some with options."""
+"""Create policies, orders, backfilling rules and placements by name and options."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -17,14 +17,14 @@ from pipistrelle.schedulers.policy.order import Order
 if TYPE_CHECKING:
     from pipistrelle.schedulers.preemption.options import PreemptionOptions
 
-#: how much of a value a message shows
+#: most characters of a value in a message
 _SHOWN: Final = 60
 
 
 def check_part(axis: str, part: str, where: str | None = None) -> None:
-    """Raise PolicyError, naming the closest, unless there is such a part on the axis.
+    """Raise PolicyError, with the closest name, unless the axis has such a part.
 
-    ``where`` is what names the part, such as a file.
+    ``where`` is where the part is named, such as a file.
     """
     known = PARTS[axis]
     if part not in known:
@@ -34,33 +34,27 @@ def check_part(axis: str, part: str, where: str | None = None) -> None:
 
 
 def make_order(name: str, options: Mapping[str, Any] | None = None, where: str | None = None) -> Order:
-    """Return a new order of this name.
+    """Return a new order of this name; ``where`` is the table's place for messages.
 
-    Raises
-    ------
-    PolicyError
-        when there is none, or it has no such option, or the option no such value; ``where`` is what the table stands
-        in.
-    FormulaError
-        when a formula cannot be read.
+    Raises:
+        PolicyError: unknown name, option or value.
+        FormulaError: invalid formula.
     """
     order: Order = _make("order", name, options, where)
     return order
 
 
 def make_backfill(name: str, options: Mapping[str, Any] | None = None, where: str | None = None) -> Backfill:
-    """Return a new backfilling rule of this name; PolicyError as `make_order`."""
+    """Return a new backfilling rule of this name; PolicyError as in `make_order`."""
     backfill: Backfill = _make("backfill", name, options, where)
     return backfill
 
 
 def read_placement(text: str, where: str | None = None) -> tuple[str, dict[str, str]]:
-    """Return name and options of a placement as in ``contiguous,fit=best``.
+    """Return name and options of a placement such as ``contiguous,fit=best``.
 
-    Raises
-    ------
-    PolicyError
-        when there is no such placement, or an option is not of the form KEY=VALUE or stands twice.
+    Raises:
+        PolicyError: the placement is unknown, or an option is not KEY=VALUE or is repeated.
     """
     name, *pairs = text.split(",")
     check_part("placement", name, where)
@@ -68,7 +62,7 @@ def read_placement(text: str, where: str | None = None) -> tuple[str, dict[str, 
     for pair in pairs:
         key, sign, value = pair.partition("=")
         if not (key and sign and value) or key in options:
-            what = f"the placement '{name}' has an option that cannot be read"
+            what = f"invalid option of the placement '{name}'"
             expected = "NAME,KEY=VALUE,... with each key once"
             raise PolicyError(what, where=where, expected=expected, found=f"'{printable(pair)[:_SHOWN]}'")
         options[key] = value
@@ -76,12 +70,10 @@ def read_placement(text: str, where: str | None = None) -> tuple[str, dict[str, 
 
 
 def make_placement(text: str, options: Mapping[str, Any] | None = None, where: str | None = None) -> Placement:
-    """Return a new placement; those options that stand beside its name (`read_placement`) go before the others.
+    """Return a new placement; options in its text (`read_placement`) take precedence.
 
-    Raises
-    ------
-    PolicyError
-        as `make_order` and `read_placement`.
+    Raises:
+        PolicyError: as in `make_order` and `read_placement`.
     """
     name, own = read_placement(text, where)
     placement: Placement = _make("placement", name, {**(options or {}), **own}, where)
@@ -106,7 +98,7 @@ def _make(axis: str, name: str, options: Mapping[str, Any] | None, where: str | 
     prefix = f"{where}: {axis}-options." if where else f"{axis}-options."
     given = dict(options or {})
     try:
-        # A command line has texts only.
+        # Values from the command line are always texts.
         return getattr(part, make)(msgspec.convert(given, shape, strict=axis != "placement"))
     except msgspec.ValidationError as error:
         raise misfit(error, given, shape, prefix, PolicyError) from None
@@ -130,16 +122,15 @@ def compose(
 ) -> ComposedPolicy:
     """Return the policy with these parts.
 
-    ``placement`` may have options, as ``contiguous,fit=best``; ``order_options``, ``backfill_options`` and
-    ``placement_options`` are tables as in a preset's file, which ``where`` names. With ``preemption`` running jobs
-    may lose their units to others.
+    Args:
+        placement: name, possibly with options, such as ``contiguous,fit=best``.
+        order_options: a table as in a preset's file; likewise the two others.
+        preemption: options of preemption; None: no preemption.
+        where: the file, for messages.
 
-    Raises
-    ------
-    PolicyError
-        when a part is unknown, the text names the closest; or when it has no such option or value.
-    FormulaError
-        when a formula cannot be read.
+    Raises:
+        PolicyError: unknown part, option or value.
+        FormulaError: invalid formula.
     """
 
     def anew() -> Backfill:
@@ -147,7 +138,7 @@ def compose(
 
     rule = anew()
     if preemption is not None:
-        from pipistrelle.schedulers.preemption.preempting import Preempting  # most runs start without it
+        from pipistrelle.schedulers.preemption.preempting import Preempting  # most runs do not need it
 
         rule = Preempting(rule, anew, preemption, where)
     return ComposedPolicy(

@@ -1,4 +1,4 @@
-"""Policies as files: an order, a backfilling rule and a placement in TOML; those of the library have names."""
+"""Presets: policies as TOML files; the package has some with names."""
 
 from functools import cache
 from importlib.resources import files
@@ -21,10 +21,10 @@ _MANUAL: Final = "'pipistrelle help scheduling' lists every key."
 
 
 class Preset(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What a policy is made of: the keys of its file, none of which must be there.
+    """The keys of a policy's file, all optional.
 
-    The three tables are for the options of an order, a backfilling rule and a placement that have some; a table
-    ``reliability`` has jobs keep to partitions by reliability, one ``preemption`` lets jobs preempt others.
+    The three ``*_options`` tables are for parts with options. ``reliability`` keeps jobs in partitions by reliability,
+    ``preemption`` lets jobs preempt others.
     """
 
     description: str = ""
@@ -45,13 +45,13 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
 
 @cache
 def library() -> dict[str, Preset]:
-    """Return {name: preset} of those that come with the package, by name."""
+    """Return {name: preset} of the package's presets."""
     return {name: library_preset(name) for name in library_names()}
 
 
 @cache
 def library_preset(name: str) -> Preset:
-    """Return one that comes with the package; most runs need no other."""
+    """Return one of the package's presets."""
     file = files("pipistrelle.schedulers") / "library" / f"{name}{SUFFIX}"
     return parse_preset(file.read_text(encoding="utf-8"), f"{name}{SUFFIX}")
 
@@ -59,14 +59,12 @@ def library_preset(name: str) -> Preset:
 def read_preset(path: Path) -> Preset:
     """Return the preset in a user's file.
 
-    Raises
-    ------
-    PolicyError
-        if the file cannot be read, or as `parse_preset` does.
+    Raises:
+        PolicyError: the file cannot be read, or as in `parse_preset`.
     """
     where = printable(str(path))
     try:
-        text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
+        text = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
     except FileNotFoundError:
         raise PolicyError("there is no such file", where=where) from None
     except OSError as error:
@@ -79,31 +77,18 @@ def read_preset(path: Path) -> Preset:
 
 
 def parse_preset(text: str, where: str) -> Preset:
-    """Return the preset that a TOML text describes.
+    """Return the preset in a TOML text; ``where`` is its name in messages.
 
-    Parameters
-    ----------
-    text
-        the whole file: ``description``, ``order``, ``backfill`` and ``placement``, each a text, and the tables
-        ``order-options``, ``backfill-options``, ``placement-options``, ``reliability`` and ``preemption``, all
-        optional.
-    where
-        what the text is called in messages, usually the file's name.
-
-    Raises
-    ------
-    PolicyError
-        if it is no TOML (with line and column), has an unknown key or a value of the wrong type, or names a part or an
-        option that there is not; the message names the closest.
-    FormulaError
-        if a formula in it cannot be read.
+    Raises:
+        PolicyError: invalid TOML (with line and column), or an unknown key, part, option or value.
+        FormulaError: invalid formula.
     """
     raw = read_toml(text, where, PolicyError, manual=_MANUAL, hint='Texts need quotes, as in order = "fcfs".')
     try:
         preset = msgspec.convert(raw, Preset)
     except msgspec.ValidationError as error:
         raise misfit(error, raw, Preset, where, PolicyError, _MANUAL) from None
-    make_order(preset.order, preset.order_options, where)  # to see whether it can be made
+    make_order(preset.order, preset.order_options, where)  # raises if it is invalid
     make_backfill(preset.backfill, preset.backfill_options, where)
     make_placement(preset.placement, preset.placement_options, where)
     if preset.preemption is not None:

@@ -1,4 +1,4 @@
-"""What really happened as a policy: each job starts when the log says that it did, on the nodes that it got."""
+"""The log itself as a policy: jobs start when and where they did in reality."""
 
 from typing import Any, Final
 
@@ -19,12 +19,12 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
 
-#: characters of what is wrong with a set of nodes: it may quote the server
+#: most characters of an error text that may quote the server
 _SAID: Final = 500
 
 
 def _due(job: SchedulerJob) -> float:
-    """Return when a job is to start (s): as it did, or when there is room for it; if nothing is known, at once."""
+    """Return when (s) to start a job: as in the log, when there is room, or at once."""
     told = job.description
     if told is None:
         return job.submit
@@ -33,53 +33,49 @@ def _due(job: SchedulerJob) -> float:
 
 
 class ByRecordedStart(Stateless):
-    """The order in which jobs started in reality, or could have: one of which nothing is known, as it comes."""
+    """The order of the recorded or possible starts; jobs without either by submission."""
 
     arrivals_last = False
 
     def rank(self, job: SchedulerJob) -> float:
-        """Return when the job is due, in seconds."""
+        """Return the time (s) at which the job is due."""
         return _due(job)
 
 
 class RecordedPolicy(Kept):
-    """Starts each job when the log says that it started, on its nodes where the log and the machine have such.
+    """Starts each job at its recorded time, on its recorded nodes if these exist.
 
-    Where the log has more jobs at a time than the machine has room for, or no start, the server tells from when on
-    there is room that no other job of the log needs. A job that even then finds too few units, as nodes fail or its
-    class has a limit, and one that comes back after it lost its nodes, starts as soon as there are enough that no job
-    needs whose time has come just now. Nodes that are not free, or too few, are replaced by those that the placement
-    picks.
+    If the log has more jobs at a time than the machine can run, or no start, the server says when there is room that no
+    other job of the log needs. A job that finds too few units even then (failed nodes, class limits), or that was
+    requeued after a failure, starts as soon as enough units are free that no job due just now needs. If its nodes are
+    not free or too few, the placement picks others.
 
-    Parameters
-    ----------
-    placement
-        picks the units of jobs that cannot have their own; None: the lowest.
+    Args:
+        placement: picks units for jobs that cannot have their own; None: the lowest.
     """
 
     _kept = ("_calls",)
-    #: what it wants of the protocol, which is called so, too
     features = (RECORDED,)
     name = RECORDED
 
     def __init__(self, placement: Placement | None = None) -> None:
         self._placement = placement or LowestIds()
         self.order: Order = ByRecordedStart()
-        #: when calls are due that were asked for, s
+        #: times of pending calls, s
         self._calls: set[float] = set()
         self._view: View | None = None
 
     def learn(self, machine: Machine) -> None:
-        """Take note of the machine before a run begins; PipistrelleError if it has not what the placement asks for."""
+        """Pass the machine to the placement; PipistrelleError if it is unsuitable."""
         learn(self._placement, machine)
 
     def restore(self, state: Any, view: View) -> None:
-        """Go on from a state, in a view that is as it was then."""
+        """Restore a state, into a view restored to the same instant."""
         super().restore(state)
         self._view = view
 
     def decide(self, view: View) -> None:
-        """Start whom it is time for; ask to be called when the next is due."""
+        """Start the jobs that are due; ask to be called when the next is."""
         now = view.now
         if view is not self._view:
             self._view, self._calls = view, set()
@@ -91,7 +87,7 @@ class RecordedPolicy(Kept):
                 break
             due.append(job)
         left = 0
-        for job in sorted(due, key=lambda job: _due(job) < now):  # the others stay in their order
+        for job in sorted(due, key=lambda job: _due(job) < now):  # stable
             alloc = self._units(view, job)
             if alloc is None:
                 left += 1
@@ -107,7 +103,7 @@ class RecordedPolicy(Kept):
             view.wake = ("JOB_SUBMITTED",)
 
     def _units(self, view: View, job: SchedulerJob) -> NodeSet | None:
-        """Return the units for a job that starts now, its own nodes' if possible; None if there are none."""
+        """Return units for a job that starts now, on its own nodes if possible, or None."""
         free = view.free.snapshot()
         if job.size > len(free):
             return None
@@ -117,14 +113,14 @@ class RecordedPolicy(Kept):
 
     @staticmethod
     def _own(machine: Machine, job: SchedulerJob, open_units: NodeSet) -> NodeSet | None:
-        """Return units of the nodes that a job got in reality, as many of each as that can be; None if they lack."""
+        """Return units of the job's recorded nodes, evenly if possible; None if too few."""
         text = None if job.description is None else job.description.recorded_nodes
         if text is None:
             return None
         try:
             nodes, numbering = NodeSet.parse(text), machine.numbering
         except NodeSetError as error:
-            what = f"'recorded_nodes' of {quoted(job.id)} is no set of nodes: {legible(str(error), _SAID)}"
+            what = f"'recorded_nodes' of {quoted(job.id)} is not a set of nodes: {legible(str(error), _SAID)}"
             raise RemoteProtocolError(what) from None
         units = numbering.units_of(nodes) & open_units
         if len(units) < job.size:

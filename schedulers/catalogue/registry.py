@@ -1,4 +1,4 @@
-"""Schedulers by name: the library's, those that other packages register, and a user's own file or module."""
+"""Schedulers by name: the library's, other packages', and a user's file or module."""
 
 import importlib
 import sys
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipistrelle.schedulers.partitions.placement import PartitionOptions
     from pipistrelle.schedulers.preemption.options import PreemptionOptions
 
-#: {option of preemption: how the command line calls it}
+#: {option of preemption: its name on the command line}
 OPTION_OF: Final = {
     "type": "--preempt-type",
     "mode": "--preempt-mode",
@@ -32,11 +32,11 @@ OPTION_OF: Final = {
     "exempt_time": "--preempt-exempt-time",
     "youngest_first": "--preempt-youngest-first",
 }
-_WITH: Final = "They come with --reliability NAME|FILE|auto, or the table 'reliability' of a preset."
+_WITH: Final = "Give --reliability NAME|FILE|auto, or a preset with a table 'reliability'."
 
 
 def describe(name: str) -> str:
-    """Return one line on a registered scheduler: the preset's description, or the first line of documentation."""
+    """Return a preset's description, or the first line of the object's docstring."""
     if name in library_names():
         return library_preset(name).description
     if name in OWN:
@@ -44,7 +44,7 @@ def describe(name: str) -> str:
     try:
         text = getattr(_load_entry(entries()[name]), "__doc__", None) or ""
     except PolicyError as error:
-        return f"cannot be had: {error.what}"
+        return f"not available: {error.what}"
     return text.strip().partition("\n")[0]
 
 
@@ -61,23 +61,21 @@ def make_policy(
     preemption: Mapping[str, Any] | None = None,
     **partitions: Any,
 ) -> Policy:
-    """Return the policy of this name, with other parts or options if they are given.
+    """Return the policy of this name, with other parts or options if given.
 
-    ``name`` is a registered scheduler, ``path/to/file.toml`` with a preset (docs/reference/scheduling.md), or
-    ``package.module:OBJECT`` or ``path/to/file.py:OBJECT``, where the object is a class or function that returns a
-    policy when called without arguments. Only presets have parts that can be replaced, and options; those that are
-    given are added to the preset's own, and those of a part that is replaced do not count; ``maui`` and ``recorded``
-    take a placement and its options.
-    ``placement`` may have its options beside its name, as ``contiguous,fit=best``.
+    ``name`` is a registered scheduler, a preset's ``path/to/file.toml`` (docs/reference/scheduling.md), or
+    ``package.module:OBJECT`` or ``path/to/file.py:OBJECT``: a class or function that returns a policy when called
+    without arguments. Only presets have parts and options to replace; ``maui`` and ``recorded`` accept a placement and
+    its options. Given options are merged into the preset's; options of replaced parts are dropped.
 
-    ``reliability`` has jobs keep to partitions by reliability, in place of what the preset says of that; ``blocking``
-    and ``admission`` change single options of either. ``preemption`` has options of `PreemptionOptions` by name, which
-    go before those of the preset.
+    Args:
+        placement: name, possibly with options, such as ``contiguous,fit=best``.
+        reliability: partitions by reliability, instead of the preset's.
+        preemption: options of `PreemptionOptions` by name; they take precedence over the preset's.
+        partitions: single options, ``blocking`` and ``admission``, of the partitions.
 
-    Raises
-    ------
-    PolicyError
-        when there is none, or it cannot be loaded, or is no policy.
+    Raises:
+        PolicyError: the name is unknown, or the object cannot be loaded or is not a policy.
     """
     parts = {
         axis: part
@@ -102,27 +100,27 @@ def make_policy(
         )
         options = reliability or preset.reliability
         if options is not None and preempts is not None:
-            what = "partitions by reliability and preemption do not go together"
+            what = "partitions by reliability cannot be combined with preemption"
             raise PolicyError(what, where=full_name, expected="--reliability, or --preempt-type")
         if options is None:
             if partitions:
                 raise PolicyError(
-                    "there are no partitions by reliability", where=f"--{' --'.join(partitions)}", hint=_WITH
+                    "the scheduler has no partitions by reliability", where=f"--{' --'.join(partitions)}", hint=_WITH
                 )
             return composed
-        from pipistrelle.schedulers.partitions.policy import PartitionedPolicy  # most runs start without it
+        from pipistrelle.schedulers.partitions.policy import PartitionedPolicy  # most runs do not need it
 
         return PartitionedPolicy(composed, replace(options, **partitions))
     if preemption:
         raise PolicyError(
-            f"'{printable(name)}' takes no options of preemption",
+            f"'{printable(name)}' has no options of preemption",
             expected=f"a TOML file or one of {', '.join(library_names())}",
             found=", ".join(OPTION_OF.get(one, one) for one in preemption),
-            hint="The scheduler maui preempts as its maui.cfg says." if name == "maui" else None,
+            hint="Configure the preemption of maui in maui.cfg." if name == "maui" else None,
         )
     if reliability is not None or partitions:
         raise PolicyError(
-            f"'{printable(name)}' keeps to no partitions by reliability",
+            f"'{printable(name)}' does not support partitions by reliability",
             expected=f"a TOML file or one of {', '.join(library_names())}",
             found=", ".join(f"--{one}" for one in [*(["reliability"] if reliability else []), *partitions]),
         )
@@ -139,12 +137,12 @@ def make_policy(
             from pipistrelle.schedulers.catalogue.recorded import RecordedPolicy
 
             return RecordedPolicy(picks)
-        from pipistrelle.schedulers.maui.policy import MauiPolicy  # most runs start without it
+        from pipistrelle.schedulers.maui.policy import MauiPolicy  # most runs do not need it
 
         return MauiPolicy(placement=picks)
     if parts:
         raise PolicyError(
-            f"'{name}' has no parts that could be replaced by --{' --'.join(parts)}",
+            f"'{name}' has no parts to replace by --{' --'.join(parts)}",
             expected=f"a TOML file or one of {', '.join(library_names())}",
         )
     others = entries()
@@ -155,12 +153,12 @@ def make_policy(
     else:
         raise PolicyError(
             f"there is no scheduler '{name}'",
-            hint=f"{did_you_mean(name, registered())} A file of yours is given as file.toml or file.py:CLASS.",
+            hint=f"{did_you_mean(name, registered())} Your own file is given as file.toml or file.py:CLASS.",
         )
     for attribute in ("name", "order", "decide"):
         if not hasattr(made, attribute):
             raise PolicyError(
-                f"this is no policy: it has no '{attribute}'",
+                f"this is not a policy: it has no '{attribute}'",
                 where=name,
                 expected="an object with name, order and decide(view)",
                 found=type(made).__name__,
@@ -170,12 +168,12 @@ def make_policy(
 
 
 def _preempting(own: "PreemptionOptions | None", given: Mapping[str, Any]) -> "PreemptionOptions":
-    """Return a preset's options of preemption with others in their place; PolicyError if they lack a type."""
+    """Merge options of preemption into a preset's; PolicyError if they have no type."""
     from pipistrelle.schedulers.preemption.options import PreemptionOptions
 
     if own is None and "type" not in given:
         raise PolicyError(
-            "nothing says who may preempt whom",
+            "options of preemption need a type",
             where=", ".join(OPTION_OF.get(one, one) for one in given),
             expected="--preempt-type, or a preset with a table 'preemption'",
         )
@@ -183,12 +181,10 @@ def _preempting(own: "PreemptionOptions | None", given: Mapping[str, Any]) -> "P
 
 
 def order_of(name: str, order: str | None = None) -> tuple[str, dict[str, Any]] | None:
-    """Return a preset's order, or what replaces it, and the options that the preset gives it; None for what is none.
+    """Return a preset's order or its replacement, with its options; else None.
 
-    Raises
-    ------
-    PolicyError
-        when the preset's file cannot be read.
+    Raises:
+        PolicyError: the preset's file is invalid.
     """
     preset = _preset(name)
     if preset is None:
@@ -197,27 +193,25 @@ def order_of(name: str, order: str | None = None) -> tuple[str, dict[str, Any]] 
 
 
 def preemption_of(name: str) -> "PreemptionOptions | None":
-    """Return what a preset says of preemption; None if it says nothing, or this is no preset.
+    """Return a preset's options of preemption; None if it has none or is not a preset.
 
-    Raises
-    ------
-    PolicyError
-        when the preset's file cannot be read.
+    Raises:
+        PolicyError: the preset's file is invalid.
     """
     preset = _preset(name)
     return None if preset is None else preset.preemption
 
 
 def own_placement(placement: str | None, options: Mapping[str, Any] | None) -> Placement | None:
-    """Return the placement of a scheduler that has its own rules for units unless it is given one, or its options.
+    """Return the given placement for a scheduler with its own rules, or None.
 
-    Options alone are those of ``lowest``. PolicyError as `make_placement` raises it.
+    Options without a name are for ``lowest``. PolicyError as in `make_placement`.
     """
     return make_placement(placement or "lowest", options) if placement is not None or options else None
 
 
 def _options(own: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a preset's options with others in their place; tables within are merged."""
+    """Return a preset's options updated by others; nested tables are merged."""
     merged = dict(own)
     for key, value in (given or {}).items():
         before = merged.get(key)
@@ -226,14 +220,14 @@ def _options(own: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[st
 
 
 def _preset(name: str) -> Preset | None:
-    """Return the preset of this name or in this file, None if the name is that of something else."""
+    """Return the preset of this name or file; None if the name is not a preset's."""
     if name in library_names():
         return library_preset(name)
     return read_preset(Path(name)) if name.endswith(SUFFIX) else None
 
 
 def _load_entry(point: "EntryPoint") -> Any:
-    logger()  # the other package's code may use loguru: by then it must be set up
+    logger()  # must be set up before the other package's code uses loguru
     try:
         return point.load()
     except Exception as error:  # another package's code
@@ -243,21 +237,19 @@ def _load_entry(point: "EntryPoint") -> Any:
 
 
 def _load_object(name: str) -> Any:
-    logger()  # the user's code may use loguru: by then it must be set up
+    logger()  # must be set up before the user's code uses loguru
     module_name, _, attribute = name.rpartition(":")
     try:
         module = _load_file(Path(module_name)) if module_name.endswith(".py") else importlib.import_module(module_name)
     except PolicyError:
         raise
-    except Exception as error:  # importing runs the user's code: anything may come out of it
+    except Exception as error:  # importing runs the user's code
         raise PolicyError(f"cannot import it ({type(error).__name__}: {error})", where=module_name) from error
     try:
         return getattr(module, attribute)
     except AttributeError:
         public = [key for key in vars(module) if not key.startswith("_")]
-        raise PolicyError(
-            f"there is no '{attribute}' in it", where=module_name, hint=did_you_mean(attribute, public)
-        ) from None
+        raise PolicyError(f"it has no '{attribute}'", where=module_name, hint=did_you_mean(attribute, public)) from None
 
 
 def _load_file(path: Path) -> Any:
@@ -267,7 +259,7 @@ def _load_file(path: Path) -> Any:
 
     spec = spec_from_file_location(f"pipistrelle_user_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise PolicyError("this is no Python file", where=str(path))
+        raise PolicyError("this is not a Python file", where=str(path))
     module = module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
@@ -279,7 +271,7 @@ def _call(factory: Any, name: str) -> Any:
         return factory()
     except Exception as error:  # the user's code again
         raise PolicyError(
-            f"cannot make the policy ({type(error).__name__}: {error})",
+            f"cannot create the policy ({type(error).__name__}: {error})",
             where=name,
-            expected="a class or function that needs no arguments",
+            expected="a class or function without required arguments",
         ) from error

@@ -1,1 +1,1 @@
-"""A centre's own Maui: its configuration, priorities, limits, reservations and fills."""
+"""The policy ``maui``: configuration, priorities, limits and reservations."""

@@ -1,4 +1,4 @@
-"""When the Maui policy wants to be called though nothing happens: where time alone lets a job start."""
+"""Calls of the Maui policy at times when a job may start without any event."""
 
 from collections.abc import Collection, Iterable
 from math import inf, nextafter
@@ -16,23 +16,19 @@ from pipistrelle.schedulers.maui.priority.waiting import Bools, MauiQueue
 from pipistrelle.schedulers.policy.order import Floats
 from pipistrelle.schedulers.policy.view import View
 
-#: how far ahead one looks to see how fast a priority grows, and how long after the last look the next is at least (s)
+#: horizon for the growth of priorities, and least time between two calls (s)
 _AHEAD, _LEAST = 3600.0, 1.0
-#: how many jobs are looked at that may pass one with a reservation
+#: most jobs considered for passing one with a reservation: oldest, and first by rank of these
 _OLDEST, _NEAREST = 1000, 64
-#: after so many calls in a row that let nobody start, with nothing running, nobody ever will
+#: after this many calls in a row without a start, on an idle machine, no job will ever start
 _FRUITLESS = 500
 
 
 class Calls(Kept):
-    """Asks for one call at a time: the earliest instant at which something may have changed.
+    """Asks for one call at a time: the earliest at which something may have changed.
 
-    Parameters
-    ----------
-    view, queue, priorities, limits, fairshare, credentials
-        of the simulation.
-    rejects_negative
-        whether a job of negative priority may not start.
+    Args:
+        rejects_negative: whether jobs with negative priorities may not start.
     """
 
     _kept = ("held_until", "_due", "_count", "_fruitless", "_waiting")
@@ -55,36 +51,32 @@ class Calls(Kept):
         self._credentials = credentials
         self._rejects_negative = rejects_negative
         self._caps = fairshare.has_caps
-        #: when the last deferred job comes back (s)
+        #: when the last deferral ends (s)
         self.held_until = -inf
-        #: when the last call that was asked for is due (s), and how many there were
+        #: time of the latest call (s), and number of calls
         self._due = -inf
         self._count = 0
-        #: how often in a row nothing ran, and how many jobs waited then
+        #: number of consecutive calls on an idle machine, and number of waiting jobs then
         self._fruitless, self._waiting = 0, -1
 
     def ask(self, now: float, times: Iterable[float], reserved: Collection[int], ready: Bools, ranks: Floats) -> None:
-        """Ask for a call at the earliest of these times (s) and of those at which time alone changes something.
+        """Ask for a call at the earliest of ``times`` (s) and other possible changes.
 
-        Parameters
-        ----------
-        reserved
-            numbers of the jobs with a reservation.
-        ready
-            the rows that are neither deferred nor kept back by their priority or a fairshare cap.
-        ranks
-            the order of the rows.
+        Args:
+            reserved: numbers of the jobs with a reservation.
+            ready: rows that are neither deferred nor held back by priority or fairshare cap.
+            ranks: priorities of the rows.
         """
         queue = self._queue
         self._fruitless = 0 if len(self._view.running) or len(queue) != self._waiting else self._fruitless + 1
         self._waiting = len(queue)
         if self._fruitless > _FRUITLESS:
-            return  # the server sees that the run has stalled, and says who waits
+            return  # the server reports the stalled run
         found = list(times)
         if self.held_until > now:
             held = queue.held[queue.live & (queue.held > now)]
             found += [float(held.min())] if len(held) else []
-        small = queue.size <= self._view.free.count  # the others need an event that frees units
+        small = queue.size <= self._view.free.count  # other jobs need an event that frees units
         if self._caps or self._rejects_negative:
             kept_back = np.flatnonzero(small & queue.live & ~ready & (queue.held <= now))
             if len(kept_back):
@@ -104,7 +96,7 @@ class Calls(Kept):
             self._view.call_me_later(following, f"maui {self._count}")
 
     def _rising(self, rows: Rows, now: float) -> list[float]:
-        """Return when negative priorities will have risen to 0; reject the jobs whose priority never rises."""
+        """Return when negative priorities reach 0; reject jobs whose priority never rises."""
         if not len(rows):
             return []
         rises = {code: self._priorities.ever_rises(code) for code in np.unique(self._queue.code[rows]).tolist()}
@@ -118,12 +110,12 @@ class Calls(Kept):
         rising = slopes > 0.0
         if not rising.any():
             return []
-        # Cut to a whole number it is 0 from above -1 on.
+        # Truncated, it is 0 from above -1 on.
         wait = float(((-1.0 - totals[rising]) / slopes[rising]).min())
         return [nextafter(now + max(wait, 1e-3), inf)]
 
     def _growing_caps(self, rows: Rows, now: float) -> list[float]:
-        """Return when the first job has room below its fairshare caps, if no job starts or ends before."""
+        """Return when a job first fits its fairshare caps, without starts or ends before."""
         queue = self._queue
         need = queue.size[rows] * queue.walltime[rows]
         wait: Floats = np.zeros(len(rows))
@@ -138,10 +130,10 @@ class Calls(Kept):
         return [now + max(float(wait.min()), _LEAST)] if len(wait) else []
 
     def _overtaking(self, fits: Bools, reserved: Collection[int], ranks: Floats, now: float) -> list[float]:
-        """Return when a job that fits may have passed one with a reservation, which keeps it from starting.
+        """Return when a job that fits may pass a job with a reservation that blocks it.
 
-        Of a deep queue only some are looked at, those that have waited longest and of these the first by rank: events
-        are never far then.
+        In a deep queue only some jobs are considered, the oldest and of these the first by rank: other events are
+        frequent then.
         """
         queue = self._queue
         first = np.array([queue.row_of[number] for number in reserved if number in queue.row_of], dtype=np.intp)
@@ -160,7 +152,7 @@ class Calls(Kept):
             ahead, faster = totals[at] - totals[len(first) :], slopes[len(first) :] - slopes[at]
             behind = np.flatnonzero((ranks[rows] <= ranks[first[at]]) & (faster > 0.0))
             if len(behind):
-                # Cut to whole numbers it passes when it has as much, or at the latest when it has 1 more.
+                # Truncated, it passes when the priorities are equal, or at the latest when it has 1 more.
                 missing = np.where(ahead > 0.0, ahead, ahead + 1.0)[behind]
                 times.append(now + max(float((missing / faster[behind]).min()), _LEAST))
         return times

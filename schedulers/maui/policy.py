@@ -20,17 +20,13 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class MauiPolicy:
-    """Priorities, fairshare, limits, reservations, backfilling of a maui.cfg; see docs/reference/maui.md.
+    """Decides by a maui.cfg; docs/reference/maui.md has the rules.
 
-    Parameters
-    ----------
-    settings
-        the configuration; Maui's own defaults without.
-    midnight
-        seconds from a Sunday's midnight, local time, to time 0 of the simulation, for standing reservations; None: as
-        the server says, where the workload knows its date, else 0.
-    placement
-        picks the units of a job, and may refuse; None: as NODEALLOCATIONPOLICY says.
+    Args:
+        settings: the configuration; None: Maui's defaults.
+        midnight: seconds from a Sunday's midnight, local time, to time 0, for standing reservations; None: from the
+            server if the workload has a date, else 0.
+        placement: picks the units of a job, and may refuse; None: by NODEALLOCATIONPOLICY.
     """
 
     name = "maui"
@@ -43,20 +39,19 @@ class MauiPolicy:
         placement: Placement | None = None,
     ) -> None:
         self._placement = placement
-        #: the order in which the view keeps the waiting jobs; the policy has its own
+        #: the view's order; the policy keeps its own
         self.order: Order = Fcfs()
         self._settings = settings or MauiSettings()
         self._midnight = midnight
-        #: what it wants of the protocol: whose a job is, and to preempt where the configuration has it so
         self.features = ("labels", "preemption") if self._settings.preempts else ("labels",)
         self._scheduler: MauiScheduler | None = None
 
     def learn(self, machine: Machine) -> None:
-        """Take note of the machine before a run begins; PipistrelleError if it has not what the placement asks for."""
+        """Pass the machine to the placement; PipistrelleError if it is unsuitable."""
         learn(self._placement, machine)
 
     def decide(self, view: View) -> None:
-        """Start what may start now."""
+        """Start all jobs that may start now."""
         if self._scheduler is None or self._scheduler.view is not view:
             self._scheduler = self._begin(view)
         self._scheduler.decide()
@@ -66,27 +61,27 @@ class MauiPolicy:
         return MauiScheduler(view, self._settings, midnight, self._placement)
 
     def state(self) -> Any:
-        """Return the state of the simulation, None before the first decision."""
+        """Return the state of the simulation; None before the first decision."""
         return None if self._scheduler is None else self._scheduler.state()
 
     def restore(self, state: Any, view: View) -> None:
-        """Go on from a state, in a view that is as it was then."""
+        """Restore a state, into a view restored to the same instant."""
         if state is not None:
             self._scheduler = self._begin(view)
             self._scheduler.restore(state)
 
     def learn_past(self, view: View, steps: Sequence[PastStep]) -> None:
-        """Count for fairshare and limits what ran under the scheduler before, and what runs now."""
+        """Count the jobs of the previous scheduler for fairshare and limits."""
         self._scheduler = self._begin(view)
         self._scheduler.learn_past(steps)
 
     def breakdown(self, job: SchedulerJob) -> Breakdown | None:
-        """Return why a job has its priority now, None unless it waits."""
+        """Return the terms of a job's current priority; None unless it waits."""
         scheduler = self._scheduler
         return scheduler.breakdown(job) if scheduler is not None and job.number in scheduler.queue.row_of else None
 
     def ahead(self, job: SchedulerJob) -> tuple[int, SchedulerJob] | None:
-        """Return how many waiting jobs have a higher priority now, and who is first; None unless the job waits."""
+        """Return the number of waiting jobs with higher priority, and the first; or None."""
         scheduler = self._scheduler
         if scheduler is None or job.number not in scheduler.queue.row_of:
             return None
@@ -97,25 +92,25 @@ class MauiPolicy:
         return before, queue.job(int(np.argmax(ranks)))
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return when (s) a waiting job is planned to start, None if it has no reservation."""
+        """Return the planned start (s) of a waiting job; None without a reservation."""
         place = None if self._scheduler is None else self._scheduler.reserved.get(job.number)
         return None if place is None else place.begin
 
     def reservations(self) -> list[str]:
-        """Return the standing reservations that keep units now or soon, in words."""
+        """Return the standing reservations in force or next, as texts."""
         return [] if self._scheduler is None else self._scheduler.reservations()
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
-        """Return the limit that keeps a waiting job back now, None if none does."""
+        """Return the limit that holds back a waiting job now; None if none does."""
         scheduler = self._scheduler
         return scheduler.held_back_by(job) if scheduler is not None and job.number in scheduler.queue.row_of else None
 
 
 def since_sunday(config: Mapping[str, Any]) -> float:
-    """Return how many seconds after a Sunday's midnight, local time, time 0 is, by the server's ``config``.
+    """Return the seconds from a Sunday's midnight, local time, to time 0.
 
-    Its ``epoch`` is the Unix time of time 0, its ``timezone`` the name of a zone, UTC if it has none that is known
-    here; without an epoch it is 0.
+    ``config`` is the server's: ``epoch`` is the Unix time of time 0, without it the result is 0; ``timezone`` is a
+    zone's name, UTC if unknown.
     """
     epoch = config.get("epoch")
     if not isinstance(epoch, int | float):

@@ -1,4 +1,4 @@
-"""Preemption under Maui: whom a job with the flag PREEMPTOR may preempt, and what is kept for it meanwhile."""
+"""Preemption under Maui by jobs with the flag PREEMPTOR."""
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -20,41 +20,35 @@ _MODES: Final[dict[str, PreemptMode]] = {"REQUEUE": "requeue", "CHECKPOINT": "ch
 
 
 class KeptForJob(NamedTuple):
-    """The units, a mask, that are kept for a job until the jobs that go for it, by their ids, are gone."""
+    """Units (a mask) kept for a job until the jobs preempted for it (ids) have ended."""
 
     units: int
     victims: tuple[str, ...]
 
 
 class MauiPreemption:
-    """Decides who is preempted for whom, in one simulation.
-
-    Parameters
-    ----------
-    view, settings, credentials, plan
-        of the simulation.
-    """
+    """Decides which jobs are preempted for which, in one simulation."""
 
     def __init__(self, view: View, settings: MauiSettings, credentials: Credentials, plan: AccessPlan) -> None:
         self._view = view
         self._settings = settings
         self._credentials = credentials
         self._plan = plan
-        #: whether some jobs may preempt others at all
+        #: whether any job may preempt others
         self.active = settings.preempts
         self._mode = _MODES.get(settings.text("PREEMPTPOLICY"), "requeue")
-        #: {number of a running job that may be preempted: its priority when it was started}
+        #: {number of a running job that may be preempted: its priority at its start}
         self._priorities: dict[int, float] = {}
-        #: {number of a waiting job: what is kept for it}
+        #: {number of a waiting job: its kept units}
         self.kept: dict[int, KeptForJob] = {}
 
     def state(self) -> dict[str, Any]:
-        """Return what is kept from instant to instant, as plain values."""
+        """Return the state as plain values."""
         kept = [[number, str(units_of(one.units)), list(one.victims)] for number, one in self.kept.items()]
         return {"priorities": [list(one) for one in self._priorities.items()], "kept": kept}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from such a state."""
+        """Restore a state."""
         self._priorities = {int(number): priority for number, priority in state["priorities"]}
         self.kept = {
             int(number): KeptForJob(mask_of(NodeSet.parse(units)), tuple(victims))
@@ -62,24 +56,24 @@ class MauiPreemption:
         }
 
     def started(self, job: SchedulerJob, code: int, priority: float) -> None:
-        """Take note of a job that starts with this priority."""
+        """Record a job that starts with this priority."""
         if PREEMPTEE in self._settings.flags(self._credentials.combinations[code]):
             self._priorities[job.number] = priority
 
     def ended(self, number: int) -> None:
-        """Take note that a running job has ended."""
+        """Record the end of a running job."""
         self._priorities.pop(number, None)
 
     def keep_all(self, now: float, walltime_of: Any) -> None:
-        """Keep what is kept for waiting jobs free of others, at an instant that has begun.
+        """Reserve the kept units in the plan of a new decision.
 
-        ``walltime_of`` returns what a job, by its number, is planned with (s).
+        ``walltime_of`` returns the planned walltime (s) of a job by number.
         """
         for number, one in self.kept.items():
             self._plan.keep(Place(now, end_of(now, walltime_of(number)), one.units))
 
     def ready(self) -> list[tuple[int, KeptForJob]]:
-        """Return for whom all units are free that are kept for them, by number; forget what can be kept no more."""
+        """Return the jobs, by number, whose kept units are all free; drop impossible ones."""
         view = self._view
         found = []
         for number, one in list(self.kept.items()):
@@ -91,7 +85,7 @@ class MauiPreemption:
         return found
 
     def make_room(self, job: SchedulerJob, code: int, access: int, walltime: float, priority: float) -> bool:
-        """Have others go for a job that does not fit, if it may preempt enough of them; tell whether that is so."""
+        """Preempt enough jobs for one that may preempt; return whether that worked."""
         view, plan, now = self._view, self._plan, self._view.now
         if PREEMPTOR not in self._settings.flags(self._credentials.combinations[code]):
             return False

@@ -1,8 +1,8 @@
-"""One simulation under the Maui policy: what waits and runs, and what is started at an instant.
+"""One simulation under the Maui policy.
 
-An instant goes as in Maui (MSchedProcessJobs): jobs that meet all soft limits start in the order of priority until one
-does not fit, which gets a reservation, as do others up to RESERVATIONDEPTH; then backfilling within soft limits; then
-backfilling within hard limits.
+As in Maui (MSchedProcessJobs), each decision first starts jobs within all soft limits, in the order of priority, until
+one does not fit. That job and others, up to RESERVATIONDEPTH, get reservations. Then jobs are backfilled within soft
+limits, then within hard limits.
 """
 
 from collections.abc import Iterable
@@ -38,16 +38,9 @@ from pipistrelle.schedulers.policy.view import View
 class MauiScheduler(Kept):
     """Decides for one view.
 
-    Parameters
-    ----------
-    view
-        the machine.
-    settings
-        the configuration.
-    midnight
-        seconds from a Sunday's midnight, local time, to time 0: for standing reservations.
-    placement
-        picks the units of a job; None: as NODEALLOCATIONPOLICY says.
+    Args:
+        midnight: seconds from a Sunday's midnight, local time, to time 0, for standing reservations.
+        placement: picks the units of a job; None: by NODEALLOCATIONPOLICY.
     """
 
     _kept = ("_credentials", "fairshare", "_accesses", "_plan", "reserved", "_calls")
@@ -66,7 +59,7 @@ class MauiScheduler(Kept):
         self.queue = MauiQueue()
         self._standing = StandingReservations(settings, view.machine, midnight)
         self._accesses = Accesses(view)
-        # On equal nodes all policies but one take units by their numbers.
+        # On equal nodes all policies but one take units by number.
         picker: Picker = last_available if settings.text("NODEALLOCATIONPOLICY") == "LASTAVAILABLE" else by_number
         picker = with_nodes(picker, view.machine)
         self._placement = placement
@@ -74,9 +67,9 @@ class MauiScheduler(Kept):
             picker = placed_by(placement, view.machine)
         self._plan = AccessPlan(view.units, view.now, picker, settings.number("RESDEPTH"))
         self._running: dict[int, tuple[SchedulerJob, int]] = {}
-        #: {job number: its place}; what was reserved at the last instant
+        #: {job number: place}, the reservations of the last decision
         self.reserved: dict[int, Place] = {}
-        #: the rows whose queue time does not count until the next instant
+        #: rows that accrue no queue time until the next decision
         self._blocked: Bools | None = None
         self._rejects_negative = settings.flag("REJECTNEGPRIOJOBS") and settings.flag("ENABLENEGJOBPRIORITY")
         self._calls = Calls(
@@ -88,7 +81,7 @@ class MauiScheduler(Kept):
             self._credentials,
             rejects_negative=self._rejects_negative,
         )
-        #: of each combination of credentials the number of its stack of reservations, -1 for none
+        #: number of the stack of reservations by combination of credentials, -1 for none
         self._stack_numbers = GrowingInts()
         self._policy = settings.text("RESERVATIONPOLICY")
         self._fill = settings.text("BACKFILLPOLICY")
@@ -102,7 +95,7 @@ class MauiScheduler(Kept):
         self._two_passes = self.limits.two_levels or self._fill_depth > 0
 
     def state(self) -> dict[str, Any]:
-        """Return what is kept from instant to instant; jobs by id, or by number where they wait."""
+        """Return the state between decisions; jobs by id, waiting ones also by number."""
         blocked = None
         if self._blocked is not None:
             blocked = [self.queue.job(row).number for row in np.flatnonzero(self._blocked & self.queue.live).tolist()]
@@ -111,11 +104,11 @@ class MauiScheduler(Kept):
         return {**super().state(), "queue": self.queue.state(), "running": running, "blocked": blocked, **preemption}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state; the view is as it was then."""
+        """Restore a state, into a view restored to the same instant."""
         super().restore(state)
         self.queue.restore(state["queue"], {job.id: job for job in (*self.view.waiting, *self.view.cancelled)})
         for job_id, number, size, code in state["running"]:
-            job = SchedulerJob(job_id, number, size, nan, nan)  # it may have ended by now: no more is asked of it
+            job = SchedulerJob(job_id, number, size, nan, nan)  # no more is needed, even if it has ended
             self._running[number] = (job, code)
             self.limits.started(job, code, self._plan.end(number))
         if self._preemption.active:
@@ -125,7 +118,7 @@ class MauiScheduler(Kept):
             self._blocked[[self.queue.row_of[number] for number in state["blocked"]]] = True
 
     def learn_past(self, steps: Iterable[PastStep]) -> None:
-        """Take note of what another scheduler has started, and of what has ended of that."""
+        """Record the starts and ends under another scheduler."""
         view = self.view
         for time, job, starts in steps:
             code = self._credentials.code(self._settings.names(job))
@@ -139,7 +132,7 @@ class MauiScheduler(Kept):
             self.limits.started(job, code, end)
 
     def decide(self) -> None:
-        """Start what may start now."""
+        """Start all jobs that may start now."""
         view, queue = self.view, self.queue
         now = view.now
         if self._blocked is not None:
@@ -152,20 +145,20 @@ class MauiScheduler(Kept):
         preempts = self._preemption.active
         if not view.free.count and not self._tracks_blocked and self._policy != "HIGHEST" and not preempts:
             self.reserved = {}
-            view.wake = ("JOB_COMPLETED",)  # nothing else can help, but what wakes a scheduler anyhow
+            view.wake = ("JOB_COMPLETED",)
             return
         self._schedule(now)
 
     def breakdown(self, job: SchedulerJob) -> Breakdown:
-        """Return why a waiting job has its priority now; KeyError if it does not wait."""
+        """Return the terms of a waiting job's priority; KeyError if it does not wait."""
         return self.priorities.breakdown(self.queue, self.queue.row_of[job.number], self.view.now)
 
     def reservations(self) -> list[str]:
-        """Return the standing reservations that are in force or to come, in words."""
+        """Return the standing reservations in force or next, as texts."""
         return self._standing.described(self.view.now)
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
-        """Return the hard limit that keeps a waiting job back now, None if none does."""
+        """Return the hard limit that holds back a waiting job now; None if none does."""
         row = self.queue.row_of[job.number]
         code, walltime = int(self.queue.code[row]), float(self.queue.walltime[row])
         blocked = self.limits.blocked(code, job.size, walltime, self.view.now, hard=True)
@@ -175,7 +168,7 @@ class MauiScheduler(Kept):
         return None if blocked is None else str(blocked)
 
     def _follow(self, now: float) -> None:
-        """Take note of the jobs that have ended and of those that have arrived."""
+        """Record the jobs that ended, arrived or were cancelled."""
         view = self.view
         if view.released:
             ended = [number for number, (job, _) in self._running.items() if job.id not in view.running]
@@ -191,11 +184,11 @@ class MauiScheduler(Kept):
                 names = self._credentials.combinations[int(self.queue.code[self.queue.row_of[job.number]])]
                 self.queue.set_access(job, self._access(job, names))
         for job in view.cancelled:
-            if job.number in self.queue.row_of:  # else it has only just come
+            if job.number in self.queue.row_of:  # else it has just arrived
                 self.queue.remove(job)
                 self.reserved.pop(job.number, None)
                 self._preemption.kept.pop(job.number, None)
-        while view.arrivals:  # a refusal may let others in, and looks through those that are left
+        while view.arrivals:  # a rejection may admit others
             arrivals, view.arrivals = view.arrivals, []
             for job in arrivals:
                 self._arrive(job)
@@ -212,7 +205,7 @@ class MauiScheduler(Kept):
         if never is not None:
             self.view.reject(job, never)
             return
-        # What it is planned with has its prologue and epilogue, too.
+        # Planned times include prologue and epilogue.
         queue = None if job.description is None else job.description.queue
         walltime += self.view.held_times.of(queue)
         self.queue.add(job, walltime=walltime, code=code, access=self._access(job, names), since=job.submit)
@@ -254,7 +247,7 @@ class MauiScheduler(Kept):
             )
 
     def _start_preemptors(self, ranks: Floats, restrictions: list[Restriction], most: int, now: float) -> None:
-        """Start those for whom others have gone; let nobody else have what is kept for those who wait for that."""
+        """Start jobs after their preemptions have ended; keep the units of the others."""
         queue, preemption = self.queue, self._preemption
         for number, kept in preemption.ready():
             del preemption.kept[number]
@@ -269,24 +262,24 @@ class MauiScheduler(Kept):
         self._preemption.keep_all(now, lambda number: float(queue.walltime[queue.row_of[number]]))
 
     def _unforeseen_begins(self) -> Iterable[float]:
-        """Yield when reservations begin (s) at whose time nothing else happens."""
+        """Yield begins of reservations (s) at which no other event happens."""
         ends = {place.end for place in self.reserved.values()}
         for place in self.reserved.values():
-            # At the end of a running job, or of one that will have run by then, there is an event anyhow.
+            # At the end of a job there is an event.
             if place.begin not in ends and not self._plan.is_end(place.begin):
                 yield place.begin
 
-    # ------------------------------------------------------------------ which jobs are looked at
+    # ------------------------------------------------------------------ which jobs are considered
 
     def _ready(self, ranks: Floats, now: float) -> Bools:
-        """Return which rows are neither deferred nor kept back by their priority or a fairshare cap."""
+        """Return the rows neither deferred nor held back by priority or fairshare cap."""
         queue = self.queue
         ready: Bools = queue.live.copy()
         in_service = self.view.units - len(self.view.gone)
         if in_service < self.view.units or self._calls.held_until > now:
             too_large = ready & (queue.size > in_service) & (queue.held <= now)
             deferred = self._settings.number("DEFERTIME")
-            if not deferred:  # aside until the units are back, which wakes the scheduler
+            if not deferred:  # held back until the units return, which wakes the scheduler
                 ready &= ~too_large
             elif too_large.any():
                 self._calls.held_until = now + deferred
@@ -297,23 +290,23 @@ class MauiScheduler(Kept):
         if self._caps:
             rooms: Floats = np.full(len(self._credentials.table), inf)
             for kind, (room, _) in enumerate(self.fairshare.rooms(now)):
-                if room.min() < inf:  # -1, no such name, is the last
+                if room.min() < inf:  # -1 (no such name) is the last entry
                     np.minimum(rooms, room[self._credentials.table[:, kind]], out=rooms)
             ready &= queue.size * queue.walltime <= rooms[queue.code]
         return ready
 
     def _selected(self, ready: Bools, ranks: Floats, now: float, *, hard: bool, use: str) -> Bools:
-        """Return which ready rows meet the limits of running and of waiting jobs."""
+        """Return the ready rows within the limits of running and waiting jobs."""
         allowed = self.limits.allowed(self.queue, now, hard=hard)
         selected = ready.copy() if allowed is None else ready & allowed
         if self.limits.idle:
             selected = self.limits.considered(self.queue, selected, ranks, hard=hard, use=use)
-        for number in self._preemption.kept:  # others go for them already
+        for number in self._preemption.kept:  # jobs are already being preempted for these
             selected[self.queue.row_of[number]] = False
         return selected
 
     def _note_blocked(self, ready: Bools, ranks: Floats, now: float) -> None:
-        """Remember whose queue time does not count from now on (JOBPRIOACCRUALPOLICY)."""
+        """Record the jobs that accrue no queue time from now on (JOBPRIOACCRUALPOLICY)."""
         if not self._tracks_blocked:
             return
         waiting = self.queue.live
@@ -325,11 +318,10 @@ class MauiScheduler(Kept):
     # ------------------------------------------------------------------ in the order of priority
 
     def _start_in_order(self, eligible: Bools, ranks: Floats, now: float, *, hard: bool = False) -> bool:
-        """Start the first by rank again and again; reserve for those that do not fit, as many as one may.
+        """Start the first jobs by rank while they fit, and reserve for those that do not.
 
-        Within hard limits there are no further reservations: the first that does not fit is the last.
-
-        Returns whether any was started: of the rows that are still eligible some may be beyond a limit then.
+        Within hard limits there are no further reservations: the first that does not fit ends the loop. Returns whether
+        any job started, so that eligible rows may now exceed a limit.
         """
         queue, plan = self.queue, self._plan
         reserves = self._policy != "NEVER" and not hard
@@ -375,7 +367,7 @@ class MauiScheduler(Kept):
         return started
 
     def _stacks(self) -> Ints:
-        """Return the number of each combination's stack of reservations, -1 if it has none."""
+        """Return the number of each combination's stack of reservations, -1 for none."""
         numbers = self._stack_numbers
         for names in self._credentials.combinations[len(numbers.array()) :]:
             stacks = self._settings.stacks.values()
@@ -383,7 +375,7 @@ class MauiScheduler(Kept):
         return numbers.array()
 
     def _drop_blocked(self, eligible: Bools, rows: Rows, keys: Floats, now: float, *, hard: bool) -> None:
-        """Take out of the eligible ``rows`` what a start has put beyond a limit."""
+        """Remove the eligible ``rows`` that a start has put beyond a limit."""
         allowed = self.limits.allowed(self.queue, now, hard=hard, rows=rows)
         if allowed is not None:
             beyond = np.flatnonzero(~allowed)
@@ -391,7 +383,7 @@ class MauiScheduler(Kept):
             keys[beyond] = -inf
 
     def _keep_reservations(self, ranks: Floats, restrictions: list[Restriction], now: float) -> None:
-        """Let reservations of earlier instants stay, each as early as it can be, none later than it was."""
+        """Keep earlier reservations, each as early as possible and none later than before."""
         queue, plan = self.queue, self._plan
         jobs = [queue.job(queue.row_of[number]) for number in self.reserved if number in queue.row_of]
         jobs.sort(key=lambda job: (-ranks[queue.row_of[job.number]], job.number))
@@ -475,7 +467,7 @@ class MauiScheduler(Kept):
 
 
 def _units_per_node(view: View) -> int:
-    """Return the units of a node, 1 if the pools differ or are not known."""
+    """Return the units per node; 1 if the pools differ or are unknown."""
     platform = view.begins.platform
     found = {pool.units_per_node for pool in platform.pools} if platform is not None else {1}
     return found.pop() if len(found) == 1 else 1

@@ -1,4 +1,4 @@
-"""Standing reservations (SRCFG): units that are kept for some, at times that come again and again."""
+"""Standing reservations (SRCFG): units kept for some jobs at recurring times."""
 
 from collections.abc import Iterator
 from math import floor, inf
@@ -14,19 +14,11 @@ from pipistrelle.schedulers.policy.windows import Closure, span
 class StandingReservations:
     """The standing reservations of a configuration on a machine.
 
-    Parameters
-    ----------
-    settings
-        the configuration.
-    machine
-        its units and nodes.
-    midnight
-        seconds from a Sunday's midnight, local time, to time 0.
+    Args:
+        midnight: seconds from a Sunday's midnight, local time, to time 0.
 
-    Raises
-    ------
-    PlatformError
-        when the machine has not the hosts of a reservation.
+    Raises:
+        PlatformError: the machine lacks a reservation's hosts.
     """
 
     def __init__(self, settings: MauiSettings, machine: Machine, midnight: float = 0.0) -> None:
@@ -42,7 +34,7 @@ class StandingReservations:
 
     @staticmethod
     def _mask(standing: Standing, machine: Machine) -> int:
-        """Return its units: the hosts, or as many of them as the tasks need, those with the highest numbers."""
+        """Return a reservation's hosts, or the highest units of these that its tasks need."""
         every = mask_of(machine.all_units)
         hosts = every
         if standing.hosts is not None:
@@ -51,13 +43,13 @@ class StandingReservations:
         wanted = standing.tasks * standing.units_per_task
         if not wanted:
             return hosts
-        if wanted > hosts.bit_count():  # hosts first, then others
+        if wanted > hosts.bit_count():  # hosts first, then other units
             others = every & ~hosts
             return hosts | _highest(others, min(wanted - hosts.bit_count(), others.bit_count()))
         return _highest(hosts, wanted)
 
     def lets_in(self, job: SchedulerJob, names: Names, walltime: float) -> tuple[bool, ...]:
-        """Return for each reservation whether a job may use its units; one of its lists or its time limit suffices."""
+        """Return for each reservation if it admits a job, by a list or the time limit."""
         if not self._all:
             return ()
         who = dict(zip(KINDS, names, strict=True))
@@ -67,7 +59,7 @@ class StandingReservations:
         )
 
     def described(self, now: float) -> list[str]:
-        """Return each reservation that is in force or the next, as the file calls it, with units and times (s)."""
+        """Return each reservation in force or next as a text: name, units and times (s)."""
         found = dict(reversed(self.closed(now)))
         return [
             f"SRCFG[{self._all[number].name}] (units {units_of(units)}, {span(begin, end)})"
@@ -75,7 +67,7 @@ class StandingReservations:
         ]
 
     def closed(self, now: float) -> list[tuple[int, Closure]]:
-        """Return what is kept, with its number, now and in as many periods ahead as each reservation's DEPTH says."""
+        """Return (number, closure) of each reservation, now and for DEPTH periods ahead."""
         day = floor((now + self._midnight) / DAY)
         if not self._all:
             return []

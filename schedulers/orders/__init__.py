@@ -1,1 +1,1 @@
-"""Orders: who comes first."""
+"""Orders of the queue."""

@@ -1,4 +1,4 @@
-"""Jobs in bins by size, each with a boost in age and a walltime limit, as Titan's queue policy has it."""
+"""Jobs in bins by size, each with an age boost and a walltime limit, as on Titan."""
 
 from bisect import bisect_right
 from math import inf
@@ -14,8 +14,11 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 class Bin(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """Jobs of at least ``smallest`` units, up to the next bin's.
 
-    ``boost`` is added to the time that they have waited; ``longest-walltime`` is what they may ask for, without it as
-    much as they like. Both are lengths of time (`seconds_of`).
+    Both durations are read by `seconds_of`.
+
+    Attributes:
+        boost: time added to the time waited.
+        longest_walltime: longest walltime that a job may request.
     """
 
     name: str
@@ -24,7 +27,7 @@ class Bin(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     longest_walltime: float | str = inf
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a number that is out of range."""
+        """Raise ValueError for a number out of range."""
         if not -inf < seconds_of(self.boost, "boost") < inf:
             raise ValueError(f"expected a finite boost, found {self.boost!r}")
         if not seconds_of(self.longest_walltime, "longest-walltime") > 0.0:
@@ -32,29 +35,29 @@ class Bin(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
 
 
 class BinsOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What there is to set of the order ``bins``.
+    """Options of the order ``bins``.
 
-    ``over-limit`` says what becomes of a job that asks for more walltime than its bin allows, or for none: it is
-    refused when it is submitted, or runs all the same.
+    Attributes:
+        over_limit: whether jobs that request more walltime than their bin allows, or none, are rejected or run.
     """
 
     bins: tuple[Bin, ...] = ()
     over_limit: Literal["reject", "run"] = "reject"
 
     def __post_init__(self) -> None:
-        """Raise ValueError when bins overlap."""
+        """Raise ValueError if two bins begin at the same size."""
         seen: set[int] = set()
         for one in self.bins:
             if one.smallest in seen:
-                raise ValueError(f"expected bins that begin at different sizes, found two that begin at {one.smallest}")
+                raise ValueError(f"expected bins with different smallest sizes, found two with {one.smallest}")
             seen.add(one.smallest)
 
 
 class Bins(Stateless):
-    """Jobs by the time they have waited plus the boost of their bin, longest first.
+    """Jobs by time waited plus their bin's boost, longest first.
 
-    All jobs age alike, so that submit time minus boost ranks them, and they never pass each other while they wait. A
-    job smaller than every bin has no boost and no limit.
+    All jobs age equally, so submit time minus boost ranks them, and waiting jobs never pass each other. A job smaller
+    than every bin has no boost and no limit.
     """
 
     arrivals_last = False
@@ -67,22 +70,22 @@ class Bins(Stateless):
         self._refuses = options.over_limit == "reject"
 
     def bin_of(self, job: SchedulerJob) -> Bin | None:
-        """Return the job's bin, None if it is smaller than every bin."""
+        """Return the job's bin; None if it is smaller than every bin."""
         at = bisect_right(self._begins, job.size)
         return self._bins[at - 1] if at else None
 
     def rank(self, job: SchedulerJob) -> float:
-        """Return the submit time minus the boost, in seconds."""
+        """Return submit time minus boost, s."""
         at = bisect_right(self._begins, job.size)
         return job.submit - self._boosts[at - 1] if at else job.submit
 
     def terms(self, job: SchedulerJob, now: float) -> dict[str, float]:
-        """Return what ranks a job at ``now``, as ``priority``, and its parts: time waited and boost (s)."""
+        """Return a job's ``priority`` at ``now`` and its parts: time waited and boost (s)."""
         waited, boost = now - job.submit, job.submit - self.rank(job)
         return {"priority": waited + boost, "waited": waited, "boost": boost}
 
     def refusal(self, job: SchedulerJob) -> str | None:
-        """Return why the job cannot be accepted, None if it can."""
+        """Return why the job is rejected; None if it is accepted."""
         found = self.bin_of(job)
         if not self._refuses or found is None:
             return None

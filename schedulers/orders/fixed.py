@@ -15,7 +15,7 @@ class Fcfs(Stateless):
 
 
 class Sjf(Stateless):
-    """Shortest job first, by the walltime that its user asked for."""
+    """Shortest job first, by requested walltime."""
 
     arrivals_last = False
 

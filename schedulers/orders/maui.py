@@ -18,22 +18,25 @@ from pipistrelle.schedulers.policy.order import Floats
 
 
 class MauiOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Options of the order ``maui``: the name of a maui.cfg; None: Maui's defaults; and whether it is read strictly."""
+    """Options of the order ``maui``.
+
+    Attributes:
+        config: path of a maui.cfg; None: Maui's defaults.
+        strict_config: whether unknown and unsupported lines are errors.
+    """
 
     config: str | None = None
     strict_config: bool = True
 
 
 class MauiOrder(Kept):
-    """Jobs by their Maui priority, highest first: credentials, fairshare, service, targets, resources.
+    """Jobs by Maui priority, highest first.
 
-    Limits, reservations and everything else that is not a priority stay out; BYPASS is always 0, queue time counts from
+    Limits, reservations and everything else but the priority are ignored. BYPASS is always 0, queue time counts from
     submission (JOBPRIOACCRUALPOLICY ALWAYS), and a node is a unit.
 
-    Parameters
-    ----------
-    settings
-        the configuration; Maui's own defaults without.
+    Args:
+        settings: the configuration; None: Maui's defaults.
     """
 
     _kept = ("_credentials", "_fairshare")
@@ -45,28 +48,28 @@ class MauiOrder(Kept):
         self.begin()
 
     def begin(self) -> None:
-        """Forget everything: another simulation begins."""
+        """Forget everything, for a new simulation."""
         self._credentials = Credentials()
         self._fairshare = Fairshare(self._settings, self._credentials)
         self._priorities = Priorities(self._settings, self._credentials, self._fairshare)
 
     def learn_classes(self, priorities: Mapping[str, float]) -> None:
-        """Take the priorities of the machine's classes for those of which CLASSCFG says nothing."""
+        """Use the machine's class priorities for classes without a CLASSCFG."""
         self._priorities.class_priorities = priorities
 
     def attributes(self, job: SchedulerJob) -> Sequence[float]:
-        """Return size, walltime (s), submit time (s) and the number of the job's credentials."""
+        """Return size, walltime (s), submit time (s) and the number of the credentials."""
         return (job.size, self._settings.walltime(job), job.submit, self._code(job))
 
     def ranks(self, table: Floats, now: float) -> Floats:
-        """Return the negative priorities at ``now`` (s), one a job."""
+        """Return the negative priorities at ``now`` (s)."""
         size, walltime, since, code = table
         whole = code.astype(np.int64)
         lines = Lines(size.astype(np.int64), walltime, since, whole, np.zeros(len(size)))
         return -self._priorities.ranks(lines, now)
 
     def terms(self, job: SchedulerJob, now: float) -> dict[str, float]:
-        """Return a job's priority at ``now`` (s), as ``priority``, and each of its terms."""
+        """Return a job's ``priority`` at ``now`` (s) and each of its terms."""
         size, walltime, since, code = np.array([self.attributes(job)], dtype=np.float64).T
         lines = Lines(size.astype(np.int64), walltime, since, code.astype(np.int64), np.zeros(1))
         return self._priorities.breakdown(lines, 0, now).values()
@@ -76,7 +79,7 @@ class MauiOrder(Kept):
         self._fairshare.started(now, self._code(job), job.size)
 
     def ended(self, job: SchedulerJob, now: float) -> None:
-        """Count it no more."""
+        """Stop counting a job's usage at ``now`` (s)."""
         self._fairshare.ended(now, self._code(job), job.size)
 
     def _code(self, job: SchedulerJob) -> int:
@@ -84,7 +87,7 @@ class MauiOrder(Kept):
 
 
 def configured(options: MauiOptions) -> MauiOrder:
-    """Return the order that a maui.cfg describes."""
+    """Return the order described by a maui.cfg."""
     return (
         MauiOrder()
         if options.config is None

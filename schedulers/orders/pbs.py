@@ -1,4 +1,4 @@
-"""Jobs in the order of a formula, as PBS Professional sorts them (``job_sort_formula``)."""
+"""Jobs in the order of a formula, as in PBS Professional (``job_sort_formula``)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
@@ -13,7 +13,7 @@ from pipistrelle.schedulers.pbs.fairshare_tree import FairshareTree, Floats
 from pipistrelle.schedulers.pbs.formula import Formula
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
-#: those of a job that are known before it runs
+#: variables of a job known before it runs
 _OF_JOB: Final = ("eligible_time", "ncpus", "queue_priority", "walltime")
 _OF_ENTITY: Final[dict[str, Callable[[FairshareTree], Floats]]] = {
     "fairshare": FairshareTree.fairshare,
@@ -25,14 +25,15 @@ _OF_ENTITY: Final[dict[str, Callable[[FairshareTree], Floats]]] = {
 #: every job in the queue is eligible
 _ELIGIBLE: Final = 2.0
 VARIABLES: Final = tuple(sorted({*_OF_JOB, *_OF_ENTITY, "accrue_type"}))
-_NOT_TOLD: Final = "PBS has it, but a scheduler here is not told of it."
+_NOT_TOLD: Final = "PBS has it, but schedulers here do not receive it."
 UNKNOWN: Final = dict.fromkeys(("cput", "job_priority", "mem", "mpiprocs", "nodect", "pmem", "vmem"), _NOT_TOLD)
 
 
 class PbsOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What there is to set of the order ``pbs``; docs/reference/pbs.md has PBS's names for it.
+    """Options of the order ``pbs``; docs/reference/pbs.md has PBS's names.
 
-    ``decay-time`` is a length of time (`seconds_of`); with 0 usage never fades.
+    Attributes:
+        decay_time: duration (`seconds_of`); with 0 usage never decays.
     """
 
     formula: str = "eligible_time"
@@ -44,7 +45,7 @@ class PbsOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"
     decay_factor: float = 0.5
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a number that is out of range."""
+        """Raise ValueError for a number out of range."""
         for name, shares in (("unknown-shares", self.unknown_shares), *self.fairshare_shares.items()):
             if not 0.0 <= shares < inf:
                 raise ValueError(f"expected shares not below 0, found {shares!r} for '{name}'")
@@ -60,10 +61,8 @@ class PbsOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"
 class PbsOrder(Kept):
     """Jobs by the value of a formula, highest first.
 
-    Raises
-    ------
-    FormulaError
-        when the formula is none.
+    Raises:
+        FormulaError: the formula is invalid.
     """
 
     _kept = ("_tree",)
@@ -76,7 +75,7 @@ class PbsOrder(Kept):
         self.begin()
 
     def begin(self) -> None:
-        """Forget everything: another simulation begins."""
+        """Forget everything, for a new simulation."""
         options = self.options
         self._priorities: Mapping[str, float] = options.queue_priorities
         self._tree = FairshareTree(
@@ -87,26 +86,26 @@ class PbsOrder(Kept):
         )
 
     def learn_classes(self, priorities: Mapping[str, float]) -> None:
-        """Take the priorities of the machine's classes for queues of which the options say nothing."""
+        """Use the machine's class priorities for queues that the options do not name."""
         self._priorities = {**priorities, **self.options.queue_priorities}
 
     def attributes(self, job: SchedulerJob) -> Sequence[float]:
-        """Return submit time (s), size, walltime (s), the queue's priority and the number of the entity."""
+        """Return submit time (s), size, walltime (s), queue priority and entity number."""
         queue = job.description.queue if job.description is not None else None
         priority = self._priorities.get(queue or "", 0.0)
         return (job.submit, job.size, job.walltime, priority, self._entity(job))
 
     def ranks(self, table: Floats, now: float) -> Floats:
-        """Return the negative values of the formula at ``now`` (s), one a job."""
+        """Return the negative values of the formula at ``now`` (s)."""
         values = self.values(table, now)
         return np.negative(values, out=values)
 
     def values(self, table: Floats, now: float) -> Floats:
-        """Return the values of the formula at ``now`` (s), one a job; ``table`` as the queue keeps it."""
+        """Return the values of the formula at ``now`` (s); ``table`` as in the queue."""
         return self._formula.values(self._columns(table, now), table.shape[1])
 
     def terms(self, job: SchedulerJob, now: float) -> dict[str, float]:
-        """Return the value of the formula for a job at ``now`` (s), as ``priority``, and of each variable in it."""
+        """Return a job's ``priority`` at ``now`` (s) and the variables in the formula."""
         columns = self._columns(np.array([self.attributes(job)], dtype=np.float64).T, now)
         value = float(self._formula.values(columns, 1)[0])
         return {"priority": value} | {name: float(np.ravel(column)[0]) for name, column in columns.items()}
@@ -139,7 +138,7 @@ class PbsOrder(Kept):
         self._tree.started(self._entity(job), job.size, now)
 
     def ended(self, job: SchedulerJob, now: float) -> None:
-        """Charge it no more."""
+        """Stop charging the job's entity."""
         self._tree.ended(self._entity(job), job.size, now)
 
     def _entity(self, job: SchedulerJob) -> int:

@@ -1,1 +1,1 @@
-"""Partitions by reliability: how large each is, which nodes are in it, which jobs go to it."""
+"""Partitions by reliability: their sizes, nodes and jobs."""

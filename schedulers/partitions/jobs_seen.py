@@ -1,4 +1,4 @@
-"""The jobs that a scheduler has seen, as classes by size that partitions are made for."""
+"""Statistics of the jobs that a scheduler has seen, by size, for partitioning."""
 
 from collections.abc import Iterable
 from math import fsum
@@ -11,40 +11,40 @@ from pipistrelle.protocol.base.state import Kept, plain
 from pipistrelle.schedulers.policy.interfaces import PastStep
 from pipistrelle.schedulers.policy.view import View
 
-#: so many jobs have ended before classes are made of them; they are made anew whenever twice as many have
+#: classes are first computed after this many jobs have ended, and again whenever that number has doubled
 FIRST_CLASSES: Final = 32
 _MOST: Final = 0.95
 
 
 class JobsSeen(Kept):
-    """The jobs that a scheduler has seen, by powers of two of their size: how many came, how long they took."""
+    """The jobs seen so far, by powers of two of their size."""
 
     _kept = ("_begin", "_came", "_took", "_asked", "_running", "_due")
 
     def __init__(self) -> None:
-        #: when the first job came, s
+        #: submit time of the first job, s
         self._begin = 0.0
-        #: {exponent of the size: jobs that came}
+        #: {exponent of the size: number of jobs submitted}
         self._came: dict[int, int] = {}
-        #: {exponent: how long those took that have ended, s}
+        #: {exponent: run times of ended jobs, s}
         self._took: dict[int, SortedList[float]] = {}
-        #: {exponent: unit-seconds of those that have ended}
+        #: {exponent: unit-seconds of ended jobs}
         self._asked: dict[int, float] = {}
-        #: {id: (size, start)} of those that run
+        #: {id: (size, start)} of running jobs
         self._running: dict[str, tuple[int, float]] = {}
         self._due = FIRST_CLASSES
 
     def state(self) -> Any:
-        """Return what was seen."""
+        """Return the statistics."""
         return {**super().state(), "_took": plain({power: list(took) for power, took in self._took.items()})}
 
     def restore(self, state: Any, *made: Any, **more: Any) -> None:
-        """Go on from a state."""
+        """Restore a state."""
         super().restore(state)
         self._took = {power: SortedList(took) for power, took in self._took.items()}
 
     def learn(self, steps: Iterable[PastStep]) -> None:
-        """Take note of who ran under another scheduler, and of who runs."""
+        """Record the starts and ends under another scheduler."""
         for time, job, starts in steps:
             if starts:
                 self._begin = min(self._begin, job.submit) if self._came else job.submit
@@ -55,7 +55,7 @@ class JobsSeen(Kept):
                 self._ended(*self._running.pop(job.id), time)
 
     def look(self, view: View) -> bool:
-        """Take note of who has come and ended since; return whether classes are to be made anew."""
+        """Record arrivals and ends; return whether classes must be computed again."""
         for job in view.arrivals:
             if not self._came:
                 self._begin = job.submit
@@ -73,7 +73,7 @@ class JobsSeen(Kept):
         return True
 
     def started(self, view: View) -> None:
-        """Take note of who runs by now."""
+        """Record the running jobs."""
         for job in view.running:
             self._running.setdefault(job.id, (job.size, job.start))
 
@@ -83,7 +83,7 @@ class JobsSeen(Kept):
         self._asked[power] = self._asked.get(power, 0.0) + size * took
 
     def classes(self, now: float, units: int) -> tuple[RankedClass, ...]:
-        """Return the classes of those that have ended, none if time has not gone on."""
+        """Return the classes of the ended jobs; none if no time has passed."""
         hours = (now - self._begin) / HOUR
         found = []
         for power, took in sorted(self._took.items()):

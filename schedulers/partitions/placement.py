@@ -1,4 +1,4 @@
-"""The placement that keeps jobs in their partitions, and picks among their units as another one does."""
+"""The placement that keeps jobs in partitions and asks another one within these."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -14,16 +14,13 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class PartitionOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """What there is to set of partitions by reliability.
+    """Options of partitions by reliability.
 
-    Parameters
-    ----------
-    classes
-        of jobs; or ``auto``: powers of two, with the rates and times of the jobs that the scheduler has seen.
-    blocking
-        B: partitions have (1 - B) n lambda t units.
-    admission
-        ``queue``: jobs wait for their partition (type IV); ``block``: who cannot start at once is refused (type I).
+    Attributes:
+        classes: of jobs; ``auto``: powers of two, with the rates and times of the jobs seen so far.
+        blocking: B: partitions have (1 - B) n lambda t units.
+        admission: ``queue``: jobs wait for their partition (type IV); ``block``: jobs that cannot start at once are
+            rejected (type I).
     """
 
     classes: tuple[RankedClass, ...] | Literal["auto"] = "auto"
@@ -32,15 +29,13 @@ class PartitionOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ByPartition:
-    """A job's units are of one partition: its class's own, or the next above that has room, never one below.
+    """Places a job in its class's partition, or in the next more reliable with room.
 
-    A class that has no partition begins at the lowest. Jobs that no partition from there upwards could ever hold take
-    from the whole machine, the most reliable partitions first.
+    A class without a partition begins at the lowest. Jobs that fit no partition from there upwards use the whole
+    machine, most reliable partitions first.
 
-    Parameters
-    ----------
-    inner
-        picks among the units of a partition.
+    Args:
+        inner: picks units within a partition.
     """
 
     fits_by_count = False
@@ -49,25 +44,25 @@ class ByPartition:
     def __init__(self, inner: Placement) -> None:
         self._inner = inner
         self._classes: tuple[RankedClass, ...] = ()
-        #: the most reliable first
+        #: most reliable first
         self.parts: Sequence[Partition] = ()
-        #: {job's number: place of the first partition, None: the whole machine}
+        #: {job's number: index of its first partition; None: the whole machine}
         self._begins: dict[int, int | None] = {}
 
     def learn(self, machine: Machine) -> None:
-        """Let the other placement take note of the machine; PipistrelleError if it has not what that asks for."""
+        """Pass the machine to the other placement; PipistrelleError if it is unsuitable."""
         learn(self._inner, machine)
 
     def divide(self, classes: tuple[RankedClass, ...], parts: Sequence[Partition]) -> None:
-        """Use these partitions from now on; none: the whole machine is one."""
+        """Use these partitions from now on; without any, the whole machine is one."""
         self._classes, self.parts, self._begins = classes, parts, {}
 
     def assign(self, job: SchedulerJob, units: NodeSet, machine: Machine) -> None:
-        """Choose the partition that a job begins at; ``units`` are those that it may have at all."""
+        """Choose the job's first partition; ``units`` are all that it may use."""
         self._begins[job.number] = self._begin(job, units, machine)
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Return units of the first partition that has enough of them, None if none has."""
+        """Return units of the first partition with enough of them, or None."""
         if job.number not in self._begins:
             self.assign(job, machine.all_units, machine)
         place = self._begins[job.number]
@@ -82,7 +77,7 @@ class ByPartition:
         return picked(self._inner, job, units, machine) if len(units) >= job.size else None
 
     def _from_all(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Return units of as few partitions as have enough, from the most reliable on; the extra ones come last."""
+        """Return units of as few partitions as suffice, most reliable first."""
         units = NodeSet.EMPTY
         for part in self.parts:
             units |= open_units & part.units
@@ -91,9 +86,9 @@ class ByPartition:
         return self._within(job, open_units, machine)
 
     def _begin(self, job: SchedulerJob, units: NodeSet, machine: Machine) -> int | None:
-        """Return the place of the partition that a job begins at, None if it takes from the whole machine.
+        """Return the index of the job's first partition; None for the whole machine.
 
-        It takes from there, too, if the other placement finds no units for it in any partition that it may go to.
+        It is None also if the other placement finds no units in any allowed partition.
         """
         place: int | None = None
         target = target_of(job)
@@ -109,5 +104,5 @@ class ByPartition:
 
 
 def target_of(job: SchedulerJob) -> int | None:
-    """Return the partition that a job itself names, 1 the most reliable, as Haizea's leases do; None if it does not."""
+    """Return the partition that a job names, as Haizea's leases do (1: most reliable)."""
     return None if job.description is None else level_of(job.description.qos or "")

@@ -1,4 +1,4 @@
-"""A policy whose jobs keep to partitions by reliability, which follow the outages, and the jobs, that it sees."""
+"""A policy on partitions by reliability, which follow observed failures and jobs."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -27,16 +27,11 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class PartitionedPolicy(Kept):
-    """Lets a policy decide whose placement keeps jobs in partitions, and divides the machine as outages come.
+    """Divides the machine into partitions by reliability, and runs a policy on these.
 
-    Parameters
-    ----------
-    policy
-        decides; its placement picks among the units of a partition from now on.
-    options
-        of the partitions.
-    follows
-        whether outages that it sees change what it knows of the nodes.
+    Args:
+        policy: takes the decisions; its placement picks units within a partition from now on.
+        follows: whether observed failures change the estimates of the nodes' MTTF.
     """
 
     _kept = ("_failures", "_seen", "_at")
@@ -48,42 +43,41 @@ class PartitionedPolicy(Kept):
         self._follows = follows
         self.features: tuple[str, ...] = tuple(sorted({*policy.features, "labels"}))
         self._view: View | None = None
-        #: how often each node has failed, shape (nodes,)
+        #: number of failures of each node, shape (nodes,)
         self._failures: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        #: of jobs
         self.classes: tuple[RankedClass, ...] = () if options.classes == "auto" else options.classes
         self._seen = JobsSeen()
-        #: what happened under the scheduler before, until the run begins here
+        #: starts and ends under the previous scheduler, until the run begins here
         self._past: Sequence[PastStep] = ()
-        #: when (s) the machine was divided last
+        #: time (s) of the last division
         self._at = 0.0
 
     @property
     def name(self) -> str:
-        """What the policy is called, and that it keeps to partitions."""
+        """The policy's name with the suffix ``+reliability``."""
         return f"{self._policy.name}+reliability"
 
     @property
     def order(self) -> Order:
-        """The policy's."""
+        """The policy's order."""
         return self._policy.order
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return what the policy does."""
+        """Return the policy's reservation."""
         return self._policy.reservation(job)
 
     def learn(self, machine: Machine) -> None:
-        """Take note of the machine before a run begins; PipistrelleError if it does not suit classes or placement."""
+        """Read the machine; PipistrelleError if classes or placement do not fit it."""
         partition_sizes(self.classes, machine.units, self._options.blocking)
         self._policy.learn(machine)
 
     def learn_past(self, view: View, steps: Sequence[PastStep]) -> None:
-        """Take note of what ran under the scheduler before, and let the policy know it."""
+        """Record the past, and pass it to the policy."""
         self._past = steps
         self._policy.learn_past(view, steps)
 
     def decide(self, view: View) -> None:
-        """Divide the machine anew if outages or jobs say so; let the policy decide; refuse who did not start."""
+        """Divide again after failures or new statistics; decide; reject jobs if blocking."""
         fresh = view is not self._view
         if fresh:
             self._begin(view)
@@ -109,13 +103,13 @@ class PartitionedPolicy(Kept):
             self._seen.started(view)
 
     def _refuse(self, view: View) -> None:
-        """Refuse, one by one, who has come and was not started; who is refused keeps nobody from starting."""
+        """Reject, one by one, arrivals that did not start; these block no other job."""
         while left := [job for job in view.waiting.in_order(view.arrivals) if job.waits]:
             view.reject(left[0], f"there is no room for {left[0].size} units (type I)")
-            view.arrivals = [job for job in view.arrivals if job.waits]  # the policy is not told twice of who runs
+            view.arrivals = [job for job in view.arrivals if job.waits]  # the policy knows of the started ones
             if view.arrivals:
                 self._policy.decide(view)
-        view.wake = None  # who comes is to be told of at once
+        view.wake = None  # every arrival must be decided at once
 
     def _begin(self, view: View) -> None:
         self._view = view
@@ -138,13 +132,13 @@ class PartitionedPolicy(Kept):
             self._placement.assign(job, view.machine.all_units - view.closed_pools(job), view.machine)
 
     def state(self) -> dict[str, Any]:
-        """Return what was seen of outages and jobs, and the policy's state."""
+        """Return the failures and jobs seen, and the policy's state."""
         classes = [structs.asdict(one) for one in self.classes]
         begun = self._view is not None
         return {**super().state(), "begun": begun, "classes": classes, "policy": self._policy.state()}
 
     def restore(self, state: dict[str, Any], view: View) -> None:
-        """Go on from a state, in a view that is as it was then."""
+        """Restore a state, into a view restored to the same instant."""
         if state["begun"]:
             self._begin(view)
             super().restore(state)

@@ -1,1 +1,1 @@
-"""Scheduling as PBS does it: formulas, the fairshare tree, strict ordering."""
+"""PBS's scheduling: formulas, the fairshare tree, strict ordering."""

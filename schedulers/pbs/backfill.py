@@ -1,4 +1,7 @@
-"""Backfilling around several reservations, as PBS does: ``strict_ordering`` and ``backfill_depth``."""
+"""Backfilling around several reservations, as in PBS.
+
+It implements ``strict_ordering`` and ``backfill_depth``.
+"""
 
 from collections.abc import Iterator
 from math import inf
@@ -9,20 +12,22 @@ from msgspec import Meta, Struct
 
 from pipistrelle.schedulers.backfill.easy import FirstFit, NoBackfill, start_by_count, start_in_order
 from pipistrelle.schedulers.plan.plan import Plan
-from pipistrelle.schedulers.policy.ends_and_shadow import end_of
+from pipistrelle.schedulers.policy.ends_and_shadow import end_of, held_until
 from pipistrelle.schedulers.policy.interfaces import KeepsBegins, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.waiting import Staircase
 
-#: jobs that are looked at beyond the depth before the queue is asked for more
+#: jobs read beyond the depth before the queue is read again
 _BEYOND: Final = 4
 
 
 class DepthOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What there is to set of the rule ``depth``: how many of the first jobs have a reservation, and whether any has.
+    """Options of the rule ``depth``.
 
-    With ``depth`` 0 nobody passes; without ``strict-ordering`` all that fits starts, whoever waits before it.
+    Attributes:
+        depth: number of first jobs with a reservation; with 0 no job passes the first.
+        strict_ordering: if false, every job that fits starts.
     """
 
     depth: Annotated[int, Meta(ge=0)] = 1
@@ -30,10 +35,10 @@ class DepthOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="keba
 
 
 class Depth(KeepsBegins):
-    """The first ``depth`` jobs that do not fit have reservations, made anew whenever something happens.
+    """The first ``depth`` jobs that do not fit get reservations, new at each decision.
 
-    The others start when they delay none of these. Reservations are by numbers of units; with windows (announced
-    maintenance) or units out of service that a job still holds, by single units. With a depth of 1 it is EASY.
+    Other jobs start if they delay none of these. Reservations are counts of units; with windows (announced
+    maintenance), or if jobs hold units that are out of service, they are by single units. Depth 1 is EASY.
     """
 
     _kept = ("_begins", "_liberal")
@@ -46,7 +51,7 @@ class Depth(KeepsBegins):
         self._liberal: FirstFit | None = None if options.strict_ordering else FirstFit()
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start from the front, reserve for the first that do not fit, then backfill."""
+        """Start from the front, reserve for the first jobs that do not fit, then backfill."""
         self._begins = {}
         rule = self._liberal or self._strict
         if rule is not None:
@@ -96,7 +101,7 @@ class Depth(KeepsBegins):
             plan.start_if_fits(job)
 
     def _top(self, view: View) -> Iterator[SchedulerJob]:
-        """Yield jobs from the front, until ``depth`` of them still waited when the next was asked for."""
+        """Yield jobs from the front until ``depth`` of them were left waiting."""
         kept: list[SchedulerJob] = []
         while len(kept) < self._depth:
             fresh = [job for job in view.waiting.leading(self._depth + _BEYOND) if job not in kept]
@@ -111,12 +116,11 @@ class Depth(KeepsBegins):
 
 
 class _Profile:
-    """How many units are free from now on, by the walltimes of those who run and the reservations taken so far."""
+    """The number of free units over time, given running jobs and reservations."""
 
     def __init__(self, view: View) -> None:
         now = view.now
-        # One that should have ended already may do so any moment, but its units are not free yet.
-        ends = sorted((max(job.expected_end, end_of(now, 0.0)), job.size) for job in view.running)
+        ends = sorted((held_until(job.expected_end, now), job.size) for job in view.running)
         self._times = [now]
         self._free = [view.free.count]
         for end, size in ends:
@@ -127,7 +131,7 @@ class _Profile:
                 self._free.append(self._free[-1] + size)
 
     def earliest(self, job: SchedulerJob) -> float:
-        """Return from when (s) on the job fits for its whole walltime, inf if no one can tell."""
+        """Return from when (s) the job fits for its walltime; inf if unknown."""
         at = 0
         for later, free in enumerate(self._free):
             if later > at and self._times[later] >= end_of(self._times[at], job.occupies):
@@ -137,7 +141,7 @@ class _Profile:
         return self._times[at] if at < len(self._times) else inf
 
     def take(self, job: SchedulerJob, begin: float) -> None:
-        """Let the job have its units from ``begin`` (s; inf: never) on."""
+        """Take the job's units from ``begin`` (s; inf: never) on."""
         if begin == inf:
             return
         first, after = self._cut(begin), self._cut(end_of(begin, job.occupies))
@@ -154,7 +158,7 @@ class _Profile:
         return at
 
     def staircase(self) -> Staircase:
-        """Return how many units are free all the time from now until each of some later times."""
+        """Return the number of units free from now until each of some later times."""
         times, units = [], [self._free[0]]
         for time, free in zip(self._times[1:], self._free[1:], strict=True):
             if free < units[-1]:

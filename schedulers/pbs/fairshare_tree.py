@@ -1,4 +1,4 @@
-"""Fairshare as PBS keeps account of it: who used how much, fading in steps, against the shares that each was given."""
+"""PBS's fairshare: decaying usage of entities against their shares."""
 
 from collections.abc import Mapping
 from math import inf
@@ -16,23 +16,18 @@ MOST: Final = 1e6
 
 
 class FairshareTree(Kept):
-    """Usage and shares of the entities: users, or accounts, whatever jobs are charged to.
+    """Usage and shares of the entities, such as users, that jobs are charged to.
 
-    The tree has two levels. Entities with shares of their own stand under the root; all others are in one group,
-    "unknown", which stands there too, and share its shares evenly. Usage is units times seconds of running time,
-    counted until now also for jobs that still run. At each multiple of ``decay_time`` all usage is multiplied by
-    ``decay_factor``: with 0.5 the interval is a half-life.
+    The tree has two levels. Entities with their own shares are children of the root. All others are in the group
+    "unknown", also a child, and divide its shares evenly. Usage is units times seconds of run time, including running
+    jobs until now. At each multiple of ``decay_time`` all usage is multiplied by ``decay_factor``: with 0.5 the
+    interval is a half-life.
 
-    Parameters
-    ----------
-    shares
-        {entity: its shares}, not below 0.
-    unknown_shares
-        those of the group of all other entities.
-    decay_time
-        seconds between two decays, above 0; inf: usage never fades.
-    decay_factor
-        from 0 to 1.
+    Args:
+        shares: {entity: shares}, at least 0.
+        unknown_shares: shares of the group "unknown".
+        decay_time: seconds between two decays, above 0; inf: no decay.
+        decay_factor: from 0 to 1.
     """
 
     _kept = ("_code", "_usage", "_rate", "_now", "_decays")
@@ -53,11 +48,10 @@ class FairshareTree(Kept):
         self._usage = np.zeros(len(self._code))
         self._rate = np.zeros(len(self._code))
         self._now = 0.0
-        #: number of decays until now
         self._decays = 0
 
     def code(self, name: str) -> int:
-        """Return the entity's number; one that is new joins the tree."""
+        """Return the entity's number; a new one joins the tree."""
         code = self._code.get(name)
         if code is None:
             code = self._code[name] = len(self._code)
@@ -66,24 +60,24 @@ class FairshareTree(Kept):
         return code
 
     def started(self, code: int, units: int, now: float) -> None:
-        """Charge an entity for so many units from ``now`` (s) on."""
+        """Charge an entity for ``units`` from ``now`` (s) on."""
         self.advance(now)
         self._rate[code] += units
 
     def ended(self, code: int, units: int, now: float) -> None:
-        """Stop charging it for them."""
+        """Stop charging an entity for ``units``."""
         self.advance(now)
         self._rate[code] -= units
 
     def advance(self, now: float) -> None:
-        """Bring usage to ``now`` (s), not earlier than before; usage of an interval fades with the decay at its end."""
+        """Update usage to ``now`` (s), not before the last time, with its decays."""
         step = self._decay_time
         decays = self._decays if step == inf else max(int(now // step), self._decays)
         if decays > self._decays:
             self._usage += self._rate * (max((self._decays + 1) * step - self._now, 0.0))
             factor, more = self._factor, decays - self._decays - 1
             fading = factor**more
-            # u*f for the first decay; then each whole interval adds rate*step and fades.
+            # u*f for the first decay; then each whole interval adds rate*step and decays.
             whole = more if factor == 1.0 else factor * (1.0 - fading) / (1.0 - factor)
             self._usage = self._usage * factor * fading + self._rate * step * whole
             self._decays = decays
@@ -92,21 +86,21 @@ class FairshareTree(Kept):
         self._now = now
 
     def usage(self, name: str) -> float:
-        """Return an entity's usage in unit-seconds, 0 for a stranger."""
+        """Return an entity's usage in unit-seconds; 0 if unknown."""
         code = self._code.get(name)
         return 0.0 if code is None else float(self._usage[code])
 
     def _part(self) -> Floats:
-        """Return each entity's part of all usage, 0 when nothing was used."""
+        """Return each entity's part of all usage; 0 without usage."""
         total = self._usage.sum()
         return self._usage / total if total > 0.0 else np.zeros(len(self._usage))
 
     def fairshare(self) -> Floats:
-        """Return 10^6 (1 - u/U) by code: u the entity's usage, U that of all; 10^6 when nothing was used."""
+        """Return 10^6 (1 - u/U) by code (u own usage, U total); 10^6 without usage."""
         return MOST * (1.0 - self._part())
 
     def perc(self) -> Floats:
-        """Return the part of the machine that each entity's shares are worth, by code; all of them add up to 1."""
+        """Return by code the part of the machine that the entity's shares represent."""
         listed = len(self._shares)
         shares = np.array([*self._shares.values()], dtype=np.float64)
         others = len(self._usage) - listed
@@ -121,8 +115,8 @@ class FairshareTree(Kept):
     def tree_usage(self) -> Floats:
         """Return by code the part of all usage that counts for an entity, 0 to 1.
 
-        For one with shares of its own it is its part p. For one of n in the group "unknown", whose part is g, it is
-        p + (g - p)/n: what the group has used counts a little for each in it.
+        For an entity with its own shares it is its part p. For one of n in the group "unknown", with part g, it is p +
+        (g - p)/n: the group's usage counts a little for each member.
         """
         part = self._part()
         listed = len(self._shares)
@@ -132,6 +126,6 @@ class FairshareTree(Kept):
         return part
 
     def factor(self) -> Floats:
-        """Return 2^-(tree usage / perc) by code: 1 without usage, 1/2 if it is what the shares say, 0 without any."""
+        """Return 2^-(tree usage / perc) by code: 1 without usage, 0 without shares."""
         perc = self.perc()
         return np.where(perc > 0.0, np.exp2(-self.tree_usage() / np.where(perc > 0.0, perc, 1.0)), 0.0)

@@ -1,6 +1,6 @@
-"""Formulas over columns of numbers, as PBS sorts jobs by them: a parser of our own, no program text is ever run.
+"""PBS's formulas over columns of numbers, parsed here; no program text is executed.
 
-Grammar, loosest first; all values are doubles, a comparison gives 1 or 0, and what is not 0 is true::
+Grammar, loosest first; all values are doubles, a comparison gives 1 or 0, and all but 0 is true::
 
     formula    = choice
     choice     = either [ "if" either "else" choice ]
@@ -14,7 +14,8 @@ Grammar, loosest first; all values are doubles, a comparison gives 1 or 0, and w
     power      = atom [ "**" sign ]
     atom       = NUMBER | NAME | NAME "(" choice { "," choice } ")" | "(" choice ")"
 
-Precedence, association and chained comparisons (``0 < ncpus <= 64``) are Python's, which evaluates PBS's formulas.
+Precedence, association and chained comparisons (``0 < ncpus <= 64``) are those of Python, which evaluates PBS's
+formulas.
 """
 
 import re
@@ -38,14 +39,14 @@ from pipistrelle.schedulers.pbs.formula_values import (
 )
 from pipistrelle.schedulers.policy.errors import FormulaError
 
-#: characters of a formula
+#: most characters of a formula
 LONGEST: Final = 4000
 _DEEPEST: Final = 60
 _TOKEN: Final = re.compile(
     r"(?P<space>\s+)|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<name>[A-Za-z_][A-Za-z_0-9]*)"
     r"|(?P<sign>\*\*|//|<=|>=|==|!=|[-+*/%()<>,])"
 )
-#: {sign that other languages have: what stands for it here}
+#: {sign of other languages: hint}
 _INSTEAD: Final = {"=": "'==' compares.", "^": "'**' is a power.", "&": "Write 'and'.", "|": "Write 'or'."}
 _WORDS: Final = ("if", "else", "or", "and", "not")
 
@@ -57,7 +58,7 @@ class _Token(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """One step of a program for a stack: push a value, or take some and push what ``do`` makes of them."""
+    """Push a value, or replace ``takes`` values on the stack by the result of ``do``."""
 
     takes: int
     do: Callable[..., Floats] | None = None
@@ -66,23 +67,15 @@ class _Step(NamedTuple):
 
 
 class Formula:
-    """A formula that was read.
+    """A parsed formula.
 
-    Parameters
-    ----------
-    text
-        what the user wrote.
-    variables
-        the names that have a value.
-    where
-        what the text is called in messages.
-    unknown
-        {name that a user may well write: why it has no value}.
+    Args:
+        variables: names that have a value.
+        where: name of the text in messages.
+        unknown: {name that users may try: why it has no value}.
 
-    Raises
-    ------
-    FormulaError
-        with the position, what was expected and what was found.
+    Raises:
+        FormulaError: with the position, what was expected and what was found.
     """
 
     def __init__(
@@ -91,23 +84,18 @@ class Formula:
         self.text = text
         reader = _Reader(text, variables, where, unknown or {})
         self._steps = reader.program()
-        #: the variables that it mentions, sorted
+        #: its variables, sorted
         self.names: tuple[str, ...] = tuple(sorted({step.name for step in self._steps if step.name}))
 
     def values(self, columns: Mapping[str, Floats | float], count: int) -> Floats:
-        """Return the formula's value for each line.
+        """Return the formula's value for each row, shape (count,), a new array.
 
-        Parameters
-        ----------
-        columns
-            for each of `names` an array of shape (count,), or one number for all lines.
-        count
-            the number of lines.
+        Undefined values (division by zero, root or logarithm of a negative number, overflow of a power) are 0, as in
+        PBS.
 
-        Returns
-        -------
-        shape (count,), a new array. Where the formula has no value (division by zero, root or logarithm of a negative
-        number, a power that is too large) it is 0, as PBS has it.
+        Args:
+            columns: for each of `names` an array of shape (count,), or one number.
+            count: number of rows.
         """
         stack: list[Floats] = []
         with np.errstate(all="ignore"):
@@ -124,7 +112,7 @@ class Formula:
 
 
 class _Reader:
-    """Turns a text into a program, by recursive descent."""
+    """Compiles a text into steps, by recursive descent."""
 
     def __init__(self, text: str, variables: Collection[str], where: str, unknown: Mapping[str, str]) -> None:
         self._where = where
@@ -145,7 +133,7 @@ class _Reader:
             raise self._error("the formula is empty", self._next)
         self._choice()
         if self._next.kind != "end":
-            raise self._error("the formula goes on", self._next, "an operator or the end")
+            raise self._error("unexpected text after the formula", self._next, "an operator or the end")
         return tuple(self._steps)
 
     def _split(self, text: str) -> list[_Token]:
@@ -154,7 +142,7 @@ class _Reader:
             found = _TOKEN.match(text, at)
             if found is None:
                 raise FormulaError(
-                    "a character that has no meaning",
+                    "unknown character",
                     where=f"{self._where}, column {at + 1}",
                     found=f"'{printable(text[at])}'",
                     hint=_INSTEAD.get(text[at]),
@@ -172,7 +160,7 @@ class _Reader:
         return self._tokens[self._at]
 
     def _take(self, *signs: str) -> str:
-        """Return the next sign and go on if it is one of these, else an empty text."""
+        """Return the next sign and advance if it is one of these; else return ""."""
         token = self._next
         if token.kind == "sign" and token.text in signs:
             self._at += 1
@@ -198,7 +186,7 @@ class _Reader:
             raise self._error("the formula is nested too deep", self._next)
 
     def _joined(self, operand: Callable[[], None], signs: Mapping[str, Callable[..., Floats]]) -> None:
-        """Read operands with any of these signs in between, which bind from the left."""
+        """Read operands joined by any of these left-associative signs."""
         operand()
         while sign := self._take(*signs):
             operand()
@@ -209,7 +197,7 @@ class _Reader:
         self._either()
         if self._take("if"):
             self._either()
-            self._expect("else", "a choice without its other half")
+            self._expect("else", "'if' without 'else'")
             self._choice()
             self._do(3, choose)
         self._deeper(-1)
@@ -279,7 +267,7 @@ class _Reader:
             else:
                 self._name(token)
         else:
-            raise self._error("something is missing", token, "a number, a name or '('")
+            raise self._error("a value is missing", token, "a number, a name or '('")
 
     def _name(self, token: _Token) -> None:
         if token.text in self._variables:
@@ -287,14 +275,14 @@ class _Reader:
         elif token.text in CONSTANTS:
             self._steps.append(_Step(0, number=CONSTANTS[token.text]))
         elif token.text in self._unknown:
-            raise self._error("a name without a value here", token, hint=self._unknown[token.text])
+            raise self._error("this name has no value here", token, hint=self._unknown[token.text])
         else:
             known = sorted({*self._variables, *CONSTANTS})
-            raise self._error("an unknown name", token, hint=did_you_mean(token.text.lower(), known))
+            raise self._error("unknown name", token, hint=did_you_mean(token.text.lower(), known))
 
     def _call(self, token: _Token) -> None:
         if token.text not in FUNCTIONS:
-            raise self._error("an unknown function", token, hint=did_you_mean(token.text.lower(), sorted(FUNCTIONS)))
+            raise self._error("unknown function", token, hint=did_you_mean(token.text.lower(), sorted(FUNCTIONS)))
         least, most, function = FUNCTIONS[token.text]
         count = 0
         if not self._take(")"):
@@ -303,10 +291,8 @@ class _Reader:
             while self._take(","):
                 count += 1
                 self._choice()
-            self._expect(")", "a function's arguments do not end")
+            self._expect(")", "the function's arguments are not closed")
         if not least <= count <= most:
             range_ = str(least) if least == most else f"{least} or more" if most > 2 else f"{least} or {most}"
-            raise self._error(
-                f"{count} arguments are wrong for a function", token, f"{range_} argument{'s' * (most > 1)}"
-            )
+            raise self._error(f"the function has {count} arguments", token, f"{range_} argument{'s' * (most > 1)}")
         self._do(count, function)

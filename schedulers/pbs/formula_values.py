@@ -1,6 +1,6 @@
-"""What the signs and functions of a formula do to columns of numbers.
+"""Signs and functions of formulas, for columns of numbers.
 
-A value that cannot be had is NaN: it runs through everything, unless a choice leaves it aside.
+Undefined values are NaN, which propagates unless a choice discards it.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,17 +24,17 @@ CONSTANTS: Final = {"e": float(np.e), "pi": float(np.pi)}
 
 
 def choose(if_true: Floats, condition: Floats, if_false: Floats) -> Floats:
-    """Return one or the other by line, as ``if_true if condition else if_false``; arrays that broadcast."""
+    """Return ``if_true if condition else if_false`` by row; arrays that broadcast."""
     return np.where(np.isnan(condition), np.nan, np.where(condition != 0.0, if_true, if_false))
 
 
 def compare(operator: Callable[[Floats, Floats], NDArray[np.bool_]], a: Floats, b: Floats) -> Floats:
-    """Return 1 or 0 by line."""
+    """Return 1 or 0 by row."""
     return np.where(np.isnan(a) | np.isnan(b), np.nan, operator(a, b))
 
 
 def chain(operators: list[Callable[[Floats, Floats], NDArray[np.bool_]]], values: tuple[Floats, ...]) -> Floats:
-    """Return 1 or 0 by line for ``a < b < c``; what stands behind a comparison that fails does not matter."""
+    """Return 1 or 0 by row for ``a < b < c``; a false comparison ends the chain."""
     found = compare(operators[-1], values[-2], values[-1])
     for at in range(len(operators) - 2, -1, -1):
         this = compare(operators[at], values[at], values[at + 1])
@@ -61,10 +61,10 @@ def _no_overflow(value: Floats, *arguments: Floats) -> Floats:
 
 
 def power(a: Floats, b: Floats) -> Floats:
-    """Return a to the power of b by line; none where it is too large or no real number."""
-    # 1 to no value, and no value to the 0, would be 1.
+    """Return a to the power of b by row; NaN if it overflows or is not real."""
+    # numpy has 1 ** NaN = NaN ** 0 = 1.
     value = _defined(np.power(a, b), np.isnan(a) | np.isnan(b))
-    return _no_overflow(value, a, b)  # also 0 to a negative power
+    return _no_overflow(value, a, b)  # also for 0 to a negative power
 
 
 def _positive(value: Floats, x: Floats) -> Floats:
@@ -95,7 +95,7 @@ PRODUCTS: Final[Mapping[str, Callable[..., Floats]]] = {
     "//": _not_by_zero(np.floor_divide),
     "%": _not_by_zero(np.mod),
 }
-#: {name: (least and greatest number of arguments, what it does)}
+#: {name: (least and greatest number of arguments, function)}
 FUNCTIONS: Final[Mapping[str, tuple[int, int, Callable[..., Floats]]]] = {
     "abs": (1, 1, np.abs),
     "ceil": (1, 1, np.ceil),

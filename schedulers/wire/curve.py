@@ -1,4 +1,4 @@
-"""An encrypted connection to a server that shows its key (CurveZMQ), by libzmq: it stands for a `ZmtpConnection`."""
+"""An encrypted connection (CurveZMQ) by libzmq, with the methods of `ZmtpConnection`."""
 
 import time
 from math import inf
@@ -11,12 +11,12 @@ from pipistrelle.protocol.sockets import CallerKeys
 from pipistrelle.protocol.zmtp import LONGEST_NOTICE
 from pipistrelle.schedulers.wire.zmtp import ConnectionLost, HandshakeRefused, address_of
 
-#: how long an attempt to connect may take, in seconds
+#: longest attempt to connect, s
 _ATTEMPT_S: Final = 5.0
-#: libzmq itself would connect again, to whoever listens there by then
+#: libzmq must not reconnect: another server may listen there by then
 _NEVER_MS: Final = 24 * 3600 * 1000
 _LINGER_MS: Final = 500
-#: what came with the end of a connection may still be on its way through libzmq for so long, in ms
+#: time for libzmq to deliver what arrived just before a connection ended, ms
 _REST_MS: Final = 100
 _FAILED: Final = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
 _ENDED: Final = zmq.EVENT_CLOSED | zmq.EVENT_DISCONNECTED
@@ -28,17 +28,12 @@ _MONITOR: Final = "inproc://server"
 class CurveConnection:
     """Messages of one part each, to and from a ROUTER.
 
-    Parameters
-    ----------
-    endpoint
-        ``tcp://HOST:PORT`` or ``ipc://PATH``.
-    keys
-        one's own, and the server's.
+    Args:
+        endpoint: ``tcp://HOST:PORT`` or ``ipc://PATH``.
+        keys: own keys and the server's public key.
 
-    Raises
-    ------
-    AddressError
-        when the endpoint is none.
+    Raises:
+        AddressError: the endpoint is invalid.
     """
 
     def __init__(self, endpoint: str, keys: CallerKeys) -> None:
@@ -62,7 +57,7 @@ class CurveConnection:
         self._socket.setsockopt(zmq.CURVE_SERVERKEY, keys.listener)
         self._socket.setsockopt(zmq.CURVE_PUBLICKEY, keys.own.public)
         self._socket.setsockopt(zmq.CURVE_SECRETKEY, keys.own.secret)
-        # It connects but once: its events are few.
+        # It connects only once, so there are few events.
         self._socket.monitor(_MONITOR, _WATCHED)
         self._monitor = self._context.socket(zmq.PAIR)
         self._monitor.connect(_MONITOR)
@@ -71,10 +66,7 @@ class CurveConnection:
         self._poller.register(self._monitor, zmq.POLLIN)
 
     def connect(self, deadline: float) -> None:
-        """Connect to whoever listens now, as `ZmtpConnection.connect`.
-
-        HandshakeRefused if there is somebody else, or the peer does not know our key.
-        """
+        """Connect like `ZmtpConnection.connect`; HandshakeRefused if keys do not match."""
         try:
             self._socket.connect(self.endpoint)
         except zmq.ZMQError as error:
@@ -87,29 +79,29 @@ class CurveConnection:
             if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
                 return
             if event == _UNKNOWN:
-                raise HandshakeRefused("the server does not know this key: it is not among those of its --clients")
+                raise HandshakeRefused("the server does not accept this key: it is not in its --clients")
             if event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL and value == zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH:
-                raise HandshakeRefused("what listens there is not encrypted: it was started without --curve")
+                raise HandshakeRefused("the server is not encrypted: it was started without --curve")
             if event & (_FAILED | _ENDED) and reached:
-                raise HandshakeRefused("what listens there ended the handshake: it has another key than --server-key")
+                raise HandshakeRefused("the server ended the handshake: its key differs from --server-key")
             if event & (_FAILED | _ENDED):
-                raise ConnectionLost("nobody listens there")
+                raise ConnectionLost("no server listens there")
             reached = True
-        raise TimeoutError("timed out: what listens there may be no ZeroMQ socket" if reached else "timed out")
+        raise TimeoutError("timed out: the peer may not be a ZeroMQ socket" if reached else "timed out")
 
     def limit(self, deadline: float) -> None:
-        """Let what waits from now on raise `TimeoutError` at this time of `time.monotonic`; inf: never."""
+        """Let waits raise `TimeoutError` at this time of `time.monotonic`; inf: never."""
         self._deadline = deadline
 
     def send(self, message: bytes) -> None:
-        """Send a message; ConnectionLost when it is not this side's turn: an answer had several parts."""
+        """Send a message; ConnectionLost if a reply with several parts broke the turns."""
         try:
             self._socket.send(message, zmq.NOBLOCK)
         except zmq.ZMQError as error:
             raise ConnectionLost(error.strerror or str(error)) from None
 
     def receive(self) -> bytes:
-        """Return the next message, as `ZmtpConnection.receive`; ConnectionLost also if it has several parts."""
+        """Return the next message; ConnectionLost also if it has several parts."""
         while (left := self._deadline - time.monotonic()) > 0:
             ready = dict(self._poller.poll(None if left == inf else int(1000 * left) + 1))
             if self._socket in ready:
@@ -129,7 +121,7 @@ class CurveConnection:
         return parts[0]
 
     def close(self) -> None:
-        """Close the connection; what was sent still leaves, within half a second."""
+        """Close the connection; sent messages still leave within half a second."""
         if not self._socket.closed:
             self._socket.disable_monitor()
             self._monitor.close(0)

@@ -1,4 +1,4 @@
-"""Interrupts that strike where nothing is cut in two: neither a message nor a step of a run."""
+"""Deferred interrupts, which never cut a message or a step of a run in two."""
 
 import signal
 import threading
@@ -7,11 +7,11 @@ from typing import Self
 
 
 class Interrupts:
-    """Keeps the first Ctrl-C, or request to terminate, from striking while it is `held`.
+    """Defers the first Ctrl-C, or request to terminate, while `held`.
 
-    Then it is only noted as `struck`, for who holds it to look at; a second one raises KeyboardInterrupt at once, and
-    so does the first while it is not held. Signals that are ignored or end the process stay as they are, and so does
-    everything outside the main thread, where Python takes no handlers.
+    It then only sets `struck`, which the holder checks. A second signal, or one while not held, raises
+    KeyboardInterrupt at once. Signals that are ignored or end the process are unchanged, as are other threads than the
+    main one, where Python accepts no handlers.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Interrupts:
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]  # it was one
+            signal.signal(number, handler)  # type: ignore[arg-type]
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.struck or not self.held:
@@ -38,7 +38,7 @@ class Interrupts:
         self.struck = True
 
     def let_strike(self) -> None:
-        """Hold it no longer; raise KeyboardInterrupt if it has been struck."""
+        """Stop holding; raise KeyboardInterrupt if a signal was received."""
         self.held = False
         if self.struck:
             raise KeyboardInterrupt

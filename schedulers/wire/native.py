@@ -24,36 +24,34 @@ if TYPE_CHECKING:
 
     AnyConnection = ZmtpConnection | CurveConnection
 
-#: how often a connection file is looked for, in seconds
+#: interval at which a connection file is read, s
 _TICK_S: Final = 0.1
-#: how long to wait between two attempts to connect, in seconds
+#: pause between two attempts to connect, s
 _RETRY_S: Final = 0.05
-#: how long who listens where a connection file says may take to say what he is, before the file is read again, in s
+#: longest handshake at an endpoint from a connection file before the file is read again, s
 _ATTEMPT_S: Final = 2.0
-#: characters of a server's texts that are shown
+#: most characters shown of a server's text
 _SHOWN: Final = 500
 _HOST_AND_PORT: Final = re.compile(r"[A-Za-z0-9.-]+:[0-9]+|\[[0-9a-fA-F:]+\]:[0-9]+")
 #: the empty reply to WELCOME, which is message 0
 _FIRST_REPLY: Final = Reply(0, 0.0)
-#: how long the word that it ends may take to leave a scheduler, in seconds
+#: longest time for sending a scheduler's last message, s
 _LAST_WORD_S: Final = 0.5
 
 
 class ServerAddress:
-    """Where the server is: at an endpoint, or at that which its connection file names as long as it runs.
+    """The server's endpoint, given directly or by its connection file.
 
     Without ``allow_remote`` it must be on this machine.
 
-    Raises
-    ------
-    AddressError
-        when ``connect`` can be neither, or is an endpoint that is none.
+    Raises:
+        AddressError: ``connect`` is neither a valid endpoint nor a possible file.
     """
 
     def __init__(self, connect: str, *, allow_remote: bool = False) -> None:
         self._connect = connect
         self._allow_remote = allow_remote
-        #: whether it stays what it is; a file may be written anew
+        #: whether it is constant; a file may be rewritten
         self.fixed = "://" in connect
         if self.fixed:
             self._near(_checked(connect, connect))
@@ -66,29 +64,29 @@ class ServerAddress:
             )
 
     def endpoint(self) -> str | None:
-        """Return the endpoint as it is now, None if there is none yet; AddressError if the file says none."""
+        """Return the current endpoint; None if unknown yet; AddressError if the file is bad."""
         if self.fixed:
             return self._connect
         endpoint = _written_endpoint(self._connect)
         return None if endpoint is None else self._near(endpoint)
 
     def _near(self, endpoint: str) -> str:
-        """Return an endpoint that may be connected to; AddressError if it is beyond this machine and must not be."""
+        """Return an endpoint; AddressError if it is on another machine and must not be."""
         if self._allow_remote or is_loopback(endpoint):
             return endpoint
         raise AddressError(
             "the server may be on another machine",
             where=endpoint,
             expected="a loopback address such as tcp://127.0.0.1:28000",
-            hint="With --curve both sides show keys ('pipistrelle help remote'); with --insecure whoever is there, "
-            "or in between, can act as the server.",
+            hint="Use --curve for keys on both sides ('pipistrelle help remote'). With --insecure any machine there "
+            "or in between can act as the server.",
         )
 
     def nobody(self, timeout: float, endpoint: str | None, found: str) -> ServerGone:
-        """Return the error for a server that has not answered in time, nor at the ``endpoint`` that was tried last."""
+        """Return the error if no server answered in time; ``endpoint`` was tried last."""
         if endpoint is None:
             return ServerGone(
-                f"no connection file came within {timeout:g} s",
+                f"no connection file was written within {timeout:g} s",
                 where=str(_connection_file(self._connect)),
                 hint="Start 'pipistrelle serve --out DIR' and give its DIR/connection.json, or an endpoint (tcp://..., ipc://...).",
             )
@@ -101,15 +99,15 @@ class ServerAddress:
 
 
 def _written_endpoint(connect: str) -> str | None:
-    """Return what the connection file says; None if there is none yet, or only that of a server that was killed."""
+    """Return the connection file's endpoint; None if there is no file or live socket."""
     path = _connection_file(connect)
-    if not os.path.isfile(path):  # pathlib's would raise for a name that is too long
+    if not os.path.isfile(path):  # pathlib's raises if the name is too long
         return None
     try:
         endpoint = json.loads(path.read_text(encoding="utf-8"))["endpoint"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise AddressError(
-            f"this is no connection file ({type(error).__name__}: {error})",
+            f"this is not a connection file ({type(error).__name__}: {error})",
             where=str(path),
             expected='JSON with an "endpoint"',
             hint="Give the connection.json that the server wrote.",
@@ -121,12 +119,12 @@ def _written_endpoint(connect: str) -> str | None:
 
 
 def _connection_file(connect: str) -> Path:
-    """Return where the file is looked for now: the folder that may hold it may not be there yet."""
+    """Return the file's current path: the folder may not exist yet."""
     return Path(connect, "connection.json") if os.path.isdir(connect) else Path(connect)
 
 
 def _checked(endpoint: object, where: str) -> str:
-    """Return an endpoint that a socket can be asked to connect to; AddressError if it is none."""
+    """Return an endpoint that a socket can connect to; AddressError if invalid."""
     if isinstance(endpoint, str) and endpoint.startswith(("tcp://", "ipc://")) and endpoint.isprintable():
         return endpoint
     raise AddressError("this is no endpoint", where=where, expected="tcp://... or ipc://...", found=repr(endpoint))
@@ -141,30 +139,19 @@ def serve_simulation(
     keys: CallerKeys | None = None,
     mark: Callable[[], str] = lambda: "",
 ) -> None:
-    """Connect, agree, and answer notices until the simulation ends.
+    """Connect, negotiate, and answer notices until the simulation ends.
 
-    Parameters
-    ----------
-    address
-        where the server is; it need not be there yet.
-    hello_timeout
-        how long to wait for the server's WELCOME, in seconds of the wall clock.
-    report
-        called with a line of text when the connection is made.
-    keys
-        to connect with, where the server's socket is encrypted.
-    mark
-        returns what stands for how the policy was made, when that is asked for: a state of one that was made
-        otherwise is not taken back.
+    Args:
+        address: the server's address; the server may start later.
+        hello_timeout: longest wait for WELCOME, in seconds of the wall clock.
+        report: called with a line of text when the connection is made.
+        keys: for an encrypted socket.
+        mark: returns, when needed, a digest of the policy's options; a state of a different policy is refused.
 
-    Raises
-    ------
-    PolicyFailed
-        when the policy fails, or the server gives back a state that is not its own.
-    ServerGone
-        when no server answers in time, it refuses, or it disconnects.
-    AddressError
-        when the endpoint is none, or the connection file none.
+    Raises:
+        PolicyFailed: the policy fails, or the server returns a state of another scheduler.
+        ServerGone: the server does not answer in time, refuses or disconnects.
+        AddressError: the endpoint or connection file is invalid.
     """
     with ExitStack() as stack:
         connection, session, greeting = _agree(runtime, address, hello_timeout, stack, keys)
@@ -183,12 +170,11 @@ def serve_simulation(
 
 
 def leaving(seq: int, error: KeyboardInterrupt | PolicyFailed) -> Reply:
-    """Return the last word of a scheduler that ends for this: notice ``seq`` was the last that it has read."""
+    """Return the last reply of a scheduler that ends after reading notice ``seq``."""
     return Reply(seq, 0.0, leaves="interrupted" if isinstance(error, KeyboardInterrupt) else "error")
 
 
 def _serve(runtime: Runtime, connection: "AnyConnection", session: SchedulerSession, mark: Callable[[], str]) -> None:
-    """Answer notices until the simulation ends."""
     endpoint = connection.endpoint
     reply = session.send_reply(_FIRST_REPLY)
     while True:
@@ -197,12 +183,12 @@ def _serve(runtime: Runtime, connection: "AnyConnection", session: SchedulerSess
             frame = connection.receive()
         except ConnectionLost as lost:
             raise ServerGone(
-                f"the server disconnected while notice {session.seq + 1} was awaited", where=endpoint, found=str(lost)
+                f"the server disconnected before notice {session.seq + 1}", where=endpoint, found=str(lost)
             ) from None
         try:
             notice = session.receive_notice(frame)
         except RemoteProtocolError as error:
-            raise RemoteProtocolError(f"notice {session.seq + 1} is wrong: {error}", where=endpoint) from None
+            raise RemoteProtocolError(f"notice {session.seq + 1} is invalid: {error}", where=endpoint) from None
         if not isinstance(notice, Notice):
             reply = _instead(runtime, session, notice, endpoint, mark)
             continue
@@ -219,7 +205,7 @@ def _instead(
     endpoint: str,
     mark: Callable[[], str],
 ) -> bytes:
-    """Return the answer to what came in the place of a notice; ServerGone if there is none."""
+    """Return the answer to a message other than a notice; ServerGone if refused."""
     if isinstance(message, Refused):
         raise _refused(message, endpoint)
     if isinstance(message, Save):
@@ -232,7 +218,7 @@ def _instead(
 def _agree(
     runtime: Runtime, address: ServerAddress, hello_timeout: float, stack: ExitStack, keys: CallerKeys | None
 ) -> tuple["AnyConnection", SchedulerSession, Welcome | Refused]:
-    """Say HELLO to whoever listens until somebody answers; a server may go and another come until then.
+    """Send HELLO until a server answers; servers may stop and start meanwhile.
 
     The connection is closed with ``stack``.
     """
@@ -243,7 +229,7 @@ def _agree(
             session, connection = SchedulerSession(), _connection(endpoint, keys)
             stack.callback(connection.close)
             try:
-                # What has another endpoint's port by now may say nothing; a file may name a new one meanwhile.
+                # A new owner of the port may never answer, while the file may name a new endpoint.
                 connection.connect(deadline if address.fixed else min(deadline, time.monotonic() + _ATTEMPT_S))
                 connection.limit(deadline)
                 connection.send(session.send_hello(runtime.hello()))
@@ -252,7 +238,7 @@ def _agree(
                 connection.close()
                 found, pause = str(error), _RETRY_S
                 if address.fixed and isinstance(error, HandshakeRefused):  # a file may name another server soon
-                    raise ServerGone("there is no agreement on keys", where=endpoint, found=found) from None
+                    raise ServerGone("the keys do not match", where=endpoint, found=found) from None
         if time.monotonic() + pause >= deadline:
             raise address.nobody(hello_timeout, endpoint, found)
         time.sleep(pause)
@@ -261,13 +247,13 @@ def _agree(
 def _connection(endpoint: str, keys: CallerKeys | None) -> "AnyConnection":
     if keys is None:
         return ZmtpConnection(endpoint)
-    from pipistrelle.schedulers.wire.curve import CurveConnection  # most schedulers need no libzmq
+    from pipistrelle.schedulers.wire.curve import CurveConnection  # needs libzmq
 
     return CurveConnection(endpoint, keys)
 
 
 def _greeting(connection: "AnyConnection", address: ServerAddress, deadline: float) -> bytes:
-    """Return the answer to HELLO; ConnectionLost if none has come and the server is elsewhere by now."""
+    """Return the answer to HELLO; ConnectionLost if the server has moved meanwhile."""
     while not address.fixed and (now := time.monotonic()) < deadline:
         connection.limit(min(deadline, now + _TICK_S))
         with suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""The state of a scheduler on its way over the wire: JSON that says whose it is."""
+"""The state of a scheduler on the wire: JSON marked with the scheduler's identity."""
 
 from math import isfinite
 from typing import Any, Final
@@ -12,30 +12,30 @@ from pipistrelle.protocol.messages import SavedData
 from pipistrelle.schedulers.policy.errors import PolicyFailed
 from pipistrelle.schedulers.runtime.runtime import Runtime
 
-#: the key of the object that stands for a number which JSON has not
+#: key of the object that encodes a number that JSON lacks
 _NUMBER: Final = "float"
-#: {what a state is checked by: what it is, in words}
+#: {key that identifies a state: its name in messages}
 _MARKS: Final = {
     "pipistrelle": "version of pipistrelle",
     "scheduler": "scheduler",
     "policy": "policy (options or files of the scheduler)",
     "seq": "notice",
 }
-#: characters of a foreign text that a message shows
+#: most characters of a foreign text in a message
 _SHOWN: Final = 200
 _NONE: Final = Raw(b"null")
 
 
 def give_state(runtime: Runtime, seq: int, mark: str, longest: int | None = None) -> SavedData:
-    """Return what a scheduler answers when it is asked for its state, after its reply to notice ``seq``.
+    """Return a scheduler's state after its reply to notice ``seq``.
 
-    There is none, and a text says why, where its policy does not tell it, or where it has more than ``longest`` bytes.
+    If the policy cannot save it, or it is longer than ``longest`` bytes, the reply has a reason instead.
     """
     try:
         state = to_json({**_marks(runtime, seq, mark), "state": _without(runtime.state())})
     except PipistrelleError as error:
         return SavedData(seq, _NONE, str(error))
-    except Exception as error:  # a policy of somebody's own may do anything, and its state may be no plain values
+    except Exception as error:  # a user's policy may raise anything or return other than plain values
         return SavedData(seq, _NONE, f"{type(error).__name__}: {error}")
     longest = MAX_STATE if longest is None else longest
     if len(state) > longest:
@@ -44,29 +44,27 @@ def give_state(runtime: Runtime, seq: int, mark: str, longest: int | None = None
 
 
 def take_back(runtime: Runtime, text: bytes, mark: str, seq: int) -> None:
-    """Let a scheduler that has just been made go on from such a state.
+    """Restore such a state in a new scheduler.
 
-    Raises
-    ------
-    PolicyFailed
-        when it is that of another scheduler, or none at all.
+    Raises:
+        PolicyFailed: it is another scheduler's state, or not a state.
     """
     try:
         known = from_json(text)
         found = {key: known.get(key) for key in _MARKS} if isinstance(known, dict) else {}
     except (ValueError, RecursionError) as error:
-        raise _wrong("what the server gives back is no state", found=str(error)) from None
+        raise _wrong("the server returned an invalid state", found=str(error)) from None
     for key, expected in _marks(runtime, seq, mark).items():
         if found.get(key) != expected:
-            what = f"the state of another {_MARKS[key]}" if key in found and found[key] is not None else "no state"
-            raise _wrong(f"what the server gives back is {what}", str(expected), str(found.get(key)))
+            what = f"the state of another {_MARKS[key]}" if found.get(key) is not None else "an invalid state"
+            raise _wrong(f"the server returned {what}", str(expected), str(found.get(key)))
     if runtime.view is not None:
-        raise _wrong("the server gives a state back in the middle of a simulation")
+        raise _wrong("the server returned a state in the middle of a simulation")
     try:
         runtime.restore(_with(known["state"]))
-    except Exception as error:  # it may be anything, as may what a policy of somebody's own does with it
+    except Exception as error:  # the state or a user's policy may cause anything
         why = f"{type(error).__name__}: {error}"
-        raise _wrong("the state that the server gives back cannot be taken", found=why) from error
+        raise _wrong("cannot restore the state that the server returned", found=why) from error
 
 
 def _marks(runtime: Runtime, seq: int, mark: str) -> dict[str, Any]:
@@ -79,12 +77,12 @@ def _wrong(what: str, expected: str | None = None, found: str | None = None) -> 
         what,
         expected=expected,
         found=None if found is None else legible(found, _SHOWN),
-        hint="A scheduler takes back only what one made alike has given, of the same version.",
+        hint="A state can be restored only by the same scheduler with the same options and version.",
     )
 
 
 def _without(value: Any) -> Any:
-    """Return plain values without the numbers that JSON has not: an object of one text stands for each."""
+    """Encode numbers that JSON lacks as objects with one text."""
     if isinstance(value, float):
         return value if isfinite(value) else {_NUMBER: repr(value)}
     if isinstance(value, list | tuple):
@@ -96,7 +94,7 @@ def _without(value: Any) -> Any:
 
 
 def _with(value: Any) -> Any:
-    """Return the plain values again."""
+    """Decode the result of `_without`."""
     if isinstance(value, list):
         return [_with(one) for one in value]
     if isinstance(value, dict):

@@ -28,43 +28,39 @@ from pipistrelle.protocol.zmtp import (
 
 _TCP: Final = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:.]+\]|[^:/\[\]*;]+):(?P<port>[0-9]{1,5})")
 _MAX_PORT: Final = 65535
-#: the empty part that a REQ puts before what it sends, and that comes before what it is answered
+#: the empty part before a REQ's messages and their replies
 _DELIMITER: Final = parts_before([b""])
 #: socket types that answer a REQ
 _ANSWERING: Final = (b"ROUTER", b"REP")
 
 
 class AddressError(PipistrelleError):
-    """What shall lead to the server is neither an endpoint nor a connection file."""
+    """The server's address is neither an endpoint nor a connection file."""
 
 
 class ConnectionLost(Exception):
-    """There is no connection, or no more; its text says why."""
+    """The connection cannot be made or was lost; the text says why."""
 
 
 class HandshakeRefused(ConnectionLost):
-    """Somebody is there who will never take these keys, or shows others; the text says which."""
+    """The peer does not accept these keys, or has other keys; the text says which."""
 
 
 class ZmtpConnection:
     """Messages of one part each, to and from a ROUTER or REP.
 
-    Parameters
-    ----------
-    endpoint
-        ``tcp://HOST:PORT`` or ``ipc://PATH``.
+    Args:
+        endpoint: ``tcp://HOST:PORT`` or ``ipc://PATH``.
 
-    Raises
-    ------
-    AddressError
-        when the endpoint is none.
+    Raises:
+        AddressError: the endpoint is invalid.
     """
 
     __slots__ = ("_deadline", "_family", "_path", "_place", "_socket", "_stream", "endpoint")
 
     def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
-        #: where to connect to: the path of a Unix socket, else host and port
+        #: path of a Unix socket, else host and port
         self._path, self._place = address_of(endpoint)
         self._family = socket.AF_UNIX if self._path else socket.AF_UNSPEC
         self._socket = socket.socket()
@@ -73,16 +69,12 @@ class ZmtpConnection:
         self._socket.close()
 
     def connect(self, deadline: float) -> None:
-        """Connect, or connect again, to whoever listens now; ``deadline`` is a time of `time.monotonic`.
+        """Connect, or reconnect; ``deadline`` is a time of `time.monotonic`.
 
-        Raises
-        ------
-        ConnectionLost
-            when there is nobody, or nobody of our kind.
-        TimeoutError
-            when who is there has not said what he is until the deadline.
-        AddressError
-            when there never will be anybody.
+        Raises:
+            ConnectionLost: no ZeroMQ socket of a suitable type listens.
+            TimeoutError: the peer did not complete the handshake in time.
+            AddressError: the address can never work.
         """
         try:
             self._open(deadline)
@@ -104,7 +96,7 @@ class ZmtpConnection:
             host, port = self._place
             places = socket.getaddrinfo(host, port, self._family, socket.SOCK_STREAM)
             left = len(places)
-            for family, _, _, _, address in places:  # a name can have several, and nobody listen at some
+            for family, _, _, _, address in places:  # a name can have several addresses
                 now = time.monotonic()
                 try:
                     self._reach(family, address, now + (deadline - now) / left)
@@ -131,26 +123,23 @@ class ZmtpConnection:
                 self._read()
         except ZmtpError as error:
             raise _strange(error) from None
-        except ConnectionLost as lost:  # libzmq says no word if the handshake is not of its kind
-            raise ConnectionLost(f"{lost} in the handshake; perhaps it wants --curve") from None
+        except ConnectionLost as lost:  # libzmq just closes if the mechanisms differ
+            raise ConnectionLost(f"{lost} in the handshake; the server may require --curve") from None
         self._answer()
 
     def limit(self, deadline: float) -> None:
-        """Let what waits from now on raise `TimeoutError` at this time of `time.monotonic`; inf: never."""
+        """Let waits raise `TimeoutError` at this time of `time.monotonic`; inf: never."""
         self._deadline = deadline
         self._socket.settimeout(None if deadline == inf else max(deadline - time.monotonic(), 1e-3))
 
     def send(self, message: bytes) -> None:
-        """Send a message; one that does not arrive shows when the answer is awaited.
+        """Send a message; ConnectionLost if that is impossible.
 
-        Raises
-        ------
-        ConnectionLost
-            when it cannot even be tried.
+        A message that does not arrive shows when the answer is read.
         """
         try:
             self._socket.sendall(_DELIMITER + framed(message))
-        except (ConnectionError, TimeoutError):  # what it has sent before can still be read
+        except (ConnectionError, TimeoutError):  # earlier messages of the peer can still be read
             pass
         except OSError as error:
             raise _broken(error) from None
@@ -158,12 +147,9 @@ class ZmtpConnection:
     def receive(self) -> bytes:
         """Return the next message.
 
-        Raises
-        ------
-        ConnectionLost
-            when the peer has closed the connection.
-        TimeoutError
-            when the limit is over.
+        Raises:
+            ConnectionLost: the peer closed the connection.
+            TimeoutError: the limit has passed.
         """
         if self._stream.at_rest:
             data = self._some(RECEIVED_BYTES)
@@ -188,22 +174,22 @@ class ZmtpConnection:
         return message
 
     def _read(self) -> None:
-        """Answer what has been asked so far, and take what has come since, at least one byte."""
+        """Answer protocol commands, then read at least one byte."""
         self._answer()
         self._check_time()
         self._stream.feed(self._some(self._stream.convenient))
 
     def _answer(self) -> None:
         if answers := self._stream.answers():
-            with suppress(OSError):  # it shows when more is read
+            with suppress(OSError):  # the next read shows it
                 self._socket.sendall(answers)
 
     def _some(self, most: int) -> bytes:
-        """Return what has come, at least one byte."""
+        """Return the bytes received, at least one."""
         try:
             data = self._socket.recv(most)
         except OSError as error:
-            if isinstance(error, TimeoutError) and error.errno is None:  # ours, not that of a network that is gone
+            if isinstance(error, TimeoutError) and error.errno is None:  # the limit's, not the network's
                 raise
             raise _broken(error) from None
         if not data:
@@ -211,19 +197,19 @@ class ZmtpConnection:
         return data
 
     def _check_time(self) -> None:
-        """Raise TimeoutError if the limit is over, however little each piece was late."""
+        """Raise TimeoutError if the limit has passed, even if data keeps arriving."""
         if self._deadline < inf:
             if time.monotonic() >= self._deadline:
                 raise TimeoutError("timed out")
             self.limit(self._deadline)
 
     def close(self) -> None:
-        """Close the connection; what was sent still leaves."""
+        """Close the connection; sent messages still leave."""
         self._socket.close()
 
 
 def address_of(endpoint: str) -> tuple[str, tuple[str, int]]:
-    """Return the path of a Unix socket, empty if it is none, and the host and port else; AddressError if neither."""
+    """Return a Unix socket's path (else "") and host and port; AddressError if neither."""
     if endpoint.startswith("ipc://"):
         path = endpoint.removeprefix("ipc://")
         if path and "\0" not in path:
@@ -240,9 +226,9 @@ def _broken(error: OSError) -> ConnectionLost:
 
 
 def _hopeless(error: OSError | UnicodeError, family: int) -> bool:
-    """Tell whether connecting will never do: for a name that none can have, or a file that may not be used.
+    """Return whether connecting can never work: an invalid name, or an unusable file.
 
-    A file that is not there yet may come; so may room in the queue of a server that is busy.
+    A missing file may appear later, and a busy server may get room in its queue.
     """
     if family != socket.AF_UNIX:
         return isinstance(error, UnicodeError)
@@ -254,4 +240,4 @@ def _stream() -> ZmtpStream:
 
 
 def _strange(error: ZmtpError) -> ConnectionLost:
-    return ConnectionLost(f"what listens there {error}")
+    return ConnectionLost(f"the peer {error}")

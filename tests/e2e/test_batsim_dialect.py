@@ -256,7 +256,7 @@ def test_a_server_that_never_comes_meets_a_time_limit(shell, free_endpoint):
     """The endpoint and the limit are named."""
     outcome = shell.run("schedule", "easy", "--dialect", "batsim", "--bind", free_endpoint, "--hello-timeout", "0.5")
 
-    outcome.failed(4, "no server came within 0.5 s", free_endpoint)
+    outcome.failed(4, "no server connected within 0.5 s", free_endpoint)
 
 
 def test_a_second_server_is_turned_away_and_the_first_undisturbed(shell, free_endpoint):

@@ -47,9 +47,9 @@ def test_who_has_the_wrong_keys_is_sent_away(shell, keys, wait_until):
     server, endpoint = serve(shell, *SERVER)
     own, other = SCHEDULER[:2], ("--server-key", "x/server.pub")
     stranger = ("--curve", "x/stranger.key", *SCHEDULER[2:])
-    schedule(shell, "--connect", endpoint, *stranger).failed(4, "no agreement on keys", "does not know this key")
+    schedule(shell, "--connect", endpoint, *stranger).failed(4, "the keys do not match", "does not accept this key")
     wait_until(lambda: "whose key is not among the known ones" in server.err)
-    schedule(shell, "--connect", endpoint, *own, *other).failed(4, "it has another key than --server-key")
+    schedule(shell, "--connect", endpoint, *own, *other).failed(4, "its key differs from --server-key")
     wait_until(lambda: "another key of this side" in server.err)
     plain = shell.start("schedule", "easy", "--connect", endpoint, "--hello-timeout", "600")
     wait_until(lambda: "a peer that uses no CURVE" in server.err)
@@ -62,7 +62,7 @@ def test_who_has_the_wrong_keys_is_sent_away(shell, keys, wait_until):
 def test_keys_for_a_server_that_has_none_are_refused(shell, keys):
     """A scheduler with --curve talks to nobody without; the server serves another then."""
     server, endpoint = serve(shell)
-    schedule(shell, "--connect", endpoint, *SCHEDULER).failed(4, "no agreement on keys", "is not encrypted")
+    schedule(shell, "--connect", endpoint, *SCHEDULER).failed(4, "the keys do not match", "is not encrypted")
     shell.run("schedule", "easy", "--connect", "tcp://127.0.0.1:9", "--hello-timeout", "0.5", *SCHEDULER).failed(
         4, "no server answered within 0.5 s"
     )

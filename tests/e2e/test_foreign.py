@@ -114,11 +114,11 @@ def test_each_is_one_readable_file(language):
         ("argv = []", ["argv", "expected a list of length >= 1"]),
         ('argv = "easy {endpoint}"', ["argv", "a value of the wrong type", "expected a list"]),
         ('name = "mine"', ["the key 'argv' is missing"]),
-        ('argv = ["x", "{endpoint}"]\nbuilt = "x"', ["expected build beside built"]),
+        ('argv = ["x", "{endpoint}"]\nbuilt = "x"', ["expected build together with built"]),
         ('argv = ["x", "{endpoint}"]\nbuild-command = "x"', ["unknown key 'build-command'", "Known: argv, name,"]),
         (
             'argv = ["{folder}/x", "{endpoint}"]\nbuild = ["cc", "{folder}/x.c"]\nbuilt = "{folder}/x"',
-            ["mine: the scheduler was not built yet", "found no mine/x", "Build it: cc mine/x.c"],
+            ["mine: the scheduler is not built", "found no mine/x", "Build it: cc mine/x.c"],
         ),
         ('argv = ["{folder}/x", "{endpoint}"]', ["mine/x", "cannot start the scheduler"]),
     ],

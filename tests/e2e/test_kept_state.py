@@ -133,7 +133,7 @@ def test_a_wrong_state_ends_with_what_is_wrong(shell):
     for marks, says in (
         ({"policy": "other"}, "the state of another policy"),
         ({"pipistrelle": "0.0"}, "the state of another version of pipistrelle"),
-        ({"state": 1}, "the state that the server gives back cannot be taken"),
+        ({"state": 1}, "cannot restore the state that the server returned"),
     ):
         last.write_bytes(text)
         changed(last, **marks)

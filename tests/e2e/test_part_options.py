@@ -88,7 +88,7 @@ def test_a_wrong_value_is_a_usage_error(read: Any, words: list[str], says: str) 
 @pytest.mark.parametrize(
     ("words", "name", "says"),
     [
-        (["--formula", "1 +"], "pbs", "--formula, column 4: something is missing: expected a number, a name or '('"),
+        (["--formula", "1 +"], "pbs", "--formula, column 4: a value is missing: expected a number, a name or '('"),
         (["--formula", "1"], "easy", "the order 'fcfs' has no options: expected order = bins or maui or pbs"),
         (["--backfill-depth", "2"], "easy", "the backfill 'easy' has no options: expected backfill = depth"),
         (["--unknown-shares", "nan"], "pbs", "expected shares not below 0, found nan for 'unknown-shares'."),

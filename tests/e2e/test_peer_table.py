@@ -178,7 +178,7 @@ SERVERS: dict[str, tuple[Scheduler | None, Scheduler | None]] = {
     "is slow": (ours("slow"), of_batsim(BEGINS, "@slow", SUBMITTED, "@slow", ENDS)),
     "never appears, or never answers": (
         ours("mute", "--hello-timeout", "1", says="no server answered within 1 s"),
-        of_batsim(options=("--hello-timeout", "0.5"), says="no server came within 0.5 s"),
+        of_batsim(options=("--hello-timeout", "0.5"), says="no server connected within 0.5 s"),
     ),
     "starts later": (ours("late-0.3"), of_batsim("@slow", BEGINS, SUBMITTED, ENDS)),
     "falls silent": (

@@ -97,7 +97,7 @@ def test_what_cannot_be_is_refused(inputs):
     for told, said in (
         (["--reliability", "intrepid-classes"], "class 16384: a class is larger than the machine"),
         (["--reliability", "nothing"], "there are no classes 'nothing'"),
-        (["--blocking", "0.1"], "--blocking: there are no partitions by reliability"),
+        (["--blocking", "0.1"], "--blocking: the scheduler has no partitions by reliability"),
         (["--reliability", "c.toml", "--blocking", "1.5"], "1.5 is not in the range"),
     ):
         done = inputs.run("run", "easy", "-p", "m.toml", *told, "-o", "a")

@@ -245,5 +245,5 @@ def test_recorded_nodes_that_are_none_are_the_servers_fault() -> None:
         if name == "w0!1":
             runtime.answer(notice)
         else:
-            with pytest.raises(RemoteProtocolError, match="'recorded_nodes' of 'w0!2' is no set of nodes"):
+            with pytest.raises(RemoteProtocolError, match="'recorded_nodes' of 'w0!2' is not a set of nodes"):
                 runtime.answer(notice)

@@ -1,1 +1,1 @@
-"""Reading a maui.cfg."""
+"""Reading of maui.cfg files."""

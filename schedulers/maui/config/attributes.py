@@ -1,4 +1,4 @@
-"""The values of a maui.cfg: numbers, times, lists, limits, and the attributes of *CFG parameters."""
+"""Values in a maui.cfg: numbers, times, lists, limits and attributes of *CFG."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ _LARGEST: Final = 1e15
 
 
 class BadValue(Exception):
-    """A value that is none of its kind; ``expected`` says what would be."""
+    """A value of the wrong kind; ``expected`` describes a correct one."""
 
     def __init__(self, expected: str) -> None:
         self.expected = expected
@@ -35,15 +35,15 @@ class BadValue(Exception):
 
 
 class NotSupported(Exception):
-    """A value or an attribute that Maui has and this one has not; the text says why."""
+    """A value or an attribute that only Maui itself supports; the text says why."""
 
 
 class WithoutEffect(NotSupported):
-    """The same, where no decision here depends on it."""
+    """Not supported, but no decision depends on it."""
 
 
 def read_time(text: str) -> float:
-    """Return a time in seconds, inf for INFINITY; BadValue if it is none."""
+    """Return a time in seconds, inf for INFINITY; BadValue otherwise."""
     if text.upper() in _ENDLESS:
         return inf
     if text == "-1":
@@ -56,7 +56,7 @@ def read_time(text: str) -> float:
 
 
 def read_number(text: str, *, whole: bool = False) -> float:
-    """Return a finite number; BadValue if it is none, or no whole one if that is asked for."""
+    """Return a finite number, whole on request; BadValue otherwise."""
     expected = "a whole number" if whole else "a number"
     try:
         value = float(text) if text.isascii() and "_" not in text else inf
@@ -70,7 +70,7 @@ def read_number(text: str, *, whole: bool = False) -> float:
 
 
 def read_boolean(text: str) -> bool:
-    """Return TRUE or FALSE, as Maui writes them; BadValue otherwise."""
+    """Return the value of TRUE or FALSE in Maui's spellings; BadValue otherwise."""
     upper = text.upper()
     if upper in ("TRUE", "ON", "YES", "1"):
         return True
@@ -80,7 +80,7 @@ def read_boolean(text: str) -> bool:
 
 
 def read_names(text: str) -> tuple[str, ...]:
-    """Return the names of a list, separated by commas, colons or spaces; BadValue without any."""
+    """Return names separated by commas, colons or spaces; BadValue if there are none."""
     names = tuple(name for name in _SEPARATORS.split(text) if name)
     if not names:
         raise BadValue("a list of names")
@@ -88,7 +88,7 @@ def read_names(text: str) -> tuple[str, ...]:
 
 
 def read_value(parameter: Parameter, text: str) -> Value:
-    """Return the value of a parameter; BadValue if it is wrong, NotSupported if only Maui itself has it."""
+    """Return the value of a parameter; BadValue if wrong, NotSupported if only Maui's."""
     if parameter.kind is Kind.CHOICE:
         upper = SYNONYMS.get(parameter.name, {}).get(text.upper(), text.upper())
         if upper in parameter.lacking:
@@ -136,7 +136,7 @@ _METRICS: Final = {
 
 
 def _read_limit(text: str) -> float:
-    """Return a limit, inf for none: 0, -1 or INFINITY."""
+    """Return a limit; 0, -1 and INFINITY mean none (inf)."""
     if text.upper() in _ENDLESS:
         return inf
     value = read_number(text, whole=True)
@@ -145,7 +145,7 @@ def _read_limit(text: str) -> float:
     return value if value > 0 else inf
 
 
-#: {attribute: (field, how its value is read)}
+#: {attribute: (field, reader of its value)}
 _FIELDS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "MAXNODEPERJOB": ("most_nodes_per_job", _read_limit),
     "MAX.NODE": ("most_nodes_per_job", _read_limit),
@@ -164,19 +164,19 @@ _CREDENTIAL_IDLE: Final = dict.fromkeys(("MAXMEM", "MAXIMEM"), "a job asks for n
 _CREDENTIAL_LACKING: Final = {
     **dict.fromkeys(("QLIST", "ALIST", "PLIST", "PDEF", "ADEF"), "any job may use any QOS, account and partition"),
     **dict.fromkeys(
-        ("MAXINODE", "MAXIPE", "MAXIPROC", "MAXIPS", "MAXIWC"), "of the limits of waiting jobs there is MAXIJOB alone"
+        ("MAXINODE", "MAXIPE", "MAXIPROC", "MAXIPS", "MAXIWC"), "MAXIJOB is the only limit of waiting jobs"
     ),
     **dict.fromkeys(
         (f"OMAX{infix}{what}" for infix in ("", "I", "J") for what in ("JOB", "NODE", "PE", "PROC", "PS", "WC", "MEM")),
         "no QOS overrides the limits of others",
     ),
     "FSWEIGHT": "fairshare has the same weight for all",
-    "OVERRUN": "the server ends a job at its walltime",
+    "OVERRUN": "the server kills a job at its walltime",
     "MAXPROCPERNODE": "all units are alike",
     "MIN.PROC": "no job is too small",
     "MIN.WCLIMIT": "no job is too short",
     "MIN.NODE": "no job is too small",
-    "DEFAULT.WCLIMIT": "the workload says each job's walltime; see SYSTEMDEFAULTJOBWALLTIME",
+    "DEFAULT.WCLIMIT": "the workload has each job's walltime; see SYSTEMDEFAULTJOBWALLTIME",
     "DEFAULT.FEATURES": "all units are alike",
     "HOSTLIST": "a class has no nodes of its own; see SRCFG",
 }
@@ -185,7 +185,7 @@ _KNOWN_FLAGS: Final = (PREEMPTOR, PREEMPTEE)
 _MARKS: Final = {mode.value: mode for mode in TargetMode if mode.value}
 _LIMIT: Final = re.compile(r"(MAX[A-Z]+?)(?:PER(USER|GROUP|ACCOUNT|CLASS|QOS)|\[([A-Z]+)\])?")
 
-#: the attributes of USERCFG and the like that are known, whether supported or not
+#: known attributes of USERCFG, GROUPCFG, ..., whether supported or not
 CREDENTIAL_ATTRIBUTES: Final = frozenset(
     {"PRIORITY", "FSTARGET", *_FLAGS, *_METRICS, *_FIELDS, *_CREDENTIAL_IDLE, *_CREDENTIAL_LACKING}
     | {f"{metric}PER{kind}" for metric in _METRICS for kind in KINDS}
@@ -195,7 +195,9 @@ CREDENTIAL_ATTRIBUTES: Final = frozenset(
 def credential_attribute(credential: Credential, kind: str, attribute: str, value: str) -> Credential:
     """Return a credential with one more attribute; ``kind`` is USER, ..., QOS or SYS.
 
-    Raises KeyError for an unknown attribute, NotSupported, and BadValue for a wrong value.
+    Raises:
+        KeyError: unknown attribute.
+        NotSupported, BadValue: see there.
     """
     _refuse(attribute, _CREDENTIAL_IDLE, _CREDENTIAL_LACKING)
     if (match := _LIMIT.fullmatch(attribute)) is not None and match[1] in _METRICS:
@@ -208,13 +210,13 @@ def credential_attribute(credential: Credential, kind: str, attribute: str, valu
         mode = _MARKS.get(value[-1:], TargetMode.TARGET)
         target = read_number(value[: len(value) - len(mode.value)])
         if target < 0:
-            raise BadValue("a number of percent, not below 0, with + - % or ^ behind it or nothing")
+            raise BadValue("a percentage of at least 0, optionally followed by + - % or ^")
         return replace(credential, target=target, mode=mode)
     if attribute in _FLAGS:
         return replace(credential, flags=credential.flags | _read_flags(kind, attribute, value))
     field, reader = _FIELDS[attribute]
     if attribute in _QOS_ONLY and kind != "QOS":
-        raise NotSupported("it belongs to QOSCFG")
+        raise NotSupported("it is an attribute of QOSCFG")
     return replace(credential, **{field: reader(value)})
 
 
@@ -222,17 +224,17 @@ def _read_flags(kind: str, attribute: str, value: str) -> frozenset[str]:
     if kind == "SYS":
         raise NotSupported("it would be the same for all jobs")
     if attribute == "QFLAGS" and kind != "QOS":
-        raise NotSupported("it belongs to QOSCFG")
+        raise NotSupported("it is an attribute of QOSCFG")
     flags = frozenset(name.upper() for name in re.split(r"[\s,:;]+", value) if name)
     if not flags:
         raise BadValue("a list of flags")
     for name in sorted(flags - {*_KNOWN_FLAGS}):
-        raise NotSupported(f"of flags there are {' and '.join(_KNOWN_FLAGS)}, not {name}")
+        raise NotSupported(f"the flags are {' and '.join(_KNOWN_FLAGS)}, not {name}")
     return flags
 
 
 def _refuse(attribute: str, idle: Mapping[str, str], lacking: Mapping[str, str]) -> None:
-    """Raise WithoutEffect or NotSupported if an attribute is among those."""
+    """Raise WithoutEffect or NotSupported for such an attribute."""
     if attribute in idle:
         raise WithoutEffect(idle[attribute])
     if attribute in lacking:
@@ -276,7 +278,7 @@ _ACCESS: Final = {f"{kind}LIST": kind for kind in KINDS}
 
 
 def standing_attribute(standing: Standing, attribute: str, value: str) -> Standing:
-    """Return a standing reservation with one more attribute; raises as `credential_attribute`."""
+    """Return a standing reservation with one more attribute; errors as above."""
     _refuse(attribute, _STANDING_IDLE, _STANDING_LACKING)
     if attribute in _ACCESS:
         names = read_names(value)
@@ -308,7 +310,7 @@ def _read_count(text: str) -> int:
 
 
 def _read_hosts(text: str) -> tuple[str, ...] | None:
-    """Return hosts, None for ALL; which units they are depends on the machine."""
+    """Return the hosts, None for ALL; the machine determines their units."""
     if text.upper() == "ALL":
         return None
     hosts = tuple(host for host in text.split(",") if host)
@@ -323,12 +325,12 @@ def _read_hosts(text: str) -> tuple[str, ...] | None:
 
 
 def _read_resources(text: str) -> int:
-    """Return the processors of one task."""
+    """Return the processors per task."""
     units = 1
     for piece in text.split(";"):
         name, mark, value = piece.partition(":" if ":" in piece else "=")
         if name.upper() != "PROCS" or not mark:
-            raise NotSupported("a task has processors alone, as in RESOURCES=PROCS:4")
+            raise NotSupported("a task has only processors, such as RESOURCES=PROCS:4")
         number = read_number(value, whole=True)
         if number == 0 or not -1 <= number <= LARGEST_UNIT:
             raise BadValue("a number of processors, or -1 for a whole node")
@@ -336,7 +338,7 @@ def _read_resources(text: str) -> int:
     return units
 
 
-#: {attribute of SRCFG: (field of a standing reservation, how its value is read)}
+#: {attribute of SRCFG: (field of a standing reservation, reader of its value)}
 _STANDING: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "PERIOD": ("period", _read_period),
     "STARTTIME": ("start", read_time),
@@ -348,7 +350,7 @@ _STANDING: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "HOSTLIST": ("hosts", _read_hosts),
     "RESOURCES": ("units_per_task", _read_resources),
 }
-#: the attributes of SRCFG that are known, whether supported or not
+#: known attributes of SRCFG, whether supported or not
 STANDING_ATTRIBUTES: Final = frozenset(
     _STANDING.keys() | _STANDING_IDLE.keys() | _STANDING_LACKING.keys() | _ACCESS.keys()
 )

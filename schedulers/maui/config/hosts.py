@@ -1,7 +1,7 @@
-"""HOSTLIST: which units the hosts of a standing reservation are, by number, by name, or by a regular expression.
+"""HOSTLIST: units of a standing reservation by number, name or regular expression.
 
 Source: admin manual of Maui, appendix F and 7.1.5, and MUREToList of Maui 3.2: hosts are separated by commas; each is a
-POSIX regular expression, whatever its case, that a part of a node's name suffices for.
+POSIX regular expression, case-insensitive, that matches any part of a node's name.
 """
 
 import re
@@ -15,9 +15,9 @@ from pipistrelle.protocol.base.errors import did_you_mean, shown
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 _NUMBERS: Final = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?")
-#: a range of names in our own spelling: in a bracket expression the same letter twice, or a descent, makes no sense
+#: a range of names; useless as a bracket expression, because of a repeated character or a descending range
 _RANGE: Final = re.compile(r"[A-Za-z0-9._-]*\[(\d{2,9}-\d{1,9}|\d-\d{2,9})\][A-Za-z0-9._-]*")
-#: {class of characters in a bracket expression of POSIX: the same in one of Python}
+#: {POSIX character class: the same in Python}
 _POSIX: Final = {
     "[:alnum:]": "0-9A-Za-z",
     "[:alpha:]": "A-Za-z",
@@ -29,17 +29,17 @@ _POSIX: Final = {
 
 
 def pattern_of(host: str) -> re.Pattern[str]:
-    """Return a host as a regular expression; re.error if it is none."""
+    """Return a host as a regular expression; re.error if it is invalid."""
     for theirs, ours in _POSIX.items():
         host = host.replace(theirs, ours)
     return re.compile(host, re.IGNORECASE)
 
 
 def check_host(host: str) -> None:
-    """Raise ValueError if a host can be no number, no range, no name and no regular expression."""
+    """Raise ValueError if a host is no number, range, name or regular expression."""
     numbers = _NUMBERS.fullmatch(host)
     if numbers is not None and numbers[2] is not None and int(numbers[2]) < int(numbers[1]):
-        raise ValueError("intervals of units, as 0-15")
+        raise ValueError("ascending intervals of units, such as 0-15")
     if not _RANGE.fullmatch(host):
         try:
             pattern_of(host)
@@ -50,13 +50,11 @@ def check_host(host: str) -> None:
 def units_of_hosts(hosts: Sequence[str], machine: Machine, where: str) -> NodeSet:
     """Return the units of hosts on a machine.
 
-    A host is, whichever comes first: the name of a node that is not called by its number alone; a unit's number or an
-    interval of them; a range of names, as ``n[001-096]``; a regular expression.
+    A host is the first that applies: the name of a node (unless nodes have only numbers); a unit's number or interval;
+    a range of names such as ``n[001-096]``; a regular expression.
 
-    Raises
-    ------
-    PlatformError
-        about ``where``, when the machine has no such unit, or no node of such a name.
+    Raises:
+        PlatformError: about ``where``, if the machine has no such unit or node.
     """
     found = NodeSet.EMPTY
     for host in hosts:
@@ -82,11 +80,11 @@ def _nodes(host: str, machine: Machine, where: str) -> Iterator[int]:
     nodes = machine.nodes
     if not machine.named:
         raise PlatformError(
-            "a host is named, but the machine's nodes have no names",
+            "a host is given by name, but the machine's nodes have no names",
             where=where,
             expected=f"units by number, 0 to {machine.units - 1}",
             found=shown(host),
-            hint='Give its pools names, as names = "n[001-096]" in the platform\'s file.',
+            hint='Give its pools names, such as names = "n[001-096]", in the platform\'s file.',
         )
     if host in nodes.names:
         yield nodes.number(host)
@@ -99,5 +97,5 @@ def _nodes(host: str, machine: Machine, where: str) -> Iterator[int]:
         matching = [number for number, name in enumerate(nodes.names) if pattern.search(name)]
         if not matching:
             hint = did_you_mean(host, list(nodes.names))
-            raise PlatformError("no node is called so", where=where, found=shown(host), hint=hint)
+            raise PlatformError("no node has this name", where=where, found=shown(host), hint=hint)
         yield from matching

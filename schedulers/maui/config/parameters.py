@@ -1,23 +1,23 @@
-"""The parameters of a maui.cfg: type, default, unit, meaning here, and how far each is supported."""
+"""The parameters of a maui.cfg: type, default, unit, meaning and support."""
 
 from enum import Enum
 from typing import Final, NamedTuple
 
 
 class Support(Enum):
-    """What becomes of a parameter that stands in a file."""
+    """How a parameter in a file is handled."""
 
     YES = "supported"
-    #: belongs to a daemon that runs: logs, ports, files, statistics, its own simulator. Nothing to do with decisions.
+    #: only for the running daemon (logs, ports, files, statistics, its simulator), not for decisions
     DAEMON = "of the daemon"
     #: no decision here depends on it
     IDLE = "without effect"
-    #: Maui would decide otherwise than is decided here
+    #: Maui would decide differently
     NO = "not supported"
 
 
 class Kind(Enum):
-    """How the text after a parameter is read."""
+    """The type of a parameter's text."""
 
     INTEGER = "integer"
     NUMBER = "number"
@@ -33,7 +33,7 @@ Value = int | float | bool | str | tuple[str, ...]
 
 
 class Parameter(NamedTuple):
-    """One parameter; ``choices`` of a choice, ``lacking`` those that Maui has and this one has not."""
+    """One parameter; ``lacking`` has the choices that only Maui itself supports."""
 
     name: str
     kind: Kind
@@ -66,7 +66,7 @@ COMPONENTS: Final = (
     ("FS", "FSWEIGHT", 0, "FSCAP"),
     ("RES", "RESWEIGHT", 0, "RESCAP"),
 )
-#: (component, subcomponent, weight's default, what the factor is); the weight is subcomponent + WEIGHT
+#: (component, subcomponent, weight's default, the factor); the weight is subcomponent + WEIGHT
 SUBCOMPONENTS: Final = (
     ("SERV", "QUEUETIME", 1, "effective queue time in minutes"),
     ("SERV", "XFACTOR", 0, "expansion factor, 1 + queue time / walltime"),
@@ -95,9 +95,9 @@ _DECISIONS = (
         "FSPOLICY",
         "NONE",
         "NONE DEDICATEDPS DEDICATEDPES UTILIZEDPS DEDICATEDPS* DEDICATEDPES* UTILIZEDPS*",
-        "what usage is counted in; all three are processors x seconds here",
+        "unit of usage; always processors x seconds here",
     ),
-    Parameter("FSDEPTH", Kind.INTEGER, 7, "windows", "how many windows count, the current one included"),
+    Parameter("FSDEPTH", Kind.INTEGER, 7, "windows", "number of windows, including the current one"),
     Parameter("FSINTERVAL", Kind.TIME, 86400.0, "s", "length of a window; windows begin at its multiples"),
     Parameter("FSDECAY", Kind.NUMBER, 1.0, "", "factor of each older window: the k-th counts FSDECAY^k"),
     _choice(
@@ -107,28 +107,28 @@ _DECISIONS = (
         "which of the jobs that fit are backfilled",
         lacking="PREEMPT",
     ),
-    Parameter("BACKFILLDEPTH", Kind.INTEGER, 0, "jobs", "how many jobs are looked at in each backfill window; 0: all"),
+    Parameter("BACKFILLDEPTH", Kind.INTEGER, 0, "jobs", "number of jobs considered in each backfill window; 0: all"),
     _choice(
         "BACKFILLMETRIC",
         "PROCS",
         "PROCS NODES SECONDS PROCSECONDS PE PESECONDS",
-        "what makes a job good, for BESTFIT and GREEDY",
+        "value of a job, for BESTFIT and GREEDY",
     ),
-    _choice("RESERVATIONPOLICY", "CURRENTHIGHEST", "CURRENTHIGHEST HIGHEST NEVER", "whose reservations there are"),
-    Parameter("RESERVATIONDEPTH", Kind.INTEGER, 1, "jobs", "how many jobs of a stack have a reservation; [X] a stack"),
+    _choice("RESERVATIONPOLICY", "CURRENTHIGHEST", "CURRENTHIGHEST HIGHEST NEVER", "which jobs get reservations"),
+    Parameter("RESERVATIONDEPTH", Kind.INTEGER, 1, "jobs", "number of jobs of a stack with a reservation; [X] is a stack"),
     Parameter("RESERVATIONQOSLIST", Kind.NAMES, ("ALL",), "", "the QOS of stack [X]"),
     Parameter(
         "RESDEPTH",
         Kind.INTEGER,
         24,
         "reservations",
-        "how many reservations a unit may have at most, its running job and standing reservations included",
+        "most reservations of a unit, including its running job and standing reservations",
     ),
     _choice(
         "PREEMPTPOLICY",
         "REQUEUE",
         "REQUEUE CHECKPOINT CANCEL NONE",
-        "what becomes of a job that is preempted, see Preemption",
+        "what happens to a preempted job, see Preemption",
         lacking="SUSPEND OVERCOMMIT",
     ),
     _choice("JOBPRIOACCRUALPOLICY", "QUEUEPOLICY", "ALWAYS QUEUEPOLICY FULLPOLICY", "when queue time counts"),
@@ -146,10 +146,10 @@ _DECISIONS = (
         Kind.TIME,
         3600.0,
         "s",
-        "how long a job waits aside that needs more units than are in service; 0: until they are back",
+        "how long a job that needs more units than are in service is held back; 0: until they return",
     ),
     Parameter("XFMINWCLIMIT", Kind.TIME, -1.0, "s", "least walltime in the expansion factor"),
-    Parameter("SYSTEMDEFAULTJOBWALLTIME", Kind.TIME, 864000.0, "s", "walltime that a job without one is planned with"),
+    Parameter("SYSTEMDEFAULTJOBWALLTIME", Kind.TIME, 864000.0, "s", "planned walltime of a job without one"),
     Parameter("SYSTEMMAXPROCPERJOB", Kind.INTEGER, -1, "units", "a larger job is rejected; -1: none"),
     Parameter("SYSTEMMAXPROCSECONDPERJOB", Kind.NUMBER, -1.0, "unit x s", "a larger job is rejected; -1: none"),
     Parameter("SYSTEMMAXJOBWALLTIME", Kind.TIME, -1.0, "s", "a longer job is rejected; -1: none"),
@@ -164,7 +164,7 @@ _OBJECTS: Final = {
     "SYSCFG": "limits of all jobs together, and the default QOS",
     "SRCFG": "a standing reservation",
 }
-#: old ways to write an attribute of a QOS: {parameter: attribute}
+#: {old parameter: attribute of a QOS}
 OLD_QOS: Final = {
     "QOSPRIORITY": "PRIORITY",
     "QOSQTWEIGHT": "QTWEIGHT",
@@ -179,25 +179,25 @@ _IDLE: Final = {
     "decisions are taken at every event; for fixed steps use --poll": "RMPOLLINTERVAL",
     "decisions are taken at every event": "JOBAGGREGATIONTIME",
     "no start fails": "DEFERSTARTCOUNT RESERVATIONRETRYTIME",
-    "the server ends a job at its walltime": "WCVIOLATIONACTION",
+    "the server kills a job at its walltime": "WCVIOLATIONACTION",
     "a job asks for a number of units, nothing else": "JOBNODEMATCHPOLICY JOBSIZEPOLICY",
     "all units are alike": "NODEMAXLOAD NODELOADPOLICY USEMACHINESPEED",
-    "nobody makes reservations by hand": "RESCTLPOLICY",
+    "there are no manual reservations": "RESCTLPOLICY",
     "a job never uses more than it asked for": "RESOURCELIMITPOLICY",
     "a job asks for no memory": "MEMWEIGHT SWAPWEIGHT",
     "a job asks for no disk": "DISKWEIGHT",
-    "it concerns running jobs alone": "USAGEWEIGHT USAGEPERCENTWEIGHT",
+    "it concerns only running jobs": "USAGEWEIGHT USAGEPERCENTWEIGHT",
     "jobs have no attributes": "ATTRWEIGHT",
     "superseded by JOBPRIOACCRUALPOLICY": "USESYSTEMQUEUETIME",
 }
 #: {why they are not supported: parameters}
 _WITHOUT: Final = {
     "there is no chunking": "BFCHUNKDURATION BFCHUNKSIZE",
-    "of those that may be preempted the lowest priority goes first": "BFPRIORITYPOLICY",
+    "the lowest priority is always preempted first": "BFPRIORITYPOLICY",
     "a job is never held for good": "DEFERCOUNT",
-    "a node that is down is planned with when it is up again": "DOWNNODEDELAYTIME NODEDOWNSTATEDELAYTIME",
+    "a failed node is planned from its repair on": "DOWNNODEDELAYTIME NODEDOWNSTATEDELAYTIME",
     "a job may have any number of units": "ENABLEMULTINODEJOBS",
-    "the server ends a job at its walltime": "JOBMAXOVERRUN",
+    "the server kills a job at its walltime": "JOBMAXOVERRUN",
     "all units are alike": "NODECFG QOSFEATURES",
     "there are no sets of nodes": "NODESETATTRIBUTE NODESETDELAY NODESETLIST NODESETPOLICY NODESETPRIORITYTYPE "
     "NODESETTOLERANCE",
@@ -230,7 +230,7 @@ SIMRMRANDOMDELAY SIMSTOPITERATION SIMTIMERATIO SIMWORKLOADTRACEFILE STATDIR TASK
 TRAPFUNCTION TRAPJOB TRAPNODE TRAPRES USERHOMEDIR
 """
 
-#: {name: parameter}, in the order of the page
+#: {name: parameter}, in the order of the documentation
 PARAMETERS: Final[dict[str, Parameter]] = {
     parameter.name: parameter
     for parameter in (
@@ -262,7 +262,7 @@ ALIASES: Final[dict[str, str]] = {
     "SYSTEMMAXJOBPROC": "SYSTEMMAXPROCPERJOB",
     "SYSTEMMAXJOBPROCSECOND": "SYSTEMMAXPROCSECONDPERJOB",
 }
-#: {parameter: {other value: what Maui takes it for}}: an older version's booleans, and what its own sample file has
+#: {parameter: {other value: its meaning in Maui}}: booleans of older versions, and values of its sample file
 SYNONYMS: Final[dict[str, dict[str, str]]] = {
     "FSPOLICY": dict.fromkeys(("TRUE", "ON", "YES", "1"), "DEDICATEDPS")
     | dict.fromkeys(("FALSE", "OFF", "NO", "0", "PSDEDICATED"), "NONE")

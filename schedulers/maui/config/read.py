@@ -1,4 +1,4 @@
-"""Reading a maui.cfg as it is: lines, indices, comments, continuations; what is not known is named with its line."""
+"""Read a maui.cfg: lines, indices, comments, continuations, and warnings by line."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -22,10 +22,10 @@ from pipistrelle.schedulers.maui.config.settings import KINDS, PERIODS, Credenti
 
 _LINE: Final = re.compile(r"([^\s\[\]=]+)\s*(?:\[([^\]]*)\])?(?:\s+(.*)|)$")
 _ATTRIBUTE: Final = re.compile(r"([^\s=]+)\s*=\s*(?:'([^']*)'|\"([^\"]*)\"|(\S*))")
-#: what says nothing of a standing reservation that comes every week, and of one that is always there
+#: attributes without effect on weekly standing reservations, and on permanent ones
 _OF_DAYS: Final = ("DAYS",)
 _OF_PERIODS: Final = ("STARTTIME", "ENDTIME", "DAYS", "DEPTH")
-#: values that ask for nothing
+#: values without effect
 _NOTHING: Final = ("0", "NONE", "[NONE]")
 _CFG: Final = {f"{kind}CFG": kind for kind in KINDS}
 #: parameters that index stacks, not partitions
@@ -33,14 +33,14 @@ _STACKED: Final = ("RESERVATIONDEPTH", "RESERVATIONQOSLIST")
 
 
 class MauiConfigError(PipistrelleError):
-    """A maui.cfg that cannot be used."""
+    """A maui.cfg cannot be used."""
 
 
 class ConfigWarning(NamedTuple):
-    """Something in the file that has no effect here: where it stands (line from 1), its name, and why.
+    """Something in the file that has no effect here: line (from 1), name and reason.
 
-    ``decides`` tells whether Maui would decide otherwise, or may have been meant to: it is a word unknown, or a rule
-    that is not kept here.
+    ``decides`` is whether Maui would decide differently, or may have been meant to: an unknown word, or an unsupported
+    rule.
     """
 
     where: str
@@ -54,16 +54,13 @@ class ConfigWarning(NamedTuple):
 
 
 def read_maui_config(path: Path, *, strict: bool = True) -> tuple[MauiSettings, list[ConfigWarning]]:
-    """Read a maui.cfg.
+    """Return the settings in a maui.cfg, and warnings about what has no effect.
 
-    Returns the settings, and what of the file has no effect: unknown and unsupported parameters and attributes.
-    Without ``strict`` also those count that would change decisions.
+    Warnings are about unknown and unsupported parameters and attributes.
 
-    Raises
-    ------
-    MauiConfigError
-        when the file cannot be read, or a value is wrong, naming file and line; with ``strict`` also for the first of
-        what is unknown, or would change decisions if it were supported.
+    Raises:
+        MauiConfigError: with file and line, if the file cannot be read or a value is wrong; if ``strict`` also for the
+            first warning about something that would change decisions.
     """
     try:
         text = path.read_bytes().decode("utf-8", errors="replace")
@@ -77,7 +74,7 @@ def read_maui_config(path: Path, *, strict: bool = True) -> tuple[MauiSettings, 
 def parse_maui_config(
     text: str, *, where: str = "maui.cfg", strict: bool = True
 ) -> tuple[MauiSettings, list[ConfigWarning]]:
-    """Parse the text of a maui.cfg; see `read_maui_config`. ``where`` is the file's name for messages."""
+    """Parse the text of a maui.cfg as in `read_maui_config`; ``where`` is its name."""
     reader = _Reader(where)
     for number, line in _logical_lines(text):
         reader.line(number, line)
@@ -88,13 +85,13 @@ def parse_maui_config(
         raise MauiConfigError(
             first.why.rstrip("."),
             where=f"{first.where}:{first.line}",
-            hint=f"{more} more of the kind follow. " * (more > 0) + "With --lenient-config such a line is a warning.",
+            hint=f"{more} similar lines follow. " * (more > 0) + "With --lenient-config such a line is a warning.",
         )
     return reader.settings(), reader.warnings
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield (number of its first line, text) of each line without comment; a backslash at an end joins the next."""
+    """Yield (first line number, text) without comments, with continuations joined."""
     begun, number_begun = "", 0
     for number, line in enumerate(text.splitlines(), 1):
         code = _without_comment(line).rstrip()
@@ -110,7 +107,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _without_comment(line: str) -> str:
-    """Return a line up to its first # outside of quotes."""
+    """Return a line up to the first # outside quotes."""
     quote = ""
     for at, character in enumerate(line):
         if quote:
@@ -123,7 +120,7 @@ def _without_comment(line: str) -> str:
 
 
 class _Reader:
-    """Collects what the lines say, in the order of the file: a later value replaces an earlier one."""
+    """Collects settings in the order of the file; later values replace earlier ones."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -138,17 +135,17 @@ class _Reader:
         self._lists: dict[str, frozenset[str] | None] = {}
 
     def settings(self) -> MauiSettings:
-        """Return what was read."""
+        """Return the settings."""
         depths = self._depths or {"0": 1}
         stacks = {stack: (depths.get(stack, 1), self._lists.get(stack)) for stack in sorted({*depths, *self._lists})}
         return MauiSettings(self._values, self._credentials, self._system, stacks, tuple(self._standing.values()))
 
     def line(self, number: int, text: str) -> None:
-        """Take note of one line."""
+        """Read one line."""
         match = _LINE.match(text)
         if match is None:
             raise self._wrong(
-                number, "this is no line of a maui.cfg", "PARAMETER VALUE or PARAMETER[INDEX] VALUE", text
+                number, "this is not a line of a maui.cfg", "PARAMETER VALUE or PARAMETER[INDEX] VALUE", text
             )
         raw, index, rest = match[1], match[2], (match[3] or "").strip()
         name = ALIASES.get(raw.upper(), raw.upper())
@@ -164,7 +161,7 @@ class _Reader:
             self._supported(number, parameter, index, rest)
 
     def check_standing(self) -> None:
-        """Look at each standing reservation as a whole, when all lines are read."""
+        """Check each standing reservation as a whole, after all lines."""
         for index, lines in self._standing_lines.items():
             standing, name = self._standing[index], f"SRCFG[{printable(index)}]"
             length = PERIODS.get(standing.period)
@@ -173,7 +170,7 @@ class _Reader:
                     why = f"attribute {attribute} of {name} has no effect with PERIOD={standing.period}"
                     self._warn(lines[attribute], attribute, why, decides=False)
             for attribute, time in (("STARTTIME", standing.start), ("ENDTIME", standing.end)):
-                # A reservation ends at the end of its period at the latest, unless it goes over it: 24:00:00 is right.
+                # A reservation may end exactly at the end of its period: 24:00:00 is valid.
                 if (
                     length is not None
                     and time is not None
@@ -201,14 +198,14 @@ class _Reader:
         elif name == "FSPOLICY" and rest.endswith("%"):
             counted = rest.removesuffix("%")
             self._values[name] = self._value(number, parameter, counted)
-            why = "usage is counted in percent of what is used, not of what there is"
-            self._warn(number, name, f"{name} {printable(rest)} is not supported: {why}; {counted} is taken")
+            why = "usage is counted in percent of the usage, not of the capacity"
+            self._warn(number, name, f"{name} {printable(rest)} is not supported: {why}; {counted} is used")
         elif index not in (None, "0"):
             self._warn(number, name, f"{name}[{printable(index or '')}]: the machine is one partition, index 0")
         else:
             if name == "FSPOLICY" and rest.upper() == "PSDEDICATED":
-                why = "FSPOLICY PSDEDICATED counts nothing, as in Maui, which knows no such policy: it is DEDICATEDPS"
-                self._warn(number, name, f"{why} that counts processors x seconds", decides=False)
+                why = "FSPOLICY PSDEDICATED is unknown in Maui, too, and counts nothing"
+                self._warn(number, name, f"{why}; DEDICATEDPS counts processors x seconds", decides=False)
             try:
                 self._values[name] = self._value(number, parameter, rest)
             except NotSupported as error:
@@ -225,7 +222,7 @@ class _Reader:
         while at < len(rest):
             match = _ATTRIBUTE.match(rest, at)
             if match is None:
-                raise self._wrong(number, f"this is no attribute of {name}", "ATTRIBUTE=VALUE", rest[at:])
+                raise self._wrong(number, f"this is not an attribute of {name}", "ATTRIBUTE=VALUE", rest[at:])
             attribute = match[1].upper()
             value = next((group for group in match.groups()[1:] if group is not None), "")
             self._attribute(number, name, index, attribute, value)
@@ -266,4 +263,4 @@ class _Reader:
 
 
 def _unknown(what: str, name: str, known: Collection[str]) -> str:
-    return f"{what} is not known. {did_you_mean(name, sorted(known)) or ''}".rstrip()
+    return f"unknown {what}. {did_you_mean(name, sorted(known)) or ''}".rstrip()

@@ -1,4 +1,4 @@
-"""What a maui.cfg sets, as values: the parameters, the credentials with their limits, the standing reservations."""
+"""The settings of a maui.cfg: parameters, credentials with limits, reservations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,35 +10,36 @@ from typing import Final, NamedTuple, cast
 from pipistrelle.schedulers.maui.config.parameters import PARAMETERS, Value
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
-#: the credentials of a job, in Maui's order; a class is the queue of a job
+#: kinds of credentials, in Maui's order; a class is a job's queue
 KINDS: Final = ("USER", "GROUP", "ACCOUNT", "CLASS", "QOS")
 DEFAULT: Final = "DEFAULT"
-#: flags of a job that may preempt others, and of one that may be preempted
+#: flags of jobs that may preempt others, and of jobs that may be preempted
 PREEMPTOR: Final = "PREEMPTOR"
 PREEMPTEE: Final = "PREEMPTEE"
 DAY: Final = 86400.0
 WEEK: Final = 7 * DAY
-#: {period of a standing reservation: its length (s)}; there is one more, INFINITY
+#: {period of a standing reservation: length (s)}; INFINITY has none
 PERIODS: Final = {"DAY": DAY, "WEEK": WEEK}
 
 
 class TargetMode(Enum):
-    """What a fairshare target is, by the mark behind its number."""
+    """The kind of a fairshare target, by the mark after its number."""
 
     TARGET = ""
     FLOOR = "+"
     CEILING = "-"
-    #: usage in percent that a job may not make larger
+    #: largest usage in percent
     CAP = "%"
-    #: the same in processor-seconds
+    #: largest usage in processor-seconds
     ABSOLUTE_CAP = "^"
 
 
 class Limit(NamedTuple):
-    """A limit of an attribute such as ``MAXPROC[USER]=32,64``.
+    """A limit from an attribute such as ``MAXPROC[USER]=32,64``.
 
-    ``metric`` is JOB, NODE, PROC, PS (unit x s), WC (s) or IJOB. With ``per``, a kind of credential, each one of that
-    kind has the limit to itself.
+    Attributes:
+        metric: JOB, NODE, PROC, PS (unit x s), WC (s) or IJOB.
+        per: kind of credential of which each one has its own limit, or None.
     """
 
     metric: str
@@ -52,7 +53,7 @@ class Credential:
     """The attributes of one user, group, account, class or QOS, or of DEFAULT."""
 
     priority: float = 0.0
-    #: percent, or processor-seconds of an absolute cap; 0: none
+    #: percent, or processor-seconds for an absolute cap; 0: none
     target: float = 0.0
     mode: TargetMode = TargetMode.TARGET
     limits: tuple[Limit, ...] = ()
@@ -63,7 +64,7 @@ class Credential:
     default_qos: str | None = None
     #: PREEMPTOR, PREEMPTEE
     flags: frozenset[str] = frozenset()
-    #: of a QOS alone: added to QUEUETIMEWEIGHT and XFACTORWEIGHT; targets in seconds, and without unit
+    #: only for a QOS: added to QUEUETIMEWEIGHT and XFACTORWEIGHT; targets in seconds, and without unit
     queue_time_weight: float = 0.0
     xfactor_weight: float = 0.0
     queue_time_target: float = 0.0
@@ -72,7 +73,7 @@ class Credential:
 
 @dataclass(frozen=True)
 class Standing:
-    """A standing reservation (SRCFG); times in seconds from the beginning of its period."""
+    """A standing reservation (SRCFG); times in seconds from the begin of its period."""
 
     name: str
     period: str = "DAY"
@@ -87,14 +88,14 @@ class Standing:
     where: str = ""
     tasks: int = 0
     units_per_task: int = 1
-    #: {kind: names that are let in}
+    #: {kind: admitted names}
     access: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: a job of at most this walltime (s) is let in, too; negative: none is
+    #: jobs of at most this walltime (s) are also admitted; negative: none
     time_limit: float = -1.0
 
 
 class Names(NamedTuple):
-    """The credentials of a job, None where it has none."""
+    """The credentials of a job; None where it has none."""
 
     user: str | None
     group: str | None
@@ -105,20 +106,13 @@ class Names(NamedTuple):
 
 @dataclass(frozen=True)
 class MauiSettings:
-    """A whole configuration; what is not set has Maui's default.
+    """A whole configuration; parameters that are not set have Maui's defaults.
 
-    Parameters
-    ----------
-    values
-        {parameter: value}, only those that were set.
-    credentials
-        {kind: {name: its attributes}}; DEFAULT stands for all that have no attribute of their own.
-    system
-        limits of all jobs together, and the default QOS.
-    stacks
-        {stack: (how many reservations, QOS names or None for all)}.
-    standing
-        the standing reservations.
+    Attributes:
+        values: {parameter: value} of those set.
+        credentials: {kind: {name: attributes}}; DEFAULT is for credentials that lack an attribute.
+        system: limits of all jobs together, and the default QOS.
+        stacks: {stack: (number of reservations, QOS names or None for all)}.
     """
 
     values: Mapping[str, Value] = field(default_factory=dict)
@@ -132,27 +126,27 @@ class MauiSettings:
         return any(found.default_qos for names in self.credentials.values() for found in names.values())
 
     def number(self, name: str) -> float:
-        """Return the value of a parameter that is a number; times in seconds."""
+        """Return a numeric parameter; times in seconds."""
         return float(cast(float, self.values.get(name, PARAMETERS[name].default)))
 
     def text(self, name: str) -> str:
-        """Return the value of a parameter that is a choice."""
+        """Return a parameter that is a choice."""
         return str(self.values.get(name, PARAMETERS[name].default))
 
     def flag(self, name: str) -> bool:
-        """Return the value of a parameter that is TRUE or FALSE."""
+        """Return a boolean parameter."""
         return bool(self.values.get(name, PARAMETERS[name].default))
 
     def own(self, kind: str, name: str | None) -> Credential | None:
-        """Return the attributes of one credential itself, None if the file does not name it."""
+        """Return a credential's own attributes; None if the file does not name it."""
         return None if name is None else self.credentials.get(kind, {}).get(name)
 
     def default(self, kind: str) -> Credential | None:
-        """Return the attributes of DEFAULT of a kind, None if there are none."""
+        """Return the attributes of a kind's DEFAULT, or None."""
         return self.credentials.get(kind, {}).get(DEFAULT)
 
     def flags(self, names: Names) -> frozenset[str]:
-        """Return the flags of a job with these credentials: those of any; of a kind DEFAULT's where it has none."""
+        """Return the union of the flags of a job's credentials, with DEFAULT's if missing."""
         found: frozenset[str] = frozenset()
         for kind, name in zip(KINDS, names, strict=True):
             own = self.own(kind, name)
@@ -172,7 +166,7 @@ class MauiSettings:
         return job.walltime if job.walltime != inf else self.number("SYSTEMDEFAULTJOBWALLTIME")
 
     def names(self, job: SchedulerJob) -> Names:
-        """Return a job's credentials; without a QOS it has the default one of its user, group, account or class."""
+        """Return a job's credentials, with the default QOS if it has none."""
         description = job.description
         if description is None:
             return Names(None, None, None, None, self.system.default_qos or DEFAULT)

@@ -1,1 +1,1 @@
-"""How much of the machine somebody may have at once, and how many jobs are looked at."""
+"""Limits of running and waiting jobs per credential."""

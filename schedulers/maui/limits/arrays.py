@@ -1,7 +1,7 @@
-"""Which waiting jobs the limits of Maui allow, kept up to date job by job, so that a deep queue costs little.
+"""Which waiting jobs the limits of Maui allow, updated job by job for deep queues.
 
-Of the limits of jobs, units and nodes only a start or an end changes anything, and only for the jobs that share a
-limited credential with that job: they alone are looked at again.
+A start or an end changes limits of jobs, units and nodes only for jobs that share a limited credential; only these are
+checked again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,26 +17,26 @@ from pipistrelle.schedulers.policy.order import Floats
 Rows = NDArray[np.intp]
 #: counter, metric, soft and hard limit
 Entry = tuple[int, int, float, float]
-#: more units than any job has, and fewer than an empty row
+#: more units than any job has, less than an empty row
 _UNLIMITED: Final = 2.0**53
 JOB, UNITS, NODES = range(3)
 
 
 class Slots:
-    """Numbers of the counters that each combination of credentials is subject to, with a limit each.
+    """The counters and limits of each combination of credentials, as a table.
 
-    A table: a line a limit, as many as the combination with the most has, a column a combination. Counter 0 is that of
-    nobody, with endless room.
+    It has a line per limit, up to the largest number of any combination, and a column per combination. Counter 0 is
+    unlimited.
     """
 
     def __init__(self) -> None:
         self.counters: list[Ints] = []
         self.metrics: list[Ints] = []
-        #: soft and hard
+        #: (soft, hard)
         self.limits: tuple[list[Floats], list[Floats]] = ([], [])
 
     def add(self, code: int, entries: Sequence[Entry]) -> None:
-        """Add a combination: (counter, metric, soft, hard) of each of its limits."""
+        """Add a combination with its limits: (counter, metric, soft, hard)."""
         every: tuple[list[Any], ...] = (self.counters, self.metrics, *self.limits)
         for place, (lines, empty) in enumerate(zip(every, (0, 0, inf, inf), strict=True)):
             lines += [np.full(code, empty) for _ in range(len(lines), len(entries))]
@@ -46,14 +46,11 @@ class Slots:
 
 
 class AllowedRows:
-    """Which rows of a queue may start by the limits of jobs, units and nodes that run, for soft and for hard limits.
+    """The rows of a queue that limits of running jobs, units and nodes allow to start.
 
-    Parameters
-    ----------
-    units_per_node
-        a job of n units has n / units_per_node nodes, rounded up.
-    two_levels
-        whether soft and hard limits differ.
+    Args:
+        units_per_node: a job of n units has n / units_per_node nodes, rounded up.
+        two_levels: whether soft and hard limits differ.
     """
 
     def __init__(self, units_per_node: int, *, two_levels: bool) -> None:
@@ -61,15 +58,15 @@ class AllowedRows:
         self._levels = (0, 1) if two_levels else (1,)
         self._slots = Slots()
         self._by_counter = RowsByCounter()
-        #: of each counter what runs, a column a metric
+        #: usage by counter, a column per metric
         self._usage: Floats = np.zeros((1, 3))
-        #: how many units the largest job may have now, for each combination; -1 for none at all
+        #: most units of a job by combination; -1 allows no job
         self._largest: list[Floats] = [np.zeros(0)] * 2
         self._allowed: list[Bools] = [np.zeros(0, dtype=np.bool_)] * 2
         self._dirty: set[int] = set()
 
     def add_code(self, code: int, entries: Sequence[Entry]) -> None:
-        """Add a combination, the next: (counter from 1, metric, soft, hard) of each of its limits."""
+        """Add the next combination: (counter from 1, metric, soft, hard) of each limit."""
         self._slots.add(code, entries)
         counters = tuple(dict.fromkeys(counter for counter, *_ in entries))
         self._by_counter.add_code(counters)
@@ -78,13 +75,13 @@ class AllowedRows:
         self._refresh_codes(np.array([code]))
 
     def set_usage(self, counter: int, usage: Sequence[int]) -> None:
-        """Take note of how many jobs, units and nodes of a counter run."""
-        if counter in self._by_counter.codes:  # others limit nothing that is looked at here
+        """Record the numbers of running jobs, units and nodes of a counter."""
+        if counter in self._by_counter.codes:  # other counters have no limits here
             self._usage[counter] = usage
             self._dirty.add(counter)
 
     def follow(self, queue: MauiQueue) -> None:
-        """Bring everything up to date."""
+        """Apply all changes."""
         fresh = self._by_counter.follow(queue)
         if len(fresh):
             self._allowed = [longer(line, queue.rows) for line in self._allowed]
@@ -113,7 +110,7 @@ class AllowedRows:
             self._allowed[level][rows] = sizes <= self._largest[level][codes]
 
     def allowed(self, queue: MauiQueue, *, hard: bool) -> Bools:
-        """Return which rows may start, one value a row, any value in an empty row; not to be changed."""
+        """Return which rows may start, any value in empty rows; read-only."""
         self.follow(queue)
         return self._allowed[self._levels[-1] if hard else self._levels[0]][: queue.rows]
 
@@ -124,19 +121,22 @@ def _joined(lists: Mapping[int, GrowingInts], counters: Sequence[int]) -> Ints:
 
 
 class OutstandingRooms:
-    """What the limits of outstanding work (MAXPS) and time (MAXWC) leave, which grows as time goes on."""
+    """The room under limits of outstanding work (MAXPS) and time (MAXWC), which grows."""
 
     def __init__(self) -> None:
         #: of work (0) and of time (1)
         self._slots = (Slots(), Slots())
         self._codes = 0
-        #: {counter: {job number: (units, end in seconds)}} of what runs, of the counters that are limited
+        #: {limited counter: {number of a running job: (units, end in s)}}
         self._running: dict[int, dict[int, tuple[int, float]]] = {}
-        #: what `rooms` has found since anything changed: {(time, level): rooms}
+        #: results of `rooms` since the last change: {(time, level): rooms}
         self._rooms: dict[tuple[float, int], tuple[Floats, Floats]] = {}
 
     def add_code(self, code: int, entries: Sequence[Entry]) -> None:
-        """Add a combination, the next: (counter from 1, 0 for work or 1 for time, soft, hard) of each of its limits."""
+        """Add the next combination: (counter from 1, metric, soft, hard) of each limit.
+
+        The metric is 0 for work and 1 for time.
+        """
         for metric, slots in enumerate(self._slots):
             mine = [entry for entry in entries if entry[1] == metric]
             if mine or slots.counters:
@@ -147,24 +147,24 @@ class OutstandingRooms:
         self._rooms.clear()
 
     def started(self, counter: int, number: int, units: int, end: float) -> None:
-        """Count a job that will have ended by ``end`` (s)."""
+        """Count a job that ends by ``end`` (s)."""
         if counter in self._running:
             self._running[counter][number] = (units, end)
             self._rooms.clear()
 
     def ended(self, counter: int, number: int) -> None:
-        """Count a job no more."""
+        """Stop counting a job."""
         if counter in self._running:
             self._running[counter].pop(number, None)
             self._rooms.clear()
 
     def of(self, counter: int, metric: int, now: float) -> float:
-        """Return what a counter has outstanding: units x s (0) or s (1)."""
+        """Return what is outstanding for a counter: units x s (0) or s (1)."""
         left = [(units, max(end - now, 0.0)) for units, end in self._running.get(counter, {}).values()]
         return fsum(time if metric else units * time for units, time in left)
 
     def _usage(self, now: float) -> tuple[Floats, Floats]:
-        """Return what each counter has outstanding: units x s, and s."""
+        """Return what is outstanding for each counter: units x s, and s."""
         every = [(at, *job) for at, jobs in self._running.items() for job in jobs.values()]
         counters, units, ends = np.array(every, dtype=np.float64).reshape(-1, 3).T
         left, size = np.maximum(ends - now, 0.0), max(self._running, default=0) + 1
@@ -172,7 +172,7 @@ class OutstandingRooms:
         return work.astype(np.float64), time.astype(np.float64)
 
     def rooms(self, now: float, level: int) -> tuple[Floats, Floats]:
-        """Return how much work (units x s) and time (s) each combination may begin at an instant."""
+        """Return the work (units x s) and time (s) that each combination may start now."""
         found = self._rooms.get((now, level))
         if found is None:
             found = (np.full(self._codes, inf), np.full(self._codes, inf))
@@ -185,7 +185,7 @@ class OutstandingRooms:
         return found
 
     def allowed(self, size: Ints, walltime: Floats, code: Ints, now: float, level: int) -> Bools:
-        """Return which jobs may start by these limits."""
+        """Return which jobs these limits allow to start."""
         work, time = self.rooms(now, level)
         may: Bools = np.ones(len(size), dtype=np.bool_)
         if self._slots[0].counters:
@@ -195,9 +195,9 @@ class OutstandingRooms:
         return may
 
     def next_room(self, size: Ints, walltime: Floats, code: Ints, now: float) -> float:
-        """Return when (s) the first of these jobs may start by the hard limits, if no job ends before; inf if unknown.
+        """Return when (s) hard limits first allow one of these jobs, without ends before.
 
-        Jobs that may start now do not count.
+        Jobs that may start now do not count; inf if unknown.
         """
         late = np.flatnonzero(~self.allowed(size, walltime, code, now, 1))
         if not len(late):

@@ -1,4 +1,4 @@
-"""MAXIJOB: which of the waiting jobs are looked at, kept from instant to instant.
+"""MAXIJOB: the waiting jobs that are considered, kept between decisions.
 
 Source: admin manual of Maui, 6.2.1.3: of each credential, its first jobs by priority are in the idle queue.
 """
@@ -13,34 +13,34 @@ from pipistrelle.schedulers.maui.limits.arrays import Rows
 from pipistrelle.schedulers.maui.priority.waiting import Bools, FixedColumn, GrowingInts, Ints, MauiQueue, RowsByCounter
 from pipistrelle.schedulers.policy.order import Floats
 
-#: limits with this many counters to fill anew or fewer are filled one by one
+#: up to this many counters are filled one by one
 _FEW: Final = 24
-#: so many rows are gone through one by one before those are left out that cannot be chosen any more
+#: rows scanned between two removals of rows that cannot be chosen any more
 _PART: Final = 2048
 
 
 class IdleRows:
     """Chooses rows of a queue by the limits of waiting jobs.
 
-    Mostly a combination of credentials has one such limit at most. Then only counters of which a chosen row is gone, or
-    which another row has passed, are chosen for anew. Counter 0 is that of combinations without such a limit.
+    Usually a combination of credentials has at most one such limit. Then only counters that lost a chosen row, or in
+    which another row passed one, are filled again. Counter 0 is for combinations without such a limit.
     """
 
     def __init__(self) -> None:
-        #: {what is limited: number from 1}
+        #: {limited key: counter from 1}
         self._numbers: dict[Hashable, int] = {}
         self._limits: tuple[list[float], list[float]] = ([inf], [inf])
         self._by_counter = RowsByCounter()
-        #: of each combination its first counter
+        #: first counter by combination
         self._number_of = GrowingInts()
         self._single = True
-        #: of each row its first counter
+        #: first counter by row
         self._counter = FixedColumn(np.int64)
-        #: the rows that were chosen last, and the queue's generation then, for each level and use
+        #: {(level, use): (the queue's generation, rows chosen) last time}
         self._last: dict[tuple[int, str], tuple[int, Bools]] = {}
 
     def add_code(self, entries: Sequence[tuple[Hashable, float, float]]) -> None:
-        """Add a combination, the next: (what is limited, soft, hard) of each of its limits."""
+        """Add the next combination: (limited key, soft, hard) of each limit."""
         numbers = []
         for key, *limits in entries:
             number = self._numbers.setdefault(key, len(self._limits[0]))
@@ -53,7 +53,7 @@ class IdleRows:
         self._single &= len(numbers) < 2
 
     def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, level: int, use: str) -> Bools:
-        """Return which of the eligible rows are looked at, at the soft (0) or hard (1) level."""
+        """Return the eligible rows considered, at the soft (0) or hard (1) level."""
         if not self._single:
             return self._considered_by_several(queue, eligible, ranks, level)
         self._by_counter.follow(queue)
@@ -92,11 +92,11 @@ class IdleRows:
         return chosen | (eligible & (counter == 0)) if unlimited else chosen.copy()
 
     def _passed(self, counter: Ints, others: Bools, ranks: Floats, least: Floats, latest: Ints) -> list[int]:
-        """Return the counters of which one of the other rows is before one that was chosen, or for which there is room.
+        """Return the counters with room, or in which another row passed a chosen one.
 
-        ``least`` is the rank of the last that was chosen of each counter, ``latest`` its row; -inf where there is room.
+        ``least`` is the rank of the last chosen row of each counter, ``latest`` that row; -inf if there is room.
         """
-        if len(least) == 2 and 0 not in self._by_counter.rows:  # one counter for all: nothing to look up row by row
+        if len(least) == 2 and 0 not in self._by_counter.rows:  # one counter for all rows
             tied = slice(0, int(latest[1]))
             passed = ((ranks > least[1]) & others).any() or ((ranks[tied] >= least[1]) & others[tied]).any()
             return [1] if passed else []
@@ -108,12 +108,12 @@ class IdleRows:
         return np.flatnonzero(found).tolist()
 
     def _choose(self, chosen: Bools, number: int, eligible: Bools, ranks: Floats, limit: float) -> None:
-        """Choose the first by rank of one counter, ties in the order of submission."""
+        """Choose the first by rank of one counter, ties by submission."""
         every = self._by_counter.rows[number].array()
         others = every[np.flatnonzero(eligible[every] & ~chosen[every])]
         mine = every[np.flatnonzero(chosen[every])]
         keys = ranks[others]
-        # Mostly one or two are missing, or were passed: they are exchanged one by one.
+        # Usually one or two are missing or were passed, so they are replaced one by one.
         for _ in range(_FEW):
             at = int(np.argmax(keys)) if len(keys) else -1
             if at < 0 or keys[at] == -inf:
@@ -141,7 +141,7 @@ class IdleRows:
         wanted[list(numbers)] = True
         mine = wanted.take(counter)
         rows = np.flatnonzero(mine & eligible)
-        rows = rows[np.lexsort((-ranks[rows], counter[rows]))]  # stable: ties stay in the order of submission
+        rows = rows[np.lexsort((-ranks[rows], counter[rows]))]  # stable: ties by submission
         of = counter[rows]
         begins = np.flatnonzero(np.diff(of, prepend=-1))
         place = np.arange(len(rows)) - np.repeat(begins, np.diff(begins, append=len(rows)))
@@ -149,19 +149,19 @@ class IdleRows:
         chosen[rows[np.flatnonzero(place < limits[of])]] = True
 
     def _considered_by_several(self, queue: MauiQueue, eligible: Bools, ranks: Floats, level: int) -> Bools:
-        """Choose one by one in the order of rank: a row counts for a counter only if all of its counters take it."""
+        """Choose rows in the order of rank that all their counters accept."""
         limits, entries = self._limits[level], self._by_counter.counters_of
         codes = queue.code[: queue.rows]
         limited = eligible & (self._number_of.array().take(codes) > 0)
         kept: Bools = eligible & ~limited
-        #: combinations of which no further row can be chosen, as a counter of theirs is full
+        #: combinations with a full counter
         closed = np.zeros(len(entries), dtype=np.bool_)
         for number, limit in enumerate(limits):
             if limit < 1:
                 closed[self._by_counter.codes[number].array()] = True
         idle = [0] * len(limits)
         left = np.flatnonzero(limited & ~closed[codes])
-        # A part at a time: once some counters are full, most of the rest need not be gone through.
+        # In parts, because most remaining rows can be skipped once some counters are full.
         while len(left):
             part = _first(left, ranks, _PART) if len(left) > 2 * _PART else left
             part = part[np.argsort(-ranks[part], kind="stable")]
@@ -184,7 +184,7 @@ class IdleRows:
 
 
 def _first(rows: Rows, ranks: Floats, most: int) -> Rows:
-    """Return the first so many of the rows by rank, of those that tie the first as they stand; in any order."""
+    """Return the ``most`` first rows by rank, ties by position, in any order."""
     own = ranks[rows]
     least = np.partition(own, len(rows) - most)[len(rows) - most]
     above = np.flatnonzero(own > least)

@@ -1,8 +1,8 @@
-"""Maui's throttling policies: how much of the machine a user, group, account, class or QOS may have at once.
+"""Maui's throttling policies: limits per user, group, account, class and QOS.
 
-Source: admin manual of Maui, 6.2, and MPolicyCheckLimit of Maui 3.2: a credential has its own limit, or else that of
-DEFAULT; all limits of all credentials of a job must hold. Running jobs never exceed a hard limit; a soft one only when
-nothing else can run.
+Source: admin manual of Maui, 6.2, and MPolicyCheckLimit of Maui 3.2: a credential has its own limit, or else DEFAULT's;
+all limits of all credentials of a job must hold. Running jobs never exceed a hard limit, and a soft one only if nothing
+else can run.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,19 +27,19 @@ from pipistrelle.schedulers.maui.priority.waiting import Bools, MauiQueue
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Floats
 
-#: which limited thing: kind of credential (or SYS), its name, and within it the kind and name that it is limited per
+#: kind of credential (or SYS), its name, and the kind and name within it that have their own limits, or None
 Counter = tuple[str, str, str | None, str | None]
 
 
 class _Usage(Struct):
-    """What the running jobs of one counter have, jobs, units and nodes; ``number`` counts from 1."""
+    """Numbers of running jobs, units and nodes of one counter; ``number`` is from 1."""
 
     number: int
     running: tuple[int, int, int] = (0, 0, 0)
 
 
 class _Limit(NamedTuple):
-    """One limit that a combination of credentials is subject to; ``said`` is what the file calls it, with its owner."""
+    """One limit of a combination of credentials; ``said`` is its name in the file."""
 
     counter: Counter
     metric: str
@@ -53,9 +53,9 @@ class _Limit(NamedTuple):
 
 _RUNNING: Final = {"JOB": JOB, "PROC": UNITS, "NODE": NODES}
 _OUTSTANDING: Final = {"PS": 0, "WC": 1}
-#: what limits all jobs together
+#: counter of all jobs together
 _SYSTEM: Final[Counter] = ("SYS", "", None, None)
-#: (field of a credential, metric, how a message calls it) of what a job may have at most
+#: limits per job: (field of a credential, metric, name in messages)
 _PER_JOB: Final = (
     ("most_nodes_per_job", "NODE", "MAXNODEPERJOB"),
     ("most_units_per_job", "PROC", "MAXPROCPERJOB"),
@@ -70,7 +70,7 @@ _SYSTEM_PER_JOB: Final = {
 
 
 class Blocked(NamedTuple):
-    """The limit that keeps a job back, for messages: whose it is, by the file, and for whom it holds."""
+    """The limit that holds back a job, for messages."""
 
     said: str
     counter: Counter
@@ -88,7 +88,7 @@ def _parameter(kind: str, name: str) -> str:
 
 
 def _for(credentials: Iterable[tuple[str | None, str | None]]) -> str:
-    """Return for whom a limit holds, in words, where the name of the limit does not say it."""
+    """Return the credentials that a limit applies to, unless its name has them."""
     words = ", ".join(f"{kind.lower()} {name}" for kind, name in credentials if kind is not None)
     return f" ({words})" if words else ""
 
@@ -96,34 +96,29 @@ def _for(credentials: Iterable[tuple[str | None, str | None]]) -> str:
 class Limits:
     """Usage of the limited credentials, and which waiting jobs may start.
 
-    Parameters
-    ----------
-    settings
-        the configuration.
-    credentials
-        the numbers of the combinations of credentials.
-    units_per_node
-        a job of n units has n / units_per_node nodes, rounded up.
+    Args:
+        credentials: the numbers of the combinations of credentials.
+        units_per_node: a job of n units has n / units_per_node nodes, rounded up.
     """
 
     def __init__(self, settings: MauiSettings, credentials: Credentials, units_per_node: int = 1) -> None:
         self._settings = settings
         self._credentials = credentials
         self._units_per_node = units_per_node
-        #: of each combination: its limits of what runs, the counters of these, and (metric, most, text) of what no job
-        #: of it may exceed, even on an empty machine
+        #: by combination: limits of running jobs, their counters, and (metric, most, text) of limits that hold even on
+        #: an empty machine
         self._limits: list[tuple[_Limit, ...]] = []
         self._counters: list[tuple[Counter, ...]] = []
         self._ceilings: list[tuple[tuple[str, float, str], ...]] = []
         self._usage: dict[Counter, _Usage] = {}
         every = [settings.system, *(found for names in settings.credentials.values() for found in names.values())]
         limits = [limit for credential in every for limit in credential.limits]
-        #: whether anything limits running jobs, and whether anything limits waiting ones
+        #: whether there are limits of running jobs, and of waiting ones
         self.active = any(limit.metric != "IJOB" for limit in limits)
         self.idle = any(limit.metric == "IJOB" for limit in limits)
         #: whether soft and hard limits differ
         self.two_levels = any(limit.soft != limit.hard for limit in limits)
-        #: whether anything limits what is outstanding, which shrinks as time goes on
+        #: whether there are limits of outstanding work or time, which shrink as time passes
         self.outstanding = any(limit.metric in ("PS", "WC") for limit in limits)
         self._allowed = AllowedRows(units_per_node, two_levels=self.two_levels)
         self._outstanding = OutstandingRooms()
@@ -148,7 +143,7 @@ class Limits:
                 self._idle_rows.add_code(waiting)
 
     def _numbered(self, limits: tuple[_Limit, ...], metrics: Mapping[str, int]) -> list[Entry]:
-        """Return the limits of these metrics for arrays; those of all jobs together are looked at apart."""
+        """Return the limits of these metrics for arrays, without limits of all jobs."""
         return [
             (self._usage[limit.counter].number, metrics[limit.metric], limit.soft, limit.hard)
             for limit in limits
@@ -172,7 +167,7 @@ class Limits:
                 yield metric, most, f"{what}={most:g}, the job has"
 
     def _find(self, names: Names) -> Iterator[_Limit]:
-        """Yield the limits that a combination of credentials is subject to."""
+        """Yield the limits of a combination of credentials."""
         who = dict(zip(KINDS, names, strict=True))
         for kind, name, own, default in self._objects(names):
             limits = {
@@ -194,18 +189,18 @@ class Limits:
                 yield kind, name, self._settings.own(kind, name), self._settings.default(kind)
 
     def started(self, job: SchedulerJob, code: int, end: float) -> None:
-        """Count a job that starts; ``end`` (s) is when it will have ended at the latest."""
+        """Count a job that starts; ``end`` (s) is its latest end."""
         self._extend()
         for number in self._count(job, code, 1):
             self._outstanding.started(number, job.number, job.size, end)
 
     def ended(self, job: SchedulerJob, code: int) -> None:
-        """Count a job no more."""
+        """Stop counting a job."""
         for number in self._count(job, code, -1):
             self._outstanding.ended(number, job.number)
 
     def _count(self, job: SchedulerJob, code: int, sign: int) -> list[int]:
-        """Count a job once more (1) or less (-1); return the numbers of its counters."""
+        """Count a job (1) or stop (-1); return the numbers of its counters."""
         if not self._counters[code]:
             return []
         usages = {counter: self._usage[counter] for counter in self._counters[code]}
@@ -218,7 +213,7 @@ class Limits:
         return [usage.number for usage in usages.values()] if self.outstanding else []
 
     def _used(self, limit: _Limit, now: float) -> float:
-        """Return what a counter has in the metric of a limit."""
+        """Return a counter's usage in the metric of a limit."""
         usage = self._usage[limit.counter]
         if limit.metric in _OUTSTANDING:
             return self._outstanding.of(usage.number, _OUTSTANDING[limit.metric], now)
@@ -231,7 +226,7 @@ class Limits:
         return {"JOB": 1, "PROC": size, "NODE": self._nodes(size), "PS": size * walltime, "WC": walltime}
 
     def blocked(self, code: int, size: int, walltime: float, now: float, *, hard: bool) -> Blocked | None:
-        """Return the first limit that a job of these credentials would exceed now, None if it may start."""
+        """Return the first limit that a job of these credentials would exceed, or None."""
         self._extend()
         needs = self._needs(size, walltime)
         for limit in self._limits[code]:
@@ -241,7 +236,7 @@ class Limits:
         return None
 
     def never(self, code: int, size: int, walltime: float) -> str | None:
-        """Return why a job may never start, even on an empty machine, None if it may."""
+        """Return why a job can never start, even on an empty machine; None if it can."""
         self._extend()
         if not self._ceilings[code]:
             return None
@@ -251,9 +246,9 @@ class Limits:
         )
 
     def allowed(self, queue: MauiQueue, now: float, *, hard: bool, rows: Rows | None = None) -> Bools | None:
-        """Return which jobs of the queue may start by the limits of running jobs; None if all may.
+        """Return which rows of the queue the limits of running jobs allow; None if all.
 
-        One value a row of the queue, or one for each of ``rows``.
+        One value per row of the queue, or per entry of ``rows``.
         """
         if not self.active:
             return None
@@ -270,28 +265,28 @@ class Limits:
         return allowed
 
     def _system_room(self, hard: bool) -> float:
-        """Return how many units a job may have by the limits of all jobs together, -1 for none at all."""
+        """Return the most units of a job by the limits of all jobs together; -1 for none."""
         usage = self._usage.get(_SYSTEM, _Usage(0))
         room = inf
         for limit in self._system:
             left = (limit.hard if hard else limit.soft) - usage.running[_RUNNING[limit.metric]]
             most = {"JOB": inf if left >= 1 else -1.0, "PROC": left, "NODE": left * self._units_per_node}
             room = min(room, most[limit.metric])
-        return min(room, 2.0**53)  # an empty row is larger still
+        return min(room, 2.0**53)  # less than an empty row
 
     def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, *, hard: bool, use: str = "") -> Bools:
-        """Return which of the eligible rows are looked at by MAXIJOB: of each credential the first by rank.
+        """Return the eligible rows that MAXIJOB admits: the first by rank per credential.
 
-        What was found for the last instant helps if ``use``, a name for what is asked, is the same.
+        ``use`` names the purpose; the last result for the same use speeds up the next.
         """
         self._extend()
         return self._idle_rows.considered(queue, eligible, ranks, int(hard), use)
 
     def next_room(self, queue: MauiQueue, rows: Rows, now: float) -> float:
-        """Return when (s) the first of these rows may start by MAXPS and MAXWC, if no job ends before; inf if unknown.
+        """Return when (s) MAXPS and MAXWC first allow one of these rows; inf if unknown.
 
-        What is outstanding shrinks while jobs run, so that a limit may leave room without any event. Rows that may
-        start now do not count.
+        Outstanding work shrinks while jobs run, so a limit may get room without an event. Rows that may start now do
+        not count.
         """
         self._extend()
         return self._outstanding.next_room(queue.size[rows], queue.walltime[rows], queue.code[rows], now)

@@ -1,1 +1,1 @@
-"""What a job's Maui priority is made of."""
+"""Maui's priorities and their terms."""

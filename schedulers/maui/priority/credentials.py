@@ -1,4 +1,4 @@
-"""Credentials as numbers: every name, and every combination of a job's five names, once."""
+"""Numbers for credentials and for combinations of a job's five credentials."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,12 @@ from pipistrelle.schedulers.maui.priority.waiting import longer
 
 
 class Credentials:
-    """Numbers for names and for combinations of names, in the order in which they turn up.
+    """Numbers for names and combinations of names, in the order of appearance.
 
-    ``names[kind]`` lists the names of a kind, ``combinations`` the combinations; ``parts[c]`` are the numbers of the
-    names of combination c, kind by kind, -1 where it has none.
+    Attributes:
+        names: names by kind.
+        combinations: the combinations.
+        parts: for each combination the numbers of its names by kind, -1 for none.
     """
 
     def __init__(self) -> None:
@@ -25,7 +27,7 @@ class Credentials:
         self._codes: dict[Names, int] = {}
 
     def code(self, names: Names) -> int:
-        """Return the number of a combination, a new one if it is new."""
+        """Return the number of a combination, adding it if it is new."""
         code = self._codes.get(names)
         if code is None:
             code = self._codes[names] = len(self.combinations)
@@ -36,17 +38,17 @@ class Credentials:
         return code
 
     def state(self) -> list[list[str | None]]:
-        """Return the combinations, in the order in which they turned up."""
+        """Return the combinations in the order of appearance."""
         return [list(names) for names in self.combinations]
 
     def restore(self, state: Sequence[Sequence[str | None]]) -> None:
-        """Go on from a state."""
+        """Restore a state."""
         for names in state:
             self.code(Names(*names))
 
     @property
     def table(self) -> NDArray[np.int64]:
-        """``parts`` as an array, a row a combination, a column a kind."""
+        """``parts`` as an array, shape (combinations, kinds)."""
         return self._table[: len(self.parts)]
 
     def _number(self, kind: int, name: str | None) -> int:

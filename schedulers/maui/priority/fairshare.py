@@ -1,4 +1,4 @@
-"""Fairshare as Maui counts it: usage by windows of time, older windows less, and how far it is from the target."""
+"""Maui's fairshare: usage in time windows, older ones decayed, against targets."""
 
 from collections.abc import Sequence
 from math import floor, inf
@@ -12,20 +12,20 @@ from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.waiting import Bools, longer
 from pipistrelle.schedulers.policy.order import Floats
 
-#: names that there is room for at first
+#: initial room for names
 _ROOM = 16
 
 
 class _Targets(NamedTuple):
-    """The fairshare targets of the names of one kind, and which of the names have which."""
+    """The fairshare targets of the names of one kind, and masks of their modes."""
 
     values: Floats
     floors: Bools
     ceilings: Bools
-    #: caps in unit x s and in percent
+    #: targets that are caps in unit x s, and in percent
     absolute_caps: Bools
     caps: Bools
-    #: nothing that a priority could depend on
+    #: names without influence on priorities
     idle: Bools
 
     @classmethod
@@ -41,7 +41,7 @@ class _Targets(NamedTuple):
 
 
 class _Counters(Kept):
-    """Usage (unit x s) of the names of one kind: a row a window, newest first; a column a name."""
+    """Usage (unit x s) of the names of one kind, shape (windows newest first, names)."""
 
     _kept = ("usage", "rates", "older")
 
@@ -53,25 +53,22 @@ class _Counters(Kept):
         self.targets = _Targets.of(())
 
     def grow(self, names: int) -> None:
-        """Make room for so many names."""
+        """Make room for this many names."""
         if names > len(self.rates):
             self.rates, self.older = longer(self.rates, names), longer(self.older, names)
             self.usage = np.pad(self.usage, ((0, 0), (0, len(self.rates) - self.usage.shape[1])))
 
 
 class Fairshare(Kept):
-    """Usage of all credentials, fed by starts and ends; running jobs count as time goes on.
+    """Usage of all credentials, updated by starts and ends, including running jobs.
 
-    Windows are FSINTERVAL long and begin at its multiples of simulated time. The usage of a window is the integral of
-    the units in use. Effective usage at an instant is that of the current window so far plus FSDECAY^k of the k-th one
-    before it, for k below FSDEPTH (source: MFSCalcFactor and MFSUpdateData of Maui 3.2; admin manual, 6.3).
+    Windows have length FSINTERVAL and begin at its multiples. The usage of a window is the integral of the units in
+    use. Effective usage sums the current window and FSDECAY^k times the k-th before, for k below FSDEPTH (source:
+    MFSCalcFactor and MFSUpdateData of Maui 3.2; admin manual, 6.3).
 
-    Parameters
-    ----------
-    settings
-        the configuration; with FSPOLICY NONE nothing is counted.
-    credentials
-        the numbers of the names.
+    Args:
+        settings: the configuration; with FSPOLICY NONE nothing is counted.
+        credentials: the numbers of the names.
     """
 
     _kept = ("_total", "_total_rate", "_total_older", "_now", "_window")
@@ -79,7 +76,7 @@ class Fairshare(Kept):
     def __init__(self, settings: MauiSettings, credentials: Credentials) -> None:
         policy = settings.text("FSPOLICY")
         self.active = policy != "NONE"
-        #: whether the distance from a target is relative to it (a * behind FSPOLICY)
+        #: whether the distance from a target is relative to it (a * after FSPOLICY)
         self._relative = policy.endswith("*")
         self._settings = settings
         self._credentials = credentials
@@ -95,26 +92,26 @@ class Fairshare(Kept):
         self._window = -inf
 
     def state(self) -> dict[str, Any]:
-        """Return the usage; that of each kind by the numbers of its names."""
+        """Return the usage; by kind and number of the name."""
         return {**super().state(), "kinds": [counters.state() for counters in self._counters]}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state; the credentials are as they were."""
+        """Restore a state; the credentials are restored already."""
         super().restore(state)
         for counters, known in zip(self._counters, state["kinds"], strict=True):
             counters.restore(known)
 
     @property
     def next_window(self) -> float:
-        """When the next window begins (s), inf if none ever does."""
+        """Begin of the next window (s), or inf."""
         return (self._window + 1) * self.interval if self.active and self._window != -inf else inf
 
     def started(self, now: float, code: int, units: int) -> None:
-        """Count a job of a combination of credentials from now (s) on."""
+        """Count a job of a combination of credentials from ``now`` (s) on."""
         self._change(now, code, units)
 
     def ended(self, now: float, code: int, units: int) -> None:
-        """Count a job no more."""
+        """Stop counting a job."""
         self._change(now, code, -units)
 
     def _change(self, now: float, code: int, units: int) -> None:
@@ -130,12 +127,12 @@ class Fairshare(Kept):
                 counters.rates[number] += units
 
     def advance(self, now: float) -> None:
-        """Count up to now (s), window by window."""
+        """Count up to ``now`` (s), window by window."""
         if not self.active or now <= self._now:
             return
         window = floor(now / self.interval)
         if self._window == -inf or (not self._total_rate and window - self._window > len(self._total)):
-            # Nothing was used in any of the windows that count.
+            # None of the windows that count has usage.
             for _ in self._total:
                 self._turn()
             self._window, self._now = window, now
@@ -162,7 +159,7 @@ class Fairshare(Kept):
             counters.older = self._decays @ counters.usage[1:]
 
     def usage(self, kind: str, name: str, now: float) -> float:
-        """Return the effective usage (unit x s) of a credential, 0 if it is not known."""
+        """Return the effective usage (unit x s) of a credential; 0 if unknown."""
         self.advance(now)
         index = KINDS.index(kind)
         if name not in self._credentials.names[index]:
@@ -178,11 +175,12 @@ class Fairshare(Kept):
         return float(self._total[0]) + self._total_older
 
     def factors(self, kind: str, now: float, ahead: float = 0.0) -> Floats:
-        """Return, for each name of a kind, how far its usage in percent is from its target, with the target's mark.
+        """Return the distance of each name's usage (%) from its target.
 
-        With ``ahead`` (s) as it will be so much later, if no job starts or ends and no window begins before.
+        It is 0 for a name without target, and for all while nothing was used (source: MJobGetStartPriority, Maui 3.2).
 
-        0 for a name without target, and for all as long as nothing was used (source: MJobGetStartPriority, Maui 3.2).
+        Args:
+            ahead: seconds to look ahead, assuming that no job starts or ends and no window begins.
         """
         index = KINDS.index(kind)
         names = self._credentials.names[index]
@@ -212,7 +210,7 @@ class Fairshare(Kept):
         return counters
 
     def _target(self, kind: str, name: str) -> tuple[str, Credential]:
-        """Return the attributes whose target a name has, and whose they are: its own, else those of DEFAULT."""
+        """Return the owner (the name or DEFAULT) and the attributes of a name's target."""
         own = self._settings.own(kind, name)
         if own is not None and own.target:
             return name, own
@@ -220,7 +218,7 @@ class Fairshare(Kept):
 
     @property
     def has_caps(self) -> bool:
-        """Tell whether any target is a cap (% or ^): then a job can be kept back."""
+        """Whether any target is a cap (% or ^), so that jobs can be held back."""
         return self.active and any(
             credential.target > 0.0 and credential.mode in (TargetMode.CAP, TargetMode.ABSOLUTE_CAP)
             for names in self._settings.credentials.values()
@@ -228,11 +226,10 @@ class Fairshare(Kept):
         )
 
     def rooms(self, now: float) -> list[tuple[Floats, Floats]]:
-        """Return how many unit x s a new job may have by the caps, and how many more each second, for each kind.
+        """Return by kind the unit x s that caps leave to a new job, and their growth.
 
-        Each with a value a name of the kind, inf without a cap, and one more at the end for jobs without such a name.
-        Source: MFSCheckCap, Maui 3.2: the job's walltime counts in full. The growth holds until a job starts or ends or
-        the next window begins.
+        Each has one value per name (inf without a cap) and one more for jobs without such a name. A job's full walltime
+        counts (source: MFSCheckCap, Maui 3.2). The growth holds until a job starts or ends or the next window begins.
         """
         total = self.total(now)
         found = []
@@ -253,10 +250,7 @@ class Fairshare(Kept):
         return found
 
     def room(self, code: int, now: float) -> tuple[float, str]:
-        """Return how many unit x s a new job of this combination may have by the caps, and the cap that says so.
-
-        Without any it is inf.
-        """
+        """Return the unit x s that caps leave to a new job, inf without any; and the cap."""
         numbers, names = self._credentials.parts[code], self._credentials.combinations[code]
         rooms = [float(room[number]) for (room, _), number in zip(self.rooms(now), numbers, strict=True)]
         least = min(range(len(rooms)), key=rooms.__getitem__)

@@ -1,4 +1,4 @@
-"""Priorities as Maui computes them: component weight x subcomponent weight x factor, and what each term contributes.
+"""Maui's priorities: component weight x subcomponent weight x factor.
 
 Source: admin manual of Maui, 5.1.2, and MJobGetStartPriority of Maui 3.2; differences are in docs/reference/maui.md.
 """
@@ -26,7 +26,7 @@ _Factor = tuple[Floats, Floats]
 
 
 class Term(NamedTuple):
-    """One term of a job's priority: ``value`` is component weight x weight x factor, before the component's cap."""
+    """One term of a priority; ``value`` is the product before the component's cap."""
 
     component: str
     subcomponent: str
@@ -37,9 +37,9 @@ class Term(NamedTuple):
 
 
 class Breakdown(NamedTuple):
-    """Why a job has its priority: the terms whose weights are not 0, the components' values, their sum.
+    """A job's priority: terms with nonzero weights, components' values, and sum.
 
-    ``rank`` is what jobs are ordered by: the sum cut to a whole number, at least 1 unless ENABLENEGJOBPRIORITY.
+    ``rank`` orders jobs: the sum truncated, at least 1 unless ENABLENEGJOBPRIORITY.
     """
 
     terms: tuple[Term, ...]
@@ -48,12 +48,12 @@ class Breakdown(NamedTuple):
     rank: float
 
     def values(self) -> dict[str, float]:
-        """Return the rank as ``priority``, and the terms' values, as ``SERV.QUEUETIME``."""
+        """Return the rank as ``priority``, and each term's value as ``SERV.QUEUETIME``."""
         return {"priority": self.rank} | {f"{term.component}.{term.subcomponent}": term.value for term in self.terms}
 
 
 class Lines(NamedTuple):
-    """Waiting jobs as columns, each as of `MauiQueue`, in rows that are not those of the last time."""
+    """Waiting jobs as columns like those in `MauiQueue`, in other rows."""
 
     size: Ints
     walltime: Floats
@@ -67,13 +67,12 @@ Columns = MauiQueue | Lines
 
 
 def _some(columns: Columns, rows: slice | NDArray[np.intp]) -> Lines:
-    """Return some of the jobs."""
     size, walltime, since = columns.size[rows], columns.walltime[rows], columns.since[rows]
     return Lines(size, walltime, since, columns.code[rows], columns.bypass[rows])
 
 
 class _Table(NamedTuple):
-    """What depends on the combination of credentials alone, a row a combination."""
+    """Values that depend only on the combination of credentials, one row for each."""
 
     priorities: Floats  # (combinations, kinds)
     queue_time_weight: Floats
@@ -85,16 +84,9 @@ class _Table(NamedTuple):
 class Priorities:
     """The priorities of waiting jobs.
 
-    Parameters
-    ----------
-    settings
-        the configuration.
-    credentials
-        the numbers of the combinations of credentials.
-    fairshare
-        the usage so far.
-    units_per_node
-        a job of n units asks for n / units_per_node nodes, rounded up.
+    Args:
+        credentials: the numbers of the combinations of credentials.
+        units_per_node: a job of n units requests n / units_per_node nodes, rounded up.
     """
 
     def __init__(
@@ -114,10 +106,10 @@ class Priorities:
         self._qos_weights = any(found.queue_time_weight or found.xfactor_weight for found in qos)
         self._table = _Table(np.zeros((0, len(KINDS))), *(np.zeros(0) for _ in range(4)))
         self._known = 0
-        #: {class: its priority on the machine}, for those that have none in the configuration
+        #: {class: priority on the machine}, for classes without one in the configuration
         self.class_priorities: Mapping[str, float] = {}
         self._resources, self._by_credentials = FixedColumn(np.float64), FixedColumn(np.float64)
-        #: component -> its subcomponents that can contribute
+        #: {component: subcomponents that can contribute}
         self._active = {
             component: [
                 name
@@ -131,35 +123,35 @@ class Priorities:
 
     @property
     def counts_bypasses(self) -> bool:
-        """Whether it matters how often a job was passed by backfilling."""
+        """Whether priorities depend on how often backfilled jobs passed a job."""
         return "BYPASS" in self._active["SERV"] and self._weight["BYPASS"] != 0.0
 
     def ranks(self, queue: Columns, now: float) -> Floats:
-        """Return what the waiting jobs are ordered by, highest first, ties in the order of submission.
+        """Return the priorities by row, truncated as in Maui; ties by submission.
 
-        One value a row, any value in an empty row: the priority cut to a whole number, as Maui stores it.
+        Empty rows have any value.
         """
         self._extend()
         return self._rank(self._total(queue, now, now))
 
     @property
     def grow_alike(self) -> bool:
-        """Whether all priorities grow at the same pace as time goes on, so that jobs do not pass each other."""
+        """Whether all priorities grow equally, so that jobs do not pass each other."""
         service = all(name == "QUEUETIME" for name in self._active["SERV"]) and not self._qos_weights
         capped = self._cap["QUEUETIME"] != inf or self._component_cap["SERV"] != inf
         moving = self._active["TARG"] or (self._active["FS"] and self._fairshare.active)
         return service and not capped and not moving
 
     def totals(self, queue: Columns, chosen: NDArray[np.intp], now: float, at: float) -> Floats:
-        """Return the priorities of some rows, not cut to whole numbers, as they will be at a time ``at`` (s).
+        """Return the untruncated priorities of some rows at time ``at`` (s).
 
-        It is ``now`` (s); no job starts or ends before and no window of fairshare begins.
+        It assumes that from ``now`` (s) on no job starts or ends and no fairshare window begins.
         """
         self._extend()
         return self._total(_some(queue, chosen), now, at)
 
     def breakdown(self, queue: Columns, row: int, now: float) -> Breakdown:
-        """Return the terms of the priority of the job in a row; bit by bit what `ranks` is made of."""
+        """Return the terms of a row's priority; they sum exactly to the value in `ranks`."""
         self._extend()
         rows = _some(queue, slice(row, row + 1))
         code = int(rows.code[0])
@@ -182,7 +174,7 @@ class Priorities:
         return Breakdown(tuple(terms), components, float(total[0]), float(self._rank(total)[0]))
 
     def ever_rises(self, code: int) -> bool:
-        """Tell whether the priority of a job of these credentials may rise while it waits."""
+        """Return whether a priority with these credentials may rise with time."""
         names = self._credentials.combinations[code]
         qos = self._settings.own("QOS", names.qos)
         queue_time, xfactor = self._weight["QUEUETIME"], self._weight["XFACTOR"]
@@ -192,14 +184,14 @@ class Priorities:
         return service or bool(self._active["TARG"]) or bool(self._active["FS"] and self._fairshare.active)
 
     def _rank(self, total: Floats) -> Floats:
-        """Cut to whole numbers, in place."""
+        """Truncate to whole numbers, in place."""
         np.trunc(total, out=total)
         return total if self._negative else np.maximum(total, 1.0, out=total)
 
     def _total(self, rows: Columns, now: float, at: float) -> Floats:
-        """Return the sums of the components' values at a time; those of the credentials are added as one.
+        """Return the sums of the components' values; CRED and FS are added as one.
 
-        Of a queue, what does not change while a job waits is worked out once.
+        For a queue, values that are constant while a job waits are computed once.
         """
         generation, code = rows.generation, rows.code
         total = np.zeros(len(code))
@@ -239,7 +231,7 @@ class Priorities:
         return np.minimum(factor, self._cap[name]) if self._cap[name] != inf else factor
 
     def _credential_factors(self, component: str, now: float, ahead: float = 0.0) -> dict[str, _Factor]:
-        """Return the factors of CRED or FS, a row a combination of credentials."""
+        """Return the factors of CRED or FS, a row per combination of credentials."""
         found = {}
         for name in self._active[component]:
             kind = KINDS.index(name.removeprefix("FS") if component == "FS" else name)
@@ -248,7 +240,7 @@ class Priorities:
             else:
                 by_name = self._fairshare.factors(KINDS[kind], now, ahead)
                 parts = self._credentials.table[:, kind]
-                factor = np.append(by_name, 0.0)[parts]  # -1, no such credential, is the last
+                factor = np.append(by_name, 0.0)[parts]  # -1 (no such credential) is the last entry
             found[name] = (self._capped(name, factor), np.full(1, self._weight[name]))
         return found
 
@@ -283,7 +275,7 @@ class Priorities:
     def _nearness(self, targets: Floats, reached: Floats, code: Ints) -> Floats:
         """Return (target - reached)^-2 for each job, 0 without a target."""
         known = targets[: self._known]
-        if len(known) and (known == known[0]).all():  # mostly there is one target for all
+        if len(known) and (known == known[0]).all():  # the usual case
             if known[0] <= 0.0:
                 return np.zeros(len(code))
             distance = np.maximum(known[0] - reached, _NEAREST)
@@ -301,7 +293,7 @@ class Priorities:
         return size * rows.walltime if name == "PS" else size
 
     def _extend(self) -> None:
-        """Let the table have a row for each combination of credentials."""
+        """Add rows to the table for new combinations of credentials."""
         combinations = self._credentials.combinations
         if self._known == len(combinations):
             return
@@ -316,7 +308,7 @@ class Priorities:
         self._known = len(combinations)
 
     def _priority(self, kind: str, name: str | None) -> float:
-        """Return the PRIORITY of a credential, else that of the machine's class, else DEFAULT's, except for a QOS."""
+        """Return a credential's PRIORITY, else its class's, else DEFAULT's (except a QOS)."""
         if (own := self._settings.own(kind, name)) is not None and own.priority != 0.0:
             return own.priority
         if kind == "CLASS" and (told := self.class_priorities.get(name or "", 0.0)) != 0.0:

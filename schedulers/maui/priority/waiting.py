@@ -1,4 +1,4 @@
-"""The waiting jobs of the Maui policy, a column an attribute, so that a look at 60,000 of them is a few operations."""
+"""The waiting jobs of the Maui policy, one array per attribute."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,14 +12,14 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-#: size of a row without a job: it fits nowhere
+#: size of an empty row: it never fits
 GONE: Final = np.iinfo(np.int64).max
 _ROOM: Final = 64
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def longer(column: NDArray[_Scalar], length: int, empty: float = 0) -> NDArray[_Scalar]:
-    """Return a column with at least so many rows: itself if it has them, else one at least twice as long."""
+    """Return the column, extended (at least doubled) if it is shorter than ``length``."""
     if length <= len(column):
         return column
     more = np.full((max(length - len(column), len(column)), *column.shape[1:]), empty, dtype=column.dtype)
@@ -27,7 +27,7 @@ def longer(column: NDArray[_Scalar], length: int, empty: float = 0) -> NDArray[_
 
 
 class GrowingInts:
-    """Whole numbers that are appended one by one, as an array."""
+    """A growing array of whole numbers."""
 
     __slots__ = ("_count", "_room")
 
@@ -36,33 +36,40 @@ class GrowingInts:
         self._count = 0
 
     def append(self, number: int) -> None:
-        """Append one."""
+        """Append a number."""
         if self._count == len(self._room):
             self._room = longer(self._room, self._count + 1)
         self._room[self._count] = number
         self._count += 1
 
     def array(self) -> Ints:
-        """Return them; good until the next change."""
+        """Return the numbers; valid until the next change."""
         return self._room[: self._count]
 
 
 class MauiQueue:
-    """Rows in the order of submission; a job that leaves leaves an empty row behind, closed when there are many.
+    """Rows in the order of submission; empty rows are removed when there are many.
 
-    Row numbers hold until the next `add`. The columns have ``rows`` rows that count: ``size`` (units; `GONE` in an
-    empty row), ``walltime`` (s), ``since`` (s: queue time counts from here), ``code`` (combination of credentials),
-    ``access`` (which standing reservations let the job in, a number), ``bypass`` (how often a job of lower priority was
-    backfilled), ``held`` (s: deferred until then), ``live`` (whether there is a job).
+    Row numbers are valid until the next `add`. The columns have ``rows`` rows.
+
+    Attributes:
+        size: units; `GONE` in an empty row.
+        walltime: planned, s.
+        since: time from which queue time counts, s.
+        code: combination of credentials.
+        access: number of the set of standing reservations that admit the job.
+        bypass: number of jobs of lower priority backfilled before it.
+        held: end of the deferral, s.
+        live: whether the row has a job.
     """
 
     def __init__(self) -> None:
         self.rows = 0
-        #: how often the rows were numbered anew
+        #: number of renumberings of the rows
         self.generation = 0
         self.count = 0
         self.jobs: list[SchedulerJob | None] = []
-        #: {number of a job that waits: its row}
+        #: {number of a waiting job: its row}
         self.row_of: dict[int, int] = {}
         self._allot(_ROOM)
 
@@ -91,7 +98,7 @@ class MauiQueue:
         return (job for job in self.jobs if job is not None)
 
     def state(self) -> list[list[Any]]:
-        """Return (id, walltime, code, access, since, bypass, held) of the jobs, in the order of the rows."""
+        """Return (id, walltime, code, access, since, bypass, held) by row."""
         columns = (self.walltime, self.code, self.access, self.since, self.bypass, self.held)
         return [
             [job.id, *(column[row].item() for column in columns)]
@@ -100,7 +107,7 @@ class MauiQueue:
         ]
 
     def restore(self, state: Sequence[Sequence[Any]], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Go on from a state; ``jobs`` has by id those that wait, or did until now."""
+        """Restore a state; ``jobs`` has all waiting or just cancelled jobs by id."""
         for job_id, walltime, code, access, since, bypass, held in state:
             self.add(jobs[job_id], walltime=walltime, code=code, access=access, since=since)
             self.bypass[-1], self.held[-1] = bypass, held
@@ -109,11 +116,11 @@ class MauiQueue:
         """Return the job of a row that is not empty."""
         job = self.jobs[row]
         if job is None:
-            raise AssertionError("an empty row was chosen")
+            raise AssertionError(f"row {row} is empty")
         return job
 
     def add(self, job: SchedulerJob, *, walltime: float, code: int, access: int, since: float) -> None:
-        """Let a job join at the end; ``walltime`` (s) is what it is planned with."""
+        """Add a job at the end; ``walltime`` (s) is the planned one."""
         if not self.count and self.rows:
             self.jobs.clear()
             self._size[: self.rows] = GONE
@@ -137,7 +144,7 @@ class MauiQueue:
         self._access[self.row_of[job.number]] = access
 
     def remove(self, job: SchedulerJob) -> None:
-        """Let a job leave; KeyError if it does not wait here."""
+        """Remove a job; KeyError if it is not in the queue."""
         row = self.row_of.pop(job.number)
         self.jobs[row] = None
         self._size[row] = GONE
@@ -145,7 +152,7 @@ class MauiQueue:
         self.count -= 1
 
     def _make_room(self) -> None:
-        """Close the gaps, and double the room if more than half of it is still taken."""
+        """Remove empty rows, and double the room if over half is used."""
         kept = np.flatnonzero(self._live)
         old = self._columns()
         room = len(self._size)
@@ -163,7 +170,7 @@ class MauiQueue:
 
 
 class FixedColumn(Generic[_Scalar]):
-    """A value for each row of a queue that does not change while its job waits: worked out once a job."""
+    """A value per row that is constant while the job waits, computed once."""
 
     def __init__(self, kind: type[_Scalar]) -> None:
         self._generation = -1
@@ -171,7 +178,7 @@ class FixedColumn(Generic[_Scalar]):
         self._values: NDArray[_Scalar] = np.zeros(0, dtype=kind)
 
     def of(self, generation: int, rows: int, worked_out: Callable[[slice], NDArray[_Scalar]]) -> NDArray[_Scalar]:
-        """Return the values of so many rows; ``worked_out`` returns those of some, where they are not known."""
+        """Return the values of all rows; ``worked_out`` computes missing ones."""
         if generation != self._generation:
             self._generation, self._rows = generation, 0
         if self._rows < rows:
@@ -183,25 +190,25 @@ class FixedColumn(Generic[_Scalar]):
 
 
 class RowsByCounter:
-    """The rows of a queue that each of some counters has, each counter being that of some combinations."""
+    """The rows of a queue by counter; each combination has some counters."""
 
     def __init__(self) -> None:
-        #: of each combination its counters
+        #: counters by combination
         self.counters_of: list[tuple[int, ...]] = []
-        #: of each counter its combinations, and its rows of the queue
+        #: combinations and rows of the queue by counter
         self.codes: defaultdict[int, GrowingInts] = defaultdict(GrowingInts)
         self.rows: defaultdict[int, GrowingInts] = defaultdict(GrowingInts)
         self._generation = -1
         self._count = 0
 
     def add_code(self, counters: tuple[int, ...]) -> None:
-        """Add a combination, the next."""
+        """Add the next combination."""
         for counter in counters:
             self.codes[counter].append(len(self.counters_of))
         self.counters_of.append(counters)
 
     def follow(self, queue: MauiQueue) -> Ints:
-        """Bring the rows up to date; return those that are new."""
+        """Add the queue's new rows and return them."""
         if queue.generation != self._generation:
             self._generation, self._count = queue.generation, 0
             self.rows.clear()

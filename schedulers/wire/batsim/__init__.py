@@ -1,1 +1,1 @@
-"""Schedulers that serve a Batsim, or a server in its dialect."""
+"""Schedulers that serve Batsim, or a server in its dialect."""

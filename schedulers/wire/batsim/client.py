@@ -1,7 +1,7 @@
-"""The scheduler's socket in the batsim dialect: it listens, and serves one simulation to the server that connects.
+"""The scheduler's listening socket in the batsim dialect, for one simulation.
 
-On the wire it is what a REP of ZeroMQ would be, on plain sockets (protocol/zmtp.py): what strangers do to those is
-bounded, and nothing of ours waits for it.
+On the wire it behaves like ZeroMQ's REP, but on plain sockets (protocol/zmtp.py). The work that strangers can cause is
+bounded, and none of it delays the simulation.
 """
 
 import time
@@ -18,13 +18,13 @@ from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.schedulers.wire.interrupts import Interrupts
 from pipistrelle.schedulers.wire.native import leaving
 
-#: how often a waiting scheduler looks at whether the server is still there, in seconds, and at who else has come
+#: interval at which a waiting scheduler checks for the server and for strangers, s
 _TICK_S: Final = 0.1
-#: how long the last message may take to leave the socket, in seconds
+#: longest time for sending the last message, s
 _LINGER_S: Final = 0.5
-#: messages of strangers that are answered at one look
+#: most messages of strangers answered at a time
 _ANSWERED_AT_ONCE: Final = 64
-#: what a second server gets; it is no message of Batsim's, so that the server ends at once instead of waiting
+#: reply to a second server; not a message of Batsim, so that server stops at once instead of waiting
 _BUSY: Final = b"this scheduler serves another simulation"
 
 
@@ -34,25 +34,18 @@ _C = TypeVar("_C", bound=AcceptedConnection)
 def serve_batsim(
     runtime: BatsimRuntime, listener: ListeningSocket[_C], *, hello_timeout: float, report: Callable[[str], None]
 ) -> None:
-    """Answer the messages of the first server that says something until its simulation ends.
+    """Serve the first server that sends a message, until its simulation ends.
 
-    Further servers are turned away, and do not disturb the simulation.
+    Other servers are turned away without disturbing the simulation.
 
-    Parameters
-    ----------
-    listener
-        where to listen, which the caller closes; whether others may reach it has been decided by the caller.
-    hello_timeout
-        how long to wait for the server's first message, in seconds of the wall clock.
-    report
-        called with a line of text when a server can connect, and when one has.
+    Args:
+        listener: a listening socket, closed by the caller.
+        hello_timeout: longest wait for the first message, in seconds of the wall clock.
+        report: called with a line of text when the socket listens and when a server has connected.
 
-    Raises
-    ------
-    ServerGone
-        when no server comes in time, or it disconnects before the simulation ends.
-    RemoteProtocolError
-        when what the server sends is no message of Batsim's.
+    Raises:
+        ServerGone: no server connects in time, or it disconnects before the simulation ends.
+        RemoteProtocolError: the server sends an invalid message.
     """
     report(f"listening at {listener.endpoint}; waiting for Batsim or 'pipistrelle serve --dialect batsim'")
     stranger, first = _first_message(listener, hello_timeout)
@@ -65,13 +58,13 @@ def serve_batsim(
 
 
 def _first_message(listener: ListeningSocket[_C], timeout: float) -> tuple[_C, ZmtpMessage]:
-    """Return the first message that anybody sends, and whose it is."""
+    """Return the first message from anybody, and its connection."""
     now = time.monotonic()
     deadline = now + timeout
     while (came := listener.message()) is None:
         if now >= deadline:
             raise ServerGone(
-                f"no server came within {timeout:g} s",
+                f"no server connected within {timeout:g} s",
                 where=listener.endpoint,
                 hint="Start Batsim, or 'pipistrelle serve --dialect batsim --connect' with this endpoint, "
                 "or raise --hello-timeout.",
@@ -91,21 +84,21 @@ class _Conversation(Generic[_C]):
         self._listener = listener
         self._connection = connection
         self._session = BatsimSchedulerSession()
-        #: parts that come before each frame
+        #: parts before each frame
         self._route = route
         listener.release(connection)
         listener.unwatch(connection)
         connection.serve(route, LONGEST_NOTICE)
 
     def hold(self, first: ZmtpMessage) -> None:
-        """Answer every message until the simulation has ended."""
+        """Answer every message until the simulation ends."""
         frame = self._frame_of(first)
         session, runtime = self._session, self._runtime
         with Interrupts() as interrupts:
             try:
                 while True:
                     notice = session.receive_notice(frame)
-                    interrupts.let_strike()  # whatever it thinks about, the server waits for a whole message
+                    interrupts.let_strike()  # no message is in transit while the policy decides
                     reply = runtime.answer(notice)
                     interrupts.held = True
                     self._send(session.send_reply(reply), None if runtime.ended is None else _LINGER_S)
@@ -118,7 +111,7 @@ class _Conversation(Generic[_C]):
                 raise
 
     def _leave(self, error: KeyboardInterrupt | PolicyFailed, interrupts: Interrupts) -> None:
-        """Tell a server of ours why this ends: in the reply to its next message, if it is its turn."""
+        """Tell a Pipistrelle server why the scheduler ends, in the reply to its next message."""
         session = self._session
         if session.state == "SERVER_TURN" and self._comes_soon():
             session.receive_notice(self._next_frame(interrupts))
@@ -126,7 +119,7 @@ class _Conversation(Generic[_C]):
             self._send(session.send_reply(leaving(session.seq, error)), _LINGER_S)
 
     def _comes_soon(self) -> bool:
-        """Tell whether the server's next message comes within the time that a last one may take."""
+        """Return whether the server's next message arrives within `_LINGER_S`."""
         deadline = time.monotonic() + _LINGER_S
         while not self._connection.holds_more():
             if self._connection.lost or time.monotonic() >= deadline:
@@ -135,7 +128,7 @@ class _Conversation(Generic[_C]):
         return True
 
     def _send(self, frame: bytes, patience: float | None) -> None:
-        """Send a frame, all of it unless the server has gone or does not take it within ``patience`` seconds."""
+        """Send a frame; give up if the server is gone or blocks for ``patience`` seconds."""
         if self._connection.send_frame(frame):
             return
         deadline = None if patience is None else time.monotonic() + patience
@@ -144,9 +137,9 @@ class _Conversation(Generic[_C]):
                 return
 
     def _next_frame(self, interrupts: Interrupts) -> bytes:
-        """Return the server's next message; others that come meanwhile are turned away.
+        """Return the server's next message, and turn others away meanwhile.
 
-        KeyboardInterrupt if there is none and an interrupt has struck.
+        KeyboardInterrupt if none has arrived and an interrupt was received.
         """
         while True:
             try:
@@ -164,18 +157,18 @@ class _Conversation(Generic[_C]):
             self._turn_away()
 
     def _frame_of(self, message: ZmtpMessage) -> bytes:
-        """Return the part that counts: the first that is not as in the first message, or comes after all that are."""
+        """Return the frame: the first part that differs from the first message's prefix."""
         if message.left_out:
             raise RemoteProtocolError(
                 "a message is too long", expected=f"at most {LONGEST_NOTICE:,} bytes", found=f"{message.left_out:,}"
             )
         for part, expected in zip(message.parts, self._route, strict=False):
-            if part != expected:  # without the empty part before the frame that its first message had
+            if part != expected:  # it lacks the empty part that the first message had
                 return part
         return message.parts[min(len(self._route), len(message.parts) - 1)]
 
     def _turn_away(self) -> None:
-        """Answer those who have said something meanwhile."""
+        """Answer strangers' messages."""
         self._listener.look(time.monotonic(), 0.0)
         for _ in range(_ANSWERED_AT_ONCE):
             came = self._listener.message()

@@ -1,4 +1,4 @@
-"""What a Batsim's hosts tell of the machine: which of them are one node, and which nodes are alike."""
+"""The machine described by Batsim's hosts: which hosts form a node, which are alike."""
 
 from collections.abc import Mapping
 from itertools import groupby
@@ -11,7 +11,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 class _Node(NamedTuple):
-    """A node as its hosts tell of it: its name, its first unit, how many it has, and its properties, sorted."""
+    """A node: name, first unit, number of units, and properties, sorted."""
 
     name: str
     first: int
@@ -20,11 +20,10 @@ class _Node(NamedTuple):
 
 
 def platform_of(data: SimulationBeginsData) -> PlatformInfo | None:
-    """Return the machine that hosts tell of; None if they tell nothing of it.
+    """Return the machine that hosts describe; None if they have no useful properties.
 
-    Neighbours with the same ``node`` among their properties are one node, any other host is one by itself. Neighbours
-    that tell the same, of themselves or their zone, are a pool; a server of ours tells its ``pool``, ``class`` and
-    ``unit``.
+    Adjacent hosts with the same property ``node`` are one node; any other host is a node. Adjacent nodes with the same
+    properties (own or their zone's) are a pool. Pipistrelle's servers set ``pool``, ``class`` and ``unit``.
     """
     hosts = sorted(data.compute_resources, key=lambda host: host["id"]) if isinstance(data, BatsimBeginsData) else []
     if len(hosts) != data.nb_resources:
@@ -79,7 +78,7 @@ def _texts(told: Any) -> dict[str, str]:
 
 
 def _value(text: str) -> str | int | float | bool:
-    """Return a property as a platform's file has it."""
+    """Return a property's value as in a platform file."""
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):

@@ -1,4 +1,4 @@
-"""Serves a Batsim with a policy: what its dialect has beside the native one, and what it lacks."""
+"""Serve Batsim with a policy: differences between its dialect and the native one."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -39,24 +39,21 @@ from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.schedulers.wire.batsim.hosts import platform_of
 
-#: decisions that this dialect lacks, or that need more than to be sent
+#: decisions that this dialect lacks or that need extra work
 _SPECIAL: Final[frozenset[type[Decision]]] = frozenset((CallMeLater, CancelCall, RegisterJob))
 
 
 class BatsimRuntime(Runtime):
-    """A runtime for the batsim dialect: a policy need not know which of the two it is served in.
+    """A runtime for the batsim dialect, which hides the dialect from the policy.
 
-    Calls have no names there and cannot be cancelled: names are kept here, and a cancelled call is not passed on.
-    Where Batsim does not acknowledge registered jobs, they are submitted to the policy here, and it is asked again.
-    Where it lets jobs be registered, it is told when no more will be: at once, or, if the policy has the feature
-    ``dynamic_jobs``, when nothing waits, runs or is to come.
+    Calls have no names there and cannot be cancelled: names are kept here, and a cancelled call is not passed on. If
+    Batsim does not acknowledge registered jobs, they are submitted to the policy here, and it decides again. If it
+    allows dynamic jobs, it is notified when no more will be registered: at once, or, for a policy with the feature
+    ``dynamic_jobs``, when no job waits, runs or will be submitted.
+    Machines that Batsim declares unavailable are out of service until they are available again.
 
-    Machines that Batsim declares unavailable leave the view's free units until they are available again.
-
-    Raises
-    ------
-    PolicyError
-        when the policy wants what this dialect cannot tell.
+    Raises:
+        PolicyError: the policy needs features that this dialect lacks.
     """
 
     _kept = (*Runtime._kept, "_calls", "_asked_for", "_dynamic", "_acknowledged", "_registering", "_exhausted")
@@ -65,19 +62,19 @@ class BatsimRuntime(Runtime):
         super().__init__(policy, version)
         if "preemption" in getattr(policy, "features", ()):
             raise PolicyError(
-                f"'{policy.name}' preempts jobs, and the batsim dialect has no word for that",
+                f"'{policy.name}' preempts jobs, and the batsim dialect does not support preemption",
                 expected="the native dialect, or a policy without preemption",
             )
         if "recorded" in getattr(policy, "features", ()):
             raise PolicyError(
-                f"'{policy.name}' must be told when jobs started in reality, and the batsim dialect does not tell it",
+                f"'{policy.name}' needs jobs' recorded starts, and the batsim dialect does not send them",
                 expected="the native dialect",
             )
-        #: the pending calls, each with when it is due (s), its number and its name, None once it has been cancelled
+        #: pending calls: (time in s, number, name or None if cancelled)
         self._calls: list[tuple[float, int, str | None]] = []
-        #: how many calls were asked for
+        #: number of calls so far
         self._asked_for = 0
-        #: whether jobs may be registered, and come back as JOB_SUBMITTED then
+        #: whether jobs may be registered
         self._dynamic = False
         self._acknowledged = False
         self._registering = False
@@ -92,11 +89,11 @@ class BatsimRuntime(Runtime):
         }
 
     def hello(self) -> HelloData:
-        """Return who this scheduler is; the dialect has no optional parts that it could ask for."""
+        """Return the scheduler's name; the dialect has no optional features."""
         return HelloData(self._policy.name, self._version)
 
     def answer(self, notice: Notice) -> Reply:
-        """Return the policy's decisions for a notice, as this dialect can tell them; PolicyFailed as `Runtime`."""
+        """Return the decisions for a notice in this dialect; PolicyFailed as in `Runtime`."""
         begins = self._view is None
         reply = super().answer(notice)
         view = self._view
@@ -125,7 +122,7 @@ class BatsimRuntime(Runtime):
     def _beginning(self, notice: Notice) -> list[Decision]:
         """Return the decisions for the first notice."""
         event = notice.events[0]
-        assert isinstance(event, SimulationBegins)  # else there would be no view
+        assert isinstance(event, SimulationBegins)  # the view exists
         config = event.data.config
         self._dynamic = config.get("dynamic-jobs-enabled") is True
         self._acknowledged = config.get("dynamic-jobs-acknowledged") is True
@@ -148,7 +145,7 @@ class BatsimRuntime(Runtime):
         )
 
     def _translated(self, view: View) -> list[Decision]:
-        """Return the view's decisions as this dialect can tell them, after a policy has decided on its own jobs."""
+        """Return the decisions in this dialect; the policy first decides on its own jobs."""
         sent: list[Decision] = []
         seen = 0
         while seen < len(view.decisions):
@@ -173,7 +170,7 @@ class BatsimRuntime(Runtime):
     def _registered(self, decision: RegisterJob) -> JobSubmitted:
         if not self._dynamic:
             raise PolicyFailed(
-                f"policy '{self._policy.name}' registers a job, but this Batsim does not let it",
+                f"policy '{self._policy.name}' registers a job, but this Batsim does not allow dynamic jobs",
                 where=f"simulated time {decision.timestamp!r}, job {decision.data.job_id}",
                 hint="Start Batsim with --enable-dynamic-jobs.",
             )
@@ -185,7 +182,7 @@ class BatsimRuntime(Runtime):
         name = decision.data.id
         if name and any(name == pending for _, _, pending in self._calls):
             raise PolicyFailed(
-                f"policy '{self._policy.name}' asks for a call under the name of one that is pending", found=name
+                f"policy '{self._policy.name}' asks for a call with the name of a pending one", found=name
             )
         heappush(self._calls, (decision.data.timestamp, self._asked_for, name))
         self._asked_for += 1
@@ -204,25 +201,25 @@ class BatsimRuntime(Runtime):
         if name is not None:
             view.calls.append(name)
 
-    # -- what Batsim tells and asks ---------------------------------------------------------------------------------
+    # -- Batsim's notifications and queries -------------------------------------------------------------------------
 
     def _no_more_jobs(self, view: View, event: NoMoreJobs) -> None:
         self._exhausted = True
 
     def _notified(self, view: View, event: Notify) -> None:
-        """Take note of machines that come and go; nothing else that a Batsim notifies of concerns a policy."""
+        """Handle changes of machines' availability; ignore all other notifications."""
         kind, text = event.data.get("type"), event.data.get("resources")
         change = _CHANGES.get(kind) if isinstance(kind, str) else None
         if change is None:
             return
         try:
             if not isinstance(text, str):
-                raise NodeSetError("they are no text")
+                raise NodeSetError("not a text")
             units = NodeSet.parse(text)
         except NodeSetError as error:
             raise RemoteProtocolError(
-                f"the 'resources' of a NOTIFY {kind} cannot be read ({error})",
-                expected="units as in '0-3 8-19'",
+                f"invalid 'resources' in a NOTIFY {kind} ({error})",
+                expected="units such as '0-3 8-19'",
                 found=repr(text)[:80],
             ) from None
         change(view, units & NodeSet.interval(0, view.units - 1))
@@ -231,13 +228,13 @@ class BatsimRuntime(Runtime):
         requests = event.data.get("requests")
         for what, about in (requests if isinstance(requests, dict) else {}).items():
             if what != "estimate_waiting_time":
-                logger().warning("Batsim asks for '{}', which nobody here knows", what)
+                logger().warning("Batsim asks for '{}', which is not supported", what)
                 continue
             try:
                 job_id, size = about["job_id"], int(about["job"]["res"])
             except (KeyError, TypeError, ValueError, OverflowError):
                 raise RemoteProtocolError(
-                    "the question for a waiting time cannot be read",
+                    "invalid query for a waiting time",
                     expected='{"job_id": ..., "job": {"res": ...}}',
                     found=repr(about)[:80],
                 ) from None
@@ -253,10 +250,10 @@ _CHANGES: Final[dict[str, Callable[[View, NodeSet], None]]] = {
 
 
 def estimated_wait(view: View, size: int) -> float:
-    """Return how long (s) a job of ``size`` units, submitted now, would wait at the most.
+    """Return the longest wait (s) of a job of ``size`` units submitted now.
 
-    As if every job used its whole walltime and the queue started strictly in its order, without backfilling; inf if a
-    job without a walltime is in the way, or the machine is too small.
+    It assumes that all jobs run their full walltime and start in queue order, without backfilling. It is inf if a job
+    without a walltime blocks it, or the machine is too small.
     """
     time, free = view.now, view.free.count
     ends = [(job.expected_end, job.size) for job in view.running]
@@ -274,10 +271,10 @@ def estimated_wait(view: View, size: int) -> float:
 
 
 def _with_nodes(data: SimulationBeginsData) -> SimulationBeginsData:
-    """Return a machine as our own server tells of it in the configuration, or else as its hosts tell of their nodes."""
+    """Add the machine from a Pipistrelle server's configuration, or from the hosts."""
     told = data.config.get("platform")
     if isinstance(told, dict) and data.platform is None:
-        with suppress(ValidationError):  # another server's means something else
+        with suppress(ValidationError):  # another server's key with another meaning
             platform = convert(told, PlatformInfo)
             if sum(len(NodeSet.parse(pool.units)) for pool in platform.pools) == data.nb_resources:
                 return structs.replace(data, platform=platform)

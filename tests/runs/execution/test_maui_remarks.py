@@ -94,7 +94,7 @@ def test_hosts_that_are_not_there_are_an_error_before_the_run(said) -> None:
     named = Platform(name="m", pools=(Pool(name="p", nodes=4, names="n[1-4]"),))
 
     assert said("SRCFG[a] HOSTLIST=n[1-2]", named) == []
-    with pytest.raises(PlatformError, match=r"^m\.cfg:2, SRCFG\[a\] HOSTLIST: no node is called so: found 'n5'"):
+    with pytest.raises(PlatformError, match=r"^m\.cfg:2, SRCFG\[a\] HOSTLIST: no node has this name: found 'n5'"):
         said("\nSRCFG[a] HOSTLIST=n5", named)
 
 

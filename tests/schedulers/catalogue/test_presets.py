@@ -83,7 +83,7 @@ def test_an_empty_file_has_the_defaults(tmp_path: Path) -> None:
         (f"{PBS}formula = 1", "order-options.formula: a value of the wrong type: expected text in quotes, found 1."),
         (
             f"{PBS}formula = 'ncpu'",
-            "order-options.formula, column 1: an unknown name: found 'ncpu'. Did you mean 'ncpus'?",
+            "order-options.formula, column 1: unknown name: found 'ncpu'. Did you mean 'ncpus'?",
         ),
         (f"{PBS}decay-time = '3 fortnights'", "order-options: an invalid value: expected one of ms, s, min"),
         (f"{PBS}decay-time = -1", "expected a decay-time not below 0, found -1."),
@@ -124,7 +124,7 @@ def test_an_empty_file_has_the_defaults(tmp_path: Path) -> None:
         (f"{BINS}name = 'a'\nsmallest = 1\nlongest-walltime = 0", "expected a longest-walltime above 0, found 0"),
         (
             f"{BINS}name = 'a'\nsmallest = 1\n[[order-options.bins]]\nname = 'b'\nsmallest = 1",
-            "expected bins that begin at different sizes, found two that begin at 1.",
+            "expected bins with different smallest sizes, found two with 1.",
         ),
         ("order = 3", "mine.toml: order: a value of the wrong type: expected text in quotes, found 3."),
         ('order = ["sjf"]', "expected text in quotes, found an array"),

@@ -99,7 +99,7 @@ def test_other_packages_join(monkeypatch: pytest.MonkeyPatch) -> None:
     assert make_policy("theirs").name == "fcfs+none+lowest"
     assert make_policy("easy").name == "easy"
     assert describe("theirs") == "Return one of theirs."
-    assert describe("broken").startswith("cannot be had: the scheduler cannot be loaded (ModuleNotFoundError")
+    assert describe("broken").startswith("not available: the scheduler cannot be loaded (ModuleNotFoundError")
     assert is_policy_name("theirs")
     assert "broken = absent_module_of_theirs:broken" in failure("broken")
     assert "'theirs' has no parts" in failure("theirs", order="sjf")
@@ -141,12 +141,12 @@ def test_an_object_in_a_module() -> None:
 @pytest.mark.parametrize(
     ("what", "says"),
     [
-        ("Mne", "there is no 'Mne' in it. Did you mean 'Mine'?"),
-        ("broken", "cannot make the policy (RuntimeError: no licence)"),
-        ("picky", "expected a class or function that needs no arguments"),
-        ("number", "cannot make the policy (TypeError: 'int' object is not callable)"),
-        ("incomplete", "this is no policy: it has no 'name': expected an object with name, order and decide(view)"),
-        ("", "there is no '' in it"),
+        ("Mne", "it has no 'Mne'. Did you mean 'Mine'?"),
+        ("broken", "cannot create the policy (RuntimeError: no licence)"),
+        ("picky", "expected a class or function without required arguments"),
+        ("number", "cannot create the policy (TypeError: 'int' object is not callable)"),
+        ("incomplete", "this is not a policy: it has no 'name': expected an object with name, order and decide(view)"),
+        ("", "it has no ''"),
     ],
 )
 def test_what_is_no_policy_in_a_file_is_said(file: str, what: str, says: str) -> None:
@@ -240,7 +240,7 @@ def test_only_presets_have_parts(file: str) -> None:
     """A policy of the user's own cannot be taken apart; the options that were given are named."""
     text = failure(f"{file}:Mine", order="sjf", backfill="none")
 
-    assert "has no parts that could be replaced by --order --backfill" in text
+    assert "has no parts to replace by --order --backfill" in text
     assert "expected a TOML file or one of conservative, easy, easy-sjbf, easy-slices, fcfs, filler" in text
     assert "no parts" in failure("eazy", order="sjf")
 

@@ -172,7 +172,7 @@ def test_what_is_unknown_or_changes_decisions_is_refused(text: str, line: int, p
         ("SRCFG[a] CHARGEACCOUNT=x", 1, "nothing is charged"),
         ("UPROCWEIGHT 0", 1, "not part of the priority here"),
         ("NODESETPOLICY NONE", 1, "there are no sets of nodes"),
-        ("FSPOLICY PSDEDICATED", 1, "it is DEDICATEDPS that counts processors x seconds"),
+        ("FSPOLICY PSDEDICATED", 1, "DEDICATEDPS counts processors x seconds"),
     ],
 )
 def test_what_no_decision_depends_on_is_a_warning(text: str, line: int, part: str) -> None:
@@ -211,7 +211,7 @@ def test_fairshare_policies_are_taken_as_maui_takes_them(text: str, policy: str)
         ("CLASSCFG[a] FSTARGET=%", "a number"),
         ("SRCFG[a] PERIOD=MONTH", "DAY, WEEK or INFINITY"),
         ("SRCFG[a] DAYS=Someday", "Mon,Tue"),
-        ("SRCFG[a] HOSTLIST=5-3", "intervals of units, as 0-15"),
+        ("SRCFG[a] HOSTLIST=5-3", "intervals of units, such as 0-15"),
         ("SRCFG[a] HOSTLIST=n[1", "a name, or a regular expression"),
         ("SRCFG[a] HOSTLIST=,", "separated by commas"),
         (
@@ -222,7 +222,7 @@ def test_fairshare_policies_are_taken_as_maui_takes_them(text: str, policy: str)
         ("SRCFG[a] PERIOD=WEEK ENDTIME=7:00:00:01", "within the week, from 0 to 604800 s, found '604801 s'"),
         ("CLASSCFG[ ] PRIORITY=1", "needs a name"),
         ("CREDWEIGHT 1e30", "a number from -1e+15 to 1e+15, found '1e30'"),
-        ("= 5", "no line of a maui.cfg"),
+        ("= 5", "not a line of a maui.cfg"),
     ],
 )
 def test_a_wrong_value_is_one_clear_message(text: str, part: str) -> None:
@@ -237,7 +237,7 @@ def test_fairshare_goes_on_without_the_mark_that_is_not_supported() -> None:
     found, warnings = parse_maui_config("FSPOLICY dedicatedps%", strict=False)
 
     assert found.text("FSPOLICY") == "DEDICATEDPS"
-    assert str(warnings[0]).endswith("dedicatedps is taken")
+    assert str(warnings[0]).endswith("dedicatedps is used")
 
 
 def test_standing_reservations_may_end_with_their_period() -> None:

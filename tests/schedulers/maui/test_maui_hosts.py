@@ -62,9 +62,9 @@ def test_hosts_are_units(hosts: str, units: str) -> None:
 @pytest.mark.parametrize(
     ("hosts", "part"),
     [
-        ("n13", "here: no node is called so: found 'n13'. Did you mean"),
+        ("n13", "here: no node has this name: found 'n13'. Did you mean"),
         ("n[10-13]", "here: there is no node 'n13'"),
-        ("^x", "no node is called so"),
+        ("^x", "no node has this name"),
         ("25", "here: a host is beyond the machine: expected units 0 to 24, found 25"),
         ("3-99", "found 3-99"),
     ],
@@ -119,7 +119,7 @@ def test_a_run_keeps_the_named_units_and_refuses_an_unknown_name() -> None:
         return str(result.failure)
 
     assert failure("SRCFG[keep] PERIOD=INFINITY HOSTLIST=n[5-8]") == "None"
-    assert "maui.cfg:2, SRCFG[keep] HOSTLIST: no node is called so" in failure("\nSRCFG[keep] HOSTLIST=node5")
+    assert "maui.cfg:2, SRCFG[keep] HOSTLIST: no node has this name" in failure("\nSRCFG[keep] HOSTLIST=node5")
 
 
 @pytest.mark.parametrize(("names", "known"), [(("b", "a1"), ("a1", "b")), (("b", "b"), None), (("b", "no name"), None)])

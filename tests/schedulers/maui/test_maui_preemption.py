@@ -177,7 +177,7 @@ def test_units_that_fail_meanwhile_are_replaced() -> None:
     [
         ("PREEMPTPOLICY SUSPEND", "PREEMPTPOLICY SUSPEND is not supported"),
         ("QOSCFG[a] QFLAGS=PREEMPTOR,DEDICATED", "not DEDICATED"),
-        ("USERCFG[a] QFLAGS=PREEMPTOR", "belongs to QOSCFG"),
+        ("USERCFG[a] QFLAGS=PREEMPTOR", "an attribute of QOSCFG"),
         ("SYSCFG FLAGS=PREEMPTEE", "the same for all jobs"),
         ("BACKFILLPOLICY PREEMPT", "BACKFILLPOLICY PREEMPT is not supported"),
         ("BFPRIORITYPOLICY RANDOM", "lowest priority goes first"),

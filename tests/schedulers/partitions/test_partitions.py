@@ -315,9 +315,9 @@ def test_a_preset_has_partitions():
     with pytest.raises(PolicyError, match=r"x.toml: reliability.blocking"):
         parse_preset("[reliability]\nblocking = 1.2\n", "x.toml")
     assert make_policy("easy", reliability=preset.reliability).name == "easy+reliability"
-    with pytest.raises(PolicyError, match="'maui' keeps to no partitions by reliability"):
+    with pytest.raises(PolicyError, match="'maui' does not support partitions by reliability"):
         make_policy("maui", reliability=preset.reliability)
-    with pytest.raises(PolicyError, match="--blocking: there are no partitions by reliability"):
+    with pytest.raises(PolicyError, match="--blocking: the scheduler has no partitions by reliability"):
         make_policy("easy", blocking=0.1)
 
 

@@ -121,7 +121,7 @@ def test_a_formula_that_fails_for_a_job_is_0_for_it() -> None:
 
 def test_what_pbs_knows_and_we_do_not_is_said() -> None:
     """A variable of PBS without a value here is no typing error."""
-    with pytest.raises(FormulaError, match=r"'mem'\. PBS has it, but a scheduler here is not told of it"):
+    with pytest.raises(FormulaError, match=r"'mem'\. PBS has it, but schedulers here do not receive it"):
         PbsOrder(PbsOptions("ncpus + mem"))
 
 

@@ -111,7 +111,7 @@ def test_a_part_that_tells_no_state() -> None:
 
     assert "state" not in Runtime(Forgets()).hello().features
     assert "state" in Runtime(Remembers()).hello().features
-    assert "the state of the policy" in give_state(begun(Forgets()), 2, "").why
+    assert "cannot save its state" in give_state(begun(Forgets()), 2, "").why
 
 
 def changed(**change: Any) -> bytes:
@@ -127,13 +127,13 @@ def changed(**change: Any) -> bytes:
         (changed(scheduler="fcfs"), "state of another scheduler: expected easy, found fcfs"),
         (changed(policy="other"), "state of another policy .*: expected mark, found other"),
         (changed(seq=3), "state of another notice: expected 2, found 3"),
-        (changed(state={}), "cannot be taken: found KeyError"),
-        (changed(state=7), "cannot be taken: found TypeError"),
-        (changed(state={"float": []}), "cannot be taken: found IndexError"),
-        (b"{}", "gives back is no state"),
-        (b"[1, 2]", "gives back is no state"),
-        (b"nonsense", "gives back is no state: found Expecting value"),
-        (b"[" * 100_000, "gives back is no state"),
+        (changed(state={}), "server returned: found KeyError"),
+        (changed(state=7), "server returned: found TypeError"),
+        (changed(state={"float": []}), "server returned: found IndexError"),
+        (b"{}", "returned an invalid state"),
+        (b"[1, 2]", "returned an invalid state"),
+        (b"nonsense", "returned an invalid state: found Expecting value"),
+        (b"[" * 100_000, "returned an invalid state"),
     ],
 )
 def test_what_is_not_its_own_state_is_refused(text: bytes, says: str) -> None:
