@@ -91,7 +91,7 @@ def test_the_wheel_holds_all_modules_and_data(wheel: zipfile.ZipFile, pyproject:
     }
     wanted |= {_marker(folder) for folder in folders}
     wanted |= {*(ROOT / "platforms").rglob("library/*.toml"), *(ROOT / "traces" / "library").glob("*.swf.gz")}
-    wanted |= {*(ROOT / "schedulers" / "library").glob("*.toml"), *(ROOT / "runs").rglob("library/*.toml")}
+    wanted |= {*(ROOT / "schedulers").rglob("library/*.toml"), *(ROOT / "runs").rglob("library/*.toml")}
     wanted |= {*(ROOT / "cli" / "skeletons").iterdir()}
     wanted |= {path for path in (ROOT / "reports").rglob("web/**/*") if path.is_file()}
     wanted |= {ROOT / "protocol" / "SPEC.md", ROOT / "protocol" / "schema.json"}

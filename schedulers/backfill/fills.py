@@ -3,7 +3,7 @@
 Source: admin manual of Maui, 8.2, and MBFFirstFit, MBFBestFit and MBFGreedy of Maui 3.2.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import inf
 from typing import Annotated, Final, Literal, Protocol
 
@@ -284,6 +284,16 @@ def fill_windows(candidates: Candidates, now: float, policy: str, metric: str, d
         FILLS[policy](candidates, metric)
 
 
+def start_or_reserve(rows: Iterable[int], start: Callable[[int], bool], reserve: Callable[[int], bool]) -> None:
+    """Start the jobs of ``rows`` in order, and reserve for those that do not fit.
+
+    ``start`` returns whether the job started, ``reserve`` whether to continue with the next job.
+    """
+    for row in rows:
+        if not (start(row) or reserve(row)):
+            return
+
+
 class FillOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """Options of the rule ``fill``.
 
@@ -351,16 +361,19 @@ class Fill(KeepsBegins):
             return bool(units)
 
         left = self._options.reservations
-        for row, job in enumerate(jobs):
-            if start(row):
-                continue
-            first = first or job
+
+        def reserve(row: int) -> bool:
+            nonlocal first, left
+            first = first or jobs[row]
             if not left:
-                break
+                return False
             left -= 1
             eligible[row] = False
-            place = plan.reserve(int(queue.access[row]), job, job.occupies)
-            self._begins[job.number] = inf if place is None else place.begin
+            place = plan.reserve(int(queue.access[row]), jobs[row], jobs[row].occupies)
+            self._begins[jobs[row].number] = inf if place is None else place.begin
+            return True
+
+        start_or_reserve(range(len(jobs)), start, reserve)
         candidates = Candidates(queue, plan, len(accesses), start, eligible, -np.arange(float(len(jobs))), view.now)
         options = self._options
         fill_windows(candidates, view.now, options.policy.upper(), options.metric.upper(), options.depth)

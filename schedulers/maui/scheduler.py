@@ -5,7 +5,7 @@ one does not fit. That job and others, up to RESERVATIONDEPTH, get reservations.
 limits, then within hard limits.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import inf, nan
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.masks import mask_of, units_of
-from pipistrelle.schedulers.backfill.fills import Candidates, fill_windows
+from pipistrelle.schedulers.backfill.fills import Candidates, fill_windows, start_or_reserve
 from pipistrelle.schedulers.maui.calls import Calls
 from pipistrelle.schedulers.maui.config.settings import MauiSettings, Names
 from pipistrelle.schedulers.maui.limits.arrays import Rows
@@ -330,40 +330,53 @@ class MauiScheduler(Kept):
         keys = ranks[rows]
         started = False
         preempts = self._preemption.active and not hard
-        while len(rows):
-            at = int(np.argmax(keys))
-            if keys[at] == -inf:
-                break
-            keys[at] = -inf
-            row = int(rows[at])
+
+        def stack_of(row: int) -> int:
+            return int(self._stacks()[queue.code[row]])
+
+        def by_rank() -> Iterator[int]:
+            while len(rows) and keys[at := int(np.argmax(keys))] != -inf:
+                keys[at] = -inf
+                row = int(rows[at])
+                job, walltime = queue.job(row), float(queue.walltime[row])
+                if job.number in self.reserved and not hard:
+                    if (stack := stack_of(row)) >= 0:
+                        left[stack] -= 1
+                elif started and self.limits.blocked(int(queue.code[row]), job.size, walltime, now, hard=hard):
+                    eligible[row] = False
+                    self._drop_blocked(eligible, rows, keys, now, hard=hard)
+                else:
+                    yield row
+
+        def start(row: int) -> bool:
+            nonlocal started
             job, access, walltime = queue.job(row), int(queue.access[row]), float(queue.walltime[row])
-            stack = int(self._stacks()[queue.code[row]])
-            if job.number in self.reserved and not hard:
-                if stack >= 0:
-                    left[stack] -= 1
-                continue
-            if started and self.limits.blocked(int(queue.code[row]), job.size, walltime, now, hard=hard):
-                eligible[row] = False
-                self._drop_blocked(eligible, rows, keys, now, hard=hard)
-                continue
             if units := plan.units_now(access, job, walltime):
                 self._start(row, units, now, None, float(ranks[row]))
-                eligible[row] = False
                 started = True
-                continue
-            if preempts and self._preemption.make_room(job, int(queue.code[row]), access, walltime, float(ranks[row])):
+            elif preempts and self._preemption.make_room(
+                job, int(queue.code[row]), access, walltime, float(ranks[row])
+            ):
                 plan.keep(Place(now, end_of(now, walltime), self._preemption.kept[job.number].units))
-                eligible[row] = False
-                continue
+            else:
+                return False
+            eligible[row] = False
+            return True
+
+        def reserve(row: int) -> bool:
+            job, stack = queue.job(row), stack_of(row)
             if stack >= 0 and left[stack] > 0:
                 left[stack] -= 1
-                place = plan.reserve(access, job, walltime)
+                place = plan.reserve(int(queue.access[row]), job, float(queue.walltime[row]))
                 if place is not None:
                     self.reserved[job.number] = place
             if all(number <= 0 for number in left):
-                break
+                return False
             if stack < 0 or left[stack] <= 0:
                 keys[np.flatnonzero(self._stacks()[queue.code[rows]] == stack)] = -inf
+            return True
+
+        start_or_reserve(by_rank(), start, reserve)
         return started
 
     def _stacks(self) -> Ints:

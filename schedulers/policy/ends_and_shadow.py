@@ -35,6 +35,11 @@ def is_late(now: float, walltime: float, shadow: float) -> bool:
     return now + walltime > shadow
 
 
+def in_time(now: float, walltimes: NDArray[np.float64], shadow: float) -> NDArray[np.bool_]:
+    """Return for several walltimes (s) whether the job is not late, see `is_late`."""
+    return now + walltimes <= shadow
+
+
 def spares(size: int, beside: int, reserved: int, wanted: int) -> bool:
     """Return whether a late job leaves ``wanted`` of ``reserved`` units to the first.
 

@@ -10,6 +10,7 @@ import numpy as np
 from mypy_extensions import mypyc_attr
 from numpy.typing import NDArray
 
+from pipistrelle.schedulers.policy.ends_and_shadow import in_time, is_late
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import FixedOrder, Order, is_dynamic
 from pipistrelle.schedulers.policy.waiting import Rank, Staircase
@@ -163,7 +164,7 @@ class WaitingQueue:
             if shortest_first:
                 behind.sort(key=_occupies)  # stable: equals stay in the order of the queue
             for job in behind:
-                if job.size <= most_units and (now + job.occupies <= ends_by or job.size <= spare):
+                if job.size <= most_units and (job.size <= spare or not is_late(now, job.occupies, ends_by)):
                     most_units, spare = start(job)
             return
         if not self:
@@ -175,7 +176,7 @@ class WaitingQueue:
         while True:
             fits = sizes <= most_units
             if ends_by != inf:
-                fits &= (occupies + now <= ends_by) | (sizes <= spare)
+                fits &= in_time(now, occupies, ends_by) | (sizes <= spare)
             if places is None:
                 fits[first - begin] = False
             # A job that cannot start now cannot start later in this pass: units and spare only shrink.

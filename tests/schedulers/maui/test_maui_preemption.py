@@ -180,7 +180,7 @@ def test_units_that_fail_meanwhile_are_replaced() -> None:
         ("USERCFG[a] QFLAGS=PREEMPTOR", "an attribute of QOSCFG"),
         ("SYSCFG FLAGS=PREEMPTEE", "the same for all jobs"),
         ("BACKFILLPOLICY PREEMPT", "BACKFILLPOLICY PREEMPT is not supported"),
-        ("BFPRIORITYPOLICY RANDOM", "lowest priority goes first"),
+        ("BFPRIORITYPOLICY RANDOM", "lowest priority is always preempted first"),
         ("PREEMPTPOLICY SHOOT", "the value of PREEMPTPOLICY is wrong"),
     ],
 )
