@@ -1,4 +1,4 @@
-"""PBS's formulas over columns of numbers, parsed here; no program text is executed.
+"""PBS's formulas over columns of numbers, parsed here without executing code.
 
 Grammar, loosest first; all values are doubles, a comparison gives 1 or 0, and all but 0 is true::
 
@@ -14,8 +14,7 @@ Grammar, loosest first; all values are doubles, a comparison gives 1 or 0, and a
     power      = atom [ "**" sign ]
     atom       = NUMBER | NAME | NAME "(" choice { "," choice } ")" | "(" choice ")"
 
-Precedence, association and chained comparisons (``0 < ncpus <= 64``) are those of Python, which evaluates PBS's
-formulas.
+Precedence, association and chained comparisons (``0 < ncpus <= 64``) are Python's, which evaluates PBS's formulas.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""An encrypted connection (CurveZMQ) by libzmq, with the methods of `ZmtpConnection`."""
+"""An encrypted connection (CurveZMQ) by libzmq, used like a `ZmtpConnection`."""
 
 import time
 from math import inf

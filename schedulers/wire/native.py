@@ -64,7 +64,7 @@ class ServerAddress:
             )
 
     def endpoint(self) -> str | None:
-        """Return the current endpoint; None if unknown yet; AddressError if the file is bad."""
+        """Return the current endpoint; None if unknown; AddressError for an invalid file."""
         if self.fixed:
             return self._connect
         endpoint = _written_endpoint(self._connect)

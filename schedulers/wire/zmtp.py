@@ -1,9 +1,9 @@
 """A REQ socket's side of one ZeroMQ connection, on a plain socket.
 
-libzmq hands every message from one thread to another at each end. A scheduler has one connection and waits whenever it
-does not think, so it needs none of that. Without it a round trip takes less than three quarters of the time
-(docs/explanation/design.md, "Parts we do not write"), and the end of the server's process shows at once.
-What is on the wire is the same (protocol/zmtp.py).
+At each end, libzmq passes every message between two threads. A scheduler has one connection and waits on it while it
+does not decide, so it needs no second thread. A round trip then takes less than three quarters of the time
+(docs/explanation/design.md, "Parts we do not write"), and the end of the server's process shows at once. The bytes on
+the wire are equal (protocol/zmtp.py).
 """
 
 import re
@@ -209,7 +209,7 @@ class ZmtpConnection:
 
 
 def address_of(endpoint: str) -> tuple[str, tuple[str, int]]:
-    """Return a Unix socket's path (else "") and host and port; AddressError if neither."""
+    """Return a Unix socket's path (or "") and host and port, or raise AddressError."""
     if endpoint.startswith("ipc://"):
         path = endpoint.removeprefix("ipc://")
         if path and "\0" not in path:

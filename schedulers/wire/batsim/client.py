@@ -111,7 +111,7 @@ class _Conversation(Generic[_C]):
                 raise
 
     def _leave(self, error: KeyboardInterrupt | PolicyFailed, interrupts: Interrupts) -> None:
-        """Tell a Pipistrelle server why the scheduler ends, in the reply to its next message."""
+        """Tell a Pipistrelle server why the scheduler ends, in reply to its next message."""
         session = self._session
         if session.state == "SERVER_TURN" and self._comes_soon():
             session.receive_notice(self._next_frame(interrupts))

@@ -1,4 +1,4 @@
-"""The machine described by Batsim's hosts: which hosts form a node, which are alike."""
+"""The machine described by Batsim's hosts: their nodes and pools."""
 
 from collections.abc import Mapping
 from itertools import groupby
