@@ -1,1 +1,1 @@
-"""Why a job of a run waited."""
+"""Explain why the jobs of a run waited."""

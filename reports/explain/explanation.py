@@ -1,4 +1,4 @@
-"""Why a job waited: what limited it when, which reservation and priority it had, who passed it."""
+"""Why a job waited: limits, reservations, priorities, jobs that passed it."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ _MOST_HOLDERS: Final = 100
 
 
 class Sample(Struct):
-    """What the job's place in the queue depended on at a time (s)."""
+    """The terms of a job's place in the queue at a time (s)."""
 
     time: float
     place: int | None
@@ -37,7 +37,7 @@ class Sample(Struct):
 
 
 class Explanation(Struct):
-    """Why a job waited; times in seconds, None where something did not happen or is not known."""
+    """Why a job waited; times in seconds, None if unknown or if it did not happen."""
 
     job: str
     size: int
@@ -48,23 +48,23 @@ class Explanation(Struct):
     state: str
     waited: float
     scheduler: str
-    #: Unix time (s) of time 0 and the name of the zone of dates, None where the workload does not tell
+    #: Unix time (s) of time 0 and the time zone's name; None if the workload does not have them
     epoch: float | None
     timezone: str | None
     answer: str
-    #: what the scheduler gave as its reason for starting or rejecting it, "" if nothing
+    #: the scheduler's reason for starting or rejecting it, or ""
     why: str
     #: why the run was not repeated; None if it was
     not_replayed: str | None
-    #: {what limited it: for how long (s)}
+    #: {limit: for how long (s)}
     limits: dict[Limit, float]
     timeline: list[Stretch]
     reservations: list[Promise]
     priorities: list[Sample]
     passed_by: list[Passing]
-    #: who came earlier and still waited when it started
+    #: jobs submitted earlier that still waited when it started
     passed: list[Passed]
-    #: who held units while it lacked some, the most first, as many as are of use
+    #: jobs that held units while it lacked some, largest share first, cut to a useful number
     holders: list[Holder]
     meanwhile: list[Happening]
     remarks: list[str]
@@ -81,16 +81,11 @@ def explain(
 ) -> Explanation:
     """Return why a job waited.
 
-    Parameters
-    ----------
-    line
-        the job; without a start it waited until it was rejected, or the outputs end.
-    seen
-        what a replay showed; None: ``not_replayed`` says why there is none.
-    depends_on
-        which jobs it was to wait for, in words.
-    polls
-        whether the scheduler looks only at fixed steps.
+    Args:
+        line: the job; without a start it waited until its rejection or the end of the outputs.
+        seen: the results of a replay; None for the reason ``not_replayed``.
+        depends_on: the jobs it waits for, in words.
+        polls: whether the scheduler decides only at fixed steps.
     """
     begin = line.submit
     end = files.wait_ends(line)
@@ -134,13 +129,13 @@ def _lacking(timeline: Sequence[Stretch]) -> list[tuple[float, float]]:
 
 
 def look_at(seen: Seen, time: float) -> Look | None:
-    """Return the last look not after ``time`` (s), None if there was none."""
+    """Return the last look at or before ``time`` (s), if any."""
     at = bisect_right([look.time for look in seen.looks], time)
     return seen.looks[at - 1] if at else None
 
 
 def _samples(looks: Sequence[Look]) -> list[Sample]:
-    """Return places and terms over time: all, or as many as are of use."""
+    """Return places and terms over time, cut to a useful number."""
     found = [Sample(look.time, look.place, look.terms) for look in looks if look.terms is not None]
     if len(found) <= _MOST_SAMPLES:
         return found
@@ -149,7 +144,7 @@ def _samples(looks: Sequence[Look]) -> list[Sample]:
 
 
 def as_json(explanation: Explanation, look: Look | None = None) -> dict[str, Any]:
-    """Return an explanation as JSON can have it, with one moment of it, if that was asked for, as ``moment``."""
+    """Return an explanation as JSON values, with the requested ``moment`` if any."""
     found: dict[str, Any] = to_builtins(explanation)
     if look is not None:
         moment = replace(look, reservation=known(look.reservation))
@@ -158,14 +153,12 @@ def as_json(explanation: Explanation, look: Look | None = None) -> dict[str, Any
 
 
 def account(index: RunIndex, job: str, at: float | None) -> tuple[Explanation, Look | None]:
-    """Return why a job waited, and how it was at one moment (s), if one is given and the run was repeated.
+    """Return why a job waited, and its state at a moment (s) if requested.
 
-    ``job`` is its id, or that without its prefix.
+    The state is None if the run was not repeated. ``job`` is its id, with or without the prefix.
 
-    Raises
-    ------
-    ExplainError
-        when there is no such job, or it did not wait then.
+    Raises:
+        ExplainError: if the job does not exist or did not wait then.
     """
     files, replayed = index.files, index.replayed
     known = dict.fromkeys([*files.jobs, *files.starts, *(replayed.submitted if replayed else ()), *index.others])
@@ -192,12 +185,12 @@ def account(index: RunIndex, job: str, at: float | None) -> tuple[Explanation, L
 
 
 def unfinished(files: RunFiles, name: str, seen: Seen | None) -> JobLine:
-    """Return what is known of a job that had not ended when the run did."""
+    """Return the known facts of a job that had not ended when the run did."""
     if seen is None or name not in seen.submitted:
         raise ExplainError(
             f"{name} had not {'ended' if seen is None else 'joined the queue'} when the run ended",
             where=str(files.folder),
-            hint="Nothing tells when it was submitted." if seen is None else None,
+            hint="No output has its submit time." if seen is None else None,
         )
     start = files.starts.get(name)
     return replace(seen.submitted[name], state="SUBMITTED" if start is None else "RUNNING", start=start)

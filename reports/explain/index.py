@@ -1,8 +1,7 @@
-"""The index of a run: what explains its jobs, read and repeated once, kept beside the run's outputs for the next time.
+"""The index of a run: everything that explains its jobs, kept with the outputs.
 
-`out_explain.index` is made by the first explanation. It names the digest of the outputs that it was made from, so that
-one of other outputs is noticed and made anew. Where it cannot be written, as in a folder that is read-only, all is made
-again each time.
+The first explanation repeats the run and writes `out_explain.index`. The index names the digest of the outputs, so one
+of other outputs is noticed and replaced. If it cannot be written, each explanation starts over.
 """
 
 import hashlib
@@ -22,7 +21,7 @@ from pipistrelle.runs.folders.files import read_run
 from pipistrelle.server.outputs.folder import COMMAND_FILE, OUTPUT_PREFIX
 
 INDEX_FILE: Final = f"{OUTPUT_PREFIX}explain.index"
-#: the outputs that an explanation is made from
+#: the outputs that an explanation reads
 _SOURCES: Final = (
     *(f"{OUTPUT_PREFIX}{name}" for name in ("config.json", "summary.json", "jobs.csv", "decisions.csv")),
     *(f"{OUTPUT_PREFIX}{name}" for name in ("machine_states.csv", "attempts.csv")),
@@ -31,22 +30,16 @@ _SOURCES: Final = (
 
 
 def open_index(folder: Path, *, repeat: bool, wanted: Wanted, trust: bool = False) -> RunIndex:
-    """Return the index of a run: the one that is kept, or a new one, which is kept if that can be.
+    """Return the kept index of a run, or a new one, kept if possible.
 
-    Parameters
-    ----------
-    repeat
-        whether the run may be repeated; otherwise the outputs alone are read, and nothing is kept.
-    wanted
-        tells by id and labels which jobs count where too much would be kept of all: then nothing is kept.
-    trust
-        whether Python code that the run's outputs name as its scheduler may run; without, such a run is explained from
-        its outputs alone, and nothing is kept.
+    Args:
+        repeat: whether the run may be repeated. If not, only the outputs are read and nothing is kept.
+        wanted: chooses jobs by id and labels if all would take too much; then nothing is kept.
+        trust: whether Python code that the outputs name as the scheduler may run. If not, such a run is explained
+            from its outputs and nothing is kept.
 
-    Raises
-    ------
-    PipistrelleError
-        when there are no outputs of a run, or it cannot be repeated though they say how.
+    Raises:
+        PipistrelleError: if there are no outputs, or a repeatable run cannot be repeated.
     """
     if not repeat:
         return RunIndex("", read_run(folder), "--no-replay was given")
@@ -54,7 +47,7 @@ def open_index(folder: Path, *, repeat: bool, wanted: Wanted, trust: bool = Fals
     if found is not None:
         return found
     key = _key(folder)
-    from pipistrelle.reports.explain.making import make_index  # what repeats a run takes long to import
+    from pipistrelle.reports.explain.making import make_index  # slow to import
 
     try:
         made = make_index(folder, key, trust=trust)
@@ -66,7 +59,7 @@ def open_index(folder: Path, *, repeat: bool, wanted: Wanted, trust: bool = Fals
 
 
 def kept_index(folder: Path) -> RunIndex | None:
-    """Return the index that is kept of a folder's outputs, None if there is none of them as they are now."""
+    """Return the index kept for a folder's present outputs, if any."""
     if not (folder / INDEX_FILE).is_file():
         return None
     found = _kept(folder / INDEX_FILE, _key(folder))
@@ -76,7 +69,7 @@ def kept_index(folder: Path) -> RunIndex | None:
 
 
 def _key(folder: Path) -> str:
-    """Return the digest of the outputs, and of the version that explains them."""
+    """Return the digest of the outputs and of the version that explains them."""
     digest = hashlib.sha256(package_version().encode())
     for name in _SOURCES:
         digest.update(f"\n{name}\n".encode())
@@ -87,7 +80,7 @@ def _key(folder: Path) -> str:
 
 
 def _kept(path: Path, key: str) -> RunIndex | None:
-    """Return the index that is kept, None if there is none of these outputs."""
+    """Return the index kept for these outputs, if any."""
     with suppress(OSError, msgspec.DecodeError, ValueError):
         content = path.read_bytes()
         if _key_of.decode(content).key == key:
@@ -96,10 +89,10 @@ def _kept(path: Path, key: str) -> RunIndex | None:
 
 
 def _keep(path: Path, index: RunIndex) -> None:
-    """Write an index, all of it or nothing; in vain where nothing can be written."""
+    """Write an index atomically; ignore a failure."""
     beside = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        files = replace(index.files, folder=Path())  # where it is does not matter
+        files = replace(index.files, folder=Path())  # the same wherever the folder is
         beside.write_bytes(msgspec.msgpack.encode(replace(index, files=files), enc_hook=_plain))
         beside.replace(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""What limited a waiting job when: the stretches of its wait."""
+"""The limits on a waiting job over time: the stretches of its wait."""
 
 from itertools import pairwise
 
@@ -11,9 +11,9 @@ from pipistrelle.runs.folders.files import JobLine, RunFiles
 
 
 class Stretch(Struct):
-    """A part of the wait in which the same thing limited the job, from ``begin`` to ``end`` (s).
+    """A part of the wait with one limit, from ``begin`` to ``end`` (s).
 
-    Of what changed in between there are the least and the most (``free``), or the first and the last value.
+    Quantities that changed in it have their least and greatest value (``free``) or their first and last.
     """
 
     begin: float
@@ -30,7 +30,7 @@ class Stretch(Struct):
 def timeline_of(
     files: RunFiles, line: JobLine, seen: Seen | None, begin: float, end: float, depends_on: str, polls: bool
 ) -> list[Stretch]:
-    """Return what limited a job from ``begin`` to ``end`` (s), one stretch after the other, as in `explain`."""
+    """Return the limits on a job from ``begin`` to ``end`` (s) as in `explain`."""
     found: list[Stretch] = []
     if seen is None:
         _fill(found, files, line, begin, end, "unknown")
@@ -41,7 +41,7 @@ def timeline_of(
     else:
         queued = begin
     looks = [look for look in seen.looks if look.time < end]
-    # Nobody asked the scheduler, as its answer was clear: nothing had changed for the better.
+    # The scheduler was not asked because nothing had changed for the better.
     _fill(found, files, line, queued, looks[0].time if looks else end, "poll" if polls else "order")
     for number, look in enumerate(looks):
         until = looks[number + 1].time if number + 1 < len(looks) else end
@@ -64,7 +64,7 @@ def timeline_of(
 
 
 def _fill(found: list[Stretch], files: RunFiles, line: JobLine, begin: float, end: float, otherwise: Limit) -> None:
-    """Add stretches by what the outputs tell of free units."""
+    """Add stretches that follow from the outputs' free units."""
     states = files.states
     if end <= begin or not len(states.times):
         if end > begin:
@@ -91,7 +91,7 @@ def _fill(found: list[Stretch], files: RunFiles, line: JobLine, begin: float, en
 
 
 def _join(found: list[Stretch], fresh: Stretch) -> None:
-    """Add a stretch, to the last one if the same thing limited the job there."""
+    """Add a stretch; extend the last one if its limit is the same."""
     if fresh.end <= fresh.begin:
         return
     if not found or found[-1].limit != fresh.limit:

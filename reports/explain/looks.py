@@ -1,4 +1,4 @@
-"""What a witness saw of the jobs that waited, as it is kept."""
+"""Records of what a witness saw of the waiting jobs."""
 
 import zlib
 from collections.abc import Callable, Mapping
@@ -18,12 +18,12 @@ Limit = Literal["dependency", "class", "limit", "units", "down", "nodes", "windo
 
 
 class Look(Struct, frozen=True, array_like=True):
-    """What a witness saw of a waiting job once the scheduler had decided.
+    """A waiting job's state after the scheduler decided.
 
-    ``limit`` is what limited it, ``detail`` which one. ``free`` are the units that were free and open to its class;
-    ``place`` its place in the queue, from 1, of ``waiting`` jobs, and ``first`` who is first, None where nothing was
-    free and nobody looked at the queue. ``reservation`` is by when it will start (s; inf: no one can tell), None where
-    the scheduler does not tell; ``terms`` what its place depends on.
+    ``limit`` keeps it waiting, ``detail`` names which one. ``free`` counts the free units open to its class. ``place``
+    is its place in the queue, from 1, of ``waiting`` jobs, and ``first`` the first job there; None if nothing was free,
+    so that the queue was not examined. ``reservation`` is its latest start (s; inf if unknown), None without one.
+    ``terms`` decide its place.
     """
 
     time: float
@@ -38,7 +38,7 @@ class Look(Struct, frozen=True, array_like=True):
 
 
 class Happening(Struct, frozen=True):
-    """Nodes that went down or came up, at ``time`` (s), and how many units they have."""
+    """Nodes that went down or came up at ``time`` (s), with their number of units."""
 
     time: float
     what: Literal["failed", "maintenance", "repaired"]
@@ -47,11 +47,10 @@ class Happening(Struct, frozen=True):
 
 
 class Seen(Struct):
-    """What came out of a replay, as far as it concerns one job.
+    """The results of a replay for one job.
 
-    ``queued`` is when the job joined the queue (s), later than its submission where it waited for others before; None:
-    it never did. ``rejected`` is when it was rejected (s), None if it was not. ``submitted`` are all jobs that joined
-    the queue, by id.
+    ``queued`` is when the job joined the queue (s), after its dependencies; None if it never did. ``rejected`` is when
+    it was rejected (s), if it was. ``submitted`` are all jobs that joined the queue, by id.
     """
 
     looks: list[Look]
@@ -62,7 +61,7 @@ class Seen(Struct):
 
 
 class Replayed(Struct):
-    """What came out of a replay: ``looks`` are each job's, packed; ``queued`` and ``rejected`` times (s), by job id."""
+    """The results of a replay by job id: packed ``looks``, times in seconds."""
 
     looks: dict[str, bytes]
     queued: dict[str, float]
@@ -71,18 +70,18 @@ class Replayed(Struct):
     submitted: dict[str, JobLine]
 
     def of(self, job_id: str) -> Seen:
-        """Return what was seen of one job."""
+        """Return the results for one job."""
         packed = self.looks.get(job_id)
         looks = [] if packed is None else _looks.decode(zlib.decompress(packed))
         return Seen(looks, self.queued.get(job_id), self.rejected.get(job_id), self.happenings, self.submitted)
 
 
 class RunIndex(Struct):
-    """All that explains the jobs of a run.
+    """Everything that explains the jobs of a run.
 
-    ``not_replayed`` says why the run was not repeated, None if it was. ``depends_on`` is {job id: which jobs it was to
-    wait for, in words}; ``others`` are ids of jobs that never joined the queue; ``polls`` whether the scheduler looks
-    only at fixed steps.
+    ``not_replayed`` says why the run was not repeated, None if it was. ``depends_on`` is {job id: the jobs it waits
+    for, in words}; ``others`` are ids of jobs that never joined the queue; ``polls`` tells whether the scheduler
+    decides only at fixed steps.
     """
 
     key: str
@@ -95,11 +94,11 @@ class RunIndex(Struct):
 
 
 class TooMuch(Exception):
-    """More was seen than anybody wants to keep."""
+    """The replay saw more than can reasonably be kept."""
 
 
 def packed(looks: list[Look]) -> bytes:
-    """Return looks as `Replayed` keeps them."""
+    """Return looks in the packed form of `Replayed`."""
     return zlib.compress(_packer.encode(looks), 1)
 
 

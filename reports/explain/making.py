@@ -1,4 +1,4 @@
-"""Making the index of a run: its outputs are read, and the run is repeated where it can be."""
+"""Make the index of a run: read its outputs and repeat it if possible."""
 
 from math import inf
 from pathlib import Path
@@ -17,7 +17,7 @@ from pipistrelle.server.outputs.folder import COMMAND_FILE
 from pipistrelle.server.setup.described import describe_run
 from pipistrelle.server.setup.setup import Setup
 
-#: what decides a run beside its workload and platform, and what to call it
+#: fields that decide a run in addition to workload and platform, with their names in messages
 _REST: Final = (
     ("dropped", "the workload"),
     ("hosts_sha256", "the platform"),
@@ -27,16 +27,13 @@ _REST: Final = (
 
 
 def make_index(folder: Path, key: str, only: Wanted | None = None, *, trust: bool = False) -> RunIndex:
-    """Return a new index, of the jobs ``only``, of all if that is None.
+    """Return a new index, of the jobs ``only`` or of all.
 
-    A run that Python code has decided is repeated with ``trust`` alone, since that runs what its folder names.
+    A run decided by Python code is repeated only with ``trust``, because that runs code that its folder names.
 
-    Raises
-    ------
-    TooMuch
-        when too much would be kept of all jobs.
-    PipistrelleError
-        when there are no outputs of a run, or it cannot be repeated though they say how.
+    Raises:
+        TooMuch: if all jobs would take too much memory.
+        PipistrelleError: if there are no outputs, or a repeatable run cannot be repeated.
     """
     files = read_run(folder)
     spec = described(files)
@@ -63,7 +60,7 @@ def make_index(folder: Path, key: str, only: Wanted | None = None, *, trust: boo
 
 
 def described(files: RunFiles) -> RunSpec | None:
-    """Return what the run was, None if nothing tells; ExplainError if what tells makes no sense."""
+    """Return a run's description, if the folder has one; ExplainError if it is wrong."""
     raw = read_command(files.folder)
     if raw is None:
         return None
@@ -80,7 +77,7 @@ def described(files: RunFiles) -> RunSpec | None:
 
 
 def why_not_repeated(spec: RunSpec | None, *, trust: bool) -> str | None:
-    """Return why a run cannot be repeated, None if it can."""
+    """Return why a run cannot be repeated; None if it can."""
     if spec is None:
         return "its folder has no out_command.json, which says how it was called"
     if spec.resumed is not None:
@@ -95,7 +92,7 @@ def why_not_repeated(spec: RunSpec | None, *, trust: bool) -> str | None:
 
 
 def setup_again(spec: RunSpec, files: RunFiles) -> Setup:
-    """Return the run's setup once more; PipistrelleError when an input is not there any more, or not what it was."""
+    """Load the run's setup; PipistrelleError if an input is missing or changed."""
     try:
         with_digests(spec)
     except InputChanged as error:

@@ -1,4 +1,4 @@
-"""Who passed a waiting job: was submitted later and started earlier, and whether that may have delayed it."""
+"""Jobs that passed a waiting job: submitted later, started earlier."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from pipistrelle.reports.explain.looks import Look, Seen
 from pipistrelle.runs.folders.files import Floats, JobLine, RunFiles
 from pipistrelle.server.engine.jobs import NEVER_RAN
 
-#: {what stands in the text of a limit: the label, by its place in `Labels`, that jobs share which count together}
+#: {part of a limit's text: index in `Labels` of the label that the jobs it counts together share}
 _COUNTED_TOGETHER: Final = {
     "class '": 3,
     "max_nodes_per_user": 0,
@@ -30,8 +30,8 @@ _ROUNDING: Final = 1e-6
 class Passing(Struct):
     """A job that was submitted later and started earlier; times in seconds.
 
-    ``reservation`` is the one that the explained job had when this one started, ``may_delay`` whether this one may
-    have delayed it (docs/how-to/explain.md has the rule).
+    ``reservation`` is the explained job's at that start, ``may_delay`` whether this start may have delayed it
+    (docs/how-to/explain.md has the rule).
     """
 
     job: str
@@ -46,7 +46,7 @@ class Passing(Struct):
 
 
 class Passed(Struct):
-    """A job that was submitted earlier and still waited when the explained one started; times in seconds."""
+    """A job submitted earlier that still waited at the explained job's start; seconds."""
 
     job: str
     size: int
@@ -57,8 +57,7 @@ class Passed(Struct):
 class Holder(Struct):
     """A job that held units while the explained one lacked some; times in seconds.
 
-    ``held`` are the unit-seconds that it held in that time, ``share`` their part of all that jobs held then; ``user``
-    is None where nothing tells.
+    ``held`` are its unit-seconds in that time, ``share`` their part of all units held then.
     """
 
     job: str
@@ -71,23 +70,23 @@ class Holder(Struct):
 
 
 class Promise(Struct):
-    """From ``time`` (s) on the job was to start by ``start`` (s; None: it had no reservation, or no one could tell)."""
+    """A reservation made at ``time`` (s) for ``start`` (s; None if unknown)."""
 
     time: float
     start: float | None
 
 
 def known(time: float | None) -> float | None:
-    """Return a time (s) at which something will happen, None for infinity: no one can tell."""
+    """Return a future time (s), or None for infinity, which means unknown."""
     return None if time == inf else time
 
 
 def promises_of(looks: Sequence[Look]) -> list[Promise]:
-    """Return how the reservation changed."""
+    """Return the changes of the reservation."""
     found: list[Promise] = []
     for look in looks:
         start = known(look.reservation)
-        # A scheduler does not reckon where nothing is free, or nobody waits whom a reservation would keep back.
+        # A scheduler computes no reservation if nothing is free, or if no job waits that one could hold back.
         if look.reservation is None and look.place in (None, 1):
             continue
         if (found and found[-1].start != start) or (not found and start is not None):
@@ -98,9 +97,9 @@ def promises_of(looks: Sequence[Look]) -> list[Promise]:
 def passed_by(
     files: RunFiles, line: JobLine, seen: Seen | None, begin: float, end: float, promises: Sequence[Promise]
 ) -> list[Passing]:
-    """Return who passed a job that waited from ``begin`` to ``end`` (s), in the order of their starts."""
+    """Return the jobs that passed one waiting from ``begin`` to ``end`` (s), by start."""
     times = [promise.time for promise in promises]
-    # Those that were submitted at the same instant queue in the order of the workload, which the outputs do not tell.
+    # Jobs submitted at the same instant queue in the workload's order, which the outputs do not have.
     order = {} if seen is None else {name: number for number, name in enumerate(seen.submitted)}
     mine = (line.queued, order.get(line.id, inf))
     found = []
@@ -138,7 +137,7 @@ def passed_by(
 
 
 def passed_of(files: RunFiles, line: JobLine, seen: Seen | None) -> list[Passed]:
-    """Return whom a job passed, in the order in which they had come: who came earlier, and waited when it started."""
+    """Return the jobs that a job passed: earlier ones that still waited at its start."""
     if line.start is None:
         return []
     order = {} if seen is None else {name: number for number, name in enumerate(seen.submitted)}
@@ -154,7 +153,10 @@ def passed_of(files: RunFiles, line: JobLine, seen: Seen | None) -> list[Passed]
 def holders_of(
     files: RunFiles, line: JobLine, seen: Seen | None, lacking: Sequence[tuple[float, float]]
 ) -> list[Holder]:
-    """Return who held units at the times (begin, end; s, ascending) at which a job lacked some, the most first."""
+    """Return the jobs that held units while a job lacked some, largest share first.
+
+    ``lacking`` are ascending intervals (begin, end; s).
+    """
     others = [other for other in _others(files, seen) if other.id != line.id and other.start is not None]
     if not lacking or not others:
         return []
@@ -184,9 +186,9 @@ def holders_of(
 
 
 def _ask_of_the_first(time: float, line: JobLine, seen: Seen, passing: Sequence[Passing]) -> None:
-    """Correct what is said of jobs that started when (``time``, s) the job got its first reservation.
+    """Correct ``may_delay`` of jobs that started at the first reservation (``time``).
 
-    It may have been reckoned with them already: had they not started, the job could have done so there and then.
+    The reservation may already include them: without them the job could have started at once.
     """
     look = next(look for look in seen.looks if look.time == time)
     started = [one for one in passing if one.started == time]
@@ -196,7 +198,7 @@ def _ask_of_the_first(time: float, line: JobLine, seen: Seen, passing: Sequence[
 
 
 def _others(files: RunFiles, seen: Seen | None, *, waiting: bool = False) -> list[JobLine]:
-    """Return all jobs that started, as far as is known when they were submitted; those, too, that never did."""
+    """Return all jobs with a start; ``waiting`` adds those without one."""
     found = [other for other in files.jobs.values() if waiting or other.start is not None]
     if seen is not None:
         for name, job in seen.submitted.items():
@@ -207,7 +209,7 @@ def _others(files: RunFiles, seen: Seen | None, *, waiting: bool = False) -> lis
 
 
 def _lacking(files: RunFiles, line: JobLine, seen: Seen | None, begin: float) -> tuple[Floats, Floats]:
-    """Return from which times (s) on how many units were free, infinity where more would not have let the job start."""
+    """Return times (s) and free units from each on; inf if more would not help."""
     states = files.states
     if seen is None or not len(states.times):
         return states.times, states.idle
@@ -218,7 +220,7 @@ def _lacking(files: RunFiles, line: JobLine, seen: Seen | None, begin: float) ->
     row = max(int(np.searchsorted(states.times, queued, side="right")) - 1, 0)
     early = [row, *np.flatnonzero((states.times > queued) & (states.times < looked)).tolist()]
     times = [begin, *([] if queued == inf else [queued]), *states.times[early[1:]], *(look.time for look in seen.looks)]
-    # Where nodes do not suit, any unit that somebody holds may be what is lacking.
+    # If nodes do not suit the job, any held unit may be the missing one.
     late = [
         line.size - 1.0 if look.limit == "nodes" else float(look.free) if look.limit in ("units", "down") else inf
         for look in seen.looks
@@ -230,9 +232,9 @@ def _lacking(files: RunFiles, line: JobLine, seen: Seen | None, begin: float) ->
 def _held_enough(
     line: JobLine, passing: Sequence[Passing], since: Floats, free: Floats, begin: float, end: float
 ) -> list[bool]:
-    """Tell of each that passed whether it ran at a time when it, and others that passed, held what the job lacked.
+    """Return for each passing job whether it helped hold what the job lacked.
 
-    From the times ``since`` (s, ascending) on as many units were ``free``.
+    From each of the times ``since`` (s, ascending), ``free`` units were free.
     """
     if not passing or not len(since):
         return [False] * len(passing)
@@ -255,10 +257,10 @@ def _held_enough(
 
 
 class _Held(Struct):
-    """A part of the wait in which a limit kept the job back, from ``begin`` to ``end`` (s).
+    """A part of the wait, ``begin`` to ``end`` (s), in which a limit applied.
 
-    It counts jobs together that share ``labels``, by their places in `Labels`, from when they are started, or from when
-    they join the queue (``queued``).
+    The limit counts jobs together that share ``labels`` (indices in `Labels`): started jobs, or all in the queue
+    (``queued``).
     """
 
     begin: float
@@ -268,7 +270,7 @@ class _Held(Struct):
 
 
 def _held_back(seen: Seen, end: float) -> list[_Held]:
-    """Return when limits of its class, or of the scheduler, kept the job back."""
+    """Return when limits of its class or of the scheduler held the job back."""
     found: list[_Held] = []
     for number, look in enumerate(seen.looks):
         if look.limit not in ("class", "limit"):
@@ -285,7 +287,7 @@ def _held_back(seen: Seen, end: float) -> list[_Held]:
 
 
 def _took_room(passing: Passing, line: JobLine, seen: Seen, held: Sequence[_Held]) -> bool:
-    """Tell whether a job that passed may have counted against a limit that kept the job back."""
+    """Return whether a passing job may have counted against the job's limits."""
     mine, its = (seen.submitted[name].labels if name in seen.submitted else None for name in (line.id, passing.job))
     if mine is None or its is None:
         return False

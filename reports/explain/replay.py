@@ -1,4 +1,4 @@
-"""The same run once more, with a witness beside its policy that looks what becomes of the jobs that wait."""
+"""Repeat a run with a witness that observes its waiting jobs."""
 
 from collections.abc import Callable, Collection, Mapping
 from math import inf
@@ -31,27 +31,23 @@ from pipistrelle.server.errors import Interrupted
 from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.setup.workload_jobs import labels_of
 
-#: at a job's wait at an instant: more fill the memory, and take hours
+#: looks at a waiting job at an instant: more would fill the memory and take hours
 MOST_LOOKS: Final = 20_000_000
 _NAMELESS: Final[Labels] = (None, None, None, None, None)
 _DONE: Final = "what was to be explained is known"
 
 
 class Witness:
-    """A policy that decides as another does, and looks after each decision what becomes of the jobs that wait.
+    """A policy that decides as another one does and then observes the waiting jobs.
 
-    It asks the policy, where it has them, for ``reservation(job)``, ``held_back_by(job)``, ``ahead(job)`` and
-    ``breakdown(job)`` (docs/how-to/explain.md), and the policy's order for ``terms(job, now)``.
-    Where nothing was free it asks for no terms and no place: the policy has not looked at the queue either, and
-    what looks brings a fairshare's account to the present, which must not happen at other instants than in the
-    run itself.
+    It calls the policy's ``reservation(job)``, ``held_back_by(job)``, ``ahead(job)`` and ``breakdown(job)``
+    (docs/how-to/explain.md) and its order's ``terms(job, now)`` if they exist. If nothing was free it asks for neither
+    terms nor place: the policy has not examined the queue either, and asking would update a fairshare's account at
+    other instants than in the run itself.
 
-    Parameters
-    ----------
-    only
-        tells by their ids which jobs count; None: all do, and after `MOST_LOOKS` it is too much.
-    until
-        when the simulation ends (s).
+    Args:
+        only: chooses jobs by id and labels; None for all, up to `MOST_LOOKS` looks.
+        until: when the simulation ends (s).
     """
 
     def __init__(self, policy: Policy, only: Callable[[str], bool] | None = None, until: float = inf) -> None:
@@ -61,26 +57,26 @@ class Witness:
         self._left = MOST_LOOKS
         self.too_much = False
         self.features: tuple[str, ...] = tuple(getattr(policy, "features", ()))
-        #: numbers of the jobs that it has met
+        #: numbers of the jobs seen so far
         self._met: set[int] = set()
-        #: {number: (a job that waits, what was seen of it)}
+        #: {number: (a waiting job, its looks)}
         self._waiting: dict[int, tuple[SchedulerJob, list[Look]]] = {}
         self._packed: dict[str, bytes] = {}
-        #: {number: place in the queue now}, None before it is asked for
+        #: {number: place in the queue now}, computed on request
         self._places: dict[int, int] | None = None
 
     @property
     def name(self) -> str:
-        """The policy's."""
+        """The policy's name."""
         return self._policy.name
 
     @property
     def order(self) -> Order:
-        """The policy's."""
+        """The policy's order."""
         return self._policy.order
 
     def decide(self, view: View) -> None:
-        """Let the policy decide, then look; end the simulation after ``until`` (s)."""
+        """Let the policy decide, then observe; end the simulation after ``until`` (s)."""
         if view.now > self._until:
             view.stop(_DONE)
             return
@@ -101,16 +97,16 @@ class Witness:
             view.stop(_DONE)
 
     def kept(self) -> dict[str, bytes]:
-        """Return what was seen of each job, packed, now that all is over."""
+        """Return the packed looks of each job after the run."""
         while self._waiting:
             self._keep(self._waiting.popitem()[1])
         return self._packed
 
     def moment(self, view: View, unseen: Collection[SchedulerJob] = ()) -> dict[str, Look]:
-        """Return {job id: what is to be seen of it} of all jobs that wait, as the policy has left them.
+        """Return {job id: its look} of all waiting jobs after the policy decided.
 
-        ``unseen`` wait, too, but the policy was not asked since they came. Those that are not in the view, or in the
-        queue of a policy that has its own, have no place. The view should be a copy: all places are asked for.
+        ``unseen`` jobs wait as well, but the policy has not been asked since they arrived. Jobs outside the view, or
+        outside the policy's own queue, have no place. The view should be a copy because all places are computed.
         """
         self._places = None
         free = view.free.snapshot()
@@ -156,7 +152,7 @@ class Witness:
         return Look(view.now, limit, detail, count, place, waiting, first, reservation, terms)
 
     def _reserved_before(self, view: View, job: SchedulerJob, begin: float) -> str:
-        """Return who of those behind a job has the first of all reservations before ``begin`` (s), in words."""
+        """Name the job behind this one with the earliest reservation before ``begin`` (s)."""
         found = [
             (theirs, other.number, other.id)
             for other in view.waiting
@@ -188,7 +184,7 @@ class Witness:
 
 
 def _limit(view: View, job: SchedulerJob, free: NodeSet, held_back: str | None) -> tuple[Limit, str, int]:
-    """Return what limits a waiting job now, which one, and how many of the free units are open to its class."""
+    """Return a waiting job's limit, its name, and the free units of its class."""
     now = view.now
     windows = list(view.windows.against(job, now, end_of(now, job.occupies)))
     for window in windows:
@@ -214,16 +210,16 @@ def _limit(view: View, job: SchedulerJob, free: NodeSet, held_back: str | None) 
 
 
 def _suffice(view: View, job: SchedulerJob, units: NodeSet) -> bool:
-    """Tell whether some of these units, enough of them, are on nodes as a job asks."""
+    """Tell whether enough of these units are on suitable nodes."""
     return not job.by_nodes or picked(LowestIds(), job, units, view.machine) is not None
 
 
 class ExpectedStarts:
-    """Compares the starts of a run that is repeated with those that it had: {job id: when (s)}, in their order."""
+    """Compares a repeated run's starts with the original's, {job id: when (s)}."""
 
     def __init__(self, starts: Mapping[str, float]) -> None:
         self._expected = iter(starts.items())
-        #: the first start that is another one
+        #: the first start that differs
         self._astray: str | None = None
 
     def started(self, job_id: str, now: float) -> None:
@@ -235,19 +231,19 @@ class ExpectedStarts:
                 self._astray = f"{found[0]} at {found[1]:.10g} s, in the run {expected[0]} at {expected[1]:.10g} s"
 
     def miss(self) -> None:
-        """Note a start that the run had, and this one has not, now that it is over."""
+        """Record a start of the original that the finished repetition lacks."""
         missed = next(self._expected, None)
         if self._astray is None and missed is not None:
             self._astray = f"no start of {missed[0]}, in the run at {missed[1]:.10g} s"
 
     def check(self, files: RunFiles) -> None:
-        """Raise ExplainError if a start so far was another one."""
+        """Raise ExplainError if a start so far differs."""
         if self._astray is None:
             return
         made = files.config.get("versions")
         version = made.get("pipistrelle") if isinstance(made, dict) else None
         raise ExplainError(
-            "the run cannot be repeated: the same scheduler decides otherwise now",
+            "the run cannot be repeated: the same scheduler decides differently now",
             where=str(files.folder),
             found=self._astray,
             hint=f"The run was made by pipistrelle {printable(str(version))}, this is {package_version()}; --no-replay "
@@ -256,10 +252,10 @@ class ExpectedStarts:
 
 
 class _Book(Observer):
-    """Notes what the scheduler is not told, and compares the starts with those of the run."""
+    """Records what the scheduler is not told, and compares the starts with the run's."""
 
     def __init__(self, setup: Setup, starts: Mapping[str, float]) -> None:
-        # A scheduler need not have asked for labels, and then the jobs of a run have none.
+        # A scheduler may not need labels, and then the jobs of a run have none.
         self._labels = {
             f"{prefix}!{one}": labels
             for prefix, workload in setup.workloads.items()
@@ -272,7 +268,7 @@ class _Book(Observer):
         self.happenings: list[Happening] = []
 
     def submitted(self, now: float, job: Job) -> None:
-        """Note it."""
+        """Record the submission."""
         walltime = None if job.walltime == inf else job.walltime
         labels = job.labels or self._labels.get(job.id.partition("#")[0], _NAMELESS)
         self.jobs[job.id] = JobLine(
@@ -281,7 +277,7 @@ class _Book(Observer):
         self.queued[job.id] = now
 
     def ended(self, now: float, job: Job) -> None:
-        """Note a rejection, be it the scheduler's or the server's."""
+        """Record a rejection by the scheduler or the server."""
         if job.state in NEVER_RAN:
             self.rejected[job.id] = now
 
@@ -291,16 +287,16 @@ class _Book(Observer):
             self._starts.started(decision.data.job_id, now)
 
     def check(self, files: RunFiles) -> None:
-        """Raise ExplainError if the starts were others than the run's, now that it is over."""
+        """Raise ExplainError if the finished repetition's starts differ from the run's."""
         self._starts.miss()
         self._starts.check(files)
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Note it."""
+        """Record it."""
         self.happenings.append(Happening(now, "maintenance" if planned else "failed", str(nodes), len(units)))
 
     def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
-        """Note it."""
+        """Record it."""
         self.happenings.append(Happening(now, "repaired", str(nodes), len(units)))
 
 
@@ -313,25 +309,17 @@ def replay(
     until: float,
     only: Wanted | None = None,
 ) -> Replayed:
-    """Run a simulation again, at most until ``until`` (s), and return what was seen of its jobs.
+    """Repeat a run until at most ``until`` (s) and return what was seen of its jobs.
 
-    Parameters
-    ----------
-    spec, setup
-        what the run was, and its inputs.
-    policy
-        as it was in the run, but without polling.
-    only
-        tells by id and labels which jobs count; None: all.
+    Args:
+        spec, setup: the run's description and inputs.
+        policy: as in the run, but without polling.
+        only: chooses jobs by id and labels; None for all.
 
-    Raises
-    ------
-    ExplainError
-        when it does not start the same jobs at the same times as the run did.
-    TooMuch
-        when too much would be kept of all jobs.
-    KeyboardInterrupt
-        when the user interrupts.
+    Raises:
+        ExplainError: if other jobs start, or at other times, than in the run.
+        TooMuch: if all jobs would take too much memory.
+        KeyboardInterrupt: if the user interrupts.
     """
     book = _Book(setup, files.starts)
     witness = Witness(policy, only and (lambda job_id: only(job_id, book.jobs[job_id].labels or _NAMELESS)), until)

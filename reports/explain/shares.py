@@ -1,4 +1,4 @@
-"""Why the jobs of a user, a group or a queue waited: shares of their waits by reason."""
+"""Shares of the waits of a user's, group's or queue's jobs, by reason."""
 
 from collections.abc import Mapping
 from math import fsum
@@ -18,7 +18,7 @@ _MOST_LONGEST: Final = 10
 
 
 class Share(Struct):
-    """For how long (s) in all one thing limited some jobs, which share of their waits that is, and how many jobs."""
+    """A limit on some jobs: total time (s), its share of their waits, number of jobs."""
 
     limit: Limit
     seconds: float
@@ -27,7 +27,7 @@ class Share(Struct):
 
 
 class Longest(Struct):
-    """A job that waited long (s), and what limited it for longest."""
+    """A job with a long wait, and its longest limit."""
 
     job: str
     size: int
@@ -37,9 +37,9 @@ class Longest(Struct):
 
 
 class Shares(Struct):
-    """Why some jobs waited; times in seconds. ``of`` says which: {label: value}.
+    """Why the jobs with the labels ``of`` waited; times in seconds.
 
-    ``epoch`` is the Unix time (s) of time 0, ``timezone`` the name of the zone of dates, None where nothing tells.
+    ``epoch`` is the Unix time (s) of time 0, ``timezone`` the zone's name; None if unknown.
     """
 
     of: dict[str, str]
@@ -55,24 +55,22 @@ class Shares(Struct):
 
 
 def chosen(of: Mapping[str, str], labels: Labels | None) -> bool:
-    """Tell whether a job with these labels has all the values that are asked for."""
+    """Tell whether a job with these labels has all requested values."""
     return labels is not None and all(labels[LABELS.index(label)] == value for label, value in of.items())
 
 
 def shares(index: RunIndex, of: Mapping[str, str]) -> Shares:
-    """Return why the jobs waited that have these labels: {"user": "17"}.
+    """Return why the jobs with these labels, such as {"user": "17"}, waited.
 
     A wait ends with the start, the rejection or, for jobs that never start, the run.
 
-    Raises
-    ------
-    ExplainError
-        when the run could not be repeated, as its outputs do not tell users, or no job has these labels.
+    Raises:
+        ExplainError: if the run could not be repeated, because outputs have no users, or no job has these labels.
     """
     files, replayed = index.files, index.replayed
     if replayed is None:
         raise ExplainError(
-            f"the outputs alone do not tell whose jobs these are, and the run is not repeated: {index.not_replayed}",
+            f"the outputs alone do not name the jobs' users, and the run is not repeated: {index.not_replayed}",
             where=str(files.folder),
         )
     names = [name for name, job in replayed.submitted.items() if chosen(of, job.labels)]
@@ -80,7 +78,7 @@ def shares(index: RunIndex, of: Mapping[str, str]) -> Shares:
         label, value = next(iter(of.items()))
         others = (job.labels[LABELS.index(label)] for job in replayed.submitted.values() if job.labels)
         known = dict.fromkeys(text for text in others if text is not None and text != value)
-        hint = did_you_mean(value, list(known)) if known else f"Its workload tells no {label}s."
+        hint = did_you_mean(value, list(known)) if known else f"Its workload has no {label}s."
         raise ExplainError(
             f"no job of this run has {' and '.join(f'the {name} {printable(text)!r}' for name, text in of.items())}",
             where=str(files.folder),

@@ -1,4 +1,4 @@
-"""Why a job waited, in one sentence."""
+"""Why a job waited, in a sentence."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -10,26 +10,26 @@ from pipistrelle.runs.folders.files import JobLine, RunFiles
 from pipistrelle.server.outputs.folder import OUTPUT_PREFIX
 from pipistrelle.server.outputs.lock import is_written
 
-#: {what limits a job: in words, after "for 2 h"}
+#: {limit: in words, after "for 2 h"}
 WORDS: Final[Mapping[Limit, str]] = {
-    "dependency": "it was kept back, as a job that it depends on had not come so far",
+    "dependency": "a job that it depends on had not reached the required state",
     "class": "its class or its user had reached a limit",
-    "limit": "a limit of the scheduler kept it back",
+    "limit": "a limit of the scheduler held it back",
     "units": "fewer units were free than it needs",
     "down": "enough units would have been free, but some were out of service",
-    "nodes": "enough units were free, but not so many on its nodes as it asks for",
+    "nodes": "enough units were free, but too few on nodes that suit it",
     "window": "enough units were free, but announced maintenance would have ended it",
     "order": "enough units were free, but they were kept for jobs before it in the queue",
-    "poll": "nothing kept it back, but the scheduler looks only now and then",
-    "other": "enough units were free and it was the first in the queue, but a rule of the scheduler kept it back",
-    "unknown": "enough units were free; why it was not started then is not known",
+    "poll": "nothing held it back, but the scheduler decides only at fixed steps",
+    "other": "enough units were free and it was first in the queue, but a rule of the scheduler held it back",
+    "unknown": "enough units were free; why it did not start is unknown",
 }
 
 
 def answer(
     files: RunFiles, line: JobLine, waited: float, limits: Mapping[Limit, float], passed_by: Sequence[Passing]
 ) -> str:
-    """Return why a job waited for so long (``waited``, s), in one sentence."""
+    """Return why a job waited for ``waited`` s, in one sentence."""
     rejected = line.state == "REJECTED"
     why = files.whys.get(line.id) or line.metadata or "nothing tells why"
     if rejected and waited <= 0:
@@ -54,7 +54,7 @@ def answer(
 
 def _passed_words(passed_by: Sequence[Passing]) -> str:
     if not passed_by:
-        return "nobody who came later passed it"
+        return "no later job passed it"
     jobs = "1 job" if len(passed_by) == 1 else f"{len(passed_by):,} jobs"
     text = f"it was passed by {jobs} that came later"
     delaying = sum(one.may_delay for one in passed_by)
@@ -66,7 +66,7 @@ def _passed_words(passed_by: Sequence[Passing]) -> str:
 
 
 def remarks(files: RunFiles, line: JobLine) -> list[str]:
-    """Return what else is to be known of a job, or of the run's outputs."""
+    """Return further facts about a job or the run's outputs."""
     found = []
     root, mark, number = line.id.rpartition("#")
     if mark and number.isdigit() and root in files.jobs:

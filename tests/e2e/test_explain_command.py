@@ -174,9 +174,9 @@ def test_the_index(ran):
     assert explained(ran, *calls) == first
     decisions = ran.folder / "out" / "out_decisions.csv"
     decisions.write_text(decisions.read_text().replace("EXECUTE_JOB,w0!3", "EXECUTE_JOB,w0!4"))
-    refused(ran, [(["out", "2"], "another out_decisions.csv than out_summary.json was written with")])
+    refused(ran, [(["out", "2"], "out_decisions.csv changed after out_summary.json was written")])
     (ran.folder / "out" / "out_summary.json").unlink()
-    refused(ran, [(["out", "2"], "decides otherwise now")])
+    refused(ran, [(["out", "2"], "decides differently now")])
 
 
 def test_an_index_that_cannot_be_kept(ran):
@@ -212,7 +212,7 @@ def test_the_jobs_of_a_user(ran):
         [
             (["out", "--user", "7"], "no job of this run has the user '7'", "Known: 1."),
             (["out", "--queue", "x"], "no job of this run has the queue 'x'"),
-            (["out", "--user", "1", "--no-replay"], "do not tell whose jobs these are"),
+            (["out", "--user", "1", "--no-replay"], "do not name the jobs' users"),
             (["out", "1", "--user", "1"], "either a JOB, or its owner"),
             (["out"], "either a JOB, or its owner"),
             (["out", "--user", "1", "--at", "5"], "--at needs a JOB"),
@@ -280,7 +280,7 @@ def test_a_call_that_was_edited(ran):
     cases = []
     for number, (changed, text) in enumerate(
         (
-            ({"scheduler": "fcfs"}, "decides otherwise now"),
+            ({"scheduler": "fcfs"}, "decides differently now"),
             ({"scheduler": "no-such"}, "no-such"),
             ({"scheduler": 7}, "does not say how a run was called"),
             ({"parts": {"colour": "red"}}, "does not say how a run was called"),
@@ -324,7 +324,7 @@ def test_limits_dependencies_and_rejections(shell):
 
     assert told[0].startswith("w0!1 did not wait: it started when it was submitted, at 0 s.\n")
     assert "for 49 s its class or its user had reached a limit" in told[1]
-    assert "for 48 s it was kept back, as a job that it depends on had not come so far" in told[2]
+    assert "for 48 s a job that it depends on had not reached the required state" in told[2]
     assert "did not wait" in told[3]
     assert "waited 19 s, then was rejected (dependency never satisfied: afterok:w0!4)" in told[4]
     assert told[5].startswith("w0!5 was rejected: dependency never satisfied: afterok:w0!4.\n")
@@ -338,7 +338,7 @@ def test_priorities_under_a_maui_cfg(shell):
     shell.run(*command, "--in-process", "--out", "out").ok()
 
     (out,) = explained(shell, ["out", "2"])
-    assert "for 29 s nothing kept it back, but the scheduler looks only now and then" in out
+    assert "for 29 s nothing held it back, but the scheduler decides only at fixed steps" in out
 
     shell.write("maui.cfg", "USERWEIGHT 20\n")
     assert explained(shell, ["out", "2"]) == [out]

@@ -374,7 +374,7 @@ def test_a_scheduler_that_decides_otherwise_is_found_out(case):
     run = case(BACKFILLED)
     files = read_run(run.folder)
 
-    with pytest.raises(ExplainError, match=r"decides otherwise now.*w0!2 at 100 s, in the run w0!3 at 2 s"):
+    with pytest.raises(ExplainError, match=r"decides differently now.*w0!2 at 100 s, in the run w0!3 at 2 s"):
         replay(run.spec, run.setup, make_policy("fcfs"), files, until=inf)
     with pytest.raises(ExplainError, match="no start of w0!2, in the run at 100 s"):
         replay(run.spec, run.setup, make_policy("easy"), files, until=50.0)
