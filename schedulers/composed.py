@@ -64,11 +64,7 @@ class ComposedPolicy:
             self._tell_starts(view, self._usage)
 
     def begin_anew(self) -> None:
-        """Forget all reservations, because the placement picks other units from now on.
-
-        Raises:
-            PolicyError: the policy has no way to create its backfilling rule again.
-        """
+        """Forget all reservations after a change of placement; PolicyError if impossible."""
         if self._anew is None:
             raise PolicyError(
                 "cannot create the backfilling rule again", where=self.name, expected="a rule given by name"

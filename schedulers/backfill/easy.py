@@ -24,10 +24,7 @@ def start_by_count(view: View, placement: Placement, job: SchedulerJob, why: str
 
 
 def start_in_order(view: View, placement: Placement) -> tuple[bool, SchedulerJob | None]:
-    """Start jobs from the front while they fit; return if any did, and the one left.
-
-    That is None if nothing is left in the queue, or nothing is free.
-    """
+    """Start jobs from the front; return if any did, and the first left if units are."""
     free, waiting, started = view.free, view.waiting, False
     while free.count:  # reading the first makes a dynamic order rank all jobs; useless if nothing is free
         first = waiting.first

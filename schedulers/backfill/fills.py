@@ -101,7 +101,6 @@ class Candidates:
         return min(ends, default=-inf)
 
     def _widest(self) -> int:
-        """Return the most units of a job that starts now."""
         return max((step.width for access in self._accesses for step in self._plan.steps(access)), default=0)
 
     def select(self, until: float, depth: int) -> None:
@@ -164,7 +163,6 @@ class Candidates:
         return fits
 
     def _narrow(self) -> None:
-        """Drop the jobs that no longer fit or are now beyond a limit."""
         widest = self._widest()
         self.rows = self._left(self.rows, widest)
         if self._fitting is not None:

@@ -46,11 +46,7 @@ class ForeignScheduler(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_foreign(folder: str) -> ForeignScheduler:
-    """Return the keys of a folder's file, with the folder's name inserted.
-
-    Raises:
-        ForeignError: the file cannot be read or is invalid.
-    """
+    """Return the keys of a folder's file, completed; ForeignError if it is invalid."""
     path = Path(folder, FOREIGN_FILE)
     where = printable(str(path))
     try:

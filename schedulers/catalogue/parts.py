@@ -22,10 +22,7 @@ _SHOWN: Final = 60
 
 
 def check_part(axis: str, part: str, where: str | None = None) -> None:
-    """Raise PolicyError, with the closest name, unless the axis has such a part.
-
-    ``where`` is where the part is named, such as a file.
-    """
+    """Raise PolicyError unless the axis has such a part; ``where`` names it."""
     known = PARTS[axis]
     if part not in known:
         raise PolicyError(
@@ -70,11 +67,7 @@ def read_placement(text: str, where: str | None = None) -> tuple[str, dict[str, 
 
 
 def make_placement(text: str, options: Mapping[str, Any] | None = None, where: str | None = None) -> Placement:
-    """Return a new placement; options in its text (`read_placement`) take precedence.
-
-    Raises:
-        PolicyError: as in `make_order` and `read_placement`.
-    """
+    """Return a new placement; options in its text (`read_placement`) take precedence."""
     name, own = read_placement(text, where)
     placement: Placement = _make("placement", name, {**(options or {}), **own}, where)
     return placement

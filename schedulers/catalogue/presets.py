@@ -57,11 +57,7 @@ def library_preset(name: str) -> Preset:
 
 
 def read_preset(path: Path) -> Preset:
-    """Return the preset in a user's file.
-
-    Raises:
-        PolicyError: the file cannot be read, or as in `parse_preset`.
-    """
+    """Return the preset in a user's file; PolicyError as in `parse_preset`."""
     where = printable(str(path))
     try:
         text = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark

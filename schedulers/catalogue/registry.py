@@ -181,11 +181,7 @@ def _preempting(own: "PreemptionOptions | None", given: Mapping[str, Any]) -> "P
 
 
 def order_of(name: str, order: str | None = None) -> tuple[str, dict[str, Any]] | None:
-    """Return a preset's order or its replacement, with its options; else None.
-
-    Raises:
-        PolicyError: the preset's file is invalid.
-    """
+    """Return a preset's order, or its replacement, with options; None if no preset."""
     preset = _preset(name)
     if preset is None:
         return None
@@ -193,11 +189,7 @@ def order_of(name: str, order: str | None = None) -> tuple[str, dict[str, Any]] 
 
 
 def preemption_of(name: str) -> "PreemptionOptions | None":
-    """Return a preset's options of preemption; None if it has none or is not a preset.
-
-    Raises:
-        PolicyError: the preset's file is invalid.
-    """
+    """Return a preset's options of preemption; None if it has none or is not a preset."""
     preset = _preset(name)
     return None if preset is None else preset.preemption
 

@@ -65,10 +65,7 @@ class MauiPreemption:
         self._priorities.pop(number, None)
 
     def keep_all(self, now: float, walltime_of: Any) -> None:
-        """Reserve the kept units in the plan of a new decision.
-
-        ``walltime_of`` returns the planned walltime (s) of a job by number.
-        """
+        """Reserve the kept units; ``walltime_of`` returns a job's planned walltime (s)."""
         for number, one in self.kept.items():
             self._plan.keep(Place(now, end_of(now, walltime_of(number)), one.units))
 

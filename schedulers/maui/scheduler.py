@@ -168,7 +168,6 @@ class MauiScheduler(Kept):
         return None if blocked is None else str(blocked)
 
     def _follow(self, now: float) -> None:
-        """Record the jobs that ended, arrived or were cancelled."""
         view = self.view
         if view.released:
             ended = [number for number, (job, _) in self._running.items() if job.id not in view.running]
@@ -446,7 +445,6 @@ class MauiScheduler(Kept):
     # ------------------------------------------------------------------ backfilling
 
     def _backfill(self, eligible: Bools, ranks: Floats, now: float, *, hard: bool, changed: bool) -> None:
-        """Fill the windows of free units, the widest and shortest first."""
         queue = self.queue
         if not len(queue):
             return

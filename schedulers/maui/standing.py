@@ -98,5 +98,4 @@ class StandingReservations:
 
 
 def _highest(mask: int, count: int) -> int:
-    """Return the ``count`` highest set bits."""
     return mask & ~lowest(mask, mask.bit_count() - count) if count < mask.bit_count() else mask

@@ -35,11 +35,7 @@ class Bin(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
 
 
 class BinsOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Options of the order ``bins``.
-
-    Attributes:
-        over_limit: whether jobs that request more walltime than their bin allows, or none, are rejected or run.
-    """
+    """Options of ``bins``; ``over_limit`` is for jobs beyond their bin's walltime."""
 
     bins: tuple[Bin, ...] = ()
     over_limit: Literal["reject", "run"] = "reject"

@@ -18,12 +18,7 @@ from pipistrelle.schedulers.policy.order import Floats
 
 
 class MauiOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Options of the order ``maui``.
-
-    Attributes:
-        config: path of a maui.cfg; None: Maui's defaults.
-        strict_config: whether unknown and unsupported lines are errors.
-    """
+    """Options of the order ``maui``: a maui.cfg, and whether to read it strictly."""
 
     config: str | None = None
     strict_config: bool = True

@@ -30,11 +30,7 @@ UNKNOWN: Final = dict.fromkeys(("cput", "job_priority", "mem", "mpiprocs", "node
 
 
 class PbsOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Options of the order ``pbs``; docs/reference/pbs.md has PBS's names.
-
-    Attributes:
-        decay_time: duration (`seconds_of`); with 0 usage never decays.
-    """
+    """Options of the order ``pbs``; docs/reference/pbs.md describes them."""
 
     formula: str = "eligible_time"
     queue_priorities: dict[str, float] = field(default_factory=dict)
@@ -59,11 +55,7 @@ class PbsOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"
 
 
 class PbsOrder(Kept):
-    """Jobs by the value of a formula, highest first.
-
-    Raises:
-        FormulaError: the formula is invalid.
-    """
+    """Jobs by the value of a formula, highest first; FormulaError if it is invalid."""
 
     _kept = ("_tree",)
     dynamic: Literal[True] = True

@@ -91,7 +91,6 @@ class FairshareTree(Kept):
         return 0.0 if code is None else float(self._usage[code])
 
     def _part(self) -> Floats:
-        """Return each entity's part of all usage; 0 without usage."""
         total = self._usage.sum()
         return self._usage / total if total > 0.0 else np.zeros(len(self._usage))
 

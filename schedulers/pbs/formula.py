@@ -111,8 +111,6 @@ class Formula:
 
 
 class _Reader:
-    """Compiles a text into steps, by recursive descent."""
-
     def __init__(self, text: str, variables: Collection[str], where: str, unknown: Mapping[str, str]) -> None:
         self._where = where
         self._variables = variables

@@ -13,10 +13,7 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class ContiguousOptions(LineOptions, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Options of the placement ``contiguous``: which of the sufficient runs it takes.
-
-    ``first`` is the first in the line; ``best`` the shortest, ties by position.
-    """
+    """Options of ``contiguous``: the first sufficient run, or the best (shortest) one."""
 
     fit: Literal["first", "best"] = "first"
 

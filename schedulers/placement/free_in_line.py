@@ -110,7 +110,6 @@ class FreeInLine(FreeUnits):
         return units
 
     def _numbers_of(self, at: NodeSet) -> NodeSet:
-        """Return the units at some positions."""
         units = self._short
         intervals = at.intervals
         if len(intervals) == 1:

@@ -57,10 +57,7 @@ class Line(NamedTuple):
 
 
 def stable_nodes(machine: Machine) -> NDArray[np.bool_]:
-    """Return the stable nodes (`NodeTable.stable`), shape (nodes,).
-
-    PolicyError if the machine's description does not determine them.
-    """
+    """Return which nodes are stable, shape (nodes,); PolicyError if that is unknown."""
     found = machine.nodes.stable
     if found is None:
         raise PolicyError(

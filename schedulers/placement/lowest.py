@@ -21,8 +21,5 @@ class LowestIds:
 
 
 def takes_lowest(placement: Placement) -> bool:
-    """Return whether a placement always takes the lowest units.
-
-    A class derived from `LowestIds` may pick others.
-    """
+    """Return whether a placement always takes the lowest units; subclasses may not."""
     return type(placement) is LowestIds

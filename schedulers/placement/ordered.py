@@ -44,10 +44,7 @@ class LineOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
 
 
 class InLine:
-    """A placement that sees the open units as positions in a line.
-
-    Derived classes choose the positions of a job.
-    """
+    """A placement by positions in a line; derived classes choose a job's positions."""
 
     #: whether positions are always found if enough are open
     _by_count = True
@@ -78,11 +75,7 @@ class InLine:
         return None if at is None else set_of(line.units[at])
 
     def learn(self, machine: Machine) -> None:
-        """Prepare the lines of a machine.
-
-        Raises:
-            PlatformError, PolicyError: the machine lacks data that the options need.
-        """
+        """Prepare a machine's lines; PlatformError or PolicyError if it lacks data."""
         if machine in self._known:
             return
         base = Line.of(machine, self.options.node_order)

@@ -65,11 +65,7 @@ def pick(placement: Placement, units: int, job: SchedulerJob, machine: Machine) 
 
 
 def take(placement: Placement, job: SchedulerJob, free: FreeUnits, machine: Machine) -> tuple[NodeSet, FreeUnits]:
-    """Take units for a job that fits by count; return them and the set to use next.
-
-    Raises:
-        ValueError: the placement refuses although its `fits_by_count` is true.
-    """
+    """Take units for a job that fits by count; return them and the set to use next."""
     if type(placement) is FirstInLine and placement.one_line:
         return placement.take(job, free, machine)
     alloc = placement.pick(job, free.snapshot(), machine)

@@ -29,10 +29,7 @@ class Restriction(NamedTuple):
 
 
 class Accesses(Kept):
-    """Numbers the sets of reservations and windows that admit a job.
-
-    Jobs with the same number (access) are treated alike.
-    """
+    """Numbers (accesses) for the sets of reservations and windows that admit a job."""
 
     _kept = ("_changes", "_numbers")
 

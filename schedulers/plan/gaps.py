@@ -556,10 +556,7 @@ def give_back(book: Book, begin: int, end: int, first: int, last: int) -> None:
 
 
 def mark(book: Book, begin: int, end: int) -> None:
-    """Mark the jobs that freed units in the time from begin to end may move.
-
-    `Reservations` explains which.
-    """
+    """Mark the jobs that units freed from begin to end may move: see `Reservations`."""
     gaps, counts = book.gaps, book.counts
     since, until, lowest = book.scratch[2], book.scratch[3], book.scratch[4]
     # of the units that are free until a time: the lowest, the highest, and their number

@@ -109,7 +109,6 @@ class Plan(Kept):
         return time
 
     def _cut_short(self) -> None:
-        """Shorten the places of running jobs that new maintenance will kill."""
         for job in self._view.running:
             place = self._running[job.id]
             end = self._killed_at(job)

@@ -198,7 +198,6 @@ class Reservations:
         self._place(self._in_order())
 
     def _in_order(self) -> Ints:
-        """Return the columns of the waiting jobs in the order of the queue."""
         if self._still:
             return self._order[: len(self._ranks)].copy()
         columns = list(self._columns.values())
@@ -329,7 +328,6 @@ class Reservations:
         self._fill(joined)
 
     def _fill(self, gaps: Ints) -> None:
-        """Replace all gaps."""
         book, count = self._book, gaps.shape[1]
         self._book = book._replace(gaps=_wider(gaps, max(8 * count + _ROOM, book.gaps.shape[1])))
         book.counts[loops.GAPS], book.counts[loops.EMPTY] = count, 0

@@ -147,7 +147,7 @@ class TimeSlices:
         return found
 
     def now_for(self, size: int, walltime: float, closures: Sequence[Closure] = ()) -> int:
-        """Return the units free from now on for ``walltime``; 0 if fewer than ``size``.
+        """Return the units free now for ``walltime``; 0 if fewer than ``size``.
 
         ``closures`` take units away from this job alone.
         """

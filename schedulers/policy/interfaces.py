@@ -86,11 +86,7 @@ class KeepsBegins(Kept):
 
 
 def state_of(part: object, kind: str) -> Any:
-    """Return the state of a policy, order or rule; ``kind`` names it in errors.
-
-    Raises:
-        PolicyError: its class has no methods ``state`` and ``restore``.
-    """
+    """Return a part's state; PolicyError, which names its ``kind``, if it has none."""
     take = getattr(part, "state", None)
     if take is None or not hasattr(part, "restore"):
         name = f"{type(part).__module__}.{type(part).__qualname__}"

@@ -174,10 +174,7 @@ class View(Kept):
         return found
 
     def submit(self, job: SchedulerJob, now: float) -> None:
-        """Queue a submitted job, set it aside, or reject it if it can never run.
-
-        ``now`` (s) is the time of submission; the scheduler may learn of it later.
-        """
+        """Queue a job submitted at ``now`` (s), set it aside, or reject it for good."""
         limits = self.limits
         why = None
         if job.size > self.units:
@@ -421,10 +418,7 @@ class View(Kept):
         self.released = True
 
     def withdraw(self, units: NodeSet, reason: str = "") -> None:
-        """Take units out of service; jobs that run on them continue.
-
-        ``reason`` is the name of a maintenance, or "" for a failure.
-        """
+        """Take units out of service for a maintenance, or "" for a failure; jobs continue."""
         news = self._out.add(units, reason)
         held = self.free.missing(news)
         self.free.remove(news - held)
@@ -434,10 +428,7 @@ class View(Kept):
         self.waiting.arrivals_last = False
 
     def put_back(self, units: NodeSet, reason: str = "") -> None:
-        """Remove a reason for which units are out of service.
-
-        Units without another reason return: they are free once no job runs on them.
-        """
+        """Remove a reason; units without another are free once no job runs on them."""
         back = self._out.remove(units, reason)
         free = self._lost.missing(back)
         self._lost.remove(back - free)

@@ -50,11 +50,7 @@ class Terms(NamedTuple):
 
 
 class PreemptionRules:
-    """The options, parsed.
-
-    Raises:
-        PolicyError: an option is invalid, or no job could ever be preempted.
-    """
+    """The options, parsed; PolicyError if one is invalid or no job could be preempted."""
 
     def __init__(self, options: PreemptionOptions, where: str | None = None) -> None:
         self._by_qos = options.type == "qos"

@@ -114,11 +114,7 @@ class Runtime(Kept):
         self._cancellable = {} if "cancellations" in data.features else None
 
     def state(self) -> dict[str, Any]:
-        """Return the whole scheduler's state between two notices, as plain values.
-
-        Raises:
-            PolicyError: the policy, or a part of it, cannot save its state.
-        """
+        """Return the scheduler's state as plain values; PolicyError if it cannot be saved."""
         view = self._view
         return {
             **super().state(),
@@ -238,10 +234,7 @@ class Runtime(Kept):
             )
 
     def _keeps(self, view: View) -> tuple[str, ...]:
-        """Return what keeps units from waiting jobs on an idle machine, as texts.
-
-        These are maintenance and the policy's reservations. If the run stalls, the server's message names them.
-        """
+        """Return what keeps units from jobs on an idle machine; stall errors name it."""
         kept = [
             f"maintenance '{window.id}' (units {window.units}, {span(window.begin, window.end)})"
             for window in view.windows
@@ -363,7 +356,6 @@ class _NoSense(Exception):
 
 
 def _units(view: View, text: str) -> NodeSet:
-    """Return the units named by an event."""
     units = NodeSet.parse(text)
     if units and units.last >= view.units:
         raise _NoSense(f"'units' names {units.last}, but the machine has {view.units} units")

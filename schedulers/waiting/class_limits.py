@@ -74,8 +74,6 @@ class _Users(Kept):
 
 
 class _Aside(MovingQueue):
-    """The jobs of one class that are set aside."""
-
     def next(self, room: int, rooms: NDArray[np.int64]) -> SchedulerJob | None:
         """Return the first job that fits ``room`` and its user's entry of ``rooms``."""
         rows = np.flatnonzero(self._sizes[: len(self._jobs)] <= room)

@@ -44,11 +44,7 @@ def give_state(runtime: Runtime, seq: int, mark: str, longest: int | None = None
 
 
 def take_back(runtime: Runtime, text: bytes, mark: str, seq: int) -> None:
-    """Restore such a state in a new scheduler.
-
-    Raises:
-        PolicyFailed: it is another scheduler's state, or not a state.
-    """
+    """Restore such a state in a new scheduler; PolicyFailed if it is not its own."""
     try:
         known = from_json(text)
         found = {key: known.get(key) for key in _MARKS} if isinstance(known, dict) else {}
@@ -94,7 +90,6 @@ def _without(value: Any) -> Any:
 
 
 def _with(value: Any) -> Any:
-    """Decode the result of `_without`."""
     if isinstance(value, list):
         return [_with(one) for one in value]
     if isinstance(value, dict):

@@ -193,7 +193,7 @@ CREDENTIAL_ATTRIBUTES: Final = frozenset(
 
 
 def credential_attribute(credential: Credential, kind: str, attribute: str, value: str) -> Credential:
-    """Return a credential with one more attribute; ``kind`` is USER, ..., QOS or SYS.
+    """Return a credential of ``kind`` (USER, ..., QOS, SYS) with one more attribute.
 
     Raises:
         KeyError: unknown attribute.
@@ -234,7 +234,6 @@ def _read_flags(kind: str, attribute: str, value: str) -> frozenset[str]:
 
 
 def _refuse(attribute: str, idle: Mapping[str, str], lacking: Mapping[str, str]) -> None:
-    """Raise WithoutEffect or NotSupported for such an attribute."""
     if attribute in idle:
         raise WithoutEffect(idle[attribute])
     if attribute in lacking:
@@ -325,7 +324,6 @@ def _read_hosts(text: str) -> tuple[str, ...] | None:
 
 
 def _read_resources(text: str) -> int:
-    """Return the processors per task."""
     units = 1
     for piece in text.split(";"):
         name, mark, value = piece.partition(":" if ":" in piece else "=")

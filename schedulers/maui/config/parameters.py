@@ -96,7 +96,6 @@ OLD_QOS: Final = {
 
 
 def _parameters() -> Iterator[Parameter]:
-    """Yield the parameters in the order of the documentation."""
     tables = tomllib.loads((Path(__file__).parent / "library" / "parameters.toml").read_text(encoding="utf-8"))
     for component, weight, default, _ in COMPONENTS:
         yield Parameter(weight, Kind.NUMBER, default, "", f"weight of the component {component}")

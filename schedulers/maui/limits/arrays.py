@@ -195,10 +195,7 @@ class OutstandingRooms:
         return may
 
     def next_room(self, size: Ints, walltime: Floats, code: Ints, now: float) -> float:
-        """Return when (s) hard limits first allow one of these jobs, without ends before.
-
-        Jobs that may start now do not count; inf if unknown.
-        """
+        """Return when (s) hard limits first allow a blocked job to start; inf if unknown."""
         late = np.flatnonzero(~self.allowed(size, walltime, code, now, 1))
         if not len(late):
             return inf

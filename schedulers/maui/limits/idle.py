@@ -136,7 +136,6 @@ class IdleRows:
     def _choose_all(
         chosen: Bools, numbers: set[int], counter: Ints, eligible: Bools, ranks: Floats, limits: Floats
     ) -> None:
-        """Choose the first by rank of each of some counters."""
         wanted = np.zeros(len(limits), dtype=np.bool_)
         wanted[list(numbers)] = True
         mine = wanted.take(counter)

@@ -167,7 +167,6 @@ class Limits:
                 yield metric, most, f"{what}={most:g}, the job has"
 
     def _find(self, names: Names) -> Iterator[_Limit]:
-        """Yield the limits of a combination of credentials."""
         who = dict(zip(KINDS, names, strict=True))
         for kind, name, own, default in self._objects(names):
             limits = {
@@ -213,7 +212,6 @@ class Limits:
         return [usage.number for usage in usages.values()] if self.outstanding else []
 
     def _used(self, limit: _Limit, now: float) -> float:
-        """Return a counter's usage in the metric of a limit."""
         usage = self._usage[limit.counter]
         if limit.metric in _OUTSTANDING:
             return self._outstanding.of(usage.number, _OUTSTANDING[limit.metric], now)
@@ -246,10 +244,7 @@ class Limits:
         )
 
     def allowed(self, queue: MauiQueue, now: float, *, hard: bool, rows: Rows | None = None) -> Bools | None:
-        """Return which rows of the queue the limits of running jobs allow; None if all.
-
-        One value per row of the queue, or per entry of ``rows``.
-        """
+        """Return which rows (default: all) limits of running jobs allow; None if all."""
         if not self.active:
             return None
         self._extend()

@@ -151,7 +151,6 @@ class Fairshare(Kept):
         self._now = until
 
     def _turn(self) -> None:
-        """Begin a new window."""
         self._total = np.concatenate([[0.0], self._total[:-1]])
         self._total_older = float(self._total[1:] @ self._decays)
         for counters in self._counters:

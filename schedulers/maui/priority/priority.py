@@ -127,10 +127,7 @@ class Priorities:
         return "BYPASS" in self._active["SERV"] and self._weight["BYPASS"] != 0.0
 
     def ranks(self, queue: Columns, now: float) -> Floats:
-        """Return the priorities by row, truncated as in Maui; ties by submission.
-
-        Empty rows have any value.
-        """
+        """Return the priorities by row, truncated as in Maui; ties by submission."""
         self._extend()
         return self._rank(self._total(queue, now, now))
 
@@ -184,7 +181,6 @@ class Priorities:
         return service or bool(self._active["TARG"]) or bool(self._active["FS"] and self._fairshare.active)
 
     def _rank(self, total: Floats) -> Floats:
-        """Truncate to whole numbers, in place."""
         np.trunc(total, out=total)
         return total if self._negative else np.maximum(total, 1.0, out=total)
 
@@ -293,7 +289,6 @@ class Priorities:
         return size * rows.walltime if name == "PS" else size
 
     def _extend(self) -> None:
-        """Add rows to the table for new combinations of credentials."""
         combinations = self._credentials.combinations
         if self._known == len(combinations):
             return

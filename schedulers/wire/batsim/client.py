@@ -75,8 +75,6 @@ def _first_message(listener: ListeningSocket[_C], timeout: float) -> tuple[_C, Z
 
 
 class _Conversation(Generic[_C]):
-    """One simulation, and the connection to its server."""
-
     def __init__(
         self, runtime: BatsimRuntime, listener: ListeningSocket[_C], connection: _C, route: list[bytes]
     ) -> None:
@@ -168,7 +166,6 @@ class _Conversation(Generic[_C]):
         return message.parts[min(len(self._route), len(message.parts) - 1)]
 
     def _turn_away(self) -> None:
-        """Answer strangers' messages."""
         self._listener.look(time.monotonic(), 0.0)
         for _ in range(_ANSWERED_AT_ONCE):
             came = self._listener.message()

@@ -120,7 +120,6 @@ class BatsimRuntime(Runtime):
     # -- dynamic jobs -----------------------------------------------------------------------------------------------
 
     def _beginning(self, notice: Notice) -> list[Decision]:
-        """Return the decisions for the first notice."""
         event = notice.events[0]
         assert isinstance(event, SimulationBegins)  # the view exists
         config = event.data.config
