@@ -32,7 +32,6 @@ from pipistrelle.platforms.failures.yield_model import (
     Shape,
     YieldError,
     YieldModel,
-    completion_time,
 )
 from pipistrelle.server.attempts.progress import AttemptProgress
 from pipistrelle.studies.trials.lifetimes import Estimate, Lifetimes, live
@@ -127,6 +126,28 @@ def claim(failures: int, seed: int) -> None:
         if min(YieldModel(shape, replace(SLIDES, mtbf=year * _YEAR)).yields(day)[few] for shape in SHAPES) > 0.89
     ]
     print(f"all three are above 89 % from a node MTBF of {min(enough):.2f} years on")
+
+
+def completion_time(work: float, interval: float, dump: float, read: float, mtbf: float) -> float:
+    """Return the expected time (s) of a job with dumps and restarts.
+
+    It differs from `daly_time` (equation 20 of J. T. Daly, "A higher order estimate of the optimum checkpoint interval
+    for restart dumps", 2006) at both ends: the last interval may be shorter and has no dump, and there is nothing to
+    read before the first dump is complete. With L the time of an interval and its dump, M the mean time between
+    failures: M (e^(L/M) - 1) for the first, M e^(R/M) (e^(L/M) - 1) for each other.
+
+    Args:
+        work, interval, dump, read: T, tau, C and R (s).
+        mtbf: M, of the whole allocation (s); the result is inf if it is hundreds of times shorter than an interval.
+    """
+    if max(min(interval + dump, work), read) > 600.0 * mtbf:
+        return math.inf
+    dumps = max(math.ceil(work / interval) - 1, 0)
+    last = mtbf * math.expm1((work - dumps * interval) / mtbf)
+    if not dumps:
+        return last
+    step = mtbf * math.expm1((interval + dump) / mtbf)
+    return step + math.exp(read / mtbf) * ((dumps - 1) * step + last)
 
 
 def completion_times(

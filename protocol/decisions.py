@@ -56,7 +56,7 @@ class PreemptJobData(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class CallMeLaterData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Ask for a REQUESTED_CALL at ``timestamp``; without ``id`` it cannot be cancelled."""
+    """Ask for a REQUESTED_CALL at ``timestamp``; without ``id`` it is not cancellable."""
 
     timestamp: Instant
     id: CallId = ""

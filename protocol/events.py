@@ -265,7 +265,7 @@ class DecisionRejectedData(Struct, frozen=True, omit_defaults=True, gc=False):
     reply_to: Sequence
     index: Index
     decision: Annotated[str, Meta(description="the decision's type as sent; empty if it had none")]
-    job_id: Annotated[str, Meta(description="the job concerned; empty if there is none or more than one")] = ""
+    job_id: Annotated[str, Meta(description="the job concerned; empty if it is not exactly one")] = ""
 
 
 class NodesFailedData(Struct, frozen=True, omit_defaults=True):

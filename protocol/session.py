@@ -299,7 +299,7 @@ class SchedulerSession(_Session):
         return frame
 
     def receive_notice(self, frame: bytes) -> Notice | Refused | Save | Restore:
-        """Read a notice or what replaces it; RemoteProtocolError if invalid or one is lost."""
+        """Read a notice or what replaces it; RemoteProtocolError if invalid or lost."""
         message = codec.decode_notice(frame)
         if not isinstance(message, Notice):
             return self._receive_other(message)

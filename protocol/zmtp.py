@@ -42,7 +42,7 @@ class ZmtpError(Exception):
 
 
 class ZmtpMessage(NamedTuple):
-    """A message's parts; parts that are too long are empty and counted in ``left_out``."""
+    """A message's parts; too long ones are empty and counted in ``left_out``."""
 
     parts: list[bytes]
     left_out: int = 0
@@ -275,7 +275,7 @@ def _counted(value: bytes) -> bytes:
 
 
 def _socket_type(properties: bytes) -> bytes:
-    """Return the Socket-Type in a READY's properties; empty if there is none."""
+    """Return the Socket-Type in a READY's properties; empty if it is missing."""
     while properties:
         name, rest = properties[1 : 1 + properties[0]], properties[1 + properties[0] :]
         size = int.from_bytes(rest[:4], "big")

@@ -64,7 +64,7 @@ class FailurePlan:
     def hazard(self, nodes: int, count: int, length: float) -> float:
         """Return a lower bound of -log P(``count`` nodes all stay up for ``length`` s).
 
-        It takes those of the ``nodes`` that fail least. Domains are ignored, because their nodes fail together.
+        It assumes the most reliable nodes. Domains are ignored, because their nodes fail together.
         """
         hazards = np.zeros(nodes)
         for source in self.sources:
@@ -76,7 +76,7 @@ class FailurePlan:
         """Return the long-run mean and standard deviation of the number of units up.
 
         A node is up a share A = 1 / (1 + rate x mean repair) of the time for each source that acts on it, independent
-        of all other nodes except those of its domain.
+        of all nodes outside its domain.
         """
         shares = np.ones(platform.nodes)
         together = np.ones(platform.nodes)

@@ -213,7 +213,7 @@ class YieldModel:
 
 
 def grid_teams(nodes: int, most: int) -> Floats:
-    """Return the working nodes of a grid after 0 to ``most`` failures, shape (most + 1,).
+    """Return a grid's working nodes after 0 to ``most`` failures, shape (most + 1,).
 
     The grid is the largest square p x p at first. When too few nodes are left for it, it loses a row, then a column,
     and so on; its other nodes become spares (slides "Applications Models: GridShaped").
@@ -228,25 +228,3 @@ def grid_teams(nodes: int, most: int) -> Floats:
                 columns -= 1
         teams[failed] = rows * columns
     return teams
-
-
-def completion_time(work: float, interval: float, dump: float, read: float, mtbf: float) -> float:
-    """Return the expected time (s) of a job with dumps and restarts.
-
-    It differs from `daly_time` (equation 20 of J. T. Daly, "A higher order estimate of the optimum checkpoint interval
-    for restart dumps", 2006) at both ends: the last interval may be shorter and has no dump, and there is nothing to
-    read before the first dump is complete. With L the time of an interval and its dump, M the mean time between
-    failures: M (e^(L/M) - 1) for the first, M e^(R/M) (e^(L/M) - 1) for each other.
-
-    Args:
-        work, interval, dump, read: T, tau, C and R (s).
-        mtbf: M, of the whole allocation (s); the result is inf if it is hundreds of times shorter than an interval.
-    """
-    if max(min(interval + dump, work), read) > _HOPELESS * mtbf:
-        return math.inf
-    dumps = max(math.ceil(work / interval) - 1, 0)
-    last = mtbf * math.expm1((work - dumps * interval) / mtbf)
-    if not dumps:
-        return last
-    step = mtbf * math.expm1((interval + dump) / mtbf)
-    return step + math.exp(read / mtbf) * ((dumps - 1) * step + last)

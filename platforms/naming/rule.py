@@ -99,7 +99,7 @@ def _check_places(info: TopologyInfo, nodes: int, where: str) -> None:
             "a topology does not match the nodes",
             where=where,
             expected=f"places for {nodes} node(s)",
-            found=f"{places} place(s) of which {len(absent)} are absent",
+            found=f"{places} place(s), {len(absent)} of them absent",
         )
 
 

@@ -55,7 +55,7 @@ class Word(Struct, frozen=True):
 
 
 class Several(Struct, frozen=True):
-    """Parts of which all, or at least one, must be met."""
+    """Parts that must all hold, or at least one of them."""
 
     parts: "tuple[Word | Several, ...]"
     every: bool
@@ -78,7 +78,7 @@ Constraint = Word | Several
 
 
 class FeatureCount(Struct, frozen=True):
-    """``a*2``: at least so many of a job's nodes have a feature."""
+    """``a*2``: at least this number of a job's nodes have a feature."""
 
     word: Word
     count: int

@@ -1,4 +1,4 @@
-"""Node requests of jobs, and whether a machine can meet them."""
+"""Node requests of jobs, and whether a machine can satisfy them."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -39,7 +39,7 @@ class NodeRequest(Struct, frozen=True):
         return cls(job.constraint, job.units_per_node, job.whole_nodes)
 
     def nodes(self, size: int) -> int | None:
-        """Return the number of nodes for so many units; None if that is open."""
+        """Return the number of nodes for ``size`` units; None if that is open."""
         return None if self.units_per_node is None else -(-size // self.units_per_node)
 
     def __str__(self) -> str:
@@ -117,7 +117,7 @@ class RequestBook:
         return found
 
     def refusal(self, request: NodeRequest, size: int) -> str | None:
-        """Return why the request cannot be met even if all units are free, or None."""
+        """Return why the request cannot be satisfied even if all units are free, or None."""
         try:
             pools = self.pools(request)
         except PlatformError as error:
@@ -139,7 +139,7 @@ class RequestBook:
         return f"it asks for {nodes} nodes with {each} units, {which} has {there}" if nodes > there else None
 
     def fault(self, request: NodeRequest, size: int, alloc: NodeSet) -> str | None:
-        """Return why ``alloc`` does not meet a request of ``size`` units, or None."""
+        """Return why ``alloc`` violates a request of ``size`` units, or None."""
         others = alloc - self.allowed(request)
         if others:
             return f"units of nodes that will not do, {others}: it asks for {request}"

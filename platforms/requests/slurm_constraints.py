@@ -1,8 +1,8 @@
 """Replace Slurm's constraints on several nodes by equivalent plain ones.
 
 Those are ``[a|b]`` and ``a*2``. A plain constraint restricts each node by itself. A list in brackets requires all nodes
-to be of one alternative, a count requires at least so many nodes. For a given job and machine that is often equivalent
-to a plain constraint; if not, the job is refused rather than started on nodes that it did not request.
+to be of one alternative, a count requires at least that number of nodes. For a given job and machine that is often
+equivalent to a plain constraint; if not, the job is refused rather than started on nodes that it did not request.
 """
 
 from collections.abc import Sequence

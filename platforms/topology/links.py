@@ -61,7 +61,7 @@ class LinkLoads:
     def bandwidths(self) -> list[Floats] | None:
         """The links' bandwidths (bytes/s) along each dimension, by coordinate, or None.
 
-        If a dimension alternates, the first value is that of the link from coordinate 0 to 1.
+        If a dimension alternates, the first value is for the link from coordinate 0 to 1.
         """
         told = self._topology.info.bandwidth
         sized = zip(told, self.shape, strict=True) if told else ()

@@ -120,7 +120,7 @@ class NodeTable:
     def stable(self) -> NDArray[np.bool_] | None:
         """Which nodes are stable, shape (nodes,); None if that is unknown.
 
-        They are those of the class ``stable`` or ``new``. If there are none, they are those with a failure rate,
+        They are the nodes of class ``stable`` or ``new``. Without any, they are the nodes with a failure rate,
         1 / MTTF, below the mean of the known rates. If no MTTF is known, they are those younger than the mean of the
         known ages. Nodes without the value are not stable.
         """

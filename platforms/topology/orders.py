@@ -18,7 +18,7 @@ _GRAY: Final = np.array(
     [[code >> bit & 1 for bit in range(3)] for code in (number ^ number >> 1 for number in range(8))]
 )
 #: the four cubes of an ALPS block in order: (x, z) of the cube; (x, z) where the path enters it; the direction in which
-#: it ends one step away. The path goes around the block and ends beside the start of the next block along z.
+#: it ends one step away. The path goes around the block and ends next to the start of the next block along z.
 _CUBES: Final = (((0, 0), (0, 0), "x"), ((1, 0), (0, 0), "z"), ((1, 1), (0, 0), "z"), ((0, 1), (1, 1), "x"))
 _BLOCK: Final = (4, 2, 4)
 

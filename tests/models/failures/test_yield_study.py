@@ -13,7 +13,6 @@ from pipistrelle.platforms.failures.yield_model import (
     Allocation,
     YieldError,
     YieldModel,
-    completion_time,
     grid_teams,
 )
 from pipistrelle.server.attempts.progress import AttemptProgress
@@ -106,7 +105,7 @@ def test_jobs_take_as_long_as_daly_says(ratio: float, study: ModuleType) -> None
     )
     mean = Estimate.of(times)
 
-    assert abs(mean.value - completion_time(work, interval, dump, dump, mtbf)) < 2 * mean.half
+    assert abs(mean.value - study.completion_time(work, interval, dump, dump, mtbf)) < 2 * mean.half
     assert abs(mean.value / daly_time(work, interval, dump, dump, mtbf) - 1) < 0.02
 
 

@@ -1,11 +1,13 @@
 """Closed forms of yields: against the slides' sums term by term, and what follows from them."""
 
 import math
+from types import ModuleType
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.conftest import load_program
 
 from pipistrelle.platforms.failures.checkpointing import daly_interval, daly_time
 from pipistrelle.platforms.failures.yield_model import (
@@ -14,11 +16,16 @@ from pipistrelle.platforms.failures.yield_model import (
     Allocation,
     YieldError,
     YieldModel,
-    completion_time,
     grid_teams,
 )
 
 HOUR, YEAR = 3600.0, 365.25 * 86400.0
+
+
+@pytest.fixture(scope="module")
+def study() -> ModuleType:
+    """Return the benchmark that computes completion times."""
+    return load_program("benchmarks/yield_models.py")
 
 
 @given(
@@ -148,7 +155,7 @@ def test_failures_that_leave_no_time_for_work() -> None:
 
 
 @pytest.mark.parametrize("ratio", [3, 5, 10, 50, 200, 1000])
-def test_dalys_interval_is_near_the_best(ratio: float) -> None:
+def test_dalys_interval_is_near_the_best(ratio: float, study: ModuleType) -> None:
     """The interval of least expected time by Daly's equation 20 is within 2 % of his; so is the time with and without
     a dump at the end.
     """
@@ -160,17 +167,17 @@ def test_dalys_interval_is_near_the_best(ratio: float) -> None:
 
     assert intervals[int(np.argmin(times))] == pytest.approx(daly, rel=0.02)
     assert daly_time(work, daly, dump, dump, mtbf) < 1.0001 * min(times)
-    least = min(completion_time(work, interval, dump, dump, mtbf) for interval in intervals)
-    assert completion_time(work, daly, dump, dump, mtbf) < 1.02 * least
+    least = min(study.completion_time(work, interval, dump, dump, mtbf) for interval in intervals)
+    assert study.completion_time(work, daly, dump, dump, mtbf) < 1.02 * least
 
 
-def test_completion_times() -> None:
+def test_completion_times(study: ModuleType) -> None:
     """Work below an interval has no dump; long work takes as Daly says; without failures there are dumps alone."""
-    assert completion_time(50.0, 60.0, 9.0, 9.0, 100.0) == pytest.approx(100 * math.expm1(0.5))
-    long = completion_time(1e6, 60.0, 9.0, 9.0, 100.0)
+    assert study.completion_time(50.0, 60.0, 9.0, 9.0, 100.0) == pytest.approx(100 * math.expm1(0.5))
+    long = study.completion_time(1e6, 60.0, 9.0, 9.0, 100.0)
     assert long == pytest.approx(daly_time(1e6, 60.0, 9.0, 9.0, 100.0), rel=1e-4)
-    assert completion_time(130.0, 60.0, 9.0, 9.0, 1e15) == pytest.approx(148.0, rel=1e-3)
-    assert completion_time(1e9, 1e6, 9.0, 9.0, 100.0) == math.inf
+    assert study.completion_time(130.0, 60.0, 9.0, 9.0, 1e15) == pytest.approx(148.0, rel=1e-3)
+    assert study.completion_time(1e9, 1e6, 9.0, 9.0, 100.0) == math.inf
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_absent_places_by_name() -> None:
         ({"shape": (2,) * 9}, "topology.shape: a topology's shape is not valid"),
         ({"nodes_per_router": 5_000_000}, "topology.nodes_per_router: a topology's size is out of range"),
         ({"shape": (2, 3)}, "topology: a topology does not match the nodes: expected places for 8 node"),
-        ({"absent": "0"}, "found 8 place.s. of which 1 are absent"),
+        ({"absent": "0"}, "found 8 place.s., 1 of them absent"),
         ({"absent": "8"}, "topology.absent: an absent place does not exist: expected places from 0 to 7"),
         ({"absent": "1,2"}, "topology.absent: "),
         ({"numbering": ((0, 2), (1, 2))}, "topology.numbering: a numbering does not fit the shape"),
