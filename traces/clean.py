@@ -59,10 +59,7 @@ def clean(
 
 
 def were_cancelled(workload: Workload) -> NDArray[np.bool_]:
-    """Return for each job whether it was cancelled before it started, shape (n,).
-
-    That is: its status is 5, it has no run time, and its wait, which ended at the cancellation, is known.
-    """
+    """Return for each job whether it was cancelled before its start, shape (n,)."""
     status, wait = workload.columns.get("status"), workload.measures.get("wait")
     if status is None or wait is None:
         return np.zeros(len(workload), dtype=np.bool_)

@@ -176,11 +176,7 @@ class Swelling(io.RawIOBase):
 
 
 def write_trace(path: PathText, chunks: Iterable[bytes]) -> None:
-    """Write the chunks; the suffixes .gz and .xz compress them, deterministically.
-
-    Raises:
-        TraceOutputError: if the file cannot be written.
-    """
+    """Write the chunks; .gz and .xz compress deterministically."""
     where = _checked_name(path)
     try:
         with open(path, "wb") as raw, _compressor(raw, where) as stream:

@@ -112,11 +112,7 @@ def load_parts(paths: Sequence[PathText], **reading: Unpack[LogReading]) -> Work
 
 
 def save(workload: Workload, path: PathText) -> None:
-    """Write a workload in the format of the path's suffix, deterministically.
-
-    Raises:
-        TraceError: if the suffix is unknown, the format cannot hold a job, or the file cannot be written.
-    """
+    """Write a workload in the format of the path's suffix, deterministically."""
     where = os.fspath(path)
     suffix = _suffix(where)
     if suffix is not None:
@@ -134,10 +130,7 @@ def save(workload: Workload, path: PathText) -> None:
 
 
 def not_kept(workload: Workload, path: PathText) -> list[str]:
-    """Return the labels, columns and measures that the path's format cannot hold.
-
-    Labels come in the order of `LABELS`, then the others by name, and the machine's size.
-    """
+    """Return the labels, columns and measures that the path's format cannot hold."""
     suffix = _suffix(os.fspath(path)) or ""
     ending, kept = next(((ending, kept) for ending, kept in _KEPT.items() if suffix.startswith(ending)), ("", set()))
     lost = [label for label in written_labels(workload) if label not in kept]

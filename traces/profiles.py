@@ -73,10 +73,7 @@ Profile = Leaf | Composed
 
 
 def runtime_of(profile: Profile) -> float:
-    """Return the run time of a profile (s); NaN if it depends on the hosts.
-
-    Delays count up to the first part that fails.
-    """
+    """Return the run time (s) up to a failing part; NaN if it depends on the hosts."""
     if isinstance(profile, Delay):
         return profile.delay
     return _runtime(profile, {})[0]

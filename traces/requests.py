@@ -76,9 +76,6 @@ def with_pools(workload: Workload, pools: Mapping[str, tuple[str, ...]]) -> Work
 
     Args:
         pools: {partition: names of the allowed pools}; a partition is its number, as in SWF's field 16, or its name.
-
-    Raises:
-        TraceError: if the log has no partitions, or no job is in a given one.
     """
     names, numbers = named_column(workload, "partition"), label_column(workload, "partition")
     if names is None or numbers is None:

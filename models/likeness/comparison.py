@@ -39,11 +39,7 @@ _LEAST_JOBS: Final = 2
 
 
 def compare(first: Workload, second: Workload) -> dict[str, Any]:
-    """Return ``workloads``, `figures_of` both, and ``distances``, as JSON values.
-
-    A distance is the greatest difference of two distribution functions (Kolmogorov-Smirnov), from 0 to 1; None if one
-    workload has no such values.
-    """
+    """Return ``workloads``, `figures_of` both, and ``distances`` from 0 to 1, or None."""
     values = [values_of(_runnable(workload)) for workload in (first, second)]
     return {
         "workloads": [figures_of(workload) for workload in (first, second)],

@@ -145,10 +145,7 @@ def _drawn_until(model: WorkloadModel, seed: int, area: float) -> Workload:
 
 
 def _drawn(model: WorkloadModel, seed: int, jobs: int) -> Workload:
-    """Return `jobs` jobs, with their campaign's number in ``campaign``.
-
-    Submit times are seconds after the campaign begins.
-    """
+    """Return `jobs` jobs; submit times count from the begin of their ``campaign``."""
     kind, user, length = _campaigns(model, seed, jobs)
     campaign = np.repeat(np.arange(len(length)), length)[:jobs]
     begins = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(length)))[campaign]

@@ -190,10 +190,7 @@ def _hours(begins: Workload) -> tuple[int, ...]:
 
 
 def _repeat(jobs: Workload, campaigns: Campaigns, place: Ints) -> float:
-    """Return the probability that a job repeats the one before, beyond chance.
-
-    Chance is the probability that two jobs of the same class are `alike`.
-    """
+    """Return the probability that a job is `alike` the one before, beyond chance."""
     before, after = campaigns.pairs()
     if not len(before):
         return 0.0
@@ -284,11 +281,7 @@ def planned(
 
 
 def with_serial(model: WorkloadModel, share: float) -> WorkloadModel:
-    """Return the model with this share of jobs of one unit.
-
-    Raises:
-        ModelError: if it has no jobs of one unit, or no others.
-    """
+    """Return the model with this share of jobs of one unit."""
     if not 0 < model.serial < 1:
         raise ModelError("the share of jobs of one unit cannot change", where=model.name, found=f"{model.serial:.0%}")
     groups = {flag: sum(one.weight for one in model.classes if one.serial is flag) for flag in (True, False)}
@@ -302,9 +295,6 @@ def with_area(model: WorkloadModel, area: float) -> WorkloadModel:
     The share of jobs of one unit stays. The probability of each size and run time is multiplied by their product to the
     power of one exponent, separately for jobs of one unit and others. Among distributions with the same mean logarithm
     this is the nearest to the model (Kullback-Leibler).
-
-    Raises:
-        ModelError: if no exponent gives that mean.
     """
     serial = model.serial
     low, high = _LEAST_BEND, _MOST_BEND

@@ -47,9 +47,6 @@ def fit_log(
     Args:
         model: one of `MODELS`; ``auto`` takes the Weibull distribution if its AIC is lower than the exponential one's.
         age: uptime of the nodes at time 0 (s).
-
-    Raises:
-        FitError: if there are too few failures, the model is unknown, or scipy is not installed.
     """
     if model not in MODELS:
         raise FitError(f"unknown model '{model}'", where="--model", hint=did_you_mean(model, list(MODELS)))
@@ -144,11 +141,7 @@ def fit_weibull(lives: Lives, confidence: float = 0.95, *, required: bool = True
 
 
 def fit_repair(lengths: Floats, confidence: float = 0.95) -> Fitted:
-    """Return the best lognormal, Weibull or exponential fit to outages, by AIC.
-
-    Args:
-        lengths: seconds above 0, shape (n,), at least two different ones.
-    """
+    """Return the best fit to lengths of outages (s), two or more, by AIC."""
     if np.unique(lengths).size < 2:
         raise FitError("there are too few repairs to fit", expected="two of different lengths")
     size = lengths.size

@@ -30,10 +30,7 @@ def job_reliability(mttf: float, size: float, time: float, beta: float = BETA) -
 
 
 def series_reliability(mttf: float, size: float, time: float, beta: float = BETA) -> float:
-    """Return the survival probability of n independent new nodes.
-
-    It is exp(-n (T Gamma(1 + 1/beta) / MTTF)^beta).
-    """
+    """Return n nodes' survival, exp(-n (T Gamma(1 + 1/beta) / MTTF)^beta)."""
     _check(mttf, time, size, beta)
     return math.exp(-size * math.pow(time * math.gamma(1.0 + 1.0 / beta) / mttf, beta))
 

@@ -63,11 +63,7 @@ class PlanOptions(Struct, frozen=True):
 
 
 def make_plan(demand: ClassDemand, machine: Machine, options: PlanOptions | None = None) -> dict[str, Any]:
-    """Return the plan as JSON values, times in hours, None for unknown.
-
-    Args:
-        machine: its nodes are ordered by their MTTF, if known.
-    """
+    """Return the plan as JSON values, times in hours, None for unknown."""
     options = options or PlanOptions()
     for blocking in options.blocking:
         check_blocking(blocking)

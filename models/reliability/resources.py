@@ -45,10 +45,7 @@ class ClassDemand(Struct, frozen=True):
 
 
 def described(classes: WorkloadClasses, units: int | None = None) -> ClassDemand:
-    """Return the classes of a description, on its own machine or one of `units` units.
-
-    The n of a class with a range of sizes is the largest one.
-    """
+    """Return the classes of a description; a range of sizes has its largest as n."""
     found = []
     for one in classes.classes:
         least, most = one.sizes
@@ -69,9 +66,6 @@ def logged(workload: Workload, units: int, bins: Sequence[int] = ()) -> ClassDem
     Args:
         bins: largest size of each class; empty: powers of two. Larger jobs make a last class; classes without jobs are
             left out.
-
-    Raises:
-        ReliabilityError: if no job can run, all are submitted at once, or the bins do not ascend.
     """
     jobs, _ = clean(workload, units)
     known = np.isfinite(jobs.runtime)

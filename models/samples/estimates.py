@@ -212,10 +212,7 @@ def _row_ratios(over: Floats, under: Floats, axis: int = -1) -> Floats:
 def _bootstrap(
     samples: tuple[Floats, ...], statistic: Callable[..., Floats], level: float, seed: int
 ) -> tuple[float, float]:
-    """Return a bootstrap interval; plain quantiles if the BCa corrections fail.
-
-    A constant statistic is its own interval.
-    """
+    """Return a bootstrap interval; plain quantiles if BCa corrections fail."""
     if all(np.all(sample == sample[0]) for sample in samples):
         value = float(statistic(*samples))
         return value, value

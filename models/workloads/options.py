@@ -52,10 +52,7 @@ def zone_of(workload: Workload, name: str | None = None) -> tzinfo:
 
 
 def trace_time(workload: Workload, text: str, zone: tzinfo) -> float:
-    """Return the seconds after time 0 of a date, or of a time such as ``7d``.
-
-    Of a date that the clock shows twice, the first is meant.
-    """
+    """Return the seconds after time 0 of a date, or of a time such as ``7d``."""
     words = text.strip()
     if not _DATE.fullmatch(words):
         return signed_seconds(words, "time")
@@ -152,10 +149,6 @@ def set_walltimes(workload: Workload, text: str, rng: np.random.Generator) -> Wo
     - ``100:3000``: random whole seconds.
     - ``101%``: of the run time, rounded up; ``50%:150%``: random whole percentages.
     - ``x1.5``: the trace's own, multiplied.
-
-    Raises:
-        PipistrelleError: if the text is none of these, a value is out of range, or a percentage is given and a job has
-            no run time.
     """
     words = text.strip()
     if words in ("none", "-1"):

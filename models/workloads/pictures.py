@@ -18,10 +18,7 @@ _SHADES: Final = " .:-=+*#%@"
 
 
 def arrivals_text(arrivals: dict[str, Any]) -> list[str]:
-    """Return submissions by weekday and hour as lines of shades.
-
-    Shades follow the square root, so that small counts stay visible.
-    """
+    """Return submissions by weekday and hour as lines, shaded by square roots."""
     counts = np.array(arrivals["counts"], dtype=np.int64)
     shade = np.ceil(np.sqrt(counts / max(int(counts.max()), 1)) * (len(_SHADES) - 1)).astype(np.int64)
     lines = [
@@ -66,9 +63,6 @@ def drawn_as(suffix: str, draw: Callable[["Figure"], None], width: float, height
     """Return a figure (inches) filled by `draw` as a ``.svg`` or ``.png`` file.
 
     Equal figures give equal bytes with the same version of matplotlib.
-
-    Raises:
-        PipistrelleError: if matplotlib is not installed.
     """
     try:
         import matplotlib as mpl

@@ -100,10 +100,7 @@ def summarise(workload: Workload, zone: tzinfo) -> dict[str, Any]:
 
 
 def size_grid(jobs: Workload) -> Grid:
-    """Return jobs by size, in powers of two, and run time, in `RUNTIMES`.
-
-    Jobs whose run time depends on their hosts are left out.
-    """
+    """Return jobs with known run times by size (powers of two) and `RUNTIMES`."""
     power = np.frexp(jobs.size.astype(np.float64))[1] - 1
     bounds = np.array([bound for bound, _ in RUNTIMES[:-1]])
     column = np.searchsorted(bounds, jobs.runtime, side="right")

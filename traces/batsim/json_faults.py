@@ -14,10 +14,7 @@ _PATH = re.compile(r" - at `(?:key in )?(.*)`$")
 
 @contextmanager
 def json_faults(data: bytes | msgspec.Raw, where: str, top: str = "") -> Iterator[None]:
-    """Turn errors of decoding `data` into a TraceError about the text called `where`.
-
-    `top` precedes the path of a value of the wrong shape.
-    """
+    """Turn errors of decoding `data` into TraceErrors; `top` precedes value paths."""
     try:
         yield
     except msgspec.ValidationError as error:

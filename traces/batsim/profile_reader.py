@@ -153,10 +153,7 @@ class ProfileTable:
         self._open: list[str] = []
 
     def __getitem__(self, name: str) -> Profile:
-        """Return the profile of this name; TraceError if it or one of its parts is wrong.
-
-        The name must be in the file.
-        """
+        """Return the profile of this name in the file; TraceError if it is wrong."""
         known = self._parsed.get(name)
         if known is not None:
             return known

@@ -54,10 +54,7 @@ def with_members(raw: bytes, **changes: float | str | bool | list[str]) -> bytes
 
 
 def profile_texts(workload: Workload) -> dict[str, bytes]:
-    """Return the JSON object of each profile by name, without blanks.
-
-    A log has one delay profile per run time, named by it, such as ``3477``.
-    """
+    """Return each profile's JSON object by name; a log has a delay per run time."""
     if workload.profile_json is not None:
         return {name: msgspec.json.format(raw, indent=-1) for name, raw in workload.profile_json.items()}
     return {
@@ -177,10 +174,7 @@ def _chunks(workload: Workload, profiles: dict[str, str]) -> Iterator[bytes]:
 
 
 def _further(workload: Workload, labels: dict[str, list[str]], row: int) -> str:
-    """Return a job's JSON members without a column, with a comma before each.
-
-    Changed labels replace the old ones; unchanged ones stay as they are.
-    """
+    """Return a job's JSON members without a column, with its current labels."""
     wanted = {name: texts[row] for name, texts in labels.items() if texts[row]}
     if workload.job_json is None:
         told = {**wanted, **request_of(workload, row)}

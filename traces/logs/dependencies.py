@@ -14,10 +14,7 @@ _MARK: Final = re.compile(r"(\+\d+)?(\([a-z_]+\))?$")  # Slurm's delay and statu
 
 
 def parse_dependency(text: str) -> list[tuple[str, list[str]]]:
-    """Return (kind in lower case, ids) of each part; ``singleton`` has no ids.
-
-    Commas and question marks both separate parts.
-    """
+    """Return (kind in lower case, ids) of each part; ``singleton`` has no ids."""
     parts: list[tuple[str, list[str]]] = []
     for part in filter(None, (piece.strip() for piece in re.split("[,?]", text))):
         found = _TERM.fullmatch(part)

@@ -161,12 +161,7 @@ class JobLog(ABC):
         """Return the jobs; jobs with equal submit times keep this order."""
 
     def workload(self, path: PathText) -> Workload:
-        """Return the jobs by submit time; `path` gives the name.
-
-        Raises:
-            TraceError: if a field cannot be read, there is no job, an id is invalid or occurs twice, or a number is out
-                of range.
-        """
+        """Return the jobs by submit time; `path` gives the name."""
         records = sorted(self._usable(self.records(), path), key=attrgetter("submit"))
         submit = _column(records, "submit", np.float64)
         epoch = float(np.floor(submit[0])) if self.absolute else None

@@ -161,9 +161,6 @@ def maui_chunks(workload: Workload) -> Iterator[bytes]:
     Times are rounded to whole seconds. A job that did not run has the state NotRun; without a known wait it starts at
     submission. Sizes are nodes, with one task each. Blanks in names become underscores, and so do colons in queues and
     QOS. Dependencies are lost.
-
-    Raises:
-        TraceError: if the workload has no jobs, a run time depends on the hosts, or an id contains blanks.
     """
     require_runtimes(workload, "Maui's workload trace")
     require_ids(workload, "Maui's workload trace", _has_no_blank, "a word that does not begin with '#'")

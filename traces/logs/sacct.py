@@ -298,9 +298,6 @@ def sacct_chunks(workload: Workload) -> Iterator[bytes]:
     Submit, Start and End are Unix times, as with SLURM_TIME_FORMAT=%s. Users, groups and queues of an SWF log are its
     numbers, or names from its header. The column Dependency, which sacct does not have, is written if jobs have
     dependencies. Bars in names become commas.
-
-    Raises:
-        TraceError: if the workload has no jobs, a run time depends on the hosts, or an id looks like that of a step.
     """
     require_runtimes(workload, "Slurm's sacct")
     require_ids(workload, "Slurm's sacct", _is_job, "a text without points, bars and blanks")

@@ -341,9 +341,6 @@ def swf_chunks(workload: Workload) -> Iterator[bytes]:
 
     A missing limit is written as requested time -1. Profile names are lost. Names of users, groups, queues and
     partitions become numbers that the header explains. Of dependencies, one preceding job is kept.
-
-    Raises:
-        TraceError: if the workload has no jobs, an id is not a whole number, or a run time depends on the hosts.
     """
     require_runtimes(workload, "SWF")
     require_ids(workload, "SWF", _is_number, "a whole number without leading zeros")

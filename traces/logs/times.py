@@ -24,10 +24,7 @@ class Clock:
         self._minutes: dict[tuple[str, str], float | None] = {}
 
     def iso(self, text: str) -> float | None:
-        """Return the Unix time (s) of an ISO date or of seconds since 1970.
-
-        None if the text is neither.
-        """
+        """Return the Unix time (s) of an ISO date or of seconds since 1970, or None."""
         return float(text) if _NUMBER.fullmatch(text) else self.date(text)
 
     def date(self, text: str) -> float | None:

@@ -130,11 +130,7 @@ class OutageLog:
         )
 
     def numbered(self, numbers: NodeSet) -> "OutageLog":
-        """Return the part for the nodes whose names end in one of these numbers.
-
-        Raises:
-            TraceError: if there is no such node, or the log's own lives do not name nodes.
-        """
+        """Return the part for the nodes whose names end in one of these numbers."""
         wanted = set(numbers)
         ends = [re.search("[0-9]{1,15}$", name) for name in self.nodes]
         keep = np.array([end is not None and int(end[0]) in wanted for end in ends], dtype=np.bool_)
@@ -183,11 +179,7 @@ class OutageLog:
         )
 
     def with_silent(self, nodes: int) -> "OutageLog":
-        """Return the log with `nodes` nodes, adding silent ones with the longest watch.
-
-        Raises:
-            TraceError: if it has more nodes, several classes, or its own lives.
-        """
+        """Return the log with `nodes` nodes, adding silent ones with the longest watch."""
         more = nodes - len(self.nodes)
         if more < 0 or len(self.classes) > 1 or self.lives is not None:
             raise TraceError(

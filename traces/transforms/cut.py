@@ -44,9 +44,6 @@ def keep(workload: Workload, which: NDArray[np.bool_] | Ints) -> Workload:
     """Return the selected jobs, without dependencies on removed ones.
 
     Ids and times do not change.
-
-    Raises:
-        TraceError: if no job is left.
     """
     kept = workload.select(which)
     if not len(kept):

@@ -42,9 +42,6 @@ def merge(workloads: Sequence[Workload], align: Align = "zero", *, apart: bool =
             have the same.
         apart: keep users, groups, accounts, queues and so on of different workloads apart: from the second workload on,
             their numbers continue after the highest before, and names get ``@2``, ``@3``, ...
-
-    Raises:
-        TraceError: if `align` is ``date`` and a workload has no epoch.
     """
     first = workloads[0]
     zones = {workload.timezone for workload in workloads}
@@ -96,10 +93,6 @@ def copies(
         shift: least and greatest time (s) added to the copies' submit times, uniform in steps of 1 ms.
         draw: draw this time for each ``job`` of each copy, for each ``copy``, or ``once``.
         gaps: times between submissions of each copy, which starts with the first original; None: those of the original.
-
-    Raises:
-        TraceError: if the count is below 1, there are too many jobs, ids get too large or collide, or a copy would be
-            submitted before time 0.
     """
     if count < 1:
         raise out_of_range("value", "copies", "at least 1", str(count))

@@ -28,9 +28,6 @@ def scale_to_load(workload: Workload, load: float, units: int | None = None) -> 
     """Return the workload with arrivals scaled so that the offered load is `load`.
 
     Only jobs that fit on `units` units count; None: the trace's own machine.
-
-    Raises:
-        TraceError: if the load is not above 0, the machine's size is unknown, or the workload has no load.
     """
     _require_factor(load, "load")
     units = workload.machine_size if units is None else units
@@ -55,9 +52,6 @@ def scale_runtimes(workload: Workload, factor: float) -> Workload:
     """Return the workload with run times multiplied, not rounded.
 
     In Batsim's JSON the delays of the profiles are multiplied, also inside composed ones.
-
-    Raises:
-        TraceError: if the factor is not above 0, a time gets too large, or a run time depends on the hosts.
     """
     _require_factor(factor, "run times")
     _require_runtimes(workload, "multiplied")
@@ -74,12 +68,7 @@ def scale_runtimes(workload: Workload, factor: float) -> Workload:
 
 
 def scale_sizes(workload: Workload, factor: float) -> Workload:
-    """Return the workload with sizes multiplied, rounded halves up, at least 1.
-
-    Raises:
-        TraceError: if the factor is not above 0, a size gets too large, or a profile is made for a fixed number of
-            units.
-    """
+    """Return the workload with sizes multiplied, rounded halves up, at least 1."""
     _require_factor(factor, "sizes")
     return _resized(workload, np.floor(workload.size * factor + 0.5))
 
@@ -88,10 +77,6 @@ def scale_machine(workload: Workload, units: int) -> Workload:
     """Return the workload for a machine of `units` units, with sizes in proportion.
 
     Sizes are rounded as in `scale_sizes`, so a job that fitted still fits.
-
-    Raises:
-        TraceError: if the machine's size is unknown, a size gets too large, or a profile is made for a fixed number of
-            units.
     """
     if workload.machine_size is None:
         raise TraceError("the machine's size is unknown, so the jobs cannot be scaled to another", where=workload.name)
@@ -125,10 +110,6 @@ def walltimes_of_runtimes(workload: Workload, low: float, high: float, rng: np.r
 
     If `low` and `high` differ, each job's percentage is a random whole number from `low` to `high`. Jobs without a run
     time keep their requested time.
-
-    Raises:
-        TraceError: if `low` is not above 0 or above `high`, a random percentage is not whole, a time gets too large, or
-            a run time depends on the hosts.
     """
     _require_order(low, high, "percentage of the run time", 0)
     _require_runtimes(workload, "used for requested times")

@@ -19,9 +19,6 @@ def begun_at(workload: Workload, time: float, *, warm: bool) -> Workload:
     Without ``warm`` only jobs submitted at `time` or later are kept. With ``warm``, jobs that were running then are
     submitted at time 0 with their remaining run and requested times, and jobs that were waiting are submitted at
     `AFTERWARDS`, in their order. Earlier jobs without a start in the log are dropped.
-
-    Raises:
-        TraceError: if no job is left, or ``warm`` is given and the log has no start times.
     """
     if not warm:
         kept = keep(workload, workload.submit >= time)
