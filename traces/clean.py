@@ -68,10 +68,7 @@ def were_cancelled(workload: Workload) -> NDArray[np.bool_]:
 
 
 def with_cancellations(workload: Workload) -> Workload:
-    """Return the workload with cancelled jobs as jobs that may start until then.
-
-    The measure ``cancelled_after`` has the time of cancellation; it is absent if there is no such job.
-    """
+    """Return the workload with cancelled jobs as startable, with `CANCELLED_AFTER`."""
     which = were_cancelled(workload)
     if not which.any():
         return workload

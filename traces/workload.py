@@ -63,7 +63,6 @@ class Workload:
     """The jobs of one trace as columns, whose arrays must not be changed.
 
     Args:
-        name: the trace's name, e.g. ``KTH-SP2-1996-2.1-cln``.
         source: the file's name without folder, or the generator's name.
         format: the kind of file, e.g. ``Slurm sacct``, or ""; equality ignores it.
         ids: job names without workload prefix, unique; length n.
@@ -87,7 +86,6 @@ class Workload:
         labels: text fields by name, length n each, "" if missing: ``name``, ``user``, ``group``, ``account``,
             ``queue``, ``qos``, ``partition``, ``dependency`` (such as ``afterok:17``), ``state``, ``constraint`` (on
             nodes, in Slurm's syntax: ``gpu_model=a100&nvlink``), ``node_list`` (nodes it got: ``n[001-004],n007``).
-        machine_size: units of the traced machine, or None.
         epoch: Unix time (s) of time 0, or None.
         timezone: the machine's time zone, e.g. ``Europe/Stockholm``, or None.
         header: the file's header by directive; lines of a repeated directive are joined by newlines.

@@ -41,14 +41,9 @@ def generate_like(
     drawn jobs, within a hundredth or a campaign, not the model's mean.
 
     Args:
-        jobs: number of jobs.
         duration: how long jobs are submitted, as "1y".
         load: offered load in that time, from 0.01 to 100.
         serial: share of jobs of one unit, between 0 and 1; None: the model's.
-
-    Raises:
-        PipistrelleError: if an argument is out of range, there would be no jobs or too many, or the model cannot be
-            bent to the arguments.
     """
     _check(seed, load, serial)
     if serial is not None:

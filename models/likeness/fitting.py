@@ -55,9 +55,6 @@ def fit(log: Workload, machine_size: int | None = None) -> WorkloadModel:
 
     Args:
         machine_size: units of the machine; None: as in the log.
-
-    Raises:
-        ModelError: if the log has too few jobs, no span, unknown run times, or no machine size.
     """
     units = log.machine_size if machine_size is None else machine_size
     jobs, _ = clean(log, units)
@@ -257,9 +254,6 @@ def planned(
 
     Two of them imply the third. One alone goes with the model's rate of jobs, or a load with its duration. All three
     bend the model, see `with_area`.
-
-    Raises:
-        PipistrelleError: if the duration is invalid, or no such model exists.
     """
     seconds = None if duration is None else parse_seconds(duration, "duration")
     rate, work = model.jobs / model.seconds, None if load is None else load * model.machine_size

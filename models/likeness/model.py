@@ -36,9 +36,7 @@ class ModelClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Args:
         weight: relative number of jobs among the classes.
-        sizes: units per job.
         campaigns: number of jobs that a user submits in a row.
-        runtimes: run times (s).
         users: (user from 1, weight); empty: users are unknown.
     """
 
@@ -86,12 +84,10 @@ class WorkloadModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     Args:
         name, description, source: its name, one line about it, and the log it was fitted to.
-        machine_size: units of the machine.
         jobs, duration: number of jobs, and how long they are submitted, as "30d".
         hours: 168 weights of the hours of a week from Monday 0:00, for the begin of campaigns.
         gaps: gaps within campaigns, by ascending length.
         repeat: probability that the next job of a campaign repeats run time and request.
-        classes: jobs by size.
         requests: requests by ascending run time; empty: no jobs request a time.
         rounds: common requested times (s), ascending.
         rounded: share of requested times in `rounds`.

@@ -41,7 +41,10 @@ def required_mttf(probability: float, size: float, time: float, beta: float = BE
     n T Gamma(1 + 1/beta) / ln(1/R)^(1/beta); equation 4.1 has T, the table n T.
     """
     _check(1.0, time, size, beta)
-    _check_probability(probability)
+    if not 0 < probability < 1:
+        raise ReliabilityError(
+            "a probability is out of range", expected="above 0 and below 1", found=f"{probability!r}"
+        )
     return size * time * math.gamma(1.0 + 1.0 / beta) / math.pow(-math.log(probability), 1.0 / beta)
 
 
@@ -58,13 +61,6 @@ def _check(mttf: float, time: float, size: float, beta: float) -> None:
     check_range("a time", time, 0, 1e300, ReliabilityError, above=True, unit="")
     check_range("a size", size, 0, 1e12, ReliabilityError, above=True, unit=" nodes")
     check_range("a shape", beta, 0.05, 50, ReliabilityError, unit="", where="beta")
-
-
-def _check_probability(probability: float) -> None:
-    if not 0 < probability < 1:
-        raise ReliabilityError(
-            "a probability is out of range", expected="above 0 and below 1", found=f"{probability!r}"
-        )
 
 
 class CheckpointChange(NamedTuple):

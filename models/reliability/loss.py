@@ -101,7 +101,6 @@ def kaufman_roberts(units: int, sizes: Sequence[int], loads: Sequence[float]) ->
     service times.
 
     Args:
-        units: size of the machine.
         sizes: units per job of each class, b_i; a class larger than the machine is always blocked.
         loads: a_i = lambda_i t_i of each class, in Erlang.
     """

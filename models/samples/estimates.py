@@ -42,7 +42,6 @@ class Interval:
     Args:
         value: the estimate; None without replicas.
         low, high: ends of the interval; None with fewer than two replicas.
-        count: number of replicas.
     """
 
     value: float | None
@@ -119,7 +118,6 @@ def mean_interval(
     Args:
         method: ``t``: Student's interval, exact for normal replicas and close for means over many jobs; ``bootstrap``:
             bias-corrected and accelerated (Efron, Better Bootstrap Confidence Intervals, JASA 82, 1987).
-        seed: for the bootstrap.
     """
     count = len(sample)
     if not count:

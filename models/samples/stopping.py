@@ -36,7 +36,6 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     Args:
         precision: largest half-width of the interval over the mean; 0.02 is 2 %.
-        level: of the interval.
         least, most: bounds of the number of replicas.
     """
 

@@ -43,7 +43,6 @@ class Project(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         name: the jobs' account and group.
         share: weight among the accounts of a class.
         users: number of users, all equally busy.
-        gpu: whether its jobs use GPUs.
     """
 
     name: str
@@ -146,11 +145,8 @@ class WorkloadClasses(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     Args:
         name, description, source: its name, one line about it, and the origin of its figures.
-        machine_size: units of the machine.
         duration: how long jobs are submitted: "1824h".
         epoch: Unix time (s) of time 0; None: no dates.
-        timezone: of the machine.
-        accounts: projects that own jobs.
     """
 
     name: str
@@ -199,7 +195,10 @@ def check_classes(workload: WorkloadClasses) -> None:
     """Raise ClassesError, naming the class or account, if a value is invalid."""
     _check_names("accounts", [one.name for one in workload.accounts])
     _check_names("classes", [one.label for one in workload.classes])
-    _seconds_above_zero(workload)
+    try:
+        _ = workload.seconds
+    except PipistrelleError as error:
+        raise error.at("duration", ClassesError) from None
     known = [one.name for one in workload.accounts]
     for one in workload.classes:
         where = f"class {one.label}"
@@ -217,13 +216,6 @@ def check_classes(workload: WorkloadClasses) -> None:
         for name in one.accounts:
             if name not in known:
                 raise ClassesError(f"unknown account {shown(name)}", where=where, hint=did_you_mean(name, known))
-
-
-def _seconds_above_zero(workload: WorkloadClasses) -> None:
-    try:
-        _ = workload.seconds
-    except PipistrelleError as error:
-        raise error.at("duration", ClassesError) from None
 
 
 def _check_names(kind: str, names: list[str]) -> None:

@@ -60,7 +60,7 @@ def summarise(workload: Workload, zone: tzinfo) -> dict[str, Any]:
         "jobs": len(workload),
         "runnable": len(jobs),
         "dropped": dropped,
-        "dependent": _dependent(workload),
+        "dependent": sum(map(bool, dependency_column(workload) or [])),
         "machine": units,
         "timezone": workload.timezone,
         "zone": str(zone),
@@ -175,11 +175,6 @@ def _busiest(jobs: Workload, name: str, work: Floats) -> dict[str, Any] | None:
         if values[at]
     ]
     return {"values": len(top), "top": top[:_TOP]}
-
-
-def _dependent(workload: Workload) -> int:
-    """Return how many jobs wait for others."""
-    return sum(map(bool, dependency_column(workload) or []))
 
 
 def _finite(value: float) -> float | None:

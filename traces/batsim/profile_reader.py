@@ -135,13 +135,7 @@ def parse_profile(name: str, raw: bytes | msgspec.Raw, others: Mapping[str, Prof
 
 
 class ProfileTable:
-    """The profiles of one file, parsed when needed.
-
-    Args:
-        raws: JSON objects by name.
-        where: the file, for messages.
-        folder: the folder of usage traces.
-    """
+    """The profiles of one file, parsed when needed; `folder` has its usage traces."""
 
     def __init__(self, raws: Mapping[str, msgspec.Raw], where: str, folder: PathText) -> None:
         self._raws = raws

@@ -71,10 +71,6 @@ def batsim_chunks(workload: Workload) -> Iterator[bytes]:
     `Workload.profile_of`. ``nb_res`` is the machine's size, or the largest job's if that is unknown, because Batsim
     requires a number. Unknown fields of jobs and profiles are kept. Labels are texts under the names of `LABELS`. The
     header and other columns of a log are lost.
-
-    Raises:
-        TraceError: if there are no jobs, a job has no run time, requested time or size, a profile name has two run
-            times, or a profile names files.
     """
     if not len(workload):
         raise TraceError("there are no jobs to write", where=workload.name, hint="A trace has at least one job.")

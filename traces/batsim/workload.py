@@ -54,14 +54,7 @@ class _Texts(msgspec.Struct):
 
 
 class RegisteredJob(msgspec.Struct, frozen=True):
-    """A job that a scheduler registers during the simulation.
-
-    Attributes:
-        name: without the workload's name.
-        submit, walltime: s; walltime inf means no limit.
-        size: units.
-        profile: name of its profile.
-    """
+    """A job that a scheduler registers; times in s, walltime inf for no limit."""
 
     name: str
     submit: float

@@ -251,11 +251,7 @@ def _labels(records: list[Record]) -> dict[str, list[str]]:
 
 
 def numbered_lines(stream: io.BufferedReader, where: str) -> Iterator[tuple[str, str]]:
-    """Yield (place, line) for the lines that are not blank.
-
-    A place is ``where, line 7``. Bytes that are not UTF-8 become texts such as ``\\xe4``, because names in logs may
-    have them.
-    """
+    """Yield (place, line) without blank lines; bytes not in UTF-8 become ``\\xe4``."""
     for number, line in enumerate(stream, start=1):
         if b"\0" in line:
             raise binary_file(f"{where}, line {number}")

@@ -35,7 +35,7 @@ def kind_of(head: bytes, *, columns: bool = False) -> Kind:
     first = next((line for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
     if is_sacct_header(first) or (columns and "|" in first):
         return "sacct"
-    if is_node_line(next((line for line in lines if line.strip() and not is_remark(line)), "")):
+    if next((line for line in lines if line.strip() and not is_remark(line)), "").split()[:1] == [NODE_SIGN]:
         return "maui resources"
     return "maui" if _VERSION.match(first) or len(first.split()) >= _LEAST_FIELDS else "swf"
 
@@ -49,8 +49,3 @@ def is_sacct_header(line: str) -> bool:
 def is_remark(line: str) -> bool:
     """Return whether a line of a Maui trace is a comment or the trace's version."""
     return line.lstrip().startswith("#") or bool(_VERSION.match(line))
-
-
-def is_node_line(line: str) -> bool:
-    """Return whether a line of a Maui resource trace describes a node."""
-    return line.split()[:1] == [NODE_SIGN]

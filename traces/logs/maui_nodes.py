@@ -24,7 +24,6 @@ class MauiNode:
     """A node of a resource trace.
 
     Attributes:
-        manager: its resource manager.
         state: ``AVAILABLE``, ``DEFINED`` (down at the start) or ``DRAINED``.
         memory, disk, swap: in MB.
         system, architecture: "" if unknown.

@@ -424,8 +424,9 @@ class _Maker:
         for label, keys in _LABELS.items():
             text = _first(values, keys)
             if text:
-                plain = label == "dependency" and self._short
-                labels[label] = self._names(_plain_dependency(text) if plain else text)
+                if label == "dependency" and self._short:  # afterok:123.server@server is afterok:123
+                    text = _SERVER.sub(r"\1", _MOVED.sub("", text))
+                labels[label] = self._names(text)
         if hosts := values.get("exec_host"):
             found = dict.fromkeys(part.partition("/")[0].partition(":")[0] for part in hosts.split("+"))
             labels[NODE_LIST] = self._names(",".join(found))
@@ -455,8 +456,3 @@ def _status(job: _Job, values: dict[str, str]) -> Status:
     if not re.fullmatch(r"-?[0-9]{1,9}", text):
         raise fault(job.place, "Exit_status", "is not a whole number", "0 or another number", text)
     return Status.COMPLETED if int(text) == 0 else Status.FAILED
-
-
-def _plain_dependency(text: str) -> str:
-    """Return ``afterok:123.server@server`` as ``afterok:123``."""
-    return _SERVER.sub(r"\1", _MOVED.sub("", text))

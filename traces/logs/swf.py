@@ -66,9 +66,6 @@ def parse_swf(stream: io.BufferedReader, path: PathText, *, sort: bool = False) 
 
     Jobs must be sorted by submit time, or are sorted with `sort`; ties keep their order. The size is field 8, or field
     5 if field 8 is missing. Jobs with the submit time -1, "missing", are left out and counted.
-
-    Raises:
-        TraceError: if a line is malformed, a job number occurs twice, submit times decrease, or there are no jobs.
     """
     reader = _Reader(str(path))
     reader.read(stream)

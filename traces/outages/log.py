@@ -59,7 +59,6 @@ class OutageLog:
 
     Args:
         name, source: the file's name without folder and suffix, and as given.
-        format: such as "LANL".
         nodes: names of all known nodes, in natural order ("n2" before "n10").
         classes: names of the classes of nodes (systems, batches), at least one.
         node_group: index of each node's class, shape (nodes,); -1 if it changed over time.
@@ -67,7 +66,6 @@ class OutageLog:
         node, group: index of each outage's node and class, shape (n,).
         down, up: start and end of each outage on the log's clock (s), shape (n,); `up` is inf if the outage did not end
             within the log, NaN if its end is unknown.
-        cause: n texts.
         announced: when an outage became known in advance, NaN for unexpected ones, shape (n,).
         line: line number of each outage, from 1, shape (n,).
         absolute: whether the clock shows Unix time, with local times taken as UTC; otherwise seconds after time 0.
