@@ -52,7 +52,7 @@ def tags(union: object) -> list[str]:
 
 def test_every_event_and_decision_is_named(section, table):
     """The two tables hold every event and every decision, and the wake filter's section what it can list."""
-    named = [row[0].strip("`") for row in table(section(PAGE, "What can be said"))]
+    named = [row[0].strip("`") for row in table(section(PAGE, "Events and decisions"))]
 
     assert sorted(named) == sorted(tags(AnyEvent) + tags(AnyDecision))
     assert all(f"`{name}`" in section(PAGE, "The wake filter") for name in get_args(WakeType))
