@@ -119,7 +119,7 @@ def test_what_cannot_be_is_refused(change, said):
             ["intrepid-classes", "-p", "theta"],
             "class 8192: a class is larger than the machine: expected at most 4,360",
         ),
-        (["intrepid-classes", "--bins", "3,4"], "--bins: the classes are described"),
+        (["intrepid-classes", "--bins", "3,4"], "--bins: the option applies to a workload"),
         (["demo", "--bins", "16,4"], "--bins: the bins do not ascend"),
         (["demo", "--mttf", "0h"], "--mttf"),
         (["demo", "--mttf", "-5h"], "--mttf"),

@@ -71,7 +71,7 @@ def test_what_cannot_be():
         begun_at(log_of([(0.0, -1.0, 5.0, 5.0)]), 1.0, warm=True)
     with pytest.raises(TraceError, match="no job is left"):
         begun_at(log_of(ROWS), 1000.0, warm=False)
-    with pytest.raises(PipistrelleError, match="--warm goes with --from"):
+    with pytest.raises(PipistrelleError, match="--warm requires --from"):
         load_jobs(RunSpec(warm=True), "demo")
     with pytest.raises(PipistrelleError, match="--from"):
         load_jobs(RunSpec(from_="soon"), "demo")
