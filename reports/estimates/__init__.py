@@ -1,1 +1,1 @@
-"""When was each job that waited expected to start, at a moment of a run, and how wrong was that?"""
+"""Expected starts of the jobs that waited at a moment of a run."""

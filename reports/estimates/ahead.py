@@ -1,4 +1,7 @@
-"""From a moment on as its scheduler then expects it: every job takes its whole walltime, nothing new comes or fails."""
+"""Simulate from a moment on with the scheduler's own expectations.
+
+Every job takes its whole walltime, no job arrives and no node fails.
+"""
 
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
@@ -46,9 +49,9 @@ from pipistrelle.schedulers.policy.windows import Window
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.stalls import MAX_FRUITLESS
 
-#: stands between a job's name and the number of its attempt
+#: separates a job's name from the number of its attempt
 _AGAIN: Final = "#"
-#: classes of what is to come, in the order of one instant, as the server's agenda has them
+#: classes of future events, in the order within an instant, as on the server's agenda
 _END, _MAINTENANCE, _PREEMPTION, _CALL = range(4)
 _FILTERED: Final[dict[type[Event], WakeType]] = {
     JobSubmitted: "JOB_SUBMITTED",
@@ -59,16 +62,15 @@ _FILTERED: Final[dict[type[Event], WakeType]] = {
 
 
 class EstimateError(PipistrelleError):
-    """Nobody can tell when the jobs that wait would start."""
+    """The starts of waiting jobs cannot be estimated."""
 
 
 class Standstill(NamedTuple):
-    """How things stood between server and scheduler at ``time`` (s), apart from what the scheduler knows itself.
+    """The state between server and scheduler at ``time`` (s).
 
-    ``untold`` are events that it was not told yet, as it did not want to be woken by them; ``wake`` is what it wants to
-    be woken by, None: by everything; ``calls`` are those that it has asked for: when (s), and their ids; ``going`` are
-    jobs that it has preempted: when their grace is over (s), and how; ``to_old_place`` tells whether such jobs queue
-    again where they did; ``seq`` is the number of the last notice.
+    ``untold`` are events outside the scheduler's wake filter ``wake`` (None: it is woken by everything). ``calls`` are
+    requested calls: when (s), and their ids. ``going`` are preempted jobs in their grace period: its end (s), and how.
+    ``to_old_place`` tells whether these return to their old place in the queue. ``seq`` is the last notice's number.
     """
 
     time: float
@@ -81,35 +83,31 @@ class Standstill(NamedTuple):
 
 
 class Foreseen(NamedTuple):
-    """What comes of the jobs that wait: {id: (when, s; the scheduler's reason, "" without one)}."""
+    """The outcome of waiting jobs: {id: (start, s; the scheduler's reason or "")}."""
 
     starts: dict[str, tuple[float, str]]
     refusals: dict[str, tuple[float, str]]
 
 
 def waiting_in(view: View, untold: Sequence[Event]) -> list[str]:
-    """Return the ids of the jobs that wait: in the queue, set aside, or submitted without the scheduler's knowing."""
+    """Return the ids of waiting jobs, even if the scheduler does not know them."""
     told = [job.id for job in (*view.waiting.each(), *view.set_aside)]
     return told + [event.data.job_id for event in untold if isinstance(event, JobSubmitted)]
 
 
 def foresee(runtime: Runtime, moment: Standstill) -> Foreseen:
-    """Let a scheduler go on from a moment as if every job took its walltime, and nothing else came or failed.
+    """Let a scheduler continue from a moment as if every job took its walltime.
 
-    Maintenance that was announced takes place; nodes that are down stay so, and jobs without a walltime never end, as
-    nobody has told the scheduler of their ends. It is over when nobody waits any more, or nothing is to come.
+    No job arrives and no node fails. Announced maintenance takes place. Nodes that are down stay down and jobs without
+    a walltime never end, because the scheduler has not been told their ends. It stops when no job waits or no event
+    remains.
 
-    Parameters
-    ----------
-    runtime
-        in the state in which it was at the moment; afterwards it is of no use.
+    Args:
+        runtime: in the state of that moment; cannot be used afterwards.
 
-    Raises
-    ------
-    EstimateError
-        when the scheduler decides something that has no meaning here.
-    PolicyFailed
-        when the policy raises.
+    Raises:
+        EstimateError: if the scheduler makes a decision that has no meaning here.
+        PolicyFailed: if the policy raises.
     """
     ahead = _Ahead(runtime, moment)
     ahead.go_on()
@@ -117,7 +115,7 @@ def foresee(runtime: Runtime, moment: Standstill) -> Foreseen:
 
 
 class _Ahead:
-    """The server's part of the time to come."""
+    """The server's part in the simulated future."""
 
     def __init__(self, runtime: Runtime, moment: Standstill) -> None:
         assert runtime.view is not None
@@ -130,11 +128,11 @@ class _Ahead:
         self._left = set(waiting_in(view, moment.untold))
         self._numbers = count()
         ended = {event.data.job_id for event in moment.untold if isinstance(event, JobCompleted)}
-        #: {id: a job that runs}
+        #: {id: a running job}
         self._running = {job.id: job for job in view.running if job.id not in ended}
-        #: (when (s), class, number, subject) of what is to come
+        #: future events: (when (s), class, number, subject)
         self._agenda: list[tuple[float, int, int, Any]] = []
-        #: how much of that is no call
+        #: number of these that are not calls
         self._certain = 0
         for job in self._running.values():
             self._put_end(job)
@@ -152,7 +150,7 @@ class _Ahead:
         self.refusals: dict[str, tuple[float, str]] = {}
 
     def go_on(self) -> None:
-        """Let time pass until nobody waits, or nothing is to come that could help."""
+        """Advance until no job waits or no remaining event could help."""
         while self._left and self._fruitless < MAX_FRUITLESS:
             if any(map(self._wakes, self._outbox)) or (self._outbox and not self._agenda):
                 if not self._ask():
@@ -162,7 +160,7 @@ class _Ahead:
             else:
                 self._next_instant()
 
-    # -- what happens by itself ---------------------------------------------------------------------------------------
+    # -- events -------------------------------------------------------------------------------------------------------
 
     def _put(self, time: float, kind: int, subject: Any) -> None:
         heappush(self._agenda, (time, kind, next(self._numbers), subject))
@@ -173,7 +171,7 @@ class _Ahead:
             self._put(max(job.expected_end, self._now), _END, job)
 
     def _next_instant(self) -> None:
-        """Let all happen that is next, at one instant."""
+        """Process all events of the next instant."""
         self._now = self._agenda[0][0]
         while self._agenda and self._agenda[0][0] == self._now:
             _, kind, _, subject = heappop(self._agenda)
@@ -190,13 +188,13 @@ class _Ahead:
                 self._maintenance(*subject)
 
     def _end(self, job: SchedulerJob, state: JobState, cause: str = "") -> None:
-        """Let a running job end, unless it has ended already."""
+        """End a running job unless it has ended already."""
         if self._running.pop(job.id, None) is not None:
             data = JobCompletedData(job.id, state, str(job.alloc), cause=cause)
             self._outbox.append(JobCompleted(self._now, data))
 
     def _preempted(self, order: PreemptJobData) -> None:
-        """End a job whose grace is over, and let it come back as a whole if it is to: of dumps nobody knows here."""
+        """End a job after its grace period; requeue all of it, as dumps are unknown."""
         job = self._running.get(order.job_id)
         if job is None:
             return
@@ -220,12 +218,12 @@ class _Ahead:
     # -- the scheduler ------------------------------------------------------------------------------------------------
 
     def _wakes(self, event: Event) -> bool:
-        """Tell whether the scheduler wants to be told of an event at once."""
+        """Return whether the scheduler wants to be woken by an event."""
         name = _FILTERED.get(type(event))
         return self._wake is None or name is None or name in self._wake
 
     def _ask(self) -> bool:
-        """Tell the scheduler what has happened, and do what it decides; whether it goes on."""
+        """Ask the scheduler and apply its decisions; return whether to continue."""
         self._seq += 1
         self._fruitless += not self._certain or self._agenda[0][0] <= self._now
         events, self._outbox = self._outbox, []
@@ -277,10 +275,10 @@ class _Ahead:
         self._outbox.append(JobSubmitted(self._now, JobSubmittedData(decision.data.job_id, decision.data.job)))
 
     def _nothing(self, decision: Decision) -> None:
-        """Do nothing: what it says is for people."""
+        """Ignore a message for people."""
 
 
-#: {type of decision: what it does}
+#: {type of decision: its handler}
 _CARRIED_OUT: Final[dict[type[Decision], Callable[[_Ahead, Any], None]]] = {
     ExecuteJob: _Ahead._execute,
     RejectJob: _Ahead._reject,

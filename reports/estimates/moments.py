@@ -1,4 +1,4 @@
-"""A run once more, in this process, as far as some moments, at each of which its scheduler is looked at."""
+"""Repeat a run in this process and examine its scheduler at some moments."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -35,26 +35,20 @@ from pipistrelle.server.errors import Interrupted
 from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.transport.in_process import InProcessTransport, Transport
 
-#: jobs that the scheduler has not seen are numbered from here on, behind all others
+#: first number of jobs that the scheduler has not seen, after all others
 _UNSEEN: Final = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
 class Glimpse:
-    """The jobs that waited at ``time`` (s), and what was to become of them.
+    """The jobs that waited at ``time`` (s), and their expected outcome.
 
-    Parameters
-    ----------
-    as_of
-        when (s) the scheduler had decided last.
-    free
-        how many units were free.
-    jobs
-        all that waited, by id, as the scheduler knew them, or would have.
-    looks
-        {job id: what limited it}, empty if nobody asked for that.
-    foreseen
-        what the scheduler would have done had every job taken its walltime.
+    Attributes:
+        as_of: the scheduler's last decision before it (s).
+        free: number of free units.
+        jobs: all waiting jobs by id, as the scheduler knew them or would have.
+        looks: {job id: its limit}, empty unless requested.
+        foreseen: the scheduler's decisions if every job took its walltime.
     """
 
     time: float
@@ -68,31 +62,20 @@ class Glimpse:
 def glimpses(
     spec: RunSpec, setup: Setup, files: RunFiles, times: Sequence[float], *, looks: bool = False
 ) -> list[Glimpse]:
-    """Return what was to be expected at some moments of a run, which is repeated as far as the last of them.
+    """Repeat a run and return the expectations at some of its moments.
 
-    Parameters
-    ----------
-    spec, setup
-        what the run was, and its inputs.
-    files
-        its outputs: it must start the same jobs now as it did then.
-    times
-        seconds, ascending.
-    looks
-        whether it is told what limits each job, too.
+    Args:
+        spec, setup: the run's description and inputs.
+        files: its outputs; the repetition must start the same jobs.
+        times: seconds, ascending.
+        looks: whether to find the limits on each job.
 
-    Raises
-    ------
-    ExplainError
-        when it does not start the same jobs.
-    PolicyError
-        when the policy does not tell its state, and there is more than one moment.
-    EstimateError, PolicyFailed
-        when the policy cannot go on from a moment.
-    RunError
-        when the run fails before the last moment.
-    KeyboardInterrupt
-        when the user interrupts.
+    Raises:
+        ExplainError: if it starts other jobs.
+        PolicyError: if the policy has no state and there are several moments.
+        EstimateError, PolicyFailed: if the policy cannot continue from a moment.
+        RunError: if the run fails before the last moment.
+        KeyboardInterrupt: if the user interrupts.
     """
     watched = _WatchedRuntime(spec, setup, files, times, looks=looks)
     result = run(spec, RunOptions(setup=setup, connection=_Connected(watched), check=False))
@@ -106,18 +89,18 @@ def glimpses(
 
 @dataclass(frozen=True, slots=True)
 class _Connected:
-    """Lets a run be decided by a scheduler that is there."""
+    """Connects a run to a given scheduler."""
 
     scheduler: "_WatchedRuntime"
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: connection.Interrupted) -> Iterator[Transport]:
-        """Yield what calls it."""
+        """Yield the transport that calls the scheduler."""
         yield InProcessTransport(self.scheduler, interrupted)
 
 
 class _WatchedRuntime:
-    """The scheduler of the run; it is looked at before it is told of anything that happened after a moment."""
+    """The run's scheduler, examined before it is told of anything after a moment."""
 
     def __init__(self, spec: RunSpec, setup: Setup, files: RunFiles, times: Sequence[float], *, looks: bool) -> None:
         self._spec = spec
@@ -130,36 +113,36 @@ class _WatchedRuntime:
         self._runtime, self._policy = self._make()
         self._welcomed: WelcomeData | None = None
         self._expected = ExpectedStarts(files.starts)
-        #: what the last reply asked to be woken by
+        #: the last reply's wake filter
         self._wake: tuple[WakeType, ...] | None = None
-        #: (when (s), id) of the calls that are pending
+        #: pending calls: (when (s), id)
         self._calls: list[tuple[float, str]] = []
-        #: (when its grace is over (s), how) of the jobs that were preempted
+        #: preempted jobs: (end of the grace period (s), how)
         self._going: list[tuple[float, PreemptJobData]] = []
         self._seq = 0
         self.found: list[Glimpse] = []
-        #: what went wrong at a moment: the last notice must not raise
+        #: an error at a moment, kept because the last notice must not raise
         self._failure: Exception | None = None
 
     def hello(self) -> HelloData:
-        """Return what the scheduler says."""
+        """Return the scheduler's HELLO."""
         return self._runtime.hello()
 
     def welcome(self, data: WelcomeData) -> None:
-        """Tell the scheduler."""
+        """Pass WELCOME on."""
         self._welcomed = data
         self._runtime.welcome(data)
 
     def state(self) -> Any:
-        """Return the scheduler's."""
+        """Return the scheduler's state."""
         return self._runtime.state()
 
     def restore(self, state: Any) -> None:
-        """Let the scheduler go on from a state."""
+        """Restore the scheduler's state."""
         self._runtime.restore(state)
 
     def answer(self, notice: Notice) -> Reply:
-        """Look at what was there before, then let the scheduler answer; end the run after the last moment."""
+        """Examine the moments before a notice, reply, end the run after the last one."""
         over = any(type(event) is SimulationEnds for event in notice.events)
         while self._times and (notice.now > self._times[0] or over) and self._failure is None:
             try:
@@ -167,7 +150,7 @@ class _WatchedRuntime:
             except Exception as error:
                 self._failure = error
         if not self._times or self._failure is not None:
-            return Reply(notice.seq, notice.now, [Stop(notice.now, StopData("what was to be known is known"))])
+            return Reply(notice.seq, notice.now, [Stop(notice.now, StopData("all moments are known"))])
         for event in notice.events:
             if type(event) is RequestedCall:
                 self._calls.remove((event.timestamp, event.data.id))
@@ -186,20 +169,20 @@ class _WatchedRuntime:
         return reply
 
     def check(self) -> None:
-        """Raise what went wrong, or ExplainError if other jobs were started than in the run."""
+        """Raise a kept error, or ExplainError if other jobs started than in the run."""
         self._expected.check(self._files)
         if self._failure is not None:
             raise self._failure
 
     def _make(self) -> tuple[Runtime, Policy]:
-        """Return a scheduler as it begins, and its policy without polling."""
+        """Return a new scheduler, and its policy without polling."""
         policy = self._spec.make_policy(warn=False, polls=False)
         step = None if self._spec.poll is None else step_of(self._spec.poll)
         polling: Policy = policy if step is None else Polling(policy, step)
         return Runtime(polling, package_version(), cancellations=self._cancels), policy
 
     def _copies(self, wanted: int) -> list[tuple[Runtime, Policy]]:
-        """Return the scheduler as it is, so many times; it itself if its policy tells no state and that will do."""
+        """Return copies of the scheduler; itself if one suffices and has no state."""
         assert self._welcomed is not None
         try:
             state = to_json(self._runtime.state())
@@ -216,7 +199,7 @@ class _WatchedRuntime:
         return found
 
     def _look(self, time: float, notice: Notice) -> Glimpse:
-        """Return what was to be expected at a moment, before the scheduler is told of what came next."""
+        """Return the expectations at a moment, before later events are sent."""
         view = self._runtime.view
         assert view is not None
         untold = [event for event in notice.events if event.timestamp <= time and type(event) is not SimulationEnds]

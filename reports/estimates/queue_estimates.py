@@ -1,4 +1,4 @@
-"""When each waiting job was expected to start, why it waited, and how wrong that turned out to be."""
+"""Expected starts of waiting jobs, their limits, and the errors of the estimates."""
 
 from collections.abc import Mapping, Sequence
 from math import fsum, inf
@@ -21,17 +21,16 @@ from pipistrelle.server.setup.workload_jobs import labels_of
 
 Outcome = Literal["started", "rejected", "cancelled", "none"]
 _NAMELESS: Final[Labels] = (None, None, None, None, None)
-#: bounds of what an error is counted as, in seconds
+#: bounds of an error's classes, in seconds
 _PUNCTUAL: Final = 60.0
 
 
 class QueueEstimate(Struct):
-    """A job that waited at a moment; times in seconds, None where there is none.
+    """A job that waited at a moment; times in seconds, None if unknown.
 
-    ``expected`` is when it was to start, had every job taken its walltime: None if nobody could tell, or it was to be
-    rejected, as ``refusal`` says then. ``why`` is the reason that the scheduler would have given for that start.
-    ``outcome`` is what became of it, at ``happened``; ``error`` is the actual start minus the expected one: above 0 it
-    started later than it was to. ``labels`` are names of user, group, account, queue and QOS.
+    ``expected`` is its start if every job took its walltime; None if unknown or if it would be rejected, for the reason
+    ``refusal``. ``why`` is the scheduler's reason for that start. ``outcome`` is what happened, at ``happened``.
+    ``error`` is the actual start minus the expected one. ``labels`` are user, group, account, queue and QOS.
     """
 
     job: str
@@ -52,9 +51,9 @@ class QueueEstimate(Struct):
 
 
 class ErrorFigures(Struct):
-    """Errors of estimates (s) of the jobs that had one and started; None without such a job.
+    """Errors of estimates (s) of the jobs that started; None without any.
 
-    ``later`` and ``earlier`` are how many started more than a minute after and before it.
+    ``later`` and ``earlier`` count starts over a minute after and before the estimate.
     """
 
     jobs: int
@@ -68,7 +67,7 @@ class ErrorFigures(Struct):
 
 
 class QueueThen(Struct):
-    """The queue of a run at ``at`` (s), as the scheduler had left it at ``as_of`` (s), with ``free`` units."""
+    """A run's queue at ``at`` (s), after the decisions at ``as_of`` (s)."""
 
     run: str
     scheduler: str
@@ -83,21 +82,15 @@ class QueueThen(Struct):
 
 
 def queue_then(folder: Path, at: float, of: Mapping[str, str], *, trust: bool = False) -> QueueThen:
-    """Return who waited at a moment (s) of a run, and when each was expected to start.
+    """Return the jobs that waited at a moment (s) with their expected starts.
 
-    Parameters
-    ----------
-    folder
-        of the outputs of a run that can be repeated.
-    of
-        the labels of those that are told, {"user": "17"}; all of them without.
-    trust
-        whether Python code may run that the folder names as the run's scheduler.
+    Args:
+        folder: outputs of a run that can be repeated.
+        of: only jobs with these labels, {"user": "17"}.
+        trust: whether Python code that the folder names as the scheduler may run.
 
-    Raises
-    ------
-    PipistrelleError
-        when there are no outputs, the run cannot be repeated or goes another way, or nobody waited then.
+    Raises:
+        PipistrelleError: if there are no outputs, the run cannot be repeated or differs, or no job waited.
     """
     spec, files = repeatable(folder, trust=trust)
     if not 0 <= at <= files.until:
@@ -136,23 +129,23 @@ def queue_then(folder: Path, at: float, of: Mapping[str, str], *, trust: bool = 
 
 
 def repeatable(folder: Path, *, trust: bool = False) -> tuple[RunSpec, RunFiles]:
-    """Return what a run was and its outputs; EstimateError if it cannot be repeated in this process."""
+    """Return a run's description and outputs; EstimateError if not repeatable."""
     index = kept_index(folder)
     files = read_run(folder) if index is None else index.files
     spec = described(files)
     reason = why_not_repeated(spec, trust=trust)
     if spec is None or reason is not None:
         raise EstimateError(
-            f"nobody can tell when jobs were expected to start: {reason}",
+            f"starts cannot be estimated: {reason}",
             where=str(folder),
             expected="a scheduler that can be asked again in this process: one of pipistrelle's, or a Python class",
-            hint="Its state at that time is in no output, and another program cannot be put into it.",
+            hint="No output has its state at that time, and it cannot be set in another program.",
         )
     return spec, files
 
 
 def error_figures(errors: Sequence[float]) -> ErrorFigures:
-    """Return the figures of some errors (s)."""
+    """Return the figures of estimates' errors (s)."""
     if not errors:
         return ErrorFigures(0, None, None, None, None, None, 0, 0)
     return ErrorFigures(
@@ -168,13 +161,13 @@ def error_figures(errors: Sequence[float]) -> ErrorFigures:
 
 
 def as_json(found: QueueThen) -> dict[str, Any]:
-    """Return it as JSON can have it."""
+    """Return it as JSON values."""
     told: dict[str, Any] = to_builtins(found)
     return told
 
 
 def _estimates(files: RunFiles, setup: Setup, glimpse: Glimpse) -> list[QueueEstimate]:
-    """Return the jobs that waited: by when they were expected, those of which nobody could tell last."""
+    """Return the waiting jobs by expected start, unknown ones last."""
     labels = _labels(setup)
     found = []
     for name, job in glimpse.jobs.items():
@@ -220,7 +213,7 @@ def _estimate(files: RunFiles, name: str, size: int, walltime: float, submit: fl
 
 
 def outcome_of(files: RunFiles, name: str) -> tuple[Outcome, float | None]:
-    """Return what became of a job that waited, as the outputs tell, and when (s)."""
+    """Return a waiting job's outcome in the outputs, and when (s)."""
     start = files.starts.get(name)
     if start is not None:
         return "started", start
@@ -233,7 +226,7 @@ def outcome_of(files: RunFiles, name: str) -> tuple[Outcome, float | None]:
 
 
 def _held_back(files: RunFiles, setup: Setup, glimpse: Glimpse) -> dict[str, JobLine]:
-    """Return the jobs that the server kept back then, as they depend on others: no scheduler knew of them."""
+    """Return the jobs held back for dependencies, unknown to the scheduler."""
     if not setup.conditions:
         return {}
     return {
@@ -254,7 +247,7 @@ def _labels(setup: Setup) -> dict[str, Labels]:
 
 
 def _nobody(files: RunFiles, at: float) -> ExplainError:
-    """Return that nobody waited, and when somebody did."""
+    """Return the error that no job waited, with the nearest times when one did."""
     spans = sorted((line.submit, files.wait_ends(line)) for line in files.jobs.values())
     spans = [(begin, end) for begin, end in spans if end > begin]
     before = max((end for _, end in spans if end <= at), default=None)
@@ -266,7 +259,7 @@ def _nobody(files: RunFiles, at: float) -> ExplainError:
         near.append(f"the next waited from {after:.10g} s on")
     hint = "; ".join(near) if near else "no job of this run waited"
     return ExplainError(
-        "nobody waited then",
+        "no job waited then",
         where=f"--at {at:.10g}, {files.folder}",
         hint=f"{hint[0].upper()}{hint[1:]}.",
     )

@@ -441,7 +441,7 @@ def test_no_time_and_nobody_there(ran):
             (["queue", "out"], "Missing option '--at'"),
             (["queue", "out", "--at", "soon"], "'soon' is no time", "nor a date"),
             (["queue", "out", "--at", "1e6"], "was not under way then", "to 250 s"),
-            (["queue", "out", "--at", "200"], "nobody waited then"),
+            (["queue", "out", "--at", "200"], "no job waited then"),
             (["queue", "out", "--queue", "nowhere", "--at", "5"], "none of the 2 jobs", "queue nowhere"),
             (["queue", "gone", "--at", "5"], "gone", "no such folder"),
             (["queue", "out", "--at", "5", "--no-replay"], "No such option"),
