@@ -260,7 +260,7 @@ def test_times_at_which_there_is_nothing_to_tell(case: Case) -> None:
     for at, text in ((1e6, "under way"), (-1.0, "under way")):
         with pytest.raises(ExplainError, match=text):
             queue_then(folder, at, {})
-    with pytest.raises(ExplainError, match="nobody waited") as caught:
+    with pytest.raises(ExplainError, match="no job waited") as caught:
         queue_then(folder, 150.0, {})
     assert "until 60 s; the next waited from 201 s" in str(caught.value)
 
