@@ -50,7 +50,6 @@ def _forget_counts(plans: Plans) -> None:
 
 @within
 def _count_open(nodes: Nodes, plans: Plans, level: int) -> int:
-    """Return how many free units are open at a level."""
     row = plans.levels[level]
     if row.open < 0:
         base, found = level * nodes.free.size, 0
@@ -62,7 +61,6 @@ def _count_open(nodes: Nodes, plans: Plans, level: int) -> int:
 
 @within
 def _count_beside(nodes: Nodes, plans: Plans, level: int) -> int:
-    """Return how many free and open units are not reserved."""
     row = plans.levels[level]
     if row.beside < 0:
         base, found = level * nodes.free.size, 0
@@ -93,8 +91,7 @@ def _take_beside(plans: Plans, size: int, beside: int, first: int, reserved: int
     """Take units for a job that ends after the shadow time; return the reserved ones.
 
     They go into ``plans.taken``; enough units must be open. ``first`` of the ``reserved`` units must remain, and
-    ``beside`` of
-    the open ones are not reserved.
+    ``beside`` of the open ones are not reserved.
     """
     _take_first(plans.open, size, plans.taken)
     found = 0
@@ -203,7 +200,6 @@ def _reserve(run: State, size: int, walltime: float, now: float) -> tuple[float,
 
 @within
 def _start_on_taken(run: State, job: int, now: float) -> None:
-    """Start a job now on ``plans.taken``."""
     nodes, slots = run.nodes, run.slots
     words = nodes.free.size
     slot = slots.spare[slots.spare.size - 1 - run.clock.running]
@@ -231,7 +227,6 @@ def _open_to(nodes: Nodes, plans: Plans, level: int) -> None:
 
 @within
 def _start_in_order(run: State, now: float) -> int:
-    """Start the first jobs of the queue while they fit; return how many."""
     nodes, plans, queue = run.nodes, run.plans, run.queue
     started = 0
     while queue.counts.waiting > 0:
@@ -280,7 +275,6 @@ def _passes(run: State, first: int, job: int, now: float) -> bool:
 
 @within
 def _pass_over(run: State, now: float) -> int:
-    """Start the jobs that may pass the first, in queue order; return how many."""
     queue, plans = run.queue, run.plans
     first, found, classes = first_of(queue), 0, queue.size_class[-1] + 1
     plans.counts.reserved = -1

@@ -7,7 +7,6 @@ from pipistrelle.kernel.compiled import shared, within, woven_in
 from pipistrelle.kernel.sets import WORD, Ints, heap_push, insert_sorted
 from pipistrelle.kernel.state import (
     AT_WALLTIME,
-    BY_SUBMIT,
     BY_WALLTIME,
     COMPLETED,
     EASY,
@@ -189,7 +188,5 @@ def rank(run: State, job: int) -> float:
     """Return the sort key of a job that joins the queue."""
     if run.rules.order == BY_WALLTIME:
         return float(run.lives.walltime[job])
-    if run.rules.order == BY_SUBMIT:
-        submit = run.jobs.submit[job] if run.rules.original else run.lives.came[job]
-        return float(submit - run.jobs.boost[job])
-    return float(run.jobs.boost[job])
+    submit = run.jobs.submit[job] if run.rules.original else run.lives.came[job]
+    return float(submit - run.jobs.boost[job])

@@ -25,8 +25,7 @@ def compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, 
     """Return the function compiled by numba at its first call, without the GIL.
 
     The machine code is cached on disk (`compiled_by_numba`). With ``NUMBA_DISABLE_JIT=1`` the plain function is
-    returned.
-    Compiled functions must not allocate arrays, because reference counting is off.
+    returned. Compiled functions must not allocate arrays, because reference counting is off.
     """
     return _compiled(function)
 

@@ -275,14 +275,11 @@ class _Planned:
 
 
 def _grown(column: _Column, size: int) -> _Column:
-    """Return a column with at least ``size`` rows."""
     grown = np.concatenate((column, np.zeros(max(size - column.size, 0), dtype=column.dtype)))
     return cast(_Column, grown.view(type(column)))
 
 
 class _Feed:
-    """Makes outages as far ahead as needed."""
-
     def __init__(self, reliability: Reliability) -> None:
         self._streams = reliability.streams()
         self._endless = reliability.failures is not None

@@ -16,7 +16,6 @@ _ENDS: Final = 1
 
 @within
 def _holder(slots: KernelSlots, running: int, words: int, position: int) -> int:
-    """Return the slot of the job that holds a position, -1 if none does."""
     word, bit = position // WORD, position % WORD
     for at in range(running):
         slot = slots.end_slot[at]
@@ -127,7 +126,6 @@ def _close_node(nodes: Nodes, clock: KernelClock, node: int, now: float) -> None
 
 @within
 def _comes_up(nodes: Nodes, clock: KernelClock, node: int, now: float) -> None:
-    """Remove a reason why a node is down; without any, it is up."""
     row = nodes.rows[node]
     row.reasons -= 1
     if row.reasons == 0:
@@ -209,7 +207,6 @@ def _is_in(words: Ints, base: int, position: int) -> bool:
 
 @within
 def _announce(plans: Plans) -> None:
-    """Announce the next plan."""
     counts, times = plans.counts, plans.step_time
     plan = plans.coming[counts.next]
     counts.next += 1

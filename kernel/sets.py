@@ -58,8 +58,7 @@ def take_lowest(free: Ints, held: Ints, base: int, count: int) -> tuple[int, int
     """Move the lowest ``count`` bits of ``free`` to ``held``, from word ``base`` on.
 
     There must be enough. Returns the first word with such a bit, and the one after the last; other words of ``held``
-    keep
-    meaningless values.
+    keep meaningless values.
     """
     at = 0
     while free[at] == 0:

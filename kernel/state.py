@@ -11,10 +11,9 @@ from pipistrelle.kernel.waiting import Queue, make_queue
 
 _Columns = TypeVar("_Columns", "KernelSlots", "KernelLives", "Plans")
 
-#: rank of jobs: by submit time less a boost, by walltime, or by a number per job
+#: rank of jobs: by submit time less a boost, or by walltime
 BY_SUBMIT: Final = 0
 BY_WALLTIME: Final = 1
-BY_NUMBER: Final = 2
 #: who may pass the first in the queue: none, those that do not delay it, or all
 NO_BACKFILL: Final = 0
 EASY: Final = 1
@@ -139,8 +138,7 @@ class LevelRow:
     """The record of a level: the units open to jobs that end before ``begin`` (s).
 
     ``begin`` is the next window's begin. ``open`` and ``beside`` count the free units among them, and those not
-    reserved; -1:
-    not counted yet.
+    reserved; -1: not counted yet.
     """
 
     begin: float
@@ -246,8 +244,7 @@ class KernelLives(NamedTuple):
     """The life of each job, shape (jobs,); times in seconds.
 
     ``attempt`` counts earlier attempts. ``saved``, ``fruitless``, ``walltime``, ``came``, ``start`` and ``end`` belong
-    to the
-    current or last attempt; ``waited`` and ``ran`` are sums over attempts.
+    to the current or last attempt; ``waited`` and ``ran`` are sums over attempts.
     """
 
     state: Ints
@@ -424,7 +421,6 @@ def make_plans(units: int, words: int) -> Plans:
 
 
 def _blank(kind: type[_Columns], count: int) -> _Columns:
-    """Return columns of ``count`` zeros."""
     return kind._make(
         np.zeros(count, dtype=np.float64 if hint == Floats else np.int64) for hint in kind.__annotations__.values()
     )

@@ -17,10 +17,9 @@ from pipistrelle.schedulers.backfill.easy import Easy, FirstFit, NoBackfill
 from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.orders.bins import Bins
 from pipistrelle.schedulers.orders.fixed import Fcfs, Sjf
-from pipistrelle.schedulers.placement.lines import Line
 from pipistrelle.schedulers.placement.ordered import only_line
 from pipistrelle.schedulers.plan.machine_code import has_compiler
-from pipistrelle.schedulers.policy.interfaces import Placement, Policy
+from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.preemption.preempting import Preempting
 from pipistrelle.server.attempts.accounting import NO_LIMIT
@@ -89,7 +88,9 @@ def plan_of(setup: Setup, spec: RunSpec, policy: Policy | None, *, keeping: bool
     order, boost = _order_of(policy, workload)
     reliability = setup.reliability or Reliability()
     failing = setup.reliability is not None
-    line = _line_of(policy.placement, Machine(setup.platform.units, setup.platform.info))
+    line = only_line(policy.placement, Machine(setup.platform.units, setup.platform.info))
+    if line is None:
+        raise Outside("its placement is not 'lowest' along one order for every job")
     way = reliability.resilience
     rules = Rules(
         order=order,
@@ -161,13 +162,6 @@ def _order_of(policy: ComposedPolicy, workload: Workload) -> tuple[int, Floats]:
     if any(order.refusal(SchedulerJob("", 0, size, walltime, 0.0)) is not None for size, walltime in set(columns)):
         raise Outside("its order refuses jobs")
     return state.BY_SUBMIT, np.array([boost[size] for size in workload.size.tolist()])
-
-
-def _line_of(placement: Placement, machine: Machine) -> Line:
-    line = only_line(placement, machine)
-    if line is None:
-        raise Outside("its placement is not 'lowest' along one order for every job")
-    return line
 
 
 def _intervals(setup: Setup, reliability: Reliability) -> Floats:

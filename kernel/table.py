@@ -137,7 +137,6 @@ def _figures(made: KernelRun, platform: Platform, size: Ints) -> ReliabilitySumm
 
 
 def _by_size(sizes: Ints, held: Floats, lost: NDArray[np.bool_]) -> tuple[SizeClass, ...]:
-    """Return the attempts by powers of two of their sizes."""
     if not sizes.size:
         return ()
     powers = np.frexp(sizes)[1] - 1

@@ -1,13 +1,10 @@
 """The queue by rank, in blocks with an index, so that backfilling skips most.
 
 A block has up to `BLOCK` jobs. The index has the least size of each block and, for each power of two, the least
-walltime
-of its jobs below that size. A backfilling pass over n jobs then checks about n / 32 blocks and opens only those in
-which
-a job may start (or may seem to, for sizes that are no powers of two). The first block is always opened, and its index
-is
-not maintained: a shallow queue has no other. Two neighbouring blocks together hold more than half a block of jobs;
-otherwise they are merged.
+walltime of its jobs below that size. A backfilling pass over n jobs then checks about n / 32 blocks and opens only
+those in which a job may start (or may seem to, for sizes that are no powers of two). The first block is always opened,
+and its index is not maintained: a shallow queue has no other. Two neighbouring blocks together hold more than half a
+block of jobs; otherwise they are merged.
 """
 
 from typing import Final, NamedTuple
@@ -93,7 +90,6 @@ def _precedes(queue: Queue, job: int, other: int) -> bool:
 
 @inlined
 def _count_in(queue: Queue, block: int, size: int, time: float) -> None:
-    """Add a job to the index of a block."""
     queue.least_size[block] = min(queue.least_size[block], size)
     classes = queue.size_class[-1] + 1
     for at in range(block * classes + queue.size_class[size], (block + 1) * classes):
@@ -119,7 +115,6 @@ def summarise(queue: Queue, block: int) -> None:
 
 @within
 def _new_block(queue: Queue, place: int) -> int:
-    """Insert an empty block at a place in the line, and return it."""
     counts = queue.counts
     counts.spare -= 1
     block = queue.spare[counts.spare]

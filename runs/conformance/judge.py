@@ -7,7 +7,6 @@ from typing import Final
 from pipistrelle.protocol.base.errors import PipistrelleError, legible
 from pipistrelle.runs.conformance.script import Script
 from pipistrelle.runs.conformance.stage import Audience, Stage
-from pipistrelle.server.errors import SchedulerFailed
 from pipistrelle.server.simulation.simulate import Result
 
 #: the reason of a run that its scheduler gave up with an error
@@ -30,13 +29,13 @@ def problems_of(stage: Stage, audience: Audience, result: Result, words: Sequenc
     if gone is None:
         problems.append(f"its process was still running {limit:g} s after the end of the simulation")
     elif gone.reason != "scheduler_left":
-        problems.append(f"after the end of the simulation, {_how(gone)}")
+        problems.append(f"after the end of the simulation, {gone.what.partition(' before the simulation was over')[0]}")
     return problems
 
 
 def _job_problems(script: Script, audience: Audience) -> list[str]:
     problems = []
-    rejected = {_name_of(job) for job, state in audience.over.items() if state == "REJECTED"}
+    rejected = {job.partition("!")[2].partition("#")[0] for job, state in audience.over.items() if state == "REJECTED"}
     for job in script.jobs:
         named = _text(job.name, _NAMED)
         if job.name in script.rejects:
@@ -61,15 +60,6 @@ def failure_text(error: PipistrelleError, words: Sequence[str]) -> str:
     what = error.what.removesuffix(f": {shlex.join(words)}")
     where = None if error.where is not None and error.where.startswith("ipc://") else error.where
     return _text(str(PipistrelleError(what, where=where, expected=error.expected, found=error.found, hint=error.hint)))
-
-
-def _name_of(job_id: str) -> str:
-    return job_id.partition("!")[2].partition("#")[0]
-
-
-def _how(gone: SchedulerFailed) -> str:
-    """Return how a process ended after its work was done."""
-    return gone.what.partition(" before the simulation was over")[0]
 
 
 def _text(text: str, length: int = 500) -> str:

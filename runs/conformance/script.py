@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from pipistrelle.traces.batsim.workload import parse_batsim
 from pipistrelle.traces.workload import CANCELLED_AFTER
 
 Dialect = Literal["native", "batsim"]
-DIALECTS: Final[tuple[Dialect, ...]] = ("native", "batsim")
 #: returns the frame sent instead of one of the server's; both are plain JSON values
 Alter = Callable[[dict[str, Any]], dict[str, Any]]
 

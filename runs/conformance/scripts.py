@@ -135,7 +135,6 @@ _MEDDLE: Final = {"killer": _killer, "preempter": _preempter, "caller": _caller,
 
 
 def _generated(name: str) -> list[tuple[str, float, int, float, float]]:
-    """Return the rows of a large workload that the file names."""
     if name == "scattered":
         return [
             *((f"n{number}", 0, 1, 100, 90 if number % 2 else 10) for number in range(64)),
@@ -148,7 +147,6 @@ def _generated(name: str) -> list[tuple[str, float, int, float, float]]:
 
 
 def _script(told: dict[str, Any]) -> Script:
-    """Return a script from its table in the file."""
     rows = _generated(told["jobs"]) if isinstance(told["jobs"], str) else told["jobs"]
     jobs = (
         ScriptJob(_ODD_NAME if name == "odd" else name, submit, nodes, None if walltime == "none" else walltime, *rest)

@@ -133,8 +133,6 @@ class _StagedNative(_Noted, NativeTransport):
 
 
 class _StagedBatsimSession(BatsimServerSession):
-    """Batsim's session with a script's changes."""
-
     def __init__(self, stage: Stage) -> None:
         super().__init__()
         self._stage = stage

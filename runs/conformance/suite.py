@@ -63,7 +63,6 @@ def play_script(script: Script, words: Sequence[str], *, dialect: Dialect = "nat
 
 
 def _played(stage: Stage, words: Sequence[str], limit: float, printed: IO[bytes]) -> list[str] | None:
-    """Play a script and return what was wrong."""
     script, audience = stage.script, Audience()
     staged = Staged(stage, words, limit, printed)
     options = RunOptions(connection=staged, given=script.inputs(), observers=[audience], check=False)

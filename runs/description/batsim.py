@@ -65,7 +65,6 @@ def load_batsim_setup(spec: RunSpec, way: BatsimSpec, workloads: Sequence[Worklo
 
 
 def _check(spec: RunSpec, way: BatsimSpec) -> None:
-    """Raise InputError for inputs that do not fit together."""
     if spec.platform is None:
         raise InputError("a Batsim-compatible run names no platform", expected="a file in SimGrid's XML")
     if spec.dialect != "batsim":
@@ -158,7 +157,6 @@ def _check_events(events: Sequence[ExternalEvent], machine: SimGridPlatform) -> 
 
 
 def _at_once(workload: Workload, prefix: str, machine: SimGridPlatform) -> Workload:
-    """Return the workload with every job submitted at time 0."""
     too_large = np.flatnonzero(workload.size > len(machine.hosts))
     if too_large.size:
         row = int(too_large[0])

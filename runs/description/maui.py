@@ -71,6 +71,5 @@ def _remarks(settings: MauiSettings, present: dict[str, set[str]], jobs: str, *,
 
 
 def _some(names: list[str]) -> str:
-    """Return the first few names as text."""
     text = ", ".join(names[:_NAMED])
     return text if len(names) <= _NAMED else f"{text} and {len(names) - _NAMED} more"

@@ -107,7 +107,6 @@ def has_coming_back(spec: RunSpec) -> bool:
 def _plan(
     spec: RunSpec, platform: Platform, repair: "Durations | None"
 ) -> "tuple[FailurePlan | None, list[dict[str, Any]]]":
-    """Return the failures, and their entry in the run's configuration."""
     if spec.failures == (NO_FAILURES,):
         return None, []
     if NO_FAILURES in spec.failures:

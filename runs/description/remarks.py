@@ -66,8 +66,7 @@ def _endless(reliability: Reliability, plan: "FailurePlan", platform: Platform, 
     """Return warnings about jobs that fail too often to save or finish work.
 
     With a total failure rate L, a job needs e^(L t) expected attempts to run for a time t. Failure domains and jobs
-    that can
-    continue on fewer nodes are not considered.
+    that can continue on fewer nodes are not considered.
     """
     way = reliability.resilience
     limited = reliability.requeue == "never" or reliability.max_attempts is not None or have_own_ways(workload)
@@ -125,7 +124,6 @@ def _squeezes(plan: "MaintenancePlan", platform: Platform, workload: Workload) -
 
 
 def _named(rows: NDArray[np.intp], workload: Workload) -> str:
-    """Return the number and names of jobs, as short text."""
     names = ", ".join(workload.ids[row] for row in rows[:3].tolist())
     if rows.size == 1:
         return f"job {names}"

@@ -164,7 +164,6 @@ def _kept(kept: dict[str, T], key: str, most: int, make: Callable[[], T]) -> T:
 
 
 def _limited(spec: RunSpec, setup: Setup) -> Setup:
-    """Return a setup with the engine's limits and rules."""
     until = setup.until if spec.until is None else _horizon(spec.until, setup)
     dispersion = None if spec.dispersion is None else _dispersion(spec.dispersion, setup)
     return dataclasses.replace(setup, until=until, queue_lengths=spec.queue_lengths, dispersion=dispersion)
@@ -211,7 +210,6 @@ def _scaled(machine: "Platform | SimGridPlatform", text: str) -> Platform:
 
 
 def _with_table(machine: "Platform | SimGridPlatform", text: str) -> Platform:
-    """Return a machine with the node properties of a table."""
     from pipistrelle.platforms.node_rows import with_node_rows  # rarely needed
     from pipistrelle.runs.inputs.node_table import load_node_rows
 
@@ -253,11 +251,6 @@ def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, 
 
 
 def _steady_setup(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPlatform") -> Setup:
-    """Return a run's setup without failures and end time.
-
-    Raises:
-        PipistrelleError: workload and machine do not fit together.
-    """
     if spec.dialect == "batsim":
         from pipistrelle.server.setup.setup import BatsimOptions  # most runs speak the other one
 
@@ -270,7 +263,6 @@ def _steady_setup(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPl
 
 
 def _check_placement(spec: RunSpec, platform: Platform) -> None:
-    """Raise PipistrelleError if the machine lacks what placement or partitions need."""
     if spec.asks_of_nodes:
         learn(spec.make_policy(warn=False, polls=False), Machine(platform.units, platform.info))
 
@@ -292,7 +284,6 @@ def _check_recorded(spec: RunSpec, setup: Setup) -> None:
 
 
 def _check_preemption(spec: RunSpec, setup: Setup) -> None:
-    """Raise PipistrelleError if preemption is requested but not possible."""
     if spec.program is not None or spec.code is not None or not spec.may_preempt:
         return
     if spec.dialect == "batsim":
@@ -301,7 +292,6 @@ def _check_preemption(spec: RunSpec, setup: Setup) -> None:
 
 
 def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
-    """Return warnings about a run's inputs."""
     other_units = units_remark(trace, setup.platform, spec.units)
     remarks = [*([] if other_units is None else [other_units]), *setup.remarks]
     if UNMET in setup.dropped:
@@ -348,7 +338,6 @@ def load_jobs(spec: RunSpec, name: str) -> Workload:
 
 
 def _bound(trace: Workload, platform: Platform, texts: tuple[str, ...]) -> Workload:
-    """Return a workload whose jobs are bound to pools by their partitions."""
     bound: dict[str, tuple[str, ...]] = {}
     with said_of("--partition-pools"):
         for text in texts:

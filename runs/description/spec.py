@@ -96,8 +96,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     """A run; each field is an option of `pipistrelle run` (docs/reference/cli.md).
 
     How server and scheduler connect, and where outputs go, is not part of it. File names are as the user gave them,
-    relative
-    to the working directory.
+    relative to the working directory.
 
     Attributes:
         platform, scale_platform: a bundled machine or a file, None: the workload's own; and a factor of its nodes, such
@@ -206,7 +205,6 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
 @cache
 def _deciding(kinds: tuple[Decides, ...]) -> tuple[str, ...]:
-    """Return the fields that decide one of ``kinds``."""
     return tuple(name for name, kind in decided().items() if kind in kinds)
 
 

@@ -91,7 +91,6 @@ class _OverZeroMQ:
     announce: Callable[[str], AbstractContextManager[None]] = lambda endpoint: nullcontext()
 
     def limits(self, interrupted: Interrupted) -> dict[str, Any]:
-        """Return the arguments of a transport that limit its waits."""
         return {
             "hello_timeout": self.hello_timeout,
             "decision_timeout": self.decision_timeout,

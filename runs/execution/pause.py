@@ -65,9 +65,8 @@ class Pause:
         """Return everything that decides how the run continues, as plain values.
 
         This includes how far the outputs are written. `pipistrelle.protocol.base.state.to_json` writes the values,
-        `restore`
-        continues from them. A scheduler in another process that saves its state has it as text under ``saved``, for the
-        greeting on resume. One that does not is replayed all earlier notices.
+        `restore` continues from them. A scheduler in another process that saves its state has it as text under
+        ``saved``, for the greeting on resume. One that does not is replayed all earlier notices.
 
         Raises:
             PolicyError: the policy has no saved state.
@@ -143,7 +142,6 @@ class Pause:
         engine.hand_over(lambda: past(self.simulation))
 
     def _check(self, state: dict[str, Any], what_counts: Mapping[str, str]) -> None:
-        """Raise StateError if a state differs from this run in a mark of ``what_counts``."""
         marks = self._marks()
         for key, what in what_counts.items():
             found = state.get(key) if isinstance(state, dict) else None
@@ -162,7 +160,6 @@ class Pause:
         check_invariants(self.simulation.engine, view)
 
     def _marks(self) -> dict[str, Any]:
-        """Return what a state is checked by before a run continues from it."""
         simulation = self.simulation
         return {
             "format": FORMAT,

@@ -200,7 +200,6 @@ class _Regularly:
         self._failure: OutputFailed | None = None
 
     def begin(self, simulation: Simulation) -> None:
-        """Start counting time."""
         self._simulation, self._keep_at = simulation, time.monotonic() + FLUSH_S
         self._beat(simulation)
         if self._look is not None:
@@ -208,7 +207,6 @@ class _Regularly:
         self._work(simulation)
 
     def _work(self, simulation: Simulation) -> None:
-        """Write rows and call `look` if due; OutputFailed if writing fails."""
         now = time.monotonic()
         if now >= self._keep_at:
             self._keep_at = now + FLUSH_S

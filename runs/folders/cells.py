@@ -177,8 +177,7 @@ class TextColumn(Sequence[str]):
         """Return the cells' numbers (NaN if empty) and which are empty; None if not plain.
 
         A plain number is decimal, has at most 15 digits and perhaps a minus. Numerator and power of ten are then exact,
-        so
-        the quotient is the nearest double, as `float` returns it.
+        so the quotient is the nearest double, as `float` returns it.
         """
         count, width = len(self), self.longest
         if width > _EXACT + 2:

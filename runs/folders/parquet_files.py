@@ -1,6 +1,5 @@
 """A run's tables as Parquet in addition to CSV, with a fixed type per column."""
 
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -30,8 +29,8 @@ _WHOLE: Final = frozenset(
             "nodes_lost",
             "failures_survived",
             "dumps",
-            "reads",
         ),
+        "reads",
     )
 )
 #: bytes of a CSV file read at a time
@@ -64,11 +63,8 @@ def write_parquet(folder: Path) -> list[Path]:
         NoParquet: pyarrow is not installed.
         OutputFailed: a file cannot be read or written.
     """
-    return [_written(path, path.with_suffix(".parquet")) for path in _tables(folder) if path.is_file()]
-
-
-def _tables(folder: Path) -> Iterable[Path]:
-    return (folder / name for name in OUTPUT_FILES if name.endswith(".csv"))
+    tables = (folder / name for name in OUTPUT_FILES if name.endswith(".csv"))
+    return [_written(path, path.with_suffix(".parquet")) for path in tables if path.is_file()]
 
 
 def _written(source: Path, target: Path) -> Path:

@@ -36,8 +36,7 @@ class RunJobs:
     """The ended jobs of a run, without rejected ones; times in simulated seconds.
 
     A job with several attempts is one job, as in the summary: wait and execution time are sums over its attempts,
-    state,
-    end and units are the last attempt's.
+    state, end and units are the last attempt's.
 
     Attributes:
         folder: the outputs.

@@ -52,7 +52,6 @@ def load_demand(
 
 
 def _machine(platform: Platform, mttf: str | None) -> Machine:
-    """Return the machine, with ``mttf`` for nodes that have none."""
     machine = Machine(platform.units, platform.info)
     if mttf is not None:
         with said_of("--mttf"):

@@ -154,7 +154,6 @@ def caller_keys(own: Path, listener: Path) -> CallerKeys:
 
 
 def _text(path: Path) -> tuple[str, int]:
-    """Return a file's text and mode."""
     where = printable(str(path))
     try:
         # O_NONBLOCK, because the path could be a pipe.

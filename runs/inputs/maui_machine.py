@@ -20,10 +20,8 @@ def maui_platform(nodes: Sequence[MauiNode], name: str, *, units: Units = "nodes
     """Return the machine that a resource trace describes.
 
     Nodes keep their names if these are valid. Nodes with the same processors, memory, disk, system, architecture,
-    features
-    and classes form a pool, named after their features or architecture; pools are in order of first occurrence. A class
-    may
-    use the pools whose nodes list it. Nodes that are down or drained at the start are included.
+    features and classes form a pool, named after their features or architecture; pools are in order of first
+    occurrence. A class may use the pools whose nodes list it. Nodes that are down or drained at the start are included.
 
     Args:
         nodes: at least one.

@@ -100,7 +100,6 @@ def _of_toml(name: str, at: float | None) -> list[NodeRow]:
 
 
 def _row(cells: Mapping[str, Any], where: str, at: float | None, read: Callable[[Any, str, str], Property]) -> NodeRow:
-    """Return a row; empty cells count as missing."""
     said = {key: value for key, value in cells.items() if value != ""}
     name, location = str(said.get("name", "")), str(said.get("location", ""))
     if not name and not location:
@@ -161,7 +160,6 @@ def _date(text: str, where: str) -> float:
 
 
 def _plain(text: str, _key: str, _where: str) -> Property:
-    """Return a CSV property as a bool, whole number, other number, or text."""
     if text in ("true", "false"):
         return text == "true"
     if _WHOLE.fullmatch(text):

@@ -81,10 +81,8 @@ def on_machine(
     """Return a log's outages as outages of a machine, in seconds after time 0.
 
     A name means the machine's node of that name, a number that node. Names in LANL's and Titan's tables map to the
-    machine's
-    nodes in natural order, unless the machine has one of these names; for a single LANL system, the number after the
-    slash
-    counts. Outages that end before time 0 are dropped, others are clipped at 0.
+    machine's nodes in natural order, unless the machine has one of these names; for a single LANL system, the number
+    after the slash counts. Outages that end before time 0 are dropped, others are clipped at 0.
 
     Args:
         start: time 0 on the log's clock (s); None: 0, or the start of observation if the log has dates.

@@ -209,7 +209,6 @@ class ReplayTransport:
 
 
 def _last_of(notice: Notice) -> Notice:
-    """Return the last notice as Batsim's dialect sends it."""
     return Notice(notice.seq, notice.now, notice.events[-1:])
 
 

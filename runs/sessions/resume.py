@@ -48,8 +48,8 @@ class Journaled:
     """A connection to a scheduler process, with the session kept in a folder.
 
     If there is a session already, the scheduler is brought to its state after the first ``notices`` notices before the
-    run
-    continues. A scheduler that saves its state gets it back; any other is sent the notices and must decide as before.
+    run continues. A scheduler that saves its state gets it back; any other is sent the notices and must decide as
+    before.
 
     Attributes:
         prefix: beginning of the outputs' names.
@@ -181,8 +181,7 @@ def run_kept(
     """Simulate a run with snapshots, or continue it from the snapshot ``last``.
 
     An early end is not raised. Snapshots and session are in the folder ``options.out``. If the options have other
-    outputs,
-    the caller must lock them.
+    outputs, the caller must lock them.
     """
     folder, connection, journal = options.out, options.connection, None
     assert folder is not None, "a run is kept in a folder"
@@ -232,7 +231,6 @@ class KeptRun(NamedTuple):
 
 
 def _place_of(path: Path) -> tuple[Path, str]:
-    """Return the folder of a run's outputs and the prefix of their names."""
     if path.is_file():
         found = path.name.partition(SNAPSHOT)
         return path.parent, found[0] if found[1] else OUTPUT_PREFIX
@@ -285,7 +283,6 @@ def resume(kept: KeptRun, options: RunOptions, keeping: Keeping) -> Result:
 
 
 def _batsim_outputs(folder: Path, prefix: str, state: dict[str, Any]) -> BatsimOutputs | None:
-    """Return the outputs of a ``pipistrelle batsim`` run; None for other runs."""
     known = state["server"]["outputs"]
     if known is None or "_trace" not in known:
         return None

@@ -166,17 +166,14 @@ class SessionWriter:
             self._chain.update(lines)
             chain = b'{"chain":"%b"}\n' % self._chain.hexdigest()[:_CHAIN].encode()
             self._chain.update(chain)
-            self._write(lines + chain)
+            try:
+                self._file.write(lines + chain)
+                if self._file is not self._raw and not isinstance(self._file, lzma.LZMAFile):
+                    self._file.flush()
+                self._raw.flush()
+            except OSError as error:
+                raise unwritable(self._path, error, "--record") from None
         self._held, self._due = 0, monotonic() + _LATE_S
-
-    def _write(self, data: bytes) -> None:
-        try:
-            self._file.write(data)
-            if self._file is not self._raw and not isinstance(self._file, lzma.LZMAFile):
-                self._file.flush()
-            self._raw.flush()
-        except OSError as error:
-            raise unwritable(self._path, error, "--record") from None
 
     def close(self) -> None:
         """Flush and close the file."""

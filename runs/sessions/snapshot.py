@@ -1,8 +1,7 @@
 """Snapshots of a run, taken regularly, on a signal, and before an interrupt.
 
 A snapshot is written whole or not at all, beside the outputs, as ``out_snapshot-N.gz`` with the number of notices so
-far:
-gzip of two lines of JSON. The first is the header (`SnapshotHeader`), with the SHA-256 of the second, the state.
+far: gzip of two lines of JSON. The first is the header (`SnapshotHeader`), with the SHA-256 of the second, the state.
 """
 
 import gzip

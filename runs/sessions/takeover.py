@@ -116,7 +116,6 @@ class TakenOver:
         write_output(self._target / COMMAND_FILE, to_json(msgspec.to_builtins(pause.spec)))
 
     def _past(self, simulation: Simulation) -> list[Event]:
-        """Return the past submissions, starts and ends, in order."""
         engine = simulation.engine
         past = _Past(self._setup, engine.arrivals.labels(), engine.now)
         for row in output_rows(self._target, "jobs.csv", *_COLUMNS):
@@ -156,7 +155,6 @@ class _Past:
         self._told: list[tuple[tuple[float, int, float], Event]] = []
 
     def add(self, data: JobSubmittedData, submit: float, start: float, started: JobStartedData) -> None:
-        """Add a job that was submitted and started at these times (s)."""
         self._told.append(((submit, _SUBMITTED, self._place(data)), JobSubmitted(submit, data)))
         self._told.append(((start, _STARTED, len(self._told)), JobStarted(start, started)))
 
@@ -185,5 +183,4 @@ class _Past:
         self._told.append(((end, what, len(self._told)), JobCompleted(end, data)))
 
     def events(self) -> list[Event]:
-        """Return all events, in order."""
         return [event for _, event in sorted(self._told, key=itemgetter(0))]

@@ -1,1 +1,1 @@
-"""What samples of replicas tell: intervals, paired differences, when replicas are enough, break-even points."""
+"""Statistics of replicas: intervals, paired differences, break-even points."""

@@ -1,10 +1,10 @@
-"""Break-even: where a curve over an axis reaches a value, or that of another curve, with intervals.
+"""Break-even points: where a curve over an axis reaches a value, or another curve.
 
-A curve has the mean of a metric at each value of an axis of numbers, such as waits by repair time. Between the values
-it is the monotone cubic of Fritsch and Carlson (Monotone Piecewise Cubic Interpolation, SIAM J. Numer. Anal. 17, 1980),
-over logarithms where all values are above 0; means that rise and fall by chance are first made monotone, in the
-direction of all curves together: half way between the greatest so far and the least to come. Intervals are quantiles of
-a bootstrap that draws whole replicas, the same ones for all cells, as these share their random numbers.
+A curve is the mean of a metric at each value of a numeric axis, for example waits by repair time. Between the values it
+is the monotone cubic of Fritsch and Carlson (Monotone Piecewise Cubic Interpolation, SIAM J. Numer. Anal. 17, 1980),
+over logarithms if all values are above 0. Means that rise and fall by chance are made monotone first, in the common
+direction of all curves: halfway between the greatest so far and the least to come. Intervals are quantiles of a
+bootstrap that draws whole replicas, the same for all cells, because cells share their random numbers.
 """
 
 import math
@@ -25,23 +25,19 @@ from pipistrelle.models.samples.estimates import (
 from pipistrelle.studies.inference.reports import more_axes
 from pipistrelle.studies.inference.trials import TrialTable, Value
 
-#: halvings of an interval between two values of the axis: to a part of 10^-15
+#: halvings of an interval between two axis values: to 10^-15 of it
 _HALVINGS: Final = 50
-#: points of a drawn curve between two values
+#: points of a drawn curve between two axis values
 _FINE: Final = 20
 
 
 class Crossing(Struct, frozen=True, kw_only=True):
     """Where a curve reaches a value.
 
-    Parameters
-    ----------
-    at
-        the number on the axis; inf, -inf: beyond its greatest, below its least value.
-    low, high
-        ends of the interval, which may be infinite in the same way; None: there is one replica alone.
-    target
-        the value that is reached there.
+    Attributes:
+        at: number on the axis; inf or -inf: above its greatest or below its least value.
+        low, high: interval, which may be infinite likewise; None: there is only one replica.
+        target: the value reached.
     """
 
     at: float
@@ -50,7 +46,7 @@ class Crossing(Struct, frozen=True, kw_only=True):
     target: float
 
     def plain(self) -> dict[str, float | str | None]:
-        """Return it as JSON can have it: beyond the axis is "above", or "below"."""
+        """Return it as JSON values: beyond the axis is "above" or "below"."""
         ends = {"at": self.at, "low": self.low, "high": self.high}
         return {**{name: _told(end) for name, end in ends.items()}, "target": self.target}
 
@@ -62,28 +58,19 @@ def _told(value: float | None) -> float | str | None:
 
 
 class Curves:
-    """Means of a metric by an axis of numbers, a curve for each value of another axis, of all replicas and resampled.
+    """Means of a metric over a numeric axis, one curve per value of another axis.
 
-    Parameters
-    ----------
-    trials
-        with these two axes alone.
-    x
-        the axis of numbers.
-    by
-        the axis of the curves; None: there is one curve, of the key None.
-    metric
-        the column.
-    level
-        of the intervals.
-    seed
-        of the bootstrap.
+    Args:
+        trials: with only these two axes.
+        x: the numeric axis.
+        by: the axis of the curves; None: one curve, with the key None.
+        metric: the column.
+        level: confidence level of the intervals.
+        seed: of the bootstrap.
 
-    Raises
-    ------
-    StatisticsError
-        if there is no such column, another axis has more than one value, an axis has less than two numbers, or a curve
-        lacks one.
+    Raises:
+        StatisticsError: a column is missing, another axis varies, an axis has fewer than two numbers, or a curve lacks
+            one.
     """
 
     def __init__(
@@ -97,7 +84,7 @@ class Curves:
         self.labels = [value for _, value in numbers]
         self.x = np.array([number for number, _ in numbers])
         if len(self.x) < 2 or len(np.unique(self.x)) < len(self.x):
-            raise StatisticsError(f"{x} needs two different numbers at least", where=trials.where)
+            raise StatisticsError(f"{x} needs at least two different numbers", where=trials.where)
         self.level = level
         places = [trials.axes.index(name) for name in (x, by) if name in trials.axes]
         cells = {tuple(cell.key[place] for place in places): cell for cell in trials.cells}
@@ -108,13 +95,13 @@ class Curves:
                 sample = {} if cell is None else trials.sample(cell, metric)
                 if not sample:
                     told = x if by is None else f"{by} {name}, {x}"
-                    what, hint = f"there is no {metric} of {told} {value}", "Leave such values out with --where."
+                    what, hint = f"there is no {metric} of {told} {value}", "Exclude such values with --where."
                     raise StatisticsError(what, where=trials.where, hint=hint)
                 samples.append(sample)
         self._resample(samples, seed)
 
     def _resample(self, samples: Sequence[dict[int, float]], seed: int) -> None:
-        """Reckon the means of all replicas, shape (curves, x), and of those drawn, (draws, curves, x)."""
+        """Compute the means, shape (curves, x), and resampled ones, (draws, curves, x)."""
         shape = (len(self.names), len(self.x))
         self.means = np.array([math.fsum(one.values()) / len(one) for one in samples]).reshape(shape)
         self._sign = 1.0 if math.fsum((self.means[:, -1] - self.means[:, 0]).tolist()) >= 0 else -1.0
@@ -132,13 +119,16 @@ class Curves:
             np.float64
         )
         held = weights @ there
-        whole = held.min(axis=1) > 0  # a cell of few replicas may have none of those drawn
+        whole = held.min(axis=1) > 0  # a draw may have no replica of a small cell
         self.drawn = ((weights @ values)[whole] / held[whole]).reshape(-1, *shape)
 
     def line(self, curve: int, *, normalised: bool = False) -> tuple[Floats, Floats | None]:
-        """Return a curve's means, shape (x,), and the ends of their intervals, shape (2, x); None: one replica alone.
+        """Return a curve's means, shape (x,), and their intervals, shape (2, x), or None.
 
-        Normalised they are over the mean at the least number on the axis.
+        There are no intervals with only one replica.
+
+        Args:
+            normalised: divide by the mean at the least number on the axis.
         """
         means = self.means[curve]
         drawn = None if self.drawn is None else self.drawn[:, curve]
@@ -151,7 +141,7 @@ class Curves:
         return means, np.quantile(drawn, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
 
     def path(self, curve: int) -> tuple[Floats, Floats]:
-        """Return points of a curve between its values, as numbers on the axis and values of the metric."""
+        """Return points of a curve between its values: axis numbers and metric values."""
         curves = self._monotone(self.means[curve][None])
         x = self._scaled
         fine = np.concatenate([np.linspace(x[:-1], x[1:], _FINE, endpoint=False).T.ravel(), x[-1:]])
@@ -160,17 +150,16 @@ class Curves:
 
     @property
     def _scaled(self) -> Floats:
-        """The axis as curves are interpolated over it."""
         scaled: Floats = np.log(self.x) if self.x[0] > 0 else self.x
         return scaled
 
     def reach(self, curve: int, target: float) -> Crossing:
-        """Return where a curve has this value."""
+        """Return where a curve reaches a value."""
         targets = None if self.drawn is None else np.full(len(self.drawn), target)
         return self._reach(curve, target, targets)
 
     def meet(self, curve: int, other: int, place: int) -> Crossing:
-        """Return where a curve has the value that another one has at a place of the axis."""
+        """Return where a curve reaches the value of another one at a place of the axis."""
         targets = None if self.drawn is None else self._monotone(self.drawn[:, other])[:, place]
         return self._reach(curve, float(self._monotone(self.means[other][None])[0, place]), targets)
 
@@ -184,7 +173,7 @@ class Curves:
         return Crossing(at=at, low=float(found[low]), high=float(found[high]), target=target)
 
     def _monotone(self, means: Floats) -> Floats:
-        """Return curves, shape (n, x), that rise throughout, or fall, as all curves together do."""
+        """Return curves, shape (n, x), made monotone in their common direction."""
         upright = means * self._sign
         above = np.maximum.accumulate(upright, axis=1)
         below = np.minimum.accumulate(upright[:, ::-1], axis=1)[:, ::-1]
@@ -192,7 +181,7 @@ class Curves:
         return middle
 
     def _solve(self, means: Floats, targets: Floats) -> Floats:
-        """Return where each curve, shape (n, x), reaches its target, shape (n,); infinite beyond the axis."""
+        """Return where each curve, (n, x), reaches its target, (n,); inf beyond the axis."""
         curves = self._monotone(means)
         x = self._scaled
         upright, aims = curves * self._sign, targets * self._sign
@@ -217,14 +206,11 @@ class Curves:
 def break_even(
     curves: Curves, targets: Sequence[float] = (), place: int = 0
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return where curves reach targets, and where they equal others, in plain values.
+    """Return where curves reach targets, and where they equal others, as plain values.
 
-    Parameters
-    ----------
-    targets
-        values of the metric.
-    place
-        the place on the axis at which other curves are taken.
+    Args:
+        targets: values of the metric.
+        place: index on the axis at which the other curves are taken.
     """
     reached = [
         {"curve": name, **curves.reach(number, target).plain()}

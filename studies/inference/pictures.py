@@ -1,4 +1,4 @@
-"""Pictures of a study: a metric by repair time and factor, normalised, differences by size, as in paper 000."""
+"""Pictures of a study: a metric by repair time and factor, differences by size."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MARKERS: Final = "osD^vP*X"
-#: values on an axis of which each has its own tick
+#: most values of an axis that each get a tick
 _MOST_TICKS: Final = 12
 
 
@@ -33,23 +33,17 @@ def curves_picture(
     normalised: bool = False,
     targets: Sequence[float] = (),
 ) -> bytes:
-    """Return a picture of curves with their intervals as a file, ``.svg`` or ``.png``: figures 7 and 8 of paper 000.
+    """Return a picture of curves with intervals, as in figures 7 and 8 of paper 000.
 
-    Parameters
-    ----------
-    x, by, metric
-        what the axes are called.
-    timed
-        whether the numbers on the axis are seconds.
-    normalised
-        draw each curve over its value at the least number.
-    targets
-        values of the metric: lines across, and where curves reach them.
+    Args:
+        suffix: the file's type, ``.svg`` or ``.png``.
+        x, by, metric: names of the axes.
+        timed: the numbers on the axis are seconds.
+        normalised: divide each curve by its value at the least number.
+        targets: values of the metric, drawn as lines, with the points where curves reach them.
 
-    Raises
-    ------
-    PipistrelleError
-        if matplotlib is not installed.
+    Raises:
+        PipistrelleError: matplotlib is not installed.
     """
 
     def draw(figure: "Figure") -> None:
@@ -85,7 +79,6 @@ def curves_picture(
 
 
 def _reached(axes: "Axes", curves: Curves, number: int, target: float, colour: str) -> None:
-    """Mark where a curve reaches a target, and the interval."""
     found = curves.reach(number, target)
     if math.isfinite(found.at):
         axes.plot([found.at], [target], color=colour, marker="|", markersize=14)
@@ -103,15 +96,16 @@ def _tick(curves: Curves, place: int, timed: bool) -> str:
 def sizes_picture(
     rows: Sequence[SizeRow], suffix: str, *, axis: str, first: Value, second: Value, metric: str
 ) -> bytes:
-    """Return a picture of normalised differences by size as a file, ``.svg`` or ``.png``: figures 3 and 4 of paper 000.
+    """Return a picture of differences by size, as in figures 3 and 4 of paper 000.
 
-    Above are the differences, second less first over first, with their intervals, and that of all jobs as a line; below
-    the shares of the classes.
+    The upper part has the differences, (second - first) / first, with intervals, and a line for all jobs; the lower
+    part the shares of the classes.
 
-    Raises
-    ------
-    PipistrelleError
-        if matplotlib is not installed.
+    Args:
+        suffix: the file's type, ``.svg`` or ``.png``.
+
+    Raises:
+        PipistrelleError: matplotlib is not installed.
     """
     classes = [row for row in rows if row.name != "all"]
     whole = next(row for row in rows if row.name == "all")

@@ -1,4 +1,4 @@
-"""What a study's trials tell, as rows of plain values: cells with intervals, and two values of one axis compared."""
+"""Reports on a study's trials: cells with intervals, comparisons of two values."""
 
 import re
 from collections.abc import Sequence
@@ -21,16 +21,11 @@ from pipistrelle.studies.inference.trials import SEED, CellKey, TrialTable, Valu
 class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     """A metric of a cell.
 
-    Parameters
-    ----------
-    cell
-        {axis: value}.
-    metric
-        which figure.
-    estimate
-        its mean, or quantile, over the replicas.
-    missing
-        replicas that have none.
+    Attributes:
+        cell: {axis: value}.
+        metric: the column.
+        estimate: mean, or quantile, over the replicas.
+        missing: number of replicas without a value.
     """
 
     cell: dict[str, Value]
@@ -39,23 +34,18 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     missing: int
 
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON can have it."""
+        """Return it as JSON values."""
         return {**self.cell, "metric": self.metric, **self.estimate.plain(), "missing": self.missing}
 
 
 class PairRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric of two cells that differ in one axis alone.
+    """A metric of two cells that differ in one axis.
 
-    Parameters
-    ----------
-    cell
-        {axis: value} of what they have in common.
-    metric
-        which figure.
-    pair
-        what the pairs tell.
-    unpaired
-        replicas that have not a figure in both.
+    Attributes:
+        cell: {axis: value} of the other axes.
+        metric: the column.
+        pair: statistics of the pairs.
+        unpaired: number of replicas without a value in both cells.
     """
 
     cell: dict[str, Value]
@@ -64,7 +54,7 @@ class PairRow(msgspec.Struct, frozen=True, kw_only=True):
     unpaired: int
 
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON can have it."""
+        """Return it as JSON values."""
         return {**self.cell, "metric": self.metric, **self.pair.plain(), "unpaired": self.unpaired}
 
 
@@ -78,17 +68,12 @@ def summary(
 ) -> list[CellRow]:
     """Return each metric of each cell, metric by metric.
 
-    Parameters
-    ----------
-    metrics
-        columns; none: the usual ones.
-    quantile
-        tell this quantile of the replicas, with an interval by order statistics, instead of the mean.
+    Args:
+        metrics: columns; empty: the usual ones.
+        quantile: this quantile of the replicas, with an interval by order statistics; None: the mean.
 
-    Raises
-    ------
-    StatisticsError
-        if there is no such column.
+    Raises:
+        StatisticsError: a column is missing.
     """
     rows = []
     for metric in trials.metrics(metrics):
@@ -113,12 +98,10 @@ def comparison(
     level: float = LEVEL,
     method: Method = "t",
 ) -> list[PairRow]:
-    """Return each metric of each pair of cells with the two values of an axis, metric by metric.
+    """Return each metric of each pair of cells for two values of an axis, by metric.
 
-    Raises
-    ------
-    StatisticsError
-        if there is no such column, no cell has both values, or replicas of one number have different seeds.
+    Raises:
+        StatisticsError: a column is missing, no cell has both values, or paired replicas have different seeds.
     """
     place = trials.axes.index(axis)
     others = [name for name in trials.axes if name != axis]
@@ -130,7 +113,7 @@ def comparison(
         rest: (cells[first], cells[second]) for rest, cells in by_rest.items() if first in cells and second in cells
     }
     if not pairs:
-        raise StatisticsError(f"no two cells differ in {axis} alone", where=trials.where)
+        raise StatisticsError(f"no two cells differ only in {axis}", where=trials.where)
     seeds = trials.columns.get(SEED)
     rows = []
     for metric in trials.metrics(metrics):
@@ -139,7 +122,8 @@ def comparison(
             both = [replica for replica in samples[0] if replica in samples[1]]
             if seeds is not None and any(seeds[one.rows[each]] != seeds[other.rows[each]] for each in both):
                 raise StatisticsError(
-                    "replicas of one number have different seeds, so they are no pairs", where=f"{trials.where}: {axis}"
+                    "replicas with the same number have different seeds, so they cannot be paired",
+                    where=f"{trials.where}: {axis}",
                 )
             pair = paired(
                 [samples[0][each] for each in both], [samples[1][each] for each in both], level=level, method=method
@@ -151,16 +135,12 @@ def comparison(
 
 
 class SizeRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric of jobs of a class of sizes under two values of one axis.
+    """A metric of a size class of jobs under two values of one axis.
 
-    Parameters
-    ----------
-    name
-        the class: ``1``, ``2_15``, ``16_up``; ``all`` for all jobs.
-    pair
-        what the pairs tell; its ratio of means less 1 is the normalised difference.
-    share
-        jobs of the class over all jobs; None: it is not told.
+    Attributes:
+        name: the class: ``1``, ``2_15``, ``16_up``; ``all`` for all jobs.
+        pair: statistics of the pairs; the ratio of means less 1 is the normalised difference.
+        share: the class's share of all jobs; None: unknown.
     """
 
     name: str
@@ -168,19 +148,17 @@ class SizeRow(msgspec.Struct, frozen=True, kw_only=True):
     share: float | None
 
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON can have it."""
+        """Return it as JSON values."""
         return {"size": self.name, **self.pair.plain(), "share": self.share}
 
 
 def by_size(
     trials: TrialTable, axis: str, first: Value, second: Value, metric: str = "mean_wait", *, level: float = LEVEL
 ) -> list[SizeRow]:
-    """Return a metric under two values of an axis, by classes of sizes, the smallest first, and of all jobs.
+    """Return a metric under two values of an axis by size class, and for all jobs.
 
-    Raises
-    ------
-    StatisticsError
-        if the trials have no columns of classes, as ``mean_wait_1``, or another axis has more than one value.
+    Raises:
+        StatisticsError: the trials have no columns of classes, such as ``mean_wait_1``, or another axis varies.
     """
     if rest := [name for name in trials.axes if name != axis]:
         raise more_axes(trials, rest)
@@ -188,20 +166,20 @@ def by_size(
     found = sorted((int(match[1]), name) for name in trials.columns if (match := pattern.fullmatch(name)))
     if not found:
         raise StatisticsError(
-            f"there are no columns of {metric} by size, as {metric}_1",
+            f"there are no columns of {metric} by size, such as {metric}_1",
             where=trials.where,
-            hint="Write sizes into [metrics] of the study: sizes = [1, 2, 16, 128].",
+            hint="Add sizes to [metrics] of the study: sizes = [1, 2, 16, 128].",
         )
     names = {column.removeprefix(f"{metric}_"): column for _, column in found} | {"all": metric}
     rows = comparison(trials, axis, first, second, list(names.values()), level=level)
     counts = {name: sum(count or 0 for count in trials.columns.get(f"jobs_{name}", ())) for name in names}
-    total = sum(counts.values())  # there is no column of all
+    total = sum(counts.values())  # no column has all
     shares = {name: count / total if total and name != "all" else None for name, count in counts.items()}
     return [SizeRow(name=name, pair=row.pair, share=shares[name]) for name, row in zip(names, rows, strict=True)]
 
 
 def more_axes(trials: TrialTable, rest: Sequence[str]) -> StatisticsError:
-    """Return the error of axes that must have one value each."""
+    """Return the error about axes that must not vary."""
     return StatisticsError(
         f"other axes have more than one value: {', '.join(rest)}",
         where=trials.where,

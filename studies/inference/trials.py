@@ -1,4 +1,4 @@
-"""The trials of a study as a table: its axes, its cells, and the figures of their replicas."""
+"""The trials of a study as a table of axes, cells, and figures of replicas."""
 
 import json
 import math
@@ -15,18 +15,18 @@ from pipistrelle.studies.trials.axes import column_of
 if TYPE_CHECKING:
     import pyarrow
 
-#: the file in a study's folder
+#: the trials' file in a study's folder
 TRIALS: Final = "trials.parquet"
-#: behind the name of an axis of times: the column that has them in seconds
+#: suffix of the column with the seconds of an axis of times
 SECONDS: Final = "_seconds"
-#: the column of replicas' numbers, and that of their seeds
+#: the columns of replica numbers and of seeds
 REPLICA, SEED = "replica", "seed"
-#: what is told if nothing else is asked for
+#: the metrics reported by default
 USUAL: Final = ("mean_wait", "mean_bounded_slowdown", "utilisation")
-#: columns that say where a trial came from, not what it was
+#: columns about a trial's origin
 _ORIGIN: Final = ("point", REPLICA, SEED, "engine", "engine_why", "version", "reason", "message", "warm_up", "drain")
 
-#: how many jobs ran, and waited, when a trial ended
+#: columns of jobs running and queued at a trial's end
 _NOT_ENDED: Final = ("running_at_end", "waiting_at_end")
 
 Value = str | int | float | bool | None
@@ -36,14 +36,11 @@ CellKey = tuple[Value, ...]
 
 @dataclass(frozen=True)
 class Cell:
-    """Replicas of one combination of values.
+    """The replicas of one combination of values.
 
-    Parameters
-    ----------
-    key
-        the values, as the table's axes are.
-    rows
-        {replica: row}.
+    Attributes:
+        key: values, in the order of the table's axes.
+        rows: {replica: row}.
     """
 
     key: CellKey
@@ -51,21 +48,15 @@ class Cell:
 
 
 class TrialTable:
-    """Trials, a row each.
+    """Trials, one per row.
 
-    Parameters
-    ----------
-    columns
-        {name: values}, all of one length.
-    axes
-        the columns that tell cells apart; None: those before the replicas that have more than one value.
-    where
-        what the table is called in messages.
+    Args:
+        columns: {name: values}, all of one length.
+        axes: columns that distinguish cells; None: those before the replicas with more than one value.
+        where: the table's name in errors.
 
-    Raises
-    ------
-    StatisticsError
-        if there are no trials, no replicas, or a cell has a replica twice.
+    Raises:
+        StatisticsError: there are no trials or no replicas, or a cell has a replica twice.
     """
 
     def __init__(
@@ -74,7 +65,7 @@ class TrialTable:
         self.columns = dict(columns)
         self.where = where
         if REPLICA not in self.columns:
-            raise StatisticsError(f"there is no column '{REPLICA}'", where=where, hint="Is it a study's table?")
+            raise StatisticsError(f"the column '{REPLICA}' is missing", where=where, hint="Is it a study's table?")
         if not len(self.columns[REPLICA]):
             raise StatisticsError("there are no trials", where=where)
         names = list(self.columns)
@@ -85,12 +76,10 @@ class TrialTable:
 
     @classmethod
     def read(cls, place: str | Path) -> "TrialTable":
-        """Return the trials in a study's folder, or in a Parquet file.
+        """Return the trials of a study's folder, or of a Parquet file.
 
-        Raises
-        ------
-        StatisticsError
-            if there are none, the file cannot be read, or pyarrow is not installed.
+        Raises:
+            StatisticsError: there are none, the file is unreadable, or pyarrow is not installed.
         """
         path = Path(place)
         shown = printable(str(place))
@@ -110,7 +99,7 @@ class TrialTable:
         except ImportError:
             raise StatisticsError(
                 "results of studies are Parquet files, which need pyarrow",
-                hint="Install it with: pip install 'pipistrelle[study]'",
+                hint="Install it: pip install 'pipistrelle[study]'.",
             ) from None
         try:
             table = read_table(path)
@@ -121,7 +110,7 @@ class TrialTable:
 
     @classmethod
     def of(cls, table: "pyarrow.Table", where: str = "the trials") -> "TrialTable":
-        """Return the trials of a table of pyarrow, whose metadata say what a study varied, if it has any."""
+        """Return the trials of a pyarrow table; its metadata may name the varied axes."""
         told = json.loads((table.schema.metadata or {}).get(b"pipistrelle", b"{}")).get("varied")
         columns = {name: table.column(name).to_pylist() for name in table.column_names}
         axes = None if told is None else [name for name in told if name in columns]
@@ -140,16 +129,16 @@ class TrialTable:
             rows = found.setdefault(tuple(part[row] for part in parts), {})
             if replica in rows:
                 raise StatisticsError(
-                    "a replica is there twice",
+                    "a replica occurs twice",
                     where=f"{self.where}: row {row}",
-                    expected="one trial for each combination of the axes and each replica",
+                    expected="one trial per combination of the axes and replica",
                     found=f"replica {replica} in row {rows[replica]}, too",
                 )
             rows[replica] = row
         return [Cell(key, rows) for key, rows in found.items()]
 
     def column(self, name: str) -> Sequence[Any]:
-        """Return a column; StatisticsError, which names a like one, if there is none."""
+        """Return a column; StatisticsError, which suggests a similar one, if missing."""
         if name not in self.columns:
             known = [one for one in self.columns if one not in _ORIGIN]
             raise StatisticsError(
@@ -158,23 +147,23 @@ class TrialTable:
         return self.columns[name]
 
     def axis(self, name: str) -> str:
-        """Return the name of an axis; StatisticsError if it is none of those with more than one value."""
+        """Return an axis's column name; StatisticsError unless it has several values."""
         name = column_of(name)
         if name not in self.axes:
             self.column(name)
             raise StatisticsError(
-                f"'{printable(name)}' has one value alone",
+                f"'{printable(name)}' has only one value",
                 where=self.where,
-                expected=f"an axis: {', '.join(self.axes) or 'there is none'}",
+                expected=f"an axis: {', '.join(self.axes) or 'none varies'}",
             )
         return name
 
     def values(self, axis: str) -> list[Value]:
-        """Return the values of an axis, in the order of the table."""
+        """Return the values of an axis, in table order."""
         return list(dict.fromkeys(self.columns[axis]))
 
     def value(self, axis: str, text: str) -> Value:
-        """Return the value of an axis that a text means; StatisticsError if there is none."""
+        """Return the value of an axis that a text means, or raise StatisticsError."""
         known = self.values(axis)
         for one in known:
             if _says(text, one):
@@ -185,7 +174,7 @@ class TrialTable:
         )
 
     def number(self, axis: str, value: Value) -> float:
-        """Return a value of an axis as a number, a length of time in seconds; StatisticsError if it is none."""
+        """Return a value of an axis as a number (times in s), or raise StatisticsError."""
         seconds = self.columns.get(f"{axis}{SECONDS}")
         if seconds is not None:
             found = seconds[list(self.columns[axis]).index(value)]
@@ -197,13 +186,13 @@ class TrialTable:
             return seconds_of(str(value))
         except ValueError:
             raise StatisticsError(
-                f"{axis} has a value that is no number, nor a length of time",
+                f"{axis} has a value that is neither a number nor a length of time",
                 where=self.where,
                 found=f"'{label(value)}'",
             ) from None
 
     def only(self, conditions: Sequence[tuple[str, str]]) -> "TrialTable":
-        """Return the trials of which each axis has the value that a text means, or one of them if there are several."""
+        """Return the trials whose axes have the given values, or one of them if several."""
         wanted: dict[str, set[Value]] = {}
         for name, text in conditions:
             axis = column_of(name)
@@ -220,19 +209,19 @@ class TrialTable:
         return TrialTable(columns, axes=self.axes, where=self.where)
 
     def sample(self, cell: Cell, metric: str) -> dict[int, float]:
-        """Return {replica: figure} of the trials of a cell that have one, by replica."""
+        """Return {replica: figure} of a cell's trials that have one, by replica."""
         values = self.column(metric)
         found = {}
         for replica in sorted(cell.rows):
             value = values[cell.rows[replica]]
             if isinstance(value, bool) or not isinstance(value, int | float | None):
-                raise StatisticsError(f"'{metric}' is no figure", where=self.where, found=f"'{label(value)}'")
+                raise StatisticsError(f"'{metric}' is not a number", where=self.where, found=f"'{label(value)}'")
             if value is not None and not math.isnan(value):
                 found[replica] = float(value)
         return found
 
     def remarks(self) -> list[str]:
-        """Return what is left out of all means: windows at both ends, jobs that had not ended."""
+        """Return what all means leave out: windows at both ends, and unfinished jobs."""
         found = []
         windows = [
             f"{name.replace('_', '-')} {printable(str(value))}"
@@ -245,18 +234,18 @@ class TrialTable:
         most = [max((count or 0 for count in self.columns.get(name, ())), default=0) for name in _NOT_ENDED]
         if any(most):
             found.append(
-                f"jobs that had not ended are in no mean: up to {most[0]:,} running and {most[1]:,} waiting in a trial"
+                f"means leave out unfinished jobs: up to {most[0]:,} running and {most[1]:,} queued in a trial"
             )
         return found
 
     def metrics(self, names: Sequence[str]) -> list[str]:
-        """Return the columns to tell of: those named, or the usual ones that there are."""
+        """Return the named columns, or the usual ones that exist."""
         for name in names:
             self.column(name)
         found = list(names) or [name for name in USUAL if name in self.columns]
         if not found:
             raise StatisticsError(
-                "none of the usual columns is there", where=self.where, hint="Name one: --metric COLUMN."
+                "the table has none of the usual metrics", where=self.where, hint="Name one: --metric COLUMN."
             )
         return found
 

@@ -1,1 +1,1 @@
-"""Studies of many runs: trials, what came out of each as a table of jobs, and its metrics."""
+"""Studies of many runs: descriptions, trials, their metrics, the results' table."""

@@ -1,4 +1,4 @@
-"""What a study varies: axes from their text, and the points of the grid that they span."""
+"""The axes of a study, from their text, and the points of their grid."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,30 +13,30 @@ from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, pri
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.runs.description.spec import Decides, RunSpec, decided
 
-#: options of a run by name
+#: the options of a run by name
 OPTIONS: Final = {one.encode_name: one for one in fields(RunSpec)}
 _NO_PART_OF_A_TRIAL: Final = {
     Decides.DIALECT: "trials run in one process and speak no dialect",
     Decides.OUTPUTS: "trials have no outputs",
     Decides.CHECK: "digests are taken by the study itself",
 }
-#: {option that no trial can have: why}
+#: {option that no trial can have: reason}
 REFUSED: Final = {"resumed": "trials begin anew"} | {
     one.encode_name: why for one in fields(RunSpec) if (why := _NO_PART_OF_A_TRIAL.get(decided()[one.name]))
 }
-#: significant digits of the values between the ends of a range: no machine's library of functions can be told by them
+#: significant digits of values inside a range, so few that every platform's math library agrees
 _DIGITS: Final = 6
 _MOST_VALUES: Final = 100_000
-#: what a column is called whose name says what it is better than the option's does
+#: {option: column}, if the column's name differs
 _COLUMNS: Final = {"scheduler": "policy"}
 
 
 class StudyError(PipistrelleError):
-    """The description of a study is wrong, or a study cannot be carried out as it is described."""
+    """A study's description is wrong, or the study cannot be carried out."""
 
 
 class _Range(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Values from one to another: ``count`` of them, or by ``step``; numbers, or lengths of time as ``1h``."""
+    """Numbers or times from one value to another: ``count`` of them, or by ``step``."""
 
     first: float | str = msgspec.field(name="from")
     last: float | str = msgspec.field(name="to")
@@ -47,16 +47,12 @@ class _Range(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis: what it is called, and for each of its values the options of a run that this sets.
+    """One axis: its name, and the run options of each value.
 
-    Parameters
-    ----------
-    name
-        as the study has it.
-    settings
-        {option: value, in plain values} of each place on the axis.
-    labels
-        the column of the results and its value at each place, where no option's value says it; None: there is none.
+    Attributes:
+        name: as in the study.
+        settings: {option: plain value} per place on the axis.
+        labels: a name per place, which becomes a column of the results; None: the options' values suffice.
     """
 
     name: str
@@ -65,17 +61,15 @@ class Axis:
 
     @property
     def options(self) -> list[str]:
-        """The options that it sets at one place or another, in order."""
+        """All options that it sets, in order."""
         return list(dict.fromkeys(option for setting in self.settings for option in setting))
 
 
 def read_axes(raw: Mapping[str, Any], where: str) -> tuple[Axis, ...]:
     """Return the axes of a study.
 
-    Raises
-    ------
-    StudyError
-        if one has no values, sets what is no option of a run, or what another one sets, too.
+    Raises:
+        StudyError: an axis has no values, or sets an unknown option or one of another axis.
     """
     axes = tuple(_axis(name, value, f"{where}: axes.{printable(name)}") for name, value in raw.items())
     owners: dict[str, str] = {}
@@ -91,22 +85,22 @@ def read_axes(raw: Mapping[str, Any], where: str) -> tuple[Axis, ...]:
 
 
 def points(axes: Sequence[Axis]) -> Iterator[tuple[int, ...]]:
-    """Yield the places on all axes of each point of their grid, the last axis the fastest."""
+    """Yield the places on all axes of each grid point; the last axis varies fastest."""
     return product(*(range(len(axis.settings)) for axis in axes))
 
 
 def column_of(option: str) -> str:
-    """Return what the column of an option, or of an axis, is called."""
+    """Return the column name of an option or axis."""
     return _COLUMNS.get(option, option.replace("-", "_").replace(" ", "_"))
 
 
 def check_option(name: str, where: str) -> None:
-    """Raise StudyError unless a trial can have this option."""
+    """Raise StudyError unless trials can have this option."""
     if name not in OPTIONS:
-        hint = f"{did_you_mean(name, list(OPTIONS))} Axes are named as the options of 'pipistrelle run' are."
-        raise StudyError(f"there is no option {shown(name)} of a run", where=where, hint=hint.strip())
+        hint = f"{did_you_mean(name, list(OPTIONS))} Axes have the names of options of 'pipistrelle run'."
+        raise StudyError(f"a run has no option {shown(name)}", where=where, hint=hint.strip())
     if name in REFUSED:
-        raise StudyError(f"'{name}' is no option of a study: {REFUSED[name]}", where=where)
+        raise StudyError(f"a study does not support '{name}': {REFUSED[name]}", where=where)
 
 
 def _axis(name: str, value: Any, where: str) -> Axis:
@@ -119,17 +113,17 @@ def _axis(name: str, value: Any, where: str) -> Axis:
     values = _values(value, where)
     if not values:
         raise StudyError(
-            "the axis has no values", where=where, expected=f"at least one, as {name} = [1, 4]", found="none"
+            "the axis has no values", where=where, expected=f"at least one, such as {name} = [1, 4]", found="none"
         )
     if len({repr(one) for one in values}) < len(values):
         twice = next(one for place, one in enumerate(values) if one in values[:place])
-        raise StudyError("a value is there twice", where=where, found=shown(twice))
+        raise StudyError("a value occurs twice", where=where, found=shown(twice))
     if len(options) == 1:
         return Axis(name, tuple({name: one} for one in values))
     for one in values:
         if not isinstance(one, list) or len(one) != len(options):
             raise StudyError(
-                "options that change together need a value each",
+                "options that change together need one value each",
                 where=where,
                 expected=f"lists of {len(options)}, for {name}",
                 found=shown(one) if not isinstance(one, list) else f"a list of {len(one)}",
@@ -138,11 +132,11 @@ def _axis(name: str, value: Any, where: str) -> Axis:
 
 
 def _variants(name: str, tables: list[dict[str, Any]], where: str) -> Axis:
-    """Return an axis of which each place has a name and sets several options."""
+    """Return an axis whose places have names and set several options."""
     if name in OPTIONS:
         check_option(name, where)
         raise StudyError(
-            f"'{name}' is an option, and these are tables", where=where, expected="a name of your own, as [[axes.load]]"
+            f"'{name}' is an option, but these are tables", where=where, expected="a new name, such as [[axes.load]]"
         )
     labels: list[str] = []
     settings: list[Mapping[str, Any]] = []
@@ -150,8 +144,8 @@ def _variants(name: str, tables: list[dict[str, Any]], where: str) -> Axis:
         here = f"{where}[{number}]"
         label = table.get("name")
         if not isinstance(label, str) or not label or label in labels:
-            what = "a variant is called as another" if label in labels else "a variant has no name"
-            raise StudyError(what, where=here, expected='name = "TEXT", each another', found=shown(label or "none"))
+            what = "two variants have the same name" if label in labels else "a variant has no name"
+            raise StudyError(what, where=here, expected='a unique name = "TEXT"', found=shown(label or "none"))
         setting = {option: value for option, value in table.items() if option != "name"}
         for option in setting:
             check_option(option, here)
@@ -175,24 +169,24 @@ def _values(value: Any, where: str) -> list[Any]:
 
 
 def _spread(told: _Range, where: str) -> list[Any]:
-    """Return the values of a range; what lies between its ends is rounded to six significant digits."""
+    """Return the values of a range, rounded to six significant digits inside it."""
     kinds = {isinstance(one, str) for one in (told.first, told.last, told.step) if one is not None}
     if len(kinds) > 1:
-        raise StudyError("a range is of numbers or of lengths of time, not of both", where=where)
+        raise StudyError("a range mixes numbers and lengths of time", where=where)
     timed = kinds == {True}
     first, last = (_number(one) for one in (told.first, told.last))
     if told.scale not in ("linear", "log"):
         raise StudyError(
-            "a range has another scale", where=where, expected="'linear' or 'log'", found=shown(told.scale)
+            "a range's scale is unknown", where=where, expected="'linear' or 'log'", found=shown(told.scale)
         )
     if (told.step is None) == (told.count is None):
-        raise StudyError("a range has either a step or a count", where=where, expected="one of both")
+        raise StudyError("a range needs either a step or a count", where=where, expected="one of the two")
     if told.step is not None:
         step = _number(told.step)
         if told.scale == "log":
-            raise StudyError("a range on a log scale has a count, no step", where=where)
+            raise StudyError("a range on a log scale needs a count, not a step", where=where)
         if not step or (last - first) / step < 0 or not math.isfinite(step):
-            raise StudyError("a range never comes to its end", where=where, found=f"from {first:g} by {step:g}")
+            raise StudyError("a range never ends", where=where, found=f"from {first:g} by {step:g}")
         count = math.floor((last - first) / step * (1 + 1e-12)) + 1
         inner = [first + number * step for number in range(min(count, _MOST_VALUES + 1))]
         ends = len(inner) - 1 if _settled(inner[-1]) == _settled(last) else len(inner)

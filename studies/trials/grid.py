@@ -1,4 +1,4 @@
-"""A study checked as a whole before its first run: every combination can run, and which engine runs it."""
+"""Checks of a whole study before its first run; the engine of each combination."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -22,18 +22,13 @@ from pipistrelle.studies.trials.window import WindowError
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A point that can run.
+    """A grid point that can run.
 
-    Parameters
-    ----------
-    point
-        which one, its run with the digests of the files that it reads.
-    seeded
-        whether something of what happens to it is drawn.
-    engine
-        what runs it: ``reference`` or ``kernel``.
-    why
-        why it is not the kernel; empty if it is.
+    Attributes:
+        point: its run includes the digests of input files.
+        seeded: whether its failures are random.
+        engine: ``reference`` or ``kernel``.
+        why: why it is not the kernel; empty if it is.
     """
 
     point: Point
@@ -43,17 +38,15 @@ class Prepared:
 
 
 def prepared(study: Study) -> tuple[Prepared, ...]:
-    """Return the points of a study, each tried as far as that can be done without running it.
+    """Return the points of a study, each checked as far as possible without a run.
 
     What a user should know of the inputs is logged as warnings.
 
-    Raises
-    ------
-    PipistrelleError
-        if a combination cannot run, which is named, or all replicas would be the same.
+    Raises:
+        PipistrelleError: a combination cannot run, or all replicas would be equal.
     """
     if study.rule is not None:
-        t_quantile(study.rule.least)  # what is missing for it is missing now
+        t_quantile(study.rule.least)  # fails now if scipy is missing
         known = metric_names(study.metrics.sizes)
         if study.metric not in known:
             raise StudyError(
@@ -70,10 +63,10 @@ def prepared(study: Study) -> tuple[Prepared, ...]:
             raise _refusal(study, point, error) from None
     if (study.count > 1 or study.rule is not None) and not any(one.seeded or one.point.drawing for one in found):
         raise StudyError(
-            "all replicas would be the same: nothing is drawn",
+            "all replicas would be the same, because nothing is random",
             where=f"{study.where}: replicas",
-            expected="failures, or a transformation that draws",
-            hint="Leave [replicas] out.",
+            expected="failures, or a random transformation",
+            hint="Remove [replicas].",
         )
     return tuple(found)
 
@@ -81,12 +74,8 @@ def prepared(study: Study) -> tuple[Prepared, ...]:
 class TrialMaker:
     """Makes a study's trials from their numbers.
 
-    Parameters
-    ----------
-    study, grid
-        which study, and its points.
-    folder
-        where names of files begin.
+    Args:
+        folder: file names are relative to it.
     """
 
     def __init__(self, study: Study, grid: tuple[Prepared, ...], folder: str) -> None:
@@ -106,15 +95,12 @@ class TrialMaker:
 
 
 class _Reader:
-    """Reads what points need, once."""
-
     def __init__(self, study: Study) -> None:
         self._study = study
         self._digests: dict[tuple[str, ...], dict[str, str]] = {}
         self._policies: set[str] = set()
 
     def prepare(self, point: Point) -> Prepared:
-        """Return a point that can run."""
         names = tuple(point.spec.inputs)
         if names not in self._digests:
             self._digests[names] = with_digests(point.spec).files
@@ -134,25 +120,23 @@ class _Reader:
         return Prepared(point, drawn, engine, why)
 
     def _engine(self, spec: RunSpec, setup: Setup) -> tuple[str, str]:
-        """Return which engine runs a point, and why it is not the kernel."""
         if self._study.engine == "reference":
             return "reference", "the study asks for it"
         why: str | None = "numba is not installed (pip install 'pipistrelle[study]')"
         if has_compiler():
-            from pipistrelle.kernel.kernel import why_not  # with all that it has compiled
+            from pipistrelle.kernel.kernel import why_not  # slow: it loads the compiled code
 
             why = why_not(setup, spec)
         if why is None:
             return "kernel", ""
         if self._study.engine == "kernel":
             raise StudyError(
-                f"the kernel cannot run it: {why}", hint='engine = "auto" takes the reference engine then.'
+                f"the kernel cannot run it: {why}", hint='With engine = "auto" the reference engine runs it.'
             )
         return "reference", why
 
 
 def _check_window(study: Study, setup: Setup) -> None:
-    """Raise WindowError if warm-up and drain leave no job of a run."""
     warm_up, drain = study.metrics.left_out
     latest = max((float(one.submit[-1]) for one in setup.workloads.values() if len(one)), default=0.0)
     span = setup.until if isfinite(setup.until) else latest
@@ -166,5 +150,4 @@ def _check_window(study: Study, setup: Setup) -> None:
 
 
 def _refusal(study: Study, point: Point, error: PipistrelleError) -> PipistrelleError:
-    """Return what is said of a combination that cannot run."""
     return StudyError(f"{combination(point.settings)}: {error}", where=study.where) if point.settings else error

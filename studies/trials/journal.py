@@ -1,4 +1,4 @@
-"""A study's folder: what study it is of, and the journal of its trials, which only grows."""
+"""A study's folder: the study's identity, and the journal of its trials."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ from pipistrelle.studies.trials.trial import Outcome
 
 STUDY: Final = "study.json"
 JOURNAL: Final = "journal.jsonl"
-#: {part of what a study is: what to call it}
+#: {part of a study's identity: its name in errors}
 _PARTS: Final = {
     "version": "another version of Pipistrelle",
     "run": "another run",
@@ -35,26 +35,23 @@ _decoder: Final = msgspec.json.Decoder(Outcome)
 
 
 class Journal:
-    """The trials of a study that have ended, on disk.
+    """The ended trials of a study, on disk.
 
-    A line is on the disk before the next trial is asked for. A last line that was cut off is dropped when the journal
-    is opened; its trial is repeated.
+    A line is on disk before the next trial is requested. An incomplete last line is dropped when the journal is opened,
+    and its trial is repeated.
 
-    Parameters
-    ----------
-    lines
-        the journal's file.
-    outcomes
-        what it holds so far.
+    Args:
+        lines: the journal's file.
+        outcomes: its contents so far.
     """
 
     def __init__(self, lines: LineFile, outcomes: Iterable[Outcome]) -> None:
         self._lines = lines
-        #: {(point, replica): what came out}
+        #: {(point, replica): outcome}
         self.outcomes = {(one.point, one.replica): one for one in outcomes}
 
     def append(self, outcomes: Iterable[Outcome]) -> None:
-        """Let trials that have ended reach the disk; OutputFailed if they cannot."""
+        """Write ended trials to disk, or raise OutputFailed."""
         new = [one for one in outcomes if (one.point, one.replica) not in self.outcomes]
         self._lines.append(map(_encoder.encode, new))
         self.outcomes |= {(one.point, one.replica): one for one in new}
@@ -62,14 +59,11 @@ class Journal:
 
 @contextmanager
 def open_folder(folder: Path, study: Study, grid: tuple[Prepared, ...]) -> Iterator[Journal]:
-    """Yield the journal of a study in its folder, which is made if need be; nobody else writes there meanwhile.
+    """Open a study's folder, made if missing, as its only writer; yield its journal.
 
-    Raises
-    ------
-    StudyError
-        if the folder has the results of another study, or its journal is broken.
-    OutputFailed
-        if nothing can be written there, or another process does.
+    Raises:
+        StudyError: the folder has the results of another study, or its journal is damaged.
+        OutputFailed: the folder is not writable, or another process writes there.
     """
     with sole_writer(str(folder / "study")):
         identity = identity_of(study, grid)
@@ -82,7 +76,7 @@ def open_folder(folder: Path, study: Study, grid: tuple[Prepared, ...]) -> Itera
 
 
 def identity_of(study: Study, grid: tuple[Prepared, ...]) -> dict[str, Any]:
-    """Return all that decides a study's results but for how many replicas there are, in plain values."""
+    """Return everything that decides a study's results except the number of replicas."""
     files: dict[str, str] = {}
     for one in grid:
         files |= one.point.spec.files
@@ -91,12 +85,10 @@ def identity_of(study: Study, grid: tuple[Prepared, ...]) -> dict[str, Any]:
 
 
 def look_into(folder: Path, study: Study, grid: tuple[Prepared, ...]) -> dict[tuple[int, int], Outcome]:
-    """Return the trials of a study in a folder, {(point, replica): what came out}, without writing there.
+    """Return the trials in a study's folder, {(point, replica): outcome}, read-only.
 
-    Raises
-    ------
-    StudyError
-        as of `open_folder`.
+    Raises:
+        StudyError: as in `open_folder`.
     """
     if not _is_claimed(folder, identity_of(study, grid)):
         return {}
@@ -104,13 +96,12 @@ def look_into(folder: Path, study: Study, grid: tuple[Prepared, ...]) -> dict[tu
 
 
 def _is_claimed(folder: Path, identity: Mapping[str, Any]) -> bool:
-    """Return whether a folder is this study's already; StudyError if it is another's."""
     text = _text(identity)
     try:
         there = (folder / STUDY).read_bytes()
     except FileNotFoundError:
         if (folder / JOURNAL).exists():
-            raise StudyError("there is a journal, and nothing says of which study", where=str(folder)) from None
+            raise StudyError("the folder has a journal, but no study.json", where=str(folder)) from None
         return False
     except OSError as error:
         raise StudyError(f"the folder cannot be read ({error.strerror or error})", where=str(folder)) from None
@@ -120,7 +111,7 @@ def _is_claimed(folder: Path, identity: Mapping[str, Any]) -> bool:
         told = json.loads(there)
         other = [name for part, name in _PARTS.items() if told[part] != json.loads(text)[part]]
     except (ValueError, LookupError, TypeError):
-        other = ["what cannot be read"]
+        other = ["an unreadable description"]
     raise StudyError(
         "the folder has the results of another study",
         where=str(folder),
@@ -134,12 +125,10 @@ def _text(identity: Mapping[str, Any]) -> bytes:
 
 
 def read_journal(path: Path) -> tuple[list[Outcome], int]:
-    """Return the trials in a journal, and how many of its bytes are whole lines; none if it is not there.
+    """Return the trials in a journal, and the length of its whole lines in bytes.
 
-    Raises
-    ------
-    StudyError
-        if a line but the last is broken.
+    Raises:
+        StudyError: a line other than the last is damaged.
     """
     lines, length = read_lines(path, "the journal", StudyError)
     outcomes: list[Outcome] = []
@@ -148,9 +137,9 @@ def read_journal(path: Path) -> tuple[list[Outcome], int]:
             outcomes.append(_decoder.decode(line))
         except msgspec.DecodeError as error:
             raise StudyError(
-                "a line of the journal is broken",
+                "a line of the journal is damaged",
                 where=f"{path}, line {number}",
                 found=printable(str(error))[:100],
-                hint="Remove the line: its trial is repeated then.",
+                hint="Remove the line. Its trial will be repeated.",
             ) from None
     return outcomes, length

@@ -1,8 +1,8 @@
-"""What a long-lasting application gets of its allocations: lifetimes drawn at random, lived by the server's code.
+"""The yield of an application's allocations, simulated with the server's code.
 
-Each allocation is a `pipistrelle.server.attempts.progress.AttemptProgress`, as in a run of the server, with failures
-that follow each other at the rate of all nodes that are up, and each of these as likely to be hit. What comes out is
-compared with the closed forms of `pipistrelle.platforms.failures.yield_model`.
+Each allocation is a `pipistrelle.server.attempts.progress.AttemptProgress`, as in a run. Failures occur at the total
+rate of the nodes that are up, each equally likely to fail. `pipistrelle.platforms.failures.yield_model` has the closed
+forms to compare with.
 """
 
 import math
@@ -22,14 +22,14 @@ from pipistrelle.traces.resilience import Kind, Resilience
 Floats = NDArray[np.float64]
 
 _KINDS: Final[dict[Shape, Kind]] = {"rigid": "spares", "moldable": "moldable", "grid": "grid"}
-#: seconds of work on the whole allocation: no application of this length ends
+#: seconds of work on the whole allocation: never finished
 _ENDLESS: Final = 1e15
-#: seconds of work that the application has behind it, so that its first allocation begins with a read, as all others
+#: seconds of work done before, so that the first allocation begins with a read, like all others
 _BEFORE: Final = 1.0
 
 
 class Estimate(NamedTuple):
-    """A mean of a sample, and the interval that holds the true one as often as was asked for."""
+    """A mean of a sample, and its confidence interval."""
 
     value: float
     low: float
@@ -42,7 +42,7 @@ class Estimate(NamedTuple):
 
     @classmethod
     def of(cls, values: Floats, confidence: float = 0.95) -> "Estimate":
-        """Return the estimate of the mean of independent values, shape (n,), n at least 2, by the normal law."""
+        """Return the mean of independent values, shape (n,), with a normal interval."""
         value = float(values.mean())
         half = normal_quantile((1 + confidence) / 2) * float(values.std(ddof=1)) / math.sqrt(values.size)
         return cls(value, value - half, value + half)
@@ -50,16 +50,12 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Lifetimes:
-    """What was got of allocations, one after the other.
+    """Simulated consecutive allocations.
 
-    Parameters
-    ----------
-    nodes
-        of each allocation.
-    length
-        how long each lived, from its start to the failure that ended it, in seconds, shape (n,).
-    work
-        the work that was kept of it, in node-seconds, shape (n,).
+    Attributes:
+        nodes: of each allocation.
+        length: from an allocation's start to the failure that ended it (s), shape (n,).
+        work: work saved (node-seconds), shape (n,).
     """
 
     nodes: int
@@ -67,9 +63,9 @@ class Lifetimes:
     work: Floats
 
     def yield_after(self, wait: float, confidence: float = 0.95) -> Estimate:
-        """Return the yield if each allocation is waited for so long (s): all work over all time of all nodes.
+        """Return the yield with a wait (s) before each allocation: work / node time.
 
-        The interval is that of a ratio of two means of independent pairs (delta method), by the normal law.
+        The interval is normal, for a ratio of two means of independent pairs (delta method).
         """
         time = self.nodes * (self.length + wait)
         value = float(self.work.sum() / time.sum())
@@ -79,9 +75,11 @@ class Lifetimes:
 
 
 class YieldRow(NamedTuple):
-    """A yield for a wait (s) with F, and what was simulated; ``shape`` None: each allocation ends with one failure.
+    """A yield for a wait (s) with F failures, and the simulated yield.
 
-    ``length`` is how long an allocation lives on average, in seconds.
+    Attributes:
+        shape: None: each allocation ends with the first failure.
+        length: mean lifetime of an allocation (s).
     """
 
     wait: float
@@ -100,9 +98,9 @@ class WaitRow(NamedTuple):
     best: Optimum | None
 
 
-#: no spares, then the shapes
+#: without spares, then each shape
 _ROWS: Final[tuple[Shape | None, ...]] = (None, *SHAPES)
-#: so many times the lifetimes are simulated where each ends with its first failure
+#: factor of the number of lifetimes if each ends with its first failure
 SINGLE_FAILURES: Final = 100
 
 
@@ -117,21 +115,14 @@ def yield_rows(
 ) -> list[YieldRow]:
     """Return the yields without spares and of each shape, wait by wait.
 
-    Parameters
-    ----------
-    waits
-        seconds.
-    failures
-        F; None: the best for each shape and wait.
-    lifetimes
-        how many allocations are simulated for each row, `SINGLE_FAILURES` times as many without spares; 0: none.
-    seed
-        of the simulations; each shape and F has random numbers of its own.
+    Args:
+        waits: in seconds.
+        failures: F; None: the best for each shape and wait.
+        lifetimes: simulated allocations per row (`SINGLE_FAILURES` times as many without spares); 0: none.
+        seed: of the simulations; each shape and F has its own stream.
 
-    Raises
-    ------
-    YieldError
-        if F is not below the number of nodes, or a wait out of range.
+    Raises:
+        YieldError: F is not below the number of nodes, or a wait is out of range.
     """
     _check_failures(failures or 0, allocation.nodes)
     models = {shape: _model(shape, allocation, form) for shape in _ROWS}
@@ -159,7 +150,7 @@ def yield_rows(
 def wait_rows(
     allocation: Allocation, targets: Sequence[float], *, failures: int | None = None, form: Form = "paper"
 ) -> list[WaitRow]:
-    """Return the largest waits that still allow yields (0 to 1), without spares and for each shape."""
+    """Return the largest waits for target yields, without spares and by shape."""
     models = {shape: _model(shape, allocation, form) for shape in _ROWS}
     return [
         WaitRow(target, shape, models[shape].largest_wait(target, None if shape is None else failures))
@@ -178,33 +169,26 @@ def _model(shape: Shape | None, allocation: Allocation, form: Form) -> YieldMode
 
 
 def resilience_of_shape(shape: Shape, allocation: Allocation, failures: int) -> Resilience:
-    """Return how a job of this shape meets failures and gives its allocation up after F + 1 of them."""
+    """Return the resilience of a shape that gives up after F + 1 failures."""
     return Resilience(_KINDS[shape], allocation.optimum, dump=allocation.dump, read=allocation.read, spares=failures)
 
 
 def live(
     shape: Shape, allocation: Allocation, *, failures: int, lifetimes: int, generator: np.random.Generator
 ) -> Lifetimes:
-    """Return what becomes of allocations, each of which is given up at failure F + 1.
+    """Simulate allocations that end at failure F + 1.
 
-    Parameters
-    ----------
-    failures
-        F, fewer than the allocation's nodes.
-    lifetimes
-        how many allocations, at least 2.
-    generator
-        where chance comes from.
+    Args:
+        failures: F, fewer than the allocation's nodes.
+        lifetimes: number of allocations, at least 2.
 
-    Raises
-    ------
-    YieldError
-        if F or the number of allocations is out of range.
+    Raises:
+        YieldError: F or the number of allocations is out of range.
     """
     nodes = allocation.nodes
     _check_failures(failures, nodes)
     if lifetimes < 2:
-        raise YieldError("one allocation tells nothing of the others", expected="at least 2", found=str(lifetimes))
+        raise YieldError("one allocation is no sample", expected="at least 2", found=str(lifetimes))
     resilience = resilience_of_shape(shape, allocation, failures)
     rate = 1.0 / allocation.mtbf
     numbers = range(nodes)

@@ -1,4 +1,4 @@
-"""Files that outlast an interruption: lines on the disk before what follows begins, files whole or absent."""
+"""Files that survive interruptions: lines synced to disk, and files written whole."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -11,21 +11,13 @@ from pipistrelle.server.errors import OutputFailed
 
 
 class LineFile:
-    """A file of lines that only grows.
-
-    Parameters
-    ----------
-    path
-        its name, for messages.
-    file
-        it, opened to append to.
-    """
+    """An append-only file of lines."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self._path, self._file = path, file
 
     def append(self, lines: Iterable[bytes]) -> None:
-        """Let lines reach the disk; OutputFailed if they cannot."""
+        """Write lines to disk, or raise OutputFailed."""
         try:
             for line in lines:
                 self._file.write(line + b"\n")
@@ -36,10 +28,13 @@ class LineFile:
 
 
 def read_lines(path: Path, what: str, make: type[PipistrelleError]) -> tuple[list[bytes], int]:
-    """Return the whole lines of a file, and how many bytes these have; none if the file does not exist.
+    """Return a file's whole lines and their length in bytes; none without a file.
 
-    What follows the last newline was cut off, and is left out. If the file cannot be read, the error says that
-    ``what`` cannot be.
+    An incomplete last line is left out.
+
+    Args:
+        what: names the file in an error.
+        make: the error to raise if the file is unreadable.
     """
     try:
         content = path.read_bytes()
@@ -53,7 +48,7 @@ def read_lines(path: Path, what: str, make: type[PipistrelleError]) -> tuple[lis
 
 @contextmanager
 def open_lines(path: Path, length: int) -> Iterator[LineFile]:
-    """Yield a file to append lines to, cut to so many bytes first; OutputFailed if it cannot be written."""
+    """Truncate a file to ``length`` bytes and yield it for appending."""
     try:
         file = path.open("ab")
         file.truncate(length)
@@ -62,12 +57,12 @@ def open_lines(path: Path, length: int) -> Iterator[LineFile]:
     try:
         yield LineFile(path, file)
     finally:
-        with suppress(OSError):  # what could not be written was told of already
+        with suppress(OSError):  # reported already
             file.close()
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all; OutputFailed if that cannot be done."""
+    """Write a file atomically, or raise OutputFailed."""
     part = path.with_name(f".{path.name}.part")
     try:
         with part.open("wb") as file:
@@ -89,5 +84,5 @@ def _unwritable(path: Path, error: OSError) -> OutputFailed:
     return OutputFailed(
         f"cannot be written ({error.strerror or error})",
         where=str(path),
-        hint="What was written stays: make room, and run the same command to go on.",
+        hint="What was written stays. Free some space, then repeat the command to continue.",
     )

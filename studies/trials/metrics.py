@@ -1,4 +1,4 @@
-"""The figures of a trial: those of a run's summary, over all jobs or those of a window, and by size."""
+"""The metrics of a trial, for all jobs or a window, and by size."""
 
 from collections.abc import Sequence
 from math import fsum
@@ -8,45 +8,48 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.runs.execution.job_table import CANCELLED, REJECTED, RUNNING, STATES, WAITING, Floats, JobTable
+from pipistrelle.runs.execution.job_table import (
+    CANCELLED,
+    REJECTED,
+    RUNNING,
+    STATES,
+    WAITING,
+    Floats,
+    JobTable,
+    JobTableBook,
+)
 from pipistrelle.server.attempts.attempt import Spending
 from pipistrelle.server.outputs.fragmentation_book import Fragmentation
 from pipistrelle.server.outputs.metrics import TAU, quantile
 from pipistrelle.server.outputs.reliability_book import ReliabilitySummary
 from pipistrelle.studies.trials.window import NOTHING, Leave, WindowOfRun, last_end
 
-#: what a metric can be: None where there is nothing to tell, as the mean of no jobs
+#: None: undefined, such as the mean of no jobs
 Metric = float | int | None
 
 
 def metrics(
     table: JobTable, *, warm_up: Leave = NOTHING, drain: Leave = NOTHING, sizes: Sequence[int] = ()
 ) -> dict[str, Metric]:
-    """Return the figures of a run by name; of a whole run those of its summary have the same values here.
+    """Return the metrics of a run by name; without a window they equal its summary.
 
-    Jobs count by when they were submitted, so that the same jobs count under every policy. What is left out at the
-    beginning are the jobs submitted in the first ``warm_up.seconds`` after time 0, or the first ``warm_up.jobs``; at
-    the end those submitted in the last ``drain.seconds`` before the horizon (before the last submission if there is
-    none), or the last ``drain.jobs``. `utilisation` and `computing` are of the time between: from the end of the warm
-    up, or the submission of the first job that counts, to the begin of the drain or the submission of the first job
-    that it leaves out; without a drain to the horizon, or the last end. Figures of nodes are of the whole run.
+    Jobs are selected by submission, so that the same jobs count under every policy. The warm-up leaves out the jobs
+    submitted in the first ``warm_up.seconds`` after time 0, or the first ``warm_up.jobs``. The drain leaves out those
+    submitted in the last ``drain.seconds`` before the time limit (without one, before the last submission), or the last
+    ``drain.jobs``.
 
-    Jobs that count and had not ended are in no mean: they are ``running_at_end`` and ``waiting_at_end``.
+    `utilisation` and `computing` cover the time in between. It begins at the end of the warm-up, or at the submission
+    of the first job that counts. It ends at the begin of the drain, or at the submission of the first job left out;
+    without a drain, at the time limit or the last end. Figures of nodes cover the whole run.
 
-    Parameters
-    ----------
-    table
-        the run's jobs.
-    warm_up, drain
-        what is left out.
-    sizes
-        lower bounds of classes of sizes in units, ascending: ``jobs_1``, ``mean_wait_2_15``, ``..._16_up`` and others
-        are told of each.
+    Means leave out unfinished jobs, which are counted in ``running_at_end`` and ``waiting_at_end``.
 
-    Raises
-    ------
-    WindowError
-        when the two leave no time between them.
+    Args:
+        sizes: lower bounds of size classes in units, ascending; they add ``jobs_1``, ``mean_wait_2_15``, ``..._16_up``
+            etc.
+
+    Raises:
+        WindowError: warm-up and drain leave no time in between.
     """
     window = WindowOfRun.of(table, warm_up, drain)
     counts = window.counts(table)
@@ -101,27 +104,8 @@ def metrics(
 
 
 def metric_names(sizes: Sequence[int]) -> set[str]:
-    """Return the names of all metrics that trials can have; ``sizes`` as of `metrics`."""
-    none, integers = np.zeros(0), np.zeros(0, dtype=np.int64)
-    table = JobTable(
-        submit=none,
-        start=none,
-        end=none,
-        size=integers,
-        walltime=none,
-        runtime=none,
-        state=np.zeros(0, dtype=np.int8),
-        attempts=integers,
-        wait=none,
-        execution=none,
-        holder=integers,
-        held_from=none,
-        held_until=none,
-        held_units=integers,
-        units=1,
-        reason="completed",
-        ended=0.0,
-    )
+    """Return the names of all metrics that trials can have; see `metrics`."""
+    table = JobTableBook().table()
     parts = {"node_seconds": ("all", "down", "maintenance", "busy", "idle"), "unit_seconds": Spending.__struct_fields__}
     own = {name for kind in (ReliabilitySummary, Fragmentation) for name in kind.__struct_fields__}
     tables = {*parts, "by_size", "pools"}
@@ -129,7 +113,6 @@ def metric_names(sizes: Sequence[int]) -> set[str]:
 
 
 def _times(table: JobTable, done: NDArray[np.bool_]) -> dict[str, Metric]:
-    """Return the figures of waits, turnarounds and slowdowns over the jobs that are done."""
     waits, runs = table.wait[done], table.execution[done]
     count = waits.size
     if not count:
@@ -157,7 +140,7 @@ def _times(table: JobTable, done: NDArray[np.bool_]) -> dict[str, Metric]:
     return dict(zip(_TIMES, found, strict=True))
 
 
-#: `mean_slowdown` is a mean of ratios, `slowdown_of_means` the ratio of means: of turnarounds and execution times
+#: `mean_slowdown` is a mean of ratios, `slowdown_of_means` the ratio of mean turnaround to mean execution time
 _TIMES: Final = (
     *("mean_wait", "median_wait", "p95_wait", "max_wait", "mean_turnaround", "max_turnaround", "mean_execution"),
     *("mean_slowdown", "max_slowdown", "mean_bounded_slowdown", "max_bounded_slowdown", "slowdown_of_means"),
@@ -170,7 +153,7 @@ def _bounded(turnarounds: Floats, runs: Floats) -> list[float]:
 
 
 def _classes(size: NDArray[np.int64], bounds: Sequence[int]) -> list[tuple[str, NDArray[np.bool_]]]:
-    """Return each class of sizes: its name and which jobs are of it, shape (jobs,)."""
+    """Return each size class: its name, and which jobs it has, shape (jobs,)."""
     found = []
     for number, low in enumerate(bounds):
         if number + 1 == len(bounds):

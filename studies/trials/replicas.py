@@ -1,4 +1,4 @@
-"""Which trials a study needs: so many of each point, in rounds over all points."""
+"""The trials that a study needs: replicas of each point, in rounds."""
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -9,45 +9,41 @@ from pipistrelle.studies.trials.metrics import Metric
 from pipistrelle.studies.trials.study import Study
 from pipistrelle.studies.trials.trial import Outcome
 
-#: a trial: its point and its replica
+#: a trial's point and replica
 Key = tuple[int, int]
 
 
 class Replication(Protocol):
-    """Says which trial is next; what it asks for depends on what came out of trials, never on when."""
+    """Selects the next trial, depending on outcomes, never on their timing."""
 
     @property
     def known(self) -> int:
-        """How many trials are known to be needed."""
+        """The number of trials known to be needed."""
 
     @property
     def left(self) -> int:
-        """How many of these have not ended."""
+        """The number of these that have not ended."""
 
     @property
     def ended(self) -> Collection[Key]:
-        """The trials that have ended, of those that are needed."""
+        """The needed trials that have ended."""
 
     @property
     def imprecise(self) -> int:
-        """How many points are not as precise as asked, and get no more replicas."""
+        """The number of points that are imprecise and get no more replicas."""
 
     def next(self) -> Key | None:
-        """Return a trial that has not been asked for; None if there is none now."""
+        """Return a new trial; None if there is none now."""
 
     def take(self, outcomes: Iterable[Outcome]) -> None:
-        """Take note of trials that have ended."""
+        """Record ended trials."""
 
 
 class Counting:
-    """So many replicas of each point; all points have their first replica before any has its second.
+    """A fixed number of replicas per point, in rounds over all points.
 
-    Parameters
-    ----------
-    points, count
-        how many there are of either.
-    done
-        trials that have ended already; others than these are not asked for.
+    Args:
+        done: trials that have ended already.
     """
 
     imprecise = 0
@@ -64,7 +60,7 @@ class Counting:
 
     @property
     def left(self) -> int:
-        """How many trials have not ended."""
+        """The number of trials that have not ended."""
         return self.known - len(self.ended)
 
     def next(self) -> Key | None:
@@ -72,24 +68,19 @@ class Counting:
         return next(self._rest, None)
 
     def take(self, outcomes: Iterable[Outcome]) -> None:
-        """Take note of trials that have ended."""
+        """Record ended trials."""
         self.ended |= {(one.point, one.replica) for one in outcomes}
 
 
 class Precise:
-    """As many replicas of each point as a rule asks for, in stages.
+    """Replicas of each point until a rule is met, in stages.
 
-    A stage is decided when all replicas of the one before have ended, by their metric in the order of replicas: so it
-    depends on what came out alone. Points none of whose replicas has the metric, as they stall, are enough.
+    A stage is decided when all replicas of the previous one have ended, from their metric in replica order, so timing
+    does not matter. A point whose replicas all lack the metric, because they stall, gets no more.
 
-    Parameters
-    ----------
-    points
-        how many there are.
-    rule, metric
-        when the replicas of a point are enough, and of what.
-    done
-        trials that have ended already.
+    Args:
+        rule, metric: when a point has enough replicas, judged by this metric.
+        done: trials that have ended already.
     """
 
     def __init__(self, points: int, rule: Rule, metric: str, done: Iterable[Outcome]) -> None:
@@ -104,7 +95,7 @@ class Precise:
             self._look(point)
 
     def _look(self, point: int) -> None:
-        """Ask for the next stage of a point, as often as all replicas of one are there."""
+        """Add stages of a point while all replicas so far have ended."""
         found = self._found[point]
         while all(replica in found for replica in range(self._wanted[point])):
             before = self._wanted[point]
@@ -120,12 +111,12 @@ class Precise:
 
     @property
     def known(self) -> int:
-        """How many trials are known to be needed so far."""
+        """The number of trials known to be needed so far."""
         return sum(self._wanted)
 
     @property
     def ended(self) -> set[Key]:
-        """The trials that have ended, of those that are needed."""
+        """The needed trials that have ended."""
         return {
             (point, replica)
             for point, (found, wanted) in enumerate(zip(self._found, self._wanted, strict=True))
@@ -135,30 +126,30 @@ class Precise:
 
     @property
     def left(self) -> int:
-        """How many trials of the present stages have not ended."""
+        """The number of current trials that have not ended."""
         return self.known - len(self.ended)
 
     @property
     def imprecise(self) -> int:
-        """How many points have as many replicas as they may have, and are not as precise as the rule asks."""
+        """The number of points with the most replicas allowed that are still imprecise."""
         return sum(
             len(found) >= self._rule.most and not reached([found[replica] for replica in range(wanted)], self._rule)
             for found, wanted in zip(self._found, self._wanted, strict=True)
         )
 
     def next(self) -> Key | None:
-        """Return the next trial; None until a stage has ended if none is left of the present ones."""
+        """Return the next trial; None until a stage has ended."""
         return self._rest.popleft() if self._rest else None
 
     def take(self, outcomes: Iterable[Outcome]) -> None:
-        """Take note of trials that have ended."""
+        """Record ended trials."""
         for one in outcomes:
             self._found[one.point][one.replica] = one.figures.get(self._metric)
             self._look(one.point)
 
 
 def replication_of(study: Study, outcomes: Mapping[Key, Outcome]) -> Replication:
-    """Return what says which trials of a study are needed beside those that have ended."""
+    """Return what selects the trials that a study still needs."""
     rule = study.rule
     if rule is None:
         return Counting(study.size, study.count, outcomes)

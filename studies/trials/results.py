@@ -1,4 +1,4 @@
-"""A study's results as one table, a row a trial: written as Parquet, and handed to pandas or polars."""
+"""A study's results as one table, a row per trial: Parquet, pandas, or polars."""
 
 import html
 import json
@@ -26,29 +26,26 @@ if TYPE_CHECKING:
     import pyarrow
 
 TRIALS: Final = "trials.parquet"
-#: metrics that are whole numbers, beside those of a class of sizes
+#: metrics that are whole numbers, except those of size classes
 _COUNTS: Final = frozenset(
     one.encode_name
     for kind in (Summary, ReliabilitySummary)
     for one in msgspec.structs.fields(kind)
     if one.type is int or one.encode_name in ("dropped", "running_at_end", "waiting_at_end")
 )
-#: a metric of a class of sizes that is one, too
+#: the whole-number metrics of size classes
 _COUNT: Final = re.compile(r"jobs_\d+(_\d+|_up)?")
-#: columns that a narrow table of the results shows, where they are there
+#: columns of the short table, if present
 _SHOWN: Final = ("mean_wait", "mean_bounded_slowdown", "utilisation", "node_failures")
 _MOST_SHOWN: Final = 40
 
 
 class Results:
-    """What came out of a study, by point and replica: a row a trial.
+    """The results of a study by point and replica, one row per trial.
 
-    Parameters
-    ----------
-    table
-        of pyarrow; `docs/how-to/studies.md` describes its columns.
-    path
-        its file; None if it was not kept.
+    Attributes:
+        table: a pyarrow table; docs/how-to/studies.md describes its columns.
+        path: its file; None if it was not kept.
     """
 
     def __init__(self, table: "pyarrow.Table", path: Path | None = None) -> None:
@@ -57,21 +54,21 @@ class Results:
 
     @classmethod
     def read(cls, folder: str | Path) -> "Results":
-        """Return the results in a study's folder, or of a Parquet file of its; StudyError if there are none."""
+        """Return the results in a study's folder or Parquet file, or raise StudyError."""
         arrow = import_pyarrow()
         path = Path(folder)
         path = path / TRIALS if path.is_dir() else path
         try:
             return cls(arrow.read_table(path), path)
         except (OSError, ValueError) as error:
-            raise StudyError("there are no results of a study", where=str(path), found=str(error)[:100]) from None
+            raise StudyError("these are not results of a study", where=str(path), found=str(error)[:100]) from None
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return a frame of pandas, which must be installed."""
+        """Return a pandas data frame; pandas must be installed."""
         return self.table.to_pandas()
 
     def to_polars(self) -> "polars.DataFrame":
-        """Return a frame of polars, which must be installed."""
+        """Return a polars data frame; polars must be installed."""
         import polars
 
         found = polars.from_arrow(self.table)
@@ -80,14 +77,14 @@ class Results:
 
     @property
     def stalled(self) -> int:
-        """How many trials stalled: they have no figures."""
+        """The number of stalled trials, which have no metrics."""
         return sum(reason == "stalled" for reason in self.table.column("reason").to_pylist())
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
     def _shown(self) -> tuple[list[str], list[list[str]]]:
-        """Return headings and rows of a short table: the means of some metrics of each point."""
+        """Return the headings and rows of a short table: means of some metrics per point."""
         table = self.table
         told = json.loads((table.schema.metadata or {}).get(b"pipistrelle", b"{}"))
         varied = [name for name in told.get("varied", []) if name in table.column_names]
@@ -105,7 +102,7 @@ class Results:
         return [*varied, "trials", *figures], rows
 
     def _repr_html_(self) -> str:
-        """Return the same for a notebook."""
+        """Return the short table as HTML, for notebooks."""
         headings, rows = self._shown()
         head = "".join(f"<th>{html.escape(one)}</th>" for one in headings)
         body = "".join(
@@ -115,7 +112,7 @@ class Results:
         return f"<table><caption>{len(self):,} trials, means</caption><tr>{head}</tr>{body}</table>{more}"
 
     def __repr__(self) -> str:
-        """Return the means of some metrics of each point, as a table in plain text."""
+        """Return the short table as text."""
         headings, rows = self._shown()
         lines = [headings, *rows[:_MOST_SHOWN]]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -125,7 +122,7 @@ class Results:
 
 
 def import_pyarrow() -> Any:
-    """Return pyarrow's module of Parquet; StudyError, which names the extra, if it is not installed."""
+    """Return pyarrow.parquet; StudyError, which names the extra, if not installed."""
     try:
         from pyarrow import parquet
     except ImportError:
@@ -139,16 +136,12 @@ def import_pyarrow() -> Any:
 def table_of(
     study: Study, grid: Sequence[Prepared], outcomes: Mapping[tuple[int, int], Outcome], identity: Mapping[str, Any]
 ) -> "pyarrow.Table":
-    """Return the table of a study's trials, by point and replica, whoever carried them out when.
+    """Return a study's trials as a table, by point and replica.
 
-    Parameters
-    ----------
-    study, grid
-        which study, and its points.
-    outcomes
-        {(point, replica): what came out}.
-    identity
-        what the study is, in plain values: kept in the file.
+    Args:
+        grid: the study's points.
+        outcomes: {(point, replica): outcome}.
+        identity: what decides the study's results, kept in the file.
     """
     import pyarrow
 
@@ -187,14 +180,13 @@ def table_of(
 
 
 def parquet_of(table: "pyarrow.Table") -> bytes:
-    """Return a table as a Parquet file: equal tables give equal bytes."""
+    """Return a table as a Parquet file; equal tables give equal bytes."""
     sink = BytesIO()
     import_pyarrow().write_table(table, sink, compression="snappy")
     return sink.getvalue()
 
 
 def _kind(values: list[Label]) -> str:
-    """Return the type of a column of these values: that of them all, or text."""
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int}:
         return "int64" if kinds else "string"

@@ -1,4 +1,4 @@
-"""A study as it is described: what is run, what is varied of it, how often it is repeated, what is measured."""
+"""A study's description: the run, what varies, replicas, and metrics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,37 +23,33 @@ from pipistrelle.studies.trials.axes import Axis, StudyError, check_option, colu
 from pipistrelle.studies.trials.window import NOTHING, Leave
 from pipistrelle.traces.files import read_text
 
-MANUAL: Final = "'pipistrelle help studies' describes the file."
-#: bits of a trial's seed: any program that reads numbers as doubles reads it exactly
+MANUAL: Final = "See 'pipistrelle help studies'."
+#: bits of a trial's seed, so that a double holds it exactly
 _SEED_BITS: Final = 53
-#: last letters of the units of time
+#: last letters of time units
 _TIMED: Final = frozenset(unit[-1] for unit in UNITS)
-#: replicas of a point, whatever precision is asked for
+#: most replicas of a point for any precision
 _AT_MOST: Final = 1000
 _MOST_TRIALS: Final = 100_000_000
-#: columns that every study has, whether they are varied or not
+#: columns that every study has
 _ALWAYS: Final = ("scheduler", "workload", "platform", "reliability-factor", "repair")
 
 Engine = Literal["auto", "reference", "kernel"]
-#: a value of a column that says what a trial was
+#: a value of a column that describes a trial
 Label = str | int | float | bool | None
 
 
 class Replicas(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """How often each combination is repeated, with other random numbers each time.
+    """How often each combination is repeated with different random numbers.
 
-    Parameters
-    ----------
-    count
-        so often; None: once, or as often as ``precision`` needs.
-    precision
-        until the half-width of the 95 % interval of the mean of ``metric`` is at most this share of it, as ``2%``.
-    at_most
-        with `precision`: no more replicas than these, 1000 if nothing is said.
-    metric
-        with `precision`: what is to be that precise, ``mean_wait`` if nothing is said.
-    seed
-        of the study; a trial's random numbers depend on it and the replica alone.
+    Attributes:
+        count: None: once, or as often as ``precision`` needs.
+        precision: repeat until the half-width of the 95 % interval of the mean of ``metric`` is at most this share of
+            it, such
+        as ``2%``.
+        at_most: with ``precision``: most replicas; default 1000.
+        metric: with ``precision``: default ``mean_wait``.
+        seed: a trial's random numbers depend only on it and the replica.
     """
 
     count: Annotated[int, Meta(ge=1)] | None = None
@@ -64,14 +60,11 @@ class Replicas(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, re
 
 
 class Measures(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """What is measured of each trial.
+    """What is measured in each trial.
 
-    Parameters
-    ----------
-    warm_up, drain
-        what is left out at a trial's begin and end: a length of time as ``30d``, or ``1000 jobs``.
-    sizes
-        lower bounds of classes of jobs by size, ascending, of which means are told, too.
+    Attributes:
+        warm_up, drain: what to leave out at the start and end: a time such as ``30d``, or ``1000 jobs``.
+        sizes: lower bounds of size classes, ascending, with their own means.
     """
 
     warm_up: str | None = None
@@ -80,7 +73,7 @@ class Measures(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, re
 
     @property
     def left_out(self) -> tuple[Leave, Leave]:
-        """What both ends leave out; WindowError if a text cannot be read."""
+        """What both ends leave out; WindowError if a text is malformed."""
         warm_up = NOTHING if self.warm_up is None else Leave.parse(self.warm_up, "metrics.warm-up")
         return warm_up, NOTHING if self.drain is None else Leave.parse(self.drain, "metrics.drain")
 
@@ -97,18 +90,12 @@ class _StudyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Point:
     """One combination of values of all axes.
 
-    Parameters
-    ----------
-    number
-        its place in the grid.
-    spec
-        the run that it is, but for the seed.
-    labels
-        {column: value} that tell it from others; a column of lengths of time has a second one, in seconds.
-    settings
-        the options that the axes set, as the study has them.
-    drawing
-        the steps of its transformation whose seeds are the replica's: they draw, and their seed is not said.
+    Attributes:
+        number: index in the grid.
+        spec: the run, without the replica's seed.
+        labels: {column: value} that describe it; a column of times has a second one in seconds.
+        settings: options set by the axes, as in the study.
+        drawing: random steps of the transformation without a seed of their own, which get the replica's.
     """
 
     number: int
@@ -119,29 +106,20 @@ class Point:
 
 
 class Study:
-    """What a study is; equal descriptions give equal results, to the byte.
+    """A study; equal descriptions give equal results, to the byte.
 
-    Parameters
-    ----------
-    run
-        options of all its runs by their names on the command line, as ``{"workload": "demo"}``.
-    axes
-        {option: its values}: a list, a range as ``{"from": 1, "to": 16, "count": 5, "scale": "log"}``, for
-        ``"checkpoint,dump"`` a list of pairs, or for a name of one's own a list of tables of options, each with a
-        ``name``.
-    replicas
-        how often each combination is repeated: a number, or the table of a study's file.
-    metrics
-        what is measured, as the table of a study's file.
-    engine
-        ``auto`` takes the compiled kernel where it can do what is asked, ``reference`` never, ``kernel`` or an error.
-    where
-        what the study is called in messages.
+    Args:
+        run: options of all runs, such as ``{"workload": "demo"}``.
+        axes: {option: values}: a list, or a range such as ``{"from": 1, "to": 16, "count": 5, "scale": "log"}``. The
+            key
+        ``"checkpoint,dump"`` takes a list of pairs. A new name takes a list of tables of options, each with a ``name``.
+        replicas: number of repetitions, or the table of a study's file.
+        metrics: the table of a study's file.
+        engine: ``auto``: the kernel where possible; ``reference``: never; ``kernel``: the kernel or an error.
+        where: the study's name in errors.
 
-    Raises
-    ------
-    PipistrelleError
-        if anything of it is wrong that can be seen without reading other files.
+    Raises:
+        PipistrelleError: something is wrong that shows without reading other files.
     """
 
     def __init__(
@@ -176,7 +154,7 @@ class Study:
 
     @classmethod
     def read(cls, path: str | Path) -> "Study":
-        """Return the study that a TOML file describes; PipistrelleError if it cannot be read, or is wrong."""
+        """Return the study of a TOML file; PipistrelleError if it is unreadable or wrong."""
         where = printable(str(path))
         raw = read_toml(read_text(Path(path)), where, StudyError, manual=MANUAL, hint="Texts need quotes.")
         try:
@@ -190,49 +168,49 @@ class Study:
     def _check(self) -> None:
         where, varied = self.where, {option for axis in self.axes for option in axis.options}
         for option in varied & self.run.keys():
-            raise StudyError(f"'{option}' is varied and said of all runs, too", where=f"{where}: run")
+            raise StudyError(f"'{option}' is both varied and set for all runs", where=f"{where}: run")
         told = self.replicas
         if "seed" in self.run:
             raise StudyError(
-                "the random numbers of a study are told by its replicas",
+                "a study's random numbers are set by its replicas",
                 where=f"{where}: run.seed",
-                hint="Write seed into [replicas], or make seeds an axis.",
+                hint="Move seed to [replicas], or make it an axis.",
             )
         if told.count is not None and told.precision is not None:
             raise StudyError("replicas have a count or a precision, not both", where=f"{where}: replicas")
         if told.precision is None and (told.at_most is not None or told.metric is not None):
             name = "at-most" if told.at_most is not None else "metric"
-            raise StudyError(f"'{name}' goes with a precision", where=f"{where}: replicas")
+            raise StudyError(f"'{name}' requires a precision", where=f"{where}: replicas")
         if self.seeds_varied and (told.precision is not None or self.count > 1):
             raise StudyError(
-                "seeds are an axis, so that a replica would be the same again",
+                "seeds are an axis, so replicas would be equal",
                 where=f"{where}: replicas",
                 expected="count = 1",
                 found="a precision" if told.count is None else f"count = {told.count}",
             )
         for one, name in zip(self.metrics.left_out, ("warm-up", "drain"), strict=True):
             if one == NOTHING and getattr(self.metrics, name.replace("-", "_")) is not None:
-                raise StudyError("nothing is left out", where=f"{where}: metrics.{name}", hint="Leave the line out.")
+                raise StudyError("nothing is left out", where=f"{where}: metrics.{name}", hint="Remove the line.")
         _ = self.rule
         sizes = self.metrics.sizes
         if list(sizes) != sorted(set(sizes)):
-            raise StudyError("bounds of sizes ascend", where=f"{where}: metrics.sizes", found=str(list(sizes)))
+            raise StudyError("size bounds must ascend", where=f"{where}: metrics.sizes", found=str(list(sizes)))
         if (count := self.size * self.count) > _MOST_TRIALS:
             raise StudyError(f"a study has at most {_MOST_TRIALS:,} trials", where=where, found=f"{count:,}")
 
     @property
     def count(self) -> int:
-        """How many replicas each point has, at least: 1 if their number follows from a precision."""
+        """The least number of replicas per point; 1 with a precision."""
         return self.replicas.count or 1
 
     @property
     def metric(self) -> str:
-        """What is to be as precise as asked."""
+        """The metric of the precision."""
         return self.replicas.metric or "mean_wait"
 
     @property
     def rule(self) -> Rule | None:
-        """When the replicas of a point are enough; None if they are counted."""
+        """When a point has enough replicas; None if they are counted."""
         told = self.replicas
         if told.precision is None:
             return None
@@ -244,7 +222,7 @@ class Study:
             raise StudyError(
                 "a precision is a share of the mean",
                 where=f"{self.where}: replicas.precision",
-                expected="as '2%' or 0.02",
+                expected="such as '2%' or 0.02",
                 found=f"'{printable(text)}'",
             ) from None
 
@@ -258,7 +236,7 @@ class Study:
 
     @property
     def varied(self) -> list[str]:
-        """What tells its points apart: the names of axes that have names of their own, and the options that are set."""
+        """What distinguishes its points: names of axes, and the options that they set."""
         names: dict[str, None] = {}
         for axis in self.axes:
             if axis.labels is not None:
@@ -268,12 +246,12 @@ class Study:
 
     @property
     def seeds_varied(self) -> bool:
-        """Whether seeds are an axis."""
+        """Whether the seed is an axis."""
         return any("seed" in axis.options for axis in self.axes)
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
-        """All combinations, in order; SpecError, which names one, if it is no run."""
+        """All combinations, in order; SpecError, which names one, if it is not a run."""
         found: list[Point] = []
         for number, places in enumerate(points(self.axes)):
             settings: dict[str, Any] = {}
@@ -293,7 +271,7 @@ class Study:
             values = msgspec.to_builtins(spec)
             for option in dict.fromkeys([*_ALWAYS, *settings]):
                 if option != "seed" and _is_label(value := settings.get(option, values[option])):
-                    labels[column_of(option)] = _label(value)
+                    labels[column_of(option)] = " ".join(value) if isinstance(value, list | tuple) else value
             found.append(Point(number, spec, labels, settings, _drawing(spec, {**self.run, **settings})))
         for column in list(found[0].labels):
             seconds = [_seconds(point.labels.get(column)) for point in found]
@@ -303,7 +281,7 @@ class Study:
         return tuple(found)
 
     def spec_of(self, point: Point, replica: int, *, seeded: bool) -> RunSpec:
-        """Return the run that a trial is; ``seeded`` tells whether something of what happens to it is drawn."""
+        """Return a trial's run; ``seeded``: its failures are random."""
         seed = self.seed_of(point, replica)
         spec = replace(point.spec, seed=seed) if seeded else point.spec
         if not point.drawing or self.seeds_varied:
@@ -315,7 +293,7 @@ class Study:
         return replace(spec, transform=tuple(steps))
 
     def seed_of(self, point: Point, replica: int) -> int:
-        """Return the seed of a trial: that of its axis, or one that depends on the study's and the replica alone."""
+        """Return a trial's seed: from its axis, or from the study's seed and the replica."""
         if self.seeds_varied:
             return point.spec.seed
         low, high = np.random.SeedSequence([self.replicas.seed, replica]).generate_state(2).tolist()
@@ -323,7 +301,7 @@ class Study:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What decides the results apart from how many replicas there are, in plain values: axes in their order."""
+        """What decides the results, except the number of replicas, as plain values."""
         return {
             "run": self.run,
             "axes": [[name, value] for name, value in self._raw_axes.items()],
@@ -334,7 +312,6 @@ class Study:
 
 
 def _drawing(spec: RunSpec, settings: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the steps that draw, of those whose seed is not said."""
     told = settings.get("transform", ())
     return tuple(
         number
@@ -344,7 +321,7 @@ def _drawing(spec: RunSpec, settings: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _seconds(value: Label) -> float | None:
-    """Return the length of time that a label is, in seconds; None if it is none."""
+    """Return a label's length of time (s); None if it is not one."""
     if not isinstance(value, str) or value.strip()[-1:] not in _TIMED:
         return None
     try:
@@ -354,7 +331,7 @@ def _seconds(value: Label) -> float | None:
 
 
 def combination(settings: Mapping[str, Any]) -> str:
-    """Return what a point is called in messages."""
+    """Return a point's name in errors."""
     return ", ".join(f"{name} {_text(value)}" for name, value in settings.items())
 
 
@@ -366,7 +343,3 @@ def _text(value: Any) -> str:
 def _is_label(value: Any) -> bool:
     plain = str | int | float | bool | None
     return isinstance(value, plain) or (isinstance(value, list | tuple) and all(isinstance(one, str) for one in value))
-
-
-def _label(value: Any) -> Label:
-    return " ".join(value) if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""One trial: what it is, as plain values that any process can carry out, and what came out of it."""
+"""One trial, as plain values that any process can carry out, and its outcome."""
 
 import os
 from dataclasses import replace
@@ -19,25 +19,18 @@ from pipistrelle.studies.trials.axes import StudyError
 from pipistrelle.studies.trials.metrics import Metric, metrics
 from pipistrelle.studies.trials.study import Measures
 
-#: what the trials that a process carries out share
+#: shared by the trials of a process
 CACHE: Final = SetupCache()
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """One run of a study; ``spec`` is all of it, with its seed.
+    """One run of a study.
 
-    Parameters
-    ----------
-    point, replica
-        which one it is.
-    spec
-        what is run.
-    engine
-        which engine runs it.
-    measures
-        what is measured.
-    folder
-        where names of files begin.
+    Attributes:
+        spec: the run, with its seed.
+        engine: ``reference`` or ``kernel``.
+        measures: what is measured.
+        folder: file names are relative to it.
     """
 
     point: int
@@ -49,14 +42,16 @@ class Trial(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in errors."""
         return f"trial {self.point}.{self.replica}"
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """What came out of a trial: a line of a study's journal.
+    """The outcome of a trial, a line of a study's journal.
 
-    ``figures`` are its metrics, none if the run stalled: then ``message`` says why.
+    Attributes:
+        figures: its metrics; empty if the run stalled.
+        message: why the run stalled.
     """
 
     point: int
@@ -67,12 +62,10 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 def carry_out(trial: Trial) -> Outcome:
-    """Run a trial in this process and return what came out.
+    """Run a trial in this process and return its outcome; a stalled run has one, too.
 
-    Raises
-    ------
-    PipistrelleError
-        when it cannot be run, or its scheduler fails; a run that stalls is an outcome like others.
+    Raises:
+        PipistrelleError: the trial cannot run, or its scheduler fails.
     """
     _go_to(trial.folder, tuple(sorted(trial.spec.files.items())))
     try:
@@ -85,16 +78,14 @@ def carry_out(trial: Trial) -> Outcome:
 
 
 def table_of_run(spec: RunSpec, engine: str) -> JobTable:
-    """Run in this process, by the kernel or in the reference engine with the policy called directly.
+    """Simulate in this process, with the kernel or the reference engine.
 
-    Raises
-    ------
-    RunError
-        when the run ends early, `Stalled` among them.
+    Raises:
+        RunError: the run ends early, for example `Stalled`.
     """
     setup = load_setup(spec, cache=CACHE)
     if engine == "kernel":
-        from pipistrelle.kernel.table import run_kernel  # it compiles, or loads what it has compiled
+        from pipistrelle.kernel.table import run_kernel  # slow: it compiles, or loads compiled code
 
         return replace(run_kernel(setup, spec), until=setup.until)
     book = JobTableBook()
@@ -110,7 +101,7 @@ def table_of_run(spec: RunSpec, engine: str) -> JobTable:
 
 @lru_cache(maxsize=256)
 def _go_to(folder: str, files: tuple[tuple[str, str], ...]) -> None:
-    """Go to the folder where names of files begin, and see that the files there are those of the study."""
+    """Change to the study's folder, and check that its files are unchanged."""
     try:
         os.chdir(folder)
     except OSError as error:

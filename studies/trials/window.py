@@ -1,4 +1,4 @@
-"""Which part of a run counts: what is left out at its begin, where the machine fills, and at its end."""
+"""The window of a run that counts: warm-up and drain are left out."""
 
 from dataclasses import dataclass
 from math import fsum, inf, isfinite
@@ -15,19 +15,19 @@ _JOBS: Final = (" jobs", " job")
 
 
 class WindowError(PipistrelleError):
-    """A part of a run that cannot be left out."""
+    """A part of a run cannot be left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """What is left out at one end of a run: ``seconds`` of simulated time, or so many jobs."""
+    """What is left out at one end of a run: simulated seconds, or a number of jobs."""
 
     seconds: float = 0.0
     jobs: int = 0
 
     @classmethod
     def parse(cls, text: str, where: str) -> "Leave":
-        """Return what a text says: a length of time as ``30d``, or ``1000 jobs``; WindowError if it is neither."""
+        """Return what a text, ``30d`` or ``1000 jobs``, leaves out, or raise WindowError."""
         found = text.strip()
         for suffix in _JOBS:
             if found.endswith(suffix):
@@ -38,7 +38,7 @@ class Leave:
             return cls(seconds=span_of(found))
         except ValueError as error:
             raise WindowError(
-                str(error).removesuffix("."), where=where, expected="as '30d', or '1000 jobs'", found=f"'{text}'"
+                str(error).removesuffix("."), where=where, expected="such as '30d', or '1000 jobs'", found=f"'{text}'"
             ) from None
 
 
@@ -47,14 +47,14 @@ NOTHING: Final = Leave()
 
 @dataclass(frozen=True, slots=True)
 class WindowOfRun:
-    """The time that counts, in seconds, and the rows of jobs that count by their number."""
+    """The time that counts (s), and the rows of jobs that count by their number."""
 
     begin: float
     end: float
-    #: up to when submissions count: exclusive, inf if there is no drain by time
+    #: submissions count before this time (s); inf: no drain by time
     before: float
     rows: slice
-    #: whether all that was held counts, also what reaches out of the window
+    #: the whole run counts
     whole: bool
 
     @classmethod
@@ -90,7 +90,7 @@ class WindowOfRun:
         return found
 
     def held(self, table: JobTable) -> float:
-        """Return the unit-seconds that jobs held in the window; those of attempts that still ran up to a horizon."""
+        """Return the unit-seconds held in the window, until a time limit if there is one."""
         begin, until, units = table.held_from, table.held_until, table.held_units
         if table.reason == "horizon":
             until = np.where(np.isnan(until), table.ended, until)
@@ -104,6 +104,6 @@ class WindowOfRun:
 
 
 def last_end(table: JobTable) -> float:
-    """Return when the last attempt ended that has ended (s); 0 if none has."""
+    """Return the latest end of an attempt (s); 0 without one."""
     ends = table.held_until[~np.isnan(table.held_until)]
     return float(ends.max()) if ends.size else 0.0

@@ -1,1 +1,1 @@
-"""Who carries trials out: processes of this machine, or workers of a cluster; their number and order change nothing."""
+"""Workers that carry out trials; their number and order do not change the results."""

@@ -1,4 +1,4 @@
-"""A study from its description to its results: checked, carried out by a crew, journalled, written as Parquet."""
+"""A study from description to results: checks, trials, journal, table."""
 
 import os
 import tempfile
@@ -22,12 +22,12 @@ from pipistrelle.studies.workers.cluster import DaskCrew, SlurmCrew
 from pipistrelle.studies.workers.crew import Crew
 from pipistrelle.studies.workers.pool import LocalCrew
 
-#: how long to wait for a trial before the user is told again how far it is (s)
+#: how long to wait for a trial before reporting progress again (s)
 _TICK_S: Final = 0.5
 
 
 class Headway(NamedTuple):
-    """How far a study is: trials that have ended, all that are known to be needed, and those that ended before now."""
+    """The progress of a study: trials ended, known to be needed, ended before."""
 
     done: int
     known: int
@@ -35,7 +35,7 @@ class Headway(NamedTuple):
 
 
 class StudyEstimate(NamedTuple):
-    """What a study would take: ``seconds`` a trial (wall clock) of the ``measured`` ones, one after the other."""
+    """The cost of a study: wall-clock ``seconds`` per trial, from ``measured`` ones."""
 
     points: int
     trials: int
@@ -54,31 +54,23 @@ def run(
     slurm_options: Sequence[str] = (),
     watch: Callable[[Headway], None] = lambda progress: None,
 ) -> Results:
-    """Carry out a study, or the rest of it, and return its results: the same whoever carries it out.
+    """Carry out a study, or the rest of it, and return its results.
 
-    Parameters
-    ----------
-    study
-        what it is, the file that says so, or the values that the file would have.
-    out
-        folder of its journal and of ``trials.parquet``, made if need be; the study goes on if there are trials of it;
-        None: nothing is kept.
-    jobs
-        worker processes on this machine; None: one for each processor.
-    dask
-        address of a Dask scheduler, whose workers are taken instead.
-    slurm, slurm_options
-        so many jobs of Slurm, whose workers are taken instead, and what they ask for (docs/how-to/studies.md).
-    watch
-        told now and then how far it is.
+    Args:
+        study: the study, its file, or the values of its file.
+        out: folder of the journal and of ``trials.parquet``, made if missing; a study continues from its trials there;
+            None:
+        nothing is kept.
+        jobs: worker processes on this machine; None: one per processor.
+        dask: address of a Dask scheduler, whose workers are used instead.
+        slurm, slurm_options: number of Slurm jobs used as workers instead, and their options (docs/how-to/studies.md).
+        watch: called regularly with the progress.
 
-    Raises
-    ------
-    PipistrelleError
-        when anything of it is wrong, before the first trial where that can be seen; or a trial failed, or the folder
-        cannot be written to: trials that have ended are kept.
-    KeyboardInterrupt
-        when Ctrl-C ended it; likewise.
+    Raises:
+        PipistrelleError: the study is wrong (before the first trial, where possible), a trial failed, or the folder is
+            not
+        writable; ended trials are kept.
+        KeyboardInterrupt: Ctrl-C; ended trials are kept.
     """
     if not isinstance(study, Study):
         study = Study(**study) if isinstance(study, Mapping) else Study.read(study)  # type: ignore[arg-type]
@@ -104,20 +96,19 @@ def run(
                 write()
                 raise
         if replication.imprecise:
-            text = "{:,} of {:,} points are not as precise as asked: more replicas than 'at-most' would be needed"
+            text = "{:,} of {:,} points are not as precise as requested: they need more replicas than 'at-most'"
             logger().warning(text, replication.imprecise, len(grid))
         return write()
 
 
 def estimate(study: Study, out: str | Path | None = None) -> StudyEstimate:
-    """Return what a study would take, by running the first trial of its first and of its last point in this process.
+    """Estimate a study's cost by running the first trial of its first and last point.
 
-    ``out`` is its folder, whose trials count as done; nothing is written there.
+    Args:
+        out: its folder, whose trials count as done; nothing is written there.
 
-    Raises
-    ------
-    PipistrelleError
-        as `run` does before the first trial.
+    Raises:
+        PipistrelleError: as `run` does before the first trial.
     """
     grid = prepared(study)
     make = TrialMaker(study, grid, os.getcwd())
@@ -125,7 +116,7 @@ def estimate(study: Study, out: str | Path | None = None) -> StudyEstimate:
     replication = replication_of(study, outcomes)
     points = sorted({0, len(grid) - 1})
     for point in points:
-        load_setup(make(point, 0).spec, cache=CACHE)  # what a worker reads once is no part of a trial
+        load_setup(make(point, 0).spec, cache=CACHE)  # a worker reads inputs only once, so this does not count
     began = perf_counter()
     for point in points:
         carry_out(make(point, 0))
@@ -135,9 +126,9 @@ def estimate(study: Study, out: str | Path | None = None) -> StudyEstimate:
 
 def _crew(jobs: int | None, dask: str | None, slurm: int | None, options: Sequence[str]) -> Crew:
     if sum(one is not None for one in (jobs, dask, slurm)) > 1:
-        raise StudyError("a study has one kind of workers", expected="one of --jobs, --dask and --slurm")
+        raise StudyError("only one kind of workers can be used", expected="one of --jobs, --dask and --slurm")
     if options and slurm is None:
-        raise StudyError("--slurm-option goes with --slurm")
+        raise StudyError("--slurm-option requires --slurm")
     if dask is not None:
         return DaskCrew(dask)
     if slurm is not None:
@@ -152,7 +143,6 @@ def _carry_out(
     crew: Crew,
     watch: Callable[[Headway], None],
 ) -> None:
-    """Let the crew carry out all trials that are left, and journal each as it ends."""
     before = len(replication.ended)
 
     def fill() -> None:
@@ -165,7 +155,7 @@ def _carry_out(
     while crew.busy:
         ended = crew.ended(_TICK_S)
         replication.take(ended)
-        fill()  # nobody waits for the disk
+        fill()  # before journalling, so that workers do not wait for the disk
         if ended:
             journal.append(ended)
         watch(Headway(len(replication.ended), replication.known, before))

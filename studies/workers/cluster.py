@@ -1,4 +1,4 @@
-"""Workers on many machines, through Dask: a cluster that is there, or one that Slurm is asked for."""
+"""Workers on many machines, through Dask: an existing cluster, or Slurm jobs."""
 
 import logging
 import signal
@@ -14,13 +14,13 @@ from pipistrelle.studies.trials.axes import StudyError
 from pipistrelle.studies.trials.trial import Outcome, Trial
 from pipistrelle.studies.workers.crew import TrialFailed, asked, outcome_of, respond
 
-#: how long to wait for a scheduler that does not answer (s)
+#: how long to wait for a scheduler's answer (s)
 _TIMEOUT_S: Final = 10.0
-#: trials that a thread of a worker is given beside the one that it carries out
+#: trials queued per worker thread, besides the running one
 _AHEAD: Final = 1
-#: how long what is known of the workers is believed (s)
+#: how long the number of workers is cached (s)
 _KNOWN_S: Final = 2.0
-#: what can be said of Slurm's jobs: {key: the argument of dask-jobqueue's cluster}
+#: {key of --slurm-option: argument of dask-jobqueue's cluster}
 SLURM_KEYS: Final = {
     "queue": "queue",
     "account": "account",
@@ -35,17 +35,13 @@ _LISTS: Final = ("directive", "prologue")
 
 
 class DaskCrew:
-    """The workers of a Dask cluster; one that dies is Dask's to replace, its trial is repeated.
+    """The workers of a Dask cluster; Dask replaces dead ones and repeats their trials.
 
-    Parameters
-    ----------
-    address
-        of its scheduler, as ``tcp://host:8786``, or a cluster of Dask's.
+    Args:
+        address: of its scheduler, such as ``tcp://host:8786``, or a Dask cluster object.
 
-    Raises
-    ------
-    StudyError
-        when Dask is not installed, or no scheduler answers there.
+    Raises:
+        StudyError: Dask is not installed, or no scheduler answers.
     """
 
     def __init__(self, address: Any) -> None:
@@ -65,13 +61,13 @@ class DaskCrew:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let go of all trials that have not ended: they are lost."""
+        """Cancel all unfinished trials."""
         self._client.cancel(list(self._futures), force=True)
         self._client.close(timeout=_TIMEOUT_S)
 
     @property
     def free(self) -> int:
-        """How many more trials it would take now."""
+        """The number of further trials that it takes now."""
         if monotonic() >= self._known:
             self._known = monotonic() + _KNOWN_S
             self._threads = max(sum(self._client.nthreads().values()), 1)
@@ -79,22 +75,20 @@ class DaskCrew:
 
     @property
     def busy(self) -> int:
-        """How many trials it has that have not ended."""
+        """The number of its trials that have not ended."""
         return len(self._futures)
 
     def start(self, trial: Trial) -> None:
-        """Hand a trial to Dask."""
+        """Submit a trial to Dask."""
         future = self._client.submit(respond, asked(trial), pure=False)
         self._futures.add(future)
         future.add_done_callback(self._done.put)
 
     def ended(self, patience: float) -> list[Outcome]:
-        """Return what came out of trials that have ended, after so long (s) at the latest, which may be none.
+        """Return outcomes of ended trials, after at most ``patience`` (s); maybe none.
 
-        Raises
-        ------
-        StudyError
-            when a trial failed, or the scheduler is gone.
+        Raises:
+            StudyError: a trial failed, or the scheduler is gone.
         """
         found: list[Outcome] = []
         try:
@@ -106,7 +100,7 @@ class DaskCrew:
         except Empty:
             pass
         if self._client.status != "running":
-            raise StudyError("the Dask scheduler is gone", hint="Run the same command again to go on.")
+            raise StudyError("the Dask scheduler is gone", hint="Repeat the command to continue.")
         return found
 
     def _outcome(self, future: Any) -> Outcome:
@@ -116,25 +110,20 @@ class DaskCrew:
             error = future.exception()
             raise TrialFailed(
                 f"Dask could not carry out a trial ({type(error).__name__}: {printable(str(error))[:200]})",
-                hint="Is the same version of Pipistrelle installed on all workers, and memory enough?",
+                hint="Do all workers have the same version of Pipistrelle, and enough memory?",
             )
-        raise StudyError("the Dask scheduler is gone", hint="Run the same command again to go on.")
+        raise StudyError("the Dask scheduler is gone", hint="Repeat the command to continue.")
 
 
 class SlurmCrew(DaskCrew):
-    """Workers that run as jobs of Slurm, one trial at a time each; they end with the study.
+    """Workers that run as Slurm jobs, one trial at a time; they end with the study.
 
-    Parameters
-    ----------
-    jobs
-        how many.
-    options
-        ``KEY=VALUE`` of `SLURM_KEYS`; what is not said is as dask-jobqueue's own configuration has it.
+    Args:
+        jobs: number of Slurm jobs.
+        options: ``KEY=VALUE`` with keys of `SLURM_KEYS`; defaults come from dask-jobqueue's configuration.
 
-    Raises
-    ------
-    StudyError
-        when dask-jobqueue is not installed, an option is none, or a job cannot be submitted.
+    Raises:
+        StudyError: dask-jobqueue is not installed, an option is malformed, or a job cannot be submitted.
     """
 
     def __init__(self, jobs: int, options: Sequence[str] = ()) -> None:
@@ -144,7 +133,7 @@ class SlurmCrew(DaskCrew):
             self._cluster = jobqueue.SLURMCluster(**told)
             self._cluster.scale(jobs=jobs)
         except (OSError, ValueError, TypeError, RuntimeError) as error:
-            raise StudyError("Slurm cannot be asked for workers", found=printable(str(error))[:200]) from None
+            raise StudyError("cannot start workers with Slurm", found=printable(str(error))[:200]) from None
         super().__init__(self._cluster)
 
     def __exit__(self, *failed: object) -> None:
@@ -154,11 +143,11 @@ class SlurmCrew(DaskCrew):
 
 
 def _knock(address: str) -> None:
-    """Raise StudyError unless something listens at an address: Dask itself tries on for long."""
+    """Raise StudyError unless something listens; Dask itself would retry for long."""
     try:
         place = urlsplit(address)
         if not place.hostname or place.port is None:
-            raise ValueError("this is no address")
+            raise ValueError("this is not an address")
         socket.create_connection((place.hostname, place.port), _TIMEOUT_S).close()
     except (OSError, ValueError) as error:
         raise _unreachable(address, error) from None
@@ -166,9 +155,9 @@ def _knock(address: str) -> None:
 
 def _unreachable(address: str, error: Exception) -> StudyError:
     return StudyError(
-        "no Dask scheduler answers there",
+        "no Dask scheduler answers at this address",
         where=printable(address),
-        expected="the address that 'dask scheduler' prints, as tcp://host:8786",
+        expected="the address that 'dask scheduler' prints, such as tcp://host:8786",
         found=printable(str(error))[:120],
     )
 
@@ -179,9 +168,9 @@ def _slurm_options(options: Sequence[str]) -> Mapping[str, Any]:
         key, sign, value = text.partition("=")
         if key not in SLURM_KEYS or not sign or not value:
             raise StudyError(
-                "an option of Slurm's jobs cannot be read",
+                "an option of Slurm's jobs is malformed",
                 where="--slurm-option",
-                expected="KEY=VALUE, as queue=batch",
+                expected="KEY=VALUE, such as queue=batch",
                 found=f"'{text}'",
                 hint=did_you_mean(key, list(SLURM_KEYS)),
             )
@@ -200,8 +189,8 @@ def _import(module: str) -> Any:
         return import_module(module)
     except ImportError:
         raise StudyError(
-            f"many machines need Dask ({module})", hint="Install it with: pip install 'pipistrelle[dask]'"
+            f"workers on other machines need Dask ({module})", hint="Install it: pip install 'pipistrelle[dask]'."
         ) from None
-    finally:  # dask-jobqueue ends the process at Ctrl-C from its import on: what was computed would not be kept
+    finally:  # importing dask-jobqueue makes Ctrl-C end the process, which would lose results
         if before is not None and signal.getsignal(signal.SIGINT) is not before:
             signal.signal(signal.SIGINT, before)

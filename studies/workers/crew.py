@@ -1,4 +1,4 @@
-"""What all crews of workers have: trials go in, outcomes come out, as lines of JSON."""
+"""Crews of workers: trials go in, outcomes come out, as lines of JSON."""
 
 import traceback
 from typing import Final, Protocol, Self
@@ -11,16 +11,16 @@ from pipistrelle.protocol.fields import package_version
 from pipistrelle.studies.trials.axes import StudyError
 from pipistrelle.studies.trials.trial import Outcome, Trial, carry_out
 
-#: a trial whose workers have died so often is given up
+#: how many workers may die in a trial before it is given up
 MOST_DEATHS: Final = 3
 
 
 class TrialFailed(StudyError):
-    """A trial that cannot be carried out ends its study; what others have done stays."""
+    """A trial failed, which ends its study; the results of others are kept."""
 
 
 class TrialAnswer(Struct, frozen=True, omit_defaults=True):
-    """What a worker of a ``version`` says of a trial: what came out, what was wrong, or a ``bug``'s traceback."""
+    """A worker's answer: a trial's outcome, error, or traceback, and its version."""
 
     point: int
     replica: int
@@ -37,26 +37,24 @@ class Crew(Protocol):
         """Return it."""
 
     def __exit__(self, *_: object) -> None:
-        """End the work; trials that have not ended are lost."""
+        """End the work; unfinished trials are lost."""
 
     @property
     def free(self) -> int:
-        """How many more trials it would take now."""
+        """The number of further trials that it takes now."""
 
     @property
     def busy(self) -> int:
-        """How many trials it has that have not ended."""
+        """The number of its trials that have not ended."""
 
     def start(self, trial: Trial) -> None:
         """Take a trial."""
 
     def ended(self, patience: float) -> list[Outcome]:
-        """Return what came out of trials that have ended, after so long (s) at the latest, which may be none.
+        """Return outcomes of ended trials, after at most ``patience`` (s); maybe none.
 
-        Raises
-        ------
-        StudyError
-            when a trial failed, or its workers died again and again.
+        Raises:
+            StudyError: a trial failed, or its workers died repeatedly.
         """
 
 
@@ -66,29 +64,28 @@ _answers: Final = msgspec.json.Decoder(TrialAnswer)
 
 
 def asked(trial: Trial) -> bytes:
-    """Return the line that asks a worker for a trial."""
+    """Return the line that requests a trial from a worker."""
     return _encoder.encode(trial)
 
 
 def respond(line: bytes) -> bytes:
-    """Carry out the trial that a line asks for, and return the line that answers it; whatever fails is told."""
+    """Carry out the trial that a line requests, and return the answering line."""
     trial = _trials.decode(line)
     try:
         answer = TrialAnswer(trial.point, trial.replica, carry_out(trial), version=package_version())
     except PipistrelleError as error:
         answer = TrialAnswer(trial.point, trial.replica, error=str(error))
-    except Exception:  # the coordinator tells of it
+    except Exception:  # the coordinator reports it
         answer = TrialAnswer(trial.point, trial.replica, bug=traceback.format_exc())
     return _encoder.encode(answer)
 
 
 def outcome_of(line: bytes) -> Outcome:
-    """Return what a worker's line says came out.
+    """Return the outcome in a worker's line.
 
-    Raises
-    ------
-    TrialFailed
-        when the trial failed; RuntimeError if that is a bug.
+    Raises:
+        TrialFailed: the trial failed.
+        RuntimeError: the trial failed because of a bug.
     """
     answer = _answers.decode(line)
     name = f"trial {answer.point}.{answer.replica}"
@@ -101,6 +98,6 @@ def outcome_of(line: bytes) -> Outcome:
             f"{name} was carried out by another version of Pipistrelle",
             expected=package_version(),
             found=answer.version,
-            hint="Install the same on all workers.",
+            hint="Install the same version on all workers.",
         )
     return answer.outcome

@@ -1,4 +1,4 @@
-"""Workers as processes of this machine."""
+"""Workers as processes on this machine."""
 
 import os
 import selectors
@@ -15,7 +15,7 @@ from pipistrelle.studies.trials.trial import Outcome, Trial
 from pipistrelle.studies.workers.crew import MOST_DEATHS, TrialFailed, asked, outcome_of
 
 _COMMAND: Final = (sys.executable, "-m", "pipistrelle.cli.study.worker")
-#: how long a worker may take to end after its input has (s)
+#: how long a worker may take to end after its input is closed (s)
 _GRACE_S: Final = 2.0
 _CHUNK: Final = 1 << 16
 
@@ -40,12 +40,11 @@ class _Worker:
     def ask(self, trial: Trial) -> None:
         self.trial = trial
         assert self.process.stdin is not None
-        with suppress(BrokenPipeError):  # it is dead; that is seen at its other end
+        with suppress(BrokenPipeError):  # it is dead, which shows when its output is read
             self.process.stdin.write(asked(trial) + b"\n")
             self.process.stdin.flush()
 
     def end(self) -> None:
-        """Let it end, in the middle of a trial if need be."""
         for pipe in (self.process.stdin, self.process.stdout):
             with suppress(OSError):
                 assert pipe is not None
@@ -58,14 +57,12 @@ class _Worker:
 
 
 class LocalCrew:
-    """So many worker processes; one that dies is replaced, and its trial is repeated.
+    """Worker processes; one that dies is replaced, and its trial is repeated.
 
-    They are started when there is work for them, and end with this process, however that ends.
+    They are started when needed, and end with this process in any case.
 
-    Parameters
-    ----------
-    jobs
-        how many.
+    Args:
+        jobs: number of workers.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -80,7 +77,7 @@ class LocalCrew:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End all workers at once: their trials are lost."""
+        """End all workers at once; their trials are lost."""
         for worker in self._workers.values():
             assert worker.process.stdin is not None
             with suppress(OSError):
@@ -91,21 +88,21 @@ class LocalCrew:
 
     @property
     def processes(self) -> list[int]:
-        """The numbers of its processes."""
+        """The process ids of its workers."""
         return [worker.process.pid for worker in self._workers.values()]
 
     @property
     def free(self) -> int:
-        """How many more trials it would take now."""
+        """The number of further trials that it takes now."""
         return self._jobs - self.busy
 
     @property
     def busy(self) -> int:
-        """How many trials it has that have not ended."""
+        """The number of its trials that have not ended."""
         return len(self._again) + sum(worker.trial is not None for worker in self._workers.values())
 
     def start(self, trial: Trial) -> None:
-        """Let a worker that is idle, or a new one, carry out a trial."""
+        """Give a trial to an idle worker, or to a new one."""
         idle = next((worker for worker in self._workers.values() if worker.trial is None), None)
         if idle is None:
             idle = _Worker()
@@ -114,12 +111,10 @@ class LocalCrew:
         idle.ask(trial)
 
     def ended(self, patience: float) -> list[Outcome]:
-        """Return what came out of trials that have ended, after so long (s) at the latest, which may be none.
+        """Return outcomes of ended trials, after at most ``patience`` (s); maybe none.
 
-        Raises
-        ------
-        StudyError
-            when a trial failed, or its workers died again and again.
+        Raises:
+            StudyError: a trial failed, or its workers died repeatedly.
         """
         found: list[Outcome] = []
         for key, _ in self._selector.select(patience):
@@ -138,7 +133,7 @@ class LocalCrew:
         return found
 
     def _bury(self, worker: _Worker) -> None:
-        """Take note that a worker has died; raise TrialFailed if too many have in its trial."""
+        """Remove a dead worker; TrialFailed if too many have died in its trial."""
         self._selector.unregister(worker.fd)
         del self._workers[worker.fd]
         worker.end()
@@ -151,7 +146,7 @@ class LocalCrew:
         if self._deaths[key] == MOST_DEATHS:
             raise TrialFailed(
                 f"{trial.name} failed: {MOST_DEATHS} workers died in it, the last {how}",
-                hint="Is there memory enough? 'pipistrelle study run' with fewer --jobs needs less.",
+                hint="Is there enough memory? 'pipistrelle study run' with fewer --jobs needs less.",
             )
         logger().warning("a worker {} in {}, which is repeated", how, trial.name)
         self._again.append(trial)

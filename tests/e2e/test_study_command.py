@@ -100,7 +100,7 @@ def test_a_full_disk_is_one_message(shell, study, undisturbed):
     words, lines = study
     for most, file in ((6000, "journal.jsonl"), (len(undisturbed) - 1, "trials.parquet")):
         outcome = shell.spawn(sys.executable, "-c", LIMITED, str(most), *words).finish()
-        outcome.failed(6, f"out/{file}: cannot be written (File too large)", "run the same command to go on")
+        outcome.failed(6, f"out/{file}: cannot be written (File too large)", "repeat the command to continue")
         assert shell.survivors() == []
     assert lines() == 16
 
@@ -136,7 +136,7 @@ def test_jobs_of_slurm_are_workers(shell, wait_until, study, undisturbed):
 
     wait_until(lambda: not shell.survivors())
     shell.run(*words[:-2], "--slurm", "1", "--slurm-option", "quene=batch", "--out", "other").failed(
-        2, "an option of Slurm's jobs cannot be read", "Did you mean 'queue'?"
+        2, "an option of Slurm's jobs is malformed", "Did you mean 'queue'?"
     )
     shell.tidy()
 
@@ -198,7 +198,7 @@ def test_what_is_wrong_is_one_message(shell, study):
     words, _ = study
     shell.write("wrong.toml", STUDY.replace("scheduler =", "shceduler ="))
     outcome = shell.run("study", "run", "wrong.toml", "--out", "out")
-    outcome.failed(2, "wrong.toml: axes.shceduler: there is no option 'shceduler' of a run. Did you mean 'scheduler'?")
+    outcome.failed(2, "wrong.toml: axes.shceduler: a run has no option 'shceduler'. Did you mean 'scheduler'?")
     assert not (shell.folder / "out").exists()
 
     shell.run(*words, "--dask", "tcp://127.0.0.1:1").failed(2, "one of --jobs, --dask and --slurm")

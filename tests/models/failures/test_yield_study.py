@@ -171,7 +171,7 @@ def test_what_cannot_be_simulated(monkeypatch: pytest.MonkeyPatch, study: Module
         yield_rows(Allocation(5, 1e6, 1.0, 1.0), [0.0], failures=5)
     with pytest.raises(YieldError, match="5 failures cannot be tolerated: expected 0 to 4"):
         live("rigid", Allocation(5, 1e6, 1.0, 1.0), failures=5, lifetimes=2, generator=generator(1))
-    with pytest.raises(YieldError, match="one allocation tells nothing"):
+    with pytest.raises(YieldError, match="one allocation is no sample"):
         live("rigid", Allocation(5, 1e6, 1.0, 1.0), failures=1, lifetimes=1, generator=generator(1))
     monkeypatch.setattr(study, "_MOST_ATTEMPTS", 100)
     with pytest.raises(YieldError, match="a job does not end: found 100 failures, one in 1 s, in 1000 s of work"):

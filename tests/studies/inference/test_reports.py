@@ -227,7 +227,7 @@ def test_what_is_left_out_is_said():
 
     assert table.remarks() == [
         "left out of each trial: warm-up 30d",
-        "jobs that had not ended are in no mean: up to 3 running and 1,200 waiting in a trial",
+        "means leave out unfinished jobs: up to 3 running and 1,200 queued in a trial",
     ]
     assert table.axis("scheduler") == "policy"
     assert len(table.only([("scheduler", "b")])) == 1
@@ -247,7 +247,7 @@ def test_without_pyarrow_the_extra_is_named(make_trials, monkeypatch):
     [
         ({"policy": ["a"], "mean_wait": [1.0]}, "no column 'replica'"),
         ({"policy": [], "replica": [], "mean_wait": []}, "there are no trials"),
-        ({"policy": ["a", "a"], "replica": [0, 0], "mean_wait": [1.0, 2.0]}, "a replica is there twice"),
+        ({"policy": ["a", "a"], "replica": [0, 0], "mean_wait": [1.0, 2.0]}, "a replica occurs twice"),
     ],
 )
 def test_tables_that_are_no_study(columns, message):
@@ -262,13 +262,13 @@ def test_questions_without_an_answer(trials, tmp_path):
         summary(trials, ["mean_wiat"])
     with pytest.raises(StatisticsError, match="policy has no value 'maui'"):
         trials.value("policy", "maui")
-    with pytest.raises(StatisticsError, match="'workload' has one value alone"):
+    with pytest.raises(StatisticsError, match="'workload' has only one value"):
         trials.axis("workload")
-    with pytest.raises(StatisticsError, match="'engine' is no figure"):
+    with pytest.raises(StatisticsError, match="'engine' is not a number"):
         summary(trials, ["engine"])
     with pytest.raises(StatisticsError, match="other axes have more than one value: policy"):
         Curves(trials, "repair", "reliability_factor", "mean_wait")
-    with pytest.raises(StatisticsError, match="no number, nor a length of time"):
+    with pytest.raises(StatisticsError, match="neither a number nor a length of time"):
         Curves(trials.only([("repair", "1d")]), "policy", "reliability_factor", "mean_wait")
     with pytest.raises(StatisticsError, match="there is no such folder"):
         TrialTable.read(tmp_path / "nowhere")

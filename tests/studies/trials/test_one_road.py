@@ -201,7 +201,7 @@ def check_road(base: dict[str, Any], name: str, values: list[Any]) -> None:
     option = NAMES[name]
     options = {key: value for key, value in base.items() if key != option}
     if option in REFUSED:
-        with pytest.raises(PipistrelleError, match=f"'{option}' is no option of a study"):
+        with pytest.raises(PipistrelleError, match=f"a study does not support '{option}'"):
             Study(options, {option: values})
         return
     specs = [convert_spec({**options, option: value}, "the test") for value in values]

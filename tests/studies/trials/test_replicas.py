@@ -85,7 +85,7 @@ def test_counted_replicas_come_in_rounds():
         ({"count": 3, "precision": "2%"}, "a count or a precision, not both"),
         ({"precision": "2"}, "as '2%' or 0.02"),
         ({"precision": "much"}, "as '2%' or 0.02"),
-        ({"at-most": 50}, "'at-most' goes with a precision"),
+        ({"at-most": 50}, "'at-most' requires a precision"),
         ({"precision": "2%", "metric": "mean_wiat"}, "no metric 'mean_wiat'.*Did you mean 'mean_wait'"),
     ],
 )

@@ -192,7 +192,7 @@ def test_a_broken_line_is_named(tmp_path):
     run(study(replicas=1), tmp_path, jobs=1)
     journal = tmp_path / JOURNAL
     journal.write_bytes(b"{" + journal.read_bytes())
-    with pytest.raises(PipistrelleError, match=r"journal\.jsonl, line 1: a line of the journal is broken"):
+    with pytest.raises(PipistrelleError, match=r"journal\.jsonl, line 1: a line of the journal is damaged"):
         run(study(replicas=1), tmp_path)
 
 
@@ -276,7 +276,7 @@ def test_workers_of_dask_have_the_same_bytes(undisturbed, tmp_path, cluster):
 def test_an_unreachable_scheduler_is_said_so(tmp_path, address):
     """Whatever is wrong with the address."""
     pytest.importorskip("distributed")
-    with pytest.raises(PipistrelleError, match="no Dask scheduler answers there"):
+    with pytest.raises(PipistrelleError, match="no Dask scheduler answers at this address"):
         run(study(), tmp_path, dask=address)
 
 
