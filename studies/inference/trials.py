@@ -142,7 +142,7 @@ class TrialTable:
         if name not in self.columns:
             known = [one for one in self.columns if one not in _ORIGIN]
             raise StatisticsError(
-                f"there is no column '{printable(name)}'", where=self.where, hint=did_you_mean(name, known)
+                f"the column '{printable(name)}' is missing", where=self.where, hint=did_you_mean(name, known)
             )
         return self.columns[name]
 

@@ -245,7 +245,7 @@ def test_without_pyarrow_the_extra_is_named(make_trials, monkeypatch):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"policy": ["a"], "mean_wait": [1.0]}, "no column 'replica'"),
+        ({"policy": ["a"], "mean_wait": [1.0]}, "column 'replica' is missing"),
         ({"policy": [], "replica": [], "mean_wait": []}, "there are no trials"),
         ({"policy": ["a", "a"], "replica": [0, 0], "mean_wait": [1.0, 2.0]}, "a replica occurs twice"),
     ],

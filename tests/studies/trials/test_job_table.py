@@ -124,5 +124,5 @@ def test_a_window_without_anything_is_refused():
     table, _ = carried_out(RUNS["plain"])
     with pytest.raises(WindowError, match="leave nothing of the run"):
         metrics(table, warm_up=Leave(jobs=len(table)))
-    with pytest.raises(WindowError, match="is no length of time"):
+    with pytest.raises(WindowError, match="is not a length of time"):
         Leave.parse("1000 job s", "metrics.warm-up")
