@@ -258,7 +258,7 @@ def test_tables_that_are_no_study(columns, message):
 
 def test_questions_without_an_answer(trials, tmp_path):
     """No such column, value or axis, a text for a figure, a folder without results."""
-    with pytest.raises(StatisticsError, match=r"no column 'mean_wiat'\. Did you mean 'mean_wait'"):
+    with pytest.raises(StatisticsError, match=r"column 'mean_wiat' is missing\. Did you mean 'mean_wait'"):
         summary(trials, ["mean_wiat"])
     with pytest.raises(StatisticsError, match="policy has no value 'maui'"):
         trials.value("policy", "maui")
