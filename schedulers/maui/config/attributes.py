@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pipistrelle.protocol.units.text import LARGEST_UNIT
 from pipistrelle.schedulers.maui.config.hosts import check_host
-from pipistrelle.schedulers.maui.config.parameters import SYNONYMS, Kind, Parameter, Value
+from pipistrelle.schedulers.maui.config.parameters import SYNONYMS, TABLES, Kind, Parameter, Value, reasons
 from pipistrelle.schedulers.maui.config.settings import (
     KINDS,
     PREEMPTEE,
@@ -160,26 +160,7 @@ _FIELDS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
 }
 _QOS_ONLY: Final = ("QTWEIGHT", "XFWEIGHT", "QTTARGET", "XFTARGET")
 #: {attribute: why no decision depends on it}, and {attribute: why it is not supported}
-_CREDENTIAL_IDLE: Final = dict.fromkeys(("MAXMEM", "MAXIMEM"), "a job asks for no memory")
-_CREDENTIAL_LACKING: Final = {
-    **dict.fromkeys(("QLIST", "ALIST", "PLIST", "PDEF", "ADEF"), "any job may use any QOS, account and partition"),
-    **dict.fromkeys(
-        ("MAXINODE", "MAXIPE", "MAXIPROC", "MAXIPS", "MAXIWC"), "MAXIJOB is the only limit of waiting jobs"
-    ),
-    **dict.fromkeys(
-        (f"OMAX{infix}{what}" for infix in ("", "I", "J") for what in ("JOB", "NODE", "PE", "PROC", "PS", "WC", "MEM")),
-        "no QOS overrides the limits of others",
-    ),
-    "FSWEIGHT": "fairshare has the same weight for all",
-    "OVERRUN": "the server kills a job at its walltime",
-    "MAXPROCPERNODE": "all units are alike",
-    "MIN.PROC": "no job is too small",
-    "MIN.WCLIMIT": "no job is too short",
-    "MIN.NODE": "no job is too small",
-    "DEFAULT.WCLIMIT": "the workload has each job's walltime; see SYSTEMDEFAULTJOBWALLTIME",
-    "DEFAULT.FEATURES": "all units are alike",
-    "HOSTLIST": "a class has no nodes of its own; see SRCFG",
-}
+_CREDENTIAL_IDLE, _CREDENTIAL_LACKING = map(reasons, TABLES["credential"].values())
 _FLAGS: Final = ("FLAGS", "QFLAGS", "JOBFLAGS")
 _KNOWN_FLAGS: Final = (PREEMPTOR, PREEMPTEE)
 _MARKS: Final = {mode.value: mode for mode in TargetMode if mode.value}
@@ -259,20 +240,7 @@ def _with_limit(credential: Credential, attribute: str, per: str | None, value: 
 
 
 _DAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
-_STANDING_IDLE: Final = {"CHARGEACCOUNT": "nothing is charged", "TRIGGER": "nothing is triggered"}
-_STANDING_LACKING: Final = {
-    "ACCESS": "each reservation has its units to itself",
-    "FLAGS": "there are no flags",
-    "JOBATTRLIST": "jobs have no attributes",
-    "NODEFEATURES": "all units are alike",
-    "OWNER": "no reservation preempts for its owner",
-    "PARTITION": "the machine is one partition",
-    "PRIORITY": "no reservation is moved for another",
-    "TIMELOGIC": "of a time limit and lists, one suffices",
-    "TPN": "units are taken one by one",
-    "WSTARTTIME": "superseded by PERIOD=WEEK with STARTTIME",
-    "WENDTIME": "superseded by PERIOD=WEEK with ENDTIME",
-}
+_STANDING_IDLE, _STANDING_LACKING = map(reasons, TABLES["standing"].values())
 _ACCESS: Final = {f"{kind}LIST": kind for kind in KINDS}
 
 
