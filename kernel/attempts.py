@@ -41,7 +41,7 @@ shared(node_time, work_kept, split_work, time_to_save)
 
 @within
 def extended(run: State, walltime: float, job: int, saved: float) -> float:
-    """Return a job's walltime (s), extended by dumps and a read if the rules require it."""
+    """Return a job's walltime (s), extended by dumps and a read if the rules say it."""
     rules, nodes = run.rules, run.nodes
     if not rules.extended:
         return walltime

@@ -88,11 +88,7 @@ class KernelRun(NamedTuple):
 
 
 def why_not(setup: Setup, spec: RunSpec, policy: Policy | None = None) -> str | None:
-    """Return the first reason why the kernel cannot simulate a run, or None.
-
-    Raises:
-        PipistrelleError: the scheduler of ``spec`` cannot be made.
-    """
+    """Return the first reason why the kernel cannot simulate a run, or None."""
     try:
         plan_of(setup, spec, policy, keeping=False)
     except Outside as outside:

@@ -90,11 +90,7 @@ def _check(spec: RunSpec, way: BatsimSpec) -> None:
 
 
 def parse_roles(texts: Sequence[str]) -> dict[str, str]:
-    """Return {host: role} of texts such as ``host1,host2:storage``; the last one wins.
-
-    Raises:
-        InputError: a text has another form.
-    """
+    """Return {host: role} of texts such as ``h1,h2:storage``, or raise InputError."""
     roles: dict[str, str] = {}
     for text in texts:
         hosts, colon, role = text.partition(":")

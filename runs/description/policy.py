@@ -59,7 +59,7 @@ OPPOSITES: Final = {"strict_config": "--lenient-config"}
 
 
 class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """The scheduler of a run; each field is the option of that name (docs/reference/cli.md).
+    """The scheduler of a run; fields are options (docs/reference/cli.md).
 
     Attributes:
         scheduler: a name, ``file.toml``, ``file.py:OBJECT``, a folder with ``scheduler.toml``, or a command with
@@ -160,11 +160,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def may_preempt(self) -> bool:
-        """Whether the scheduler may preempt; assumed of programs and Python code.
-
-        Raises:
-            PipistrelleError: a preset's file is unreadable.
-        """
+        """Whether the scheduler may preempt; assumed of programs and Python code."""
         if self.preempt_type is not None or self.program is not None or self.code is not None:
             return True
         if self.scheduler == MAUI and self.config is not None:
@@ -184,11 +180,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def size_classes(self) -> "tuple[RankedClass, ...] | None":
-        """The size classes of the partitions; None without any, or if taken from the jobs.
-
-        Raises:
-            PipistrelleError: no classes have this name, or their file is wrong.
-        """
+        """The size classes of the partitions; None without any, or if taken from the jobs."""
         if self.reliability in (None, AUTO):
             return None
         from pipistrelle.models.reliability.resources import described  # most runs have none

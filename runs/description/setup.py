@@ -173,7 +173,7 @@ def _dispersion(share: float, setup: Setup) -> Dispersion:
     """Return how much longer jobs take on distant nodes; InputError if not applicable."""
     if setup.has_work:
         raise InputError(
-            "--dispersion does not apply to jobs whose hosts determine their run time", where="--dispersion"
+            "--dispersion does not apply to jobs with run times that depend on hosts", where="--dispersion"
         )
     return Dispersion(setup.platform, share)
 
@@ -220,11 +220,7 @@ def _with_table(machine: "Platform | SimGridPlatform", text: str) -> Platform:
 
 
 def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, Platform | SimGridPlatform]":
-    """Return a run's workload and machine, read from files unless given.
-
-    Raises:
-        PipistrelleError: an input is missing or wrong, or a change does not suit it.
-    """
+    """Return a run's workload and machine, read from files unless given."""
     if spec.resumed is not None:
         raise InputError(
             "this run continued another run's snapshot under another policy, so it cannot be started again",

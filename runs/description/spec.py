@@ -210,11 +210,7 @@ def _deciding(kinds: tuple[Decides, ...]) -> tuple[str, ...]:
 
 @cache
 def decided() -> Mapping[str, Decides]:
-    """Return what each field of a description decides.
-
-    Raises:
-        TypeError: a field does not declare it.
-    """
+    """Return what each field of a run decides; TypeError if one does not declare it."""
     found: dict[str, Decides] = {}
     for name, hint in get_type_hints(RunSpec, include_extras=True).items():
         kinds = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Decides)]

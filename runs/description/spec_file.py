@@ -91,11 +91,7 @@ def _once(where: str, pairs: list[tuple[str, Any]]) -> None:
 
 
 def find_spec(path: Path) -> RunSpec | None:
-    """Return the run that a file describes, None for a machine or workload file.
-
-    Raises:
-        SpecError: the description is wrong.
-    """
+    """Return the run that a file describes (SpecError if wrong); None for other files."""
     if path.suffix not in (".toml", ".json") or not path.is_file():
         return None
     try:
@@ -151,11 +147,7 @@ def to_toml(spec: RunSpec) -> str:
 
 
 def with_digests(spec: RunSpec) -> RunSpec:
-    """Return the run with the digests of all its input files.
-
-    Raises:
-        InputChanged: a file is missing, or differs from the description's digest.
-    """
+    """Return the run with the digests of its input files; InputChanged if one differs."""
     bundled = {*platforms.names(), *workloads.names()}
     names = sorted({*spec.inputs} - bundled)
     files = {name: digest for name in names if (digest := _digest(name)) is not None}

@@ -224,11 +224,7 @@ def check_scheduler(spec: RunSpec) -> None:
 
 @contextmanager
 def private_endpoint() -> Iterator[str]:
-    """Yield an ipc endpoint in a private folder that is removed afterwards.
-
-    Raises:
-        InputError: no such folder can be made.
-    """
+    """Yield an ipc endpoint in a private folder that is removed afterwards."""
     try:
         home = tempfile.gettempdir()
         if len(os.fsencode(home)) > _LONGEST_HOME and os.path.isdir(_SHORT_HOME):

@@ -139,11 +139,7 @@ def find_job(name: str, known: list[str], where: str, left_out: str | None = Non
 
 
 def read_run(folder: Path) -> RunFiles:
-    """Read the outputs of `pipistrelle run`.
-
-    Raises:
-        PipistrelleError: the outputs are missing, damaged, or mixed from several runs.
-    """
+    """Read the outputs of `pipistrelle run`; PipistrelleError if damaged or mixed."""
     config = read_config(folder)
     summary = output_json(folder / f"{OUTPUT_PREFIX}summary.json")
     jobs = dict(_jobs(folder, _origins(folder, config)))
@@ -261,7 +257,7 @@ def _origins(folder: Path, config: dict[str, Any]) -> dict[str, float]:
 
 
 def _preempted(folder: Path, asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the jobs whose preemption took effect; the others ended before it."""
+    """Return the jobs that were in fact preempted; the others ended before."""
     columns = ("job_id", "workload_name", "final_state", "cause")
     gone = {
         f"{row['workload_name']}!{row['job_id']}"

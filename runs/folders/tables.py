@@ -34,11 +34,7 @@ class OutputTables:
         self._read: dict[str, Columns | None] = {}
 
     def columns(self, name: str, *needed: str) -> Columns:
-        """Return {column: its cells} of ``out_NAME.csv``.
-
-        Raises:
-            ExplainError: the file is missing or unreadable, or lacks a column of ``needed``.
-        """
+        """Return {column: its cells} of ``out_NAME.csv``; ExplainError if one is missing."""
         found = self.perhaps(name, *needed)
         if found is None:
             raise ExplainError(f"the folder has no {OUTPUT_PREFIX}{name}.csv", where=str(self.folder))
@@ -167,11 +163,7 @@ class _PlainColumns(Columns):
 
 
 def numbers(cells: Sequence[str], empty: float = np.nan) -> NDArray[np.float64]:
-    """Return the finite numbers of cells; ``empty`` for empty cells.
-
-    Raises:
-        ExplainError: a cell is not a finite number.
-    """
+    """Return the finite numbers of cells (``empty`` for ""), or raise ExplainError."""
     read = cells.numbers() if isinstance(cells, TextColumn) else None
     if read is not None:
         found, is_empty = read

@@ -47,7 +47,7 @@ def load_platform(name: str) -> Platform:
 def load_machine(name: str, *, units: Units = "nodes") -> "Platform | SimGridPlatform":
     """Return the same as `load_platform`, but a SimGrid file as its single hosts.
 
-    Only these can run jobs whose run time depends on their hosts.
+    Only these can run jobs with a run time that depends on hosts.
 
     Args:
         units: schedulable units of a Maui resource trace.
@@ -92,11 +92,7 @@ def load_hosts(
 
 
 def read_platform(name: str) -> "Platform | SimGridPlatform":
-    """Return the platform of a file: XML is SimGrid's, anything else our TOML.
-
-    Raises:
-        PipistrelleError: the file is unreadable or wrong.
-    """
+    """Return the platform of a file: XML is SimGrid's, anything else our TOML."""
     text = read_text(Path(name))
     if is_xml(text) or name.endswith(".xml"):
         from pipistrelle.platforms.simgrid.platform_file import parse_simgrid  # rarely needed

@@ -185,11 +185,7 @@ def _is_number(text: str) -> bool:
 
 
 def clock_time(log: OutageLog, text: str) -> float:
-    """Return a time (s) on a log's clock: from a date, or from a length without dates.
-
-    Raises:
-        OutageError: the text is malformed or negative.
-    """
+    """Return a time (s) on a log's clock from a date, or from a length without dates."""
     if log.absolute:
         time = iso_time(text if len(text) > len("2017-01-29") else f"{text} 00:00")
         if time is None:

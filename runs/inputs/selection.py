@@ -35,11 +35,7 @@ class Conditions:
     fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def mask(self, workload: Workload) -> NDArray[np.bool_]:
-        """Return which jobs fulfil them, shape (n,).
-
-        Raises:
-            InputError: the log lacks a field, or no job has a value.
-        """
+        """Return which jobs fulfil them, (n,); InputError for an unknown field or value."""
         mask = (workload.submit >= self.begin) & (workload.submit < self.end)
         ranges = ((workload.size, self.size), (workload.runtime, self.runtime), (workload.walltime, self.walltime))
         for values, bounds in ranges:

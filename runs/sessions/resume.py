@@ -123,11 +123,7 @@ class BroughtUp(RecordingTransport):
         self._notices = journal.notices
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Agree with the scheduler and bring it up to date.
-
-        Raises:
-            SnapshotError: it is another scheduler, or it decides differently.
-        """
+        """Agree with the scheduler and restore its state; SnapshotError if it differs."""
         reader = SessionReader(self._path)
         hello, welcome = super().greet(run_id, server)
         header = reader.header

@@ -187,11 +187,7 @@ class SessionWriter:
 
 
 class SessionReader:
-    """Reads a session from its file, each time from the beginning.
-
-    Raises:
-        SessionError: the file is not a session, or has another format.
-    """
+    """Reads a session from its file, each time from the beginning; or SessionError."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

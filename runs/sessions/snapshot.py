@@ -1,6 +1,6 @@
 """Snapshots of a run, taken regularly, on a signal, and before an interrupt.
 
-A snapshot is written whole or not at all, beside the outputs, as ``out_snapshot-N.gz`` with the number of notices so
+A snapshot is written whole or not at all, next to the outputs, as ``out_snapshot-N.gz`` with the number of notices so
 far: gzip of two lines of JSON. The first is the header (`SnapshotHeader`), with the SHA-256 of the second, the state.
 """
 
@@ -82,7 +82,7 @@ class Keeping:
         most: how many are kept.
         leave: keep snapshots and session when the run ends normally.
         prefix: beginning of the outputs' names.
-        awaits: how long to wait for a new scheduler when that of a new run is gone (s); None: do not wait.
+        awaits: how long to wait for a new scheduler when a new run's is gone (s); None: do not wait.
     """
 
     every: Every = Every()
@@ -179,11 +179,7 @@ def snapshot_name(notices: int, prefix: str = OUTPUT_PREFIX) -> str:
 
 
 def last_snapshot(folder: Path, prefix: str = OUTPUT_PREFIX) -> tuple[SnapshotHeader, dict[str, Any]]:
-    """Return the latest intact snapshot, with warnings about damaged ones.
-
-    Raises:
-        SnapshotError: there is none.
-    """
+    """Return the latest intact snapshot, or raise SnapshotError; damaged ones warn."""
     for path in reversed(snapshots_in(folder, prefix)):
         try:
             return read_snapshot(path)

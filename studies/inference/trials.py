@@ -76,11 +76,7 @@ class TrialTable:
 
     @classmethod
     def read(cls, place: str | Path) -> "TrialTable":
-        """Return the trials of a study's folder, or of a Parquet file.
-
-        Raises:
-            StatisticsError: there are none, the file is unreadable, or pyarrow is not installed.
-        """
+        """Return the trials of a study's folder or Parquet file, or raise StatisticsError."""
         path = Path(place)
         shown = printable(str(place))
         if path.is_dir():

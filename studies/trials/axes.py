@@ -21,7 +21,7 @@ _NO_PART_OF_A_TRIAL: Final = {
     Decides.CHECK: "digests are taken by the study itself",
 }
 #: {option that no trial can have: reason}
-REFUSED: Final = {"resumed": "trials begin anew"} | {
+REFUSED: Final = {"resumed": "a trial starts from the beginning"} | {
     one.encode_name: why for one in fields(RunSpec) if (why := _NO_PART_OF_A_TRIAL.get(decided()[one.name]))
 }
 #: significant digits of values inside a range, so few that every platform's math library agrees
@@ -66,11 +66,7 @@ class Axis:
 
 
 def read_axes(raw: Mapping[str, Any], where: str) -> tuple[Axis, ...]:
-    """Return the axes of a study.
-
-    Raises:
-        StudyError: an axis has no values, or sets an unknown option or one of another axis.
-    """
+    """Return the axes of a study; StudyError if empty, unknown, or set by two axes."""
     axes = tuple(_axis(name, value, f"{where}: axes.{printable(name)}") for name, value in raw.items())
     owners: dict[str, str] = {}
     for axis in axes:

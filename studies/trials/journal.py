@@ -85,11 +85,7 @@ def identity_of(study: Study, grid: tuple[Prepared, ...]) -> dict[str, Any]:
 
 
 def look_into(folder: Path, study: Study, grid: tuple[Prepared, ...]) -> dict[tuple[int, int], Outcome]:
-    """Return the trials in a study's folder, {(point, replica): outcome}, read-only.
-
-    Raises:
-        StudyError: as in `open_folder`.
-    """
+    """Return the trials in a study's folder, {(point, replica): outcome}, read-only."""
     if not _is_claimed(folder, identity_of(study, grid)):
         return {}
     return {(one.point, one.replica): one for one in read_journal(folder / JOURNAL)[0]}
@@ -125,11 +121,7 @@ def _text(identity: Mapping[str, Any]) -> bytes:
 
 
 def read_journal(path: Path) -> tuple[list[Outcome], int]:
-    """Return the trials in a journal, and the length of its whole lines in bytes.
-
-    Raises:
-        StudyError: a line other than the last is damaged.
-    """
+    """Return the trials in a journal, and the length of its whole lines in bytes."""
     lines, length = read_lines(path, "the journal", StudyError)
     outcomes: list[Outcome] = []
     for number, line in enumerate(lines, 1):

@@ -73,7 +73,7 @@ class Counting:
 
 
 class Precise:
-    """Replicas of each point until a rule is met, in stages.
+    """Replicas of each point until a rule is fulfilled, in stages.
 
     A stage is decided when all replicas of the previous one have ended, from their metric in replica order, so timing
     does not matter. A point whose replicas all lack the metric, because they stall, gets no more.

@@ -78,11 +78,7 @@ def carry_out(trial: Trial) -> Outcome:
 
 
 def table_of_run(spec: RunSpec, engine: str) -> JobTable:
-    """Simulate in this process, with the kernel or the reference engine.
-
-    Raises:
-        RunError: the run ends early, for example `Stalled`.
-    """
+    """Simulate in this process, with the kernel or the reference engine."""
     setup = load_setup(spec, cache=CACHE)
     if engine == "kernel":
         from pipistrelle.kernel.table import run_kernel  # slow: it compiles, or loads compiled code
