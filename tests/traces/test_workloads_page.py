@@ -16,16 +16,14 @@ def page(project_root) -> str:
 def test_examples_run(page, tmp_path):
     """Each Python example runs as it stands, in a folder of its own."""
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 4
     outputs = []
     for block in blocks:
         run = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, check=False, capture_output=True, text=True)
         assert run.stderr == ""
         outputs.append(run.stdout)
     assert "5,000" in outputs[0]
-    assert outputs[2] == "20.0 nan\n"
-    assert "0.900" in outputs[3]
-    assert "field 5 (allocated processors): is not a whole number" in outputs[5]
+    assert "0.900" in outputs[2]
 
 
 def test_numbers_on_the_page(page):
