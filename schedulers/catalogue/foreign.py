@@ -45,16 +45,25 @@ class ForeignScheduler(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"expected build together with built, found only {self.built}")
 
 
+def read_text(path: Path, error: type[PipistrelleError]) -> tuple[str, str]:
+    """Return a user's file and its name for messages; ``error`` if it cannot be read."""
+    where = printable(str(path))
+    try:
+        return path.read_text(encoding="utf-8-sig"), where  # some editors write a byte order mark
+    except FileNotFoundError:
+        raise error("there is no such file", where=where) from None
+    except UnicodeDecodeError as fault:
+        raise error("the file is not UTF-8 text", where=f"{where}, byte {fault.start}") from None
+    except OSError as fault:
+        raise error(f"cannot read the file ({fault.strerror or fault})", where=where) from None
+    except ValueError as fault:  # a null character in the name
+        raise error(f"cannot read the file ({fault})", where=where) from None
+
+
 def read_foreign(folder: str) -> ForeignScheduler:
     """Return the keys of a folder's file, completed; ForeignError if it is invalid."""
     path = Path(folder, FOREIGN_FILE)
-    where = printable(str(path))
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ForeignError(f"cannot read the file ({error.strerror or error})", where=where) from None
-    except UnicodeDecodeError as error:
-        raise ForeignError("the file is not UTF-8 text", where=f"{where}, byte {error.start}") from None
+    text, where = read_text(path, ForeignError)
     raw = read_toml(text, where, ForeignError, manual=_MANUAL, hint='Texts need quotes, as in name = "mine".')
     try:
         found = msgspec.convert(raw, ForeignScheduler)

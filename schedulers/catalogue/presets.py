@@ -8,9 +8,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
-from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml
+from pipistrelle.schedulers.catalogue.foreign import read_text
 from pipistrelle.schedulers.catalogue.names import SUFFIX, library_names
 from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
 from pipistrelle.schedulers.partitions.placement import PartitionOptions
@@ -58,18 +58,7 @@ def library_preset(name: str) -> Preset:
 
 def read_preset(path: Path) -> Preset:
     """Return the preset in a user's file; PolicyError as in `parse_preset`."""
-    where = printable(str(path))
-    try:
-        text = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
-    except FileNotFoundError:
-        raise PolicyError("there is no such file", where=where) from None
-    except OSError as error:
-        raise PolicyError(f"cannot read the file ({error.strerror or error})", where=where) from None
-    except UnicodeDecodeError as error:
-        raise PolicyError("the file is not UTF-8 text", where=f"{where}, byte {error.start}") from None
-    except ValueError as error:  # a null character in the name
-        raise PolicyError(f"cannot read the file ({error})", where=where) from None
-    return parse_preset(text, where)
+    return parse_preset(*read_text(path, PolicyError))
 
 
 def parse_preset(text: str, where: str) -> Preset:

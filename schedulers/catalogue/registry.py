@@ -112,25 +112,15 @@ def make_policy(
 
         return PartitionedPolicy(composed, replace(options, **partitions))
     if preemption:
-        raise PolicyError(
-            f"'{printable(name)}' has no options of preemption",
-            expected=f"a TOML file or one of {', '.join(library_names())}",
-            found=", ".join(OPTION_OF.get(one, one) for one in preemption),
-            hint="Configure the preemption of maui in maui.cfg." if name == "maui" else None,
-        )
+        hint = "Configure the preemption of maui in maui.cfg." if name == "maui" else None
+        found = ", ".join(OPTION_OF.get(one, one) for one in preemption)
+        raise _needs_preset(f"'{printable(name)}' has no options of preemption", found, hint)
     if reliability is not None or partitions:
-        raise PolicyError(
-            f"'{printable(name)}' does not support partitions by reliability",
-            expected=f"a TOML file or one of {', '.join(library_names())}",
-            found=", ".join(f"--{one}" for one in [*(["reliability"] if reliability else []), *partitions]),
-        )
+        found = ", ".join(f"--{one}" for one in [*(["reliability"] if reliability else []), *partitions])
+        raise _needs_preset(f"'{printable(name)}' does not support partitions by reliability", found)
     if order_options or backfill_options or (placement_options and name not in OWN):
-        named = ", ".join([*(order_options or {}), *(backfill_options or {}), *(placement_options or {})])
-        raise PolicyError(
-            f"'{printable(name)}' has no options",
-            expected=f"a TOML file or one of {', '.join(library_names())}",
-            found=named,
-        )
+        found = ", ".join([*(order_options or {}), *(backfill_options or {}), *(placement_options or {})])
+        raise _needs_preset(f"'{printable(name)}' has no options", found)
     if name in OWN and not parts.keys() - {"placement"}:
         picks = own_placement(placement, placement_options)
         if name == RECORDED:
@@ -141,10 +131,7 @@ def make_policy(
 
         return MauiPolicy(placement=picks)
     if parts:
-        raise PolicyError(
-            f"'{name}' has no parts to replace by --{' --'.join(parts)}",
-            expected=f"a TOML file or one of {', '.join(library_names())}",
-        )
+        raise _needs_preset(f"'{name}' has no parts to replace by --{' --'.join(parts)}")
     others = entries()
     if name in others:
         made = _call(_load_entry(others[name]), name)
@@ -165,6 +152,11 @@ def make_policy(
             )
     policy: Policy = made
     return policy
+
+
+def _needs_preset(what: str, found: str | None = None, hint: str | None = None) -> PolicyError:
+    expected = f"a TOML file or one of {', '.join(library_names())}"
+    return PolicyError(what, expected=expected, found=found, hint=hint)
 
 
 def _preempting(own: "PreemptionOptions | None", given: Mapping[str, Any]) -> "PreemptionOptions":
