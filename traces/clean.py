@@ -85,7 +85,7 @@ def with_cancellations(workload: Workload) -> Workload:
 #: message and hint for a workload without requested times
 NO_REQUEST = "no job has a requested time"
 REQUEST_HINT = (
-    "use the run times with --transform 'scale --walltime 100%', or with 'pipistrelle workload scale' beforehand"
+    "Use the run times with --transform 'scale --walltime 100%', or with 'pipistrelle workload scale' beforehand"
 )
 
 

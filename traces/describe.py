@@ -30,7 +30,7 @@ def describe(workload: Workload) -> list[tuple[str, str]]:
         *([("left out", said)] if (said := faults_text(workload)) is not None else []),
     ]
     if not len(kept):
-        advice = f": {NO_REQUEST}; {REQUEST_HINT}" if lacks_requests(workload) else ""
+        advice = f": {NO_REQUEST}. {REQUEST_HINT}." if lacks_requests(workload) else ""
         return [*facts, ("simulated", f"no job is left{advice}")]
     facts += [
         ("simulated", f"{len(kept):,} jobs"),

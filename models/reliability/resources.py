@@ -101,7 +101,7 @@ def _edges(bins: Sequence[int], largest: int, units: int) -> list[int]:
         return [*powers[:-1], min(powers[-1], units)]
     edges = list(bins)
     if edges[0] < 1 or any(after <= before for before, after in pairwise(edges)):
-        found, expected = ",".join(map(str, edges)), "sizes from 1, as 16,256"
+        found, expected = ",".join(map(str, edges)), "sizes from 1, such as 16,256"
         raise ReliabilityError("the bins do not ascend", where="--bins", expected=expected, found=found)
     return [edge for edge in [*edges, max(largest, edges[-1])] if edge <= units]
 

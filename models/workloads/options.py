@@ -62,7 +62,7 @@ def trace_time(workload: Workload, text: str, zone: tzinfo) -> float:
         seconds = (date - _UNIX).total_seconds()
     except (ValueError, OverflowError):
         raise InputError(
-            "there is no such date", found=quoted(text), expected="one such as '2002-08-01 08:00'"
+            "there is no such date", found=quoted(text), expected="a date such as '2002-08-01 08:00'"
         ) from None
     if workload.epoch is None:
         raise InputError(
@@ -91,14 +91,14 @@ def parse_range(text: str, parse: Callable[[str], float], what: str) -> Range:
     low = parse(first) if first else -math.inf
     high = (parse(second) if second else math.inf) if colon else low
     if low > high:
-        raise InputError(f"a {what} is the wrong way round", expected="MIN:MAX", found=quoted(text))
+        raise InputError(f"a {what} has its bounds reversed", expected="MIN:MAX", found=quoted(text))
     return Range(low, high)
 
 
 def parse_units(text: str) -> float:
     """Return a whole number of units, at least 0."""
     if re.fullmatch("[0-9]{1,15}", text) is None:
-        raise InputError("a size is not a whole number", expected="a number of units, as 16", found=quoted(text))
+        raise InputError("a size is not a whole number", expected="a number of units, such as 16", found=quoted(text))
     return float(text)
 
 
@@ -107,7 +107,9 @@ def parse_factor(text: str, what: str = "factor") -> float:
     words = text.strip().removeprefix("x")
     number = words.removesuffix("%").strip()
     if _NUMBER.fullmatch(number) is None or not 0 < float(number) < math.inf:
-        raise InputError(f"a {what} cannot be read", expected="a number above 0, as 0.5 or 50%", found=quoted(text))
+        raise InputError(
+            f"a {what} cannot be read", expected="a number above 0, such as 0.5 or 50%", found=quoted(text)
+        )
     return float(number) / 100 if words.endswith("%") else float(number)
 
 
@@ -119,7 +121,7 @@ def parse_share(text: str, of: int) -> int:
         share = parse_factor(text, "number of jobs") if text.endswith("%") else 2.0
         if share > 1:
             raise InputError(
-                "a number of jobs cannot be read", expected="a number, as 500, or up to 100%", found=quoted(text)
+                "a number of jobs cannot be read", expected="a number such as 500, or up to 100%", found=quoted(text)
             )
         count = max(1, math.floor(share * of + 0.5))
     if count < 1:
@@ -176,5 +178,5 @@ def set_walltimes(workload: Workload, text: str, rng: np.random.Generator) -> Wo
 def _percent(text: str) -> float:
     number = text.removesuffix("%").strip()
     if _NUMBER.fullmatch(number) is None:
-        raise InputError("a percentage cannot be read", expected="a number and %, as 101%", found=quoted(text))
+        raise InputError("a percentage cannot be read", expected="a number and %, such as 101%", found=quoted(text))
     return float(number)

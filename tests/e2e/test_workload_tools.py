@@ -283,7 +283,7 @@ def test_a_workload_without_jobs_that_can_run_is_described(shell):
         (["filter", "log.swf", "-o", "x.swf", "--begin", "soon"], ["a time cannot be read", "'soon'"]),
         (["filter", "log.swf", "-o", "x.swf", "--begin", "2002-01-01", "--timezone", "Mars"], ["unknown time zone"]),
         (["filter", "small.swf", "-o", "x.swf", "--begin", "2002-01-01"], ["the trace has no dates", "UnixStartTime"]),
-        (["filter", "log.swf", "-o", "x.swf", "--size", "4:2"], ["the wrong way round"]),
+        (["filter", "log.swf", "-o", "x.swf", "--size", "4:2"], ["bounds reversed"]),
         (["filter", "log.swf", "-o", "x.swf", "--size", "1.5"], ["a size is not a whole number"]),
         (["filter", "log.swf", "-o", "x.swf", "--size", ":"], ["a range of sizes cannot be read"]),
         (["filter", "log.swf", "-o", "x.swf", "--runtime", "1lightyear"], ["unknown unit"]),

@@ -144,13 +144,13 @@ class _Reader:
 def _nodes(cells: Cells) -> list[str]:
     text = cells["node"]
     if not text:
-        raise cells.fault("the row has no node", "a number or a name, or several as 0-3 8 or n[001-016]", "node")
+        raise cells.fault("the row has no node", "a number or a name, or several, such as 0-3 8 or n[001-016]", "node")
     if not text.isprintable():
         raise cells.fault("the node's name is not printable", "a number or a name", "node")
     if "[" in text or "," in text:
         names = names_of(text, _MOST_NODES)
         if names is None:
-            expected = f"as n[001-016],login, each range from low to high, at most {_MOST_NODES:,} nodes"
+            expected = f"names such as n[001-016],login, each range from low to high, at most {_MOST_NODES:,} nodes"
             raise cells.fault("the names of nodes cannot be read", expected, "node")
         return names
     if not all(c.isdigit() or c in "- " for c in text):
@@ -158,7 +158,7 @@ def _nodes(cells: Cells) -> list[str]:
     try:
         nodes = NodeSet.parse(text)
     except NodeSetError as error:
-        raise cells.fault("the nodes cannot be read", "numbers as 0-3 8", error.what) from None
+        raise cells.fault("the nodes cannot be read", "numbers such as 0-3 8", error.what) from None
     if len(nodes) > _MOST_NODES:
         raise cells.fault("there are too many nodes", f"at most {_MOST_NODES:,}", "node")
     return [str(node) for node in nodes]
