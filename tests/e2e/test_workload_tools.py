@@ -5,9 +5,10 @@ import re
 from dataclasses import replace
 from xml.etree import ElementTree
 
+import click
 import pytest
 
-from pipistrelle.cli.workload.group import command
+from pipistrelle.cli.main import cli
 from pipistrelle.cli.workload.steps import STEPS
 from pipistrelle.protocol.base.errors import InputError
 from pipistrelle.runs.inputs.selection import Conditions
@@ -97,7 +98,8 @@ def test_help_explains_every_option(shell, name):
     """Each with a text, and each step says that others may follow."""
     out = shell.run("workload", name, "--help").ok().out
 
-    for parameter in command.commands[name].params:
+    context = click.Context(cli)
+    for parameter in cli.get_command(context, "workload").get_command(context, name).params:
         for option in parameter.opts if parameter.param_type_name == "option" else []:
             assert re.search(rf"(^|[\s,/]){re.escape(option)}([\s,/]|$)", out, re.MULTILINE), option
             assert parameter.help, option

@@ -175,7 +175,7 @@ def test_batsim(read):
         ("node,down,up\n,1,2\n", "line 2: the row has no node"),
         ("node,down,up\n3-1,1,2\n", "line 2: the nodes cannot be read"),
         ("node,down,up\n0-99999999,1,2\n", "line 2: there are too many nodes"),
-        ("node,down,up\nn[4-1],1,2\n", "line 2: the names of nodes cannot be read: expected names such as n[001-016],login"),
+        ("node,down,up\nn[4-1],1,2\n", "line 2: the names of nodes cannot be read: expected names such as n[001-016]"),
         ("node,down,up\nn[1-4,1,2\n", "line 2: the names of nodes cannot be read"),
         ("node,down,up\nn1]-[4],1,2\n", "line 2: the names of nodes cannot be read"),
         ("node,down,up\nn[0-99999999],1,2\n", "line 2: the names of nodes cannot be read"),
