@@ -3,7 +3,7 @@
 from itertools import islice
 from typing import Final
 
-from pipistrelle.protocol.base.errors import printable
+from pipistrelle.protocol.base.errors import legible
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.server.engine.cluster import Cluster
 from pipistrelle.server.errors import Stalled
@@ -93,6 +93,5 @@ def describe_waiting(cluster: Cluster) -> str:
     if names:
         text += f"; first {', '.join(names)}{f' and {more} more' if more > 0 else ''}"
     if cluster.keeps:
-        kept = printable(", ".join(cluster.keeps))
-        text += f"; units are kept by {kept if len(kept) <= _SHOWN else f'{kept[:_SHOWN]}...'}"
+        text += f"; units are kept by {legible(', '.join(cluster.keeps), _SHOWN)}"
     return text

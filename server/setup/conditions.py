@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from pipistrelle.protocol.base.errors import printable
+from pipistrelle.protocol.base.errors import legible
 from pipistrelle.server.engine.dependencies import KINDS, Condition
 from pipistrelle.server.errors import SetupError
 from pipistrelle.traces.logs.dependencies import parse_dependency
@@ -89,12 +89,8 @@ def _wishes(workload: Workload) -> Iterator[tuple[int, list[Condition]]]:
 
 def first_of(names: list[str]) -> str:
     """Return the first three names for a message."""
-    return ", ".join(map(_cut, names[:_NAMED])) + (" and others" if len(names) > _NAMED else "")
-
-
-def _cut(text: str) -> str:
-    text = printable(text)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    shown = ", ".join(legible(name, _LONGEST) for name in names[:_NAMED])
+    return shown + (" and others" if len(names) > _NAMED else "")
 
 
 def _refuse_circles(conditions: Mapping[str, tuple[Condition, ...]]) -> None:

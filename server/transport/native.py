@@ -12,7 +12,7 @@ from typing import Any, Final, Unpack
 
 from msgspec import Raw
 
-from pipistrelle.protocol.base.errors import ProtocolError, RemoteProtocolError
+from pipistrelle.protocol.base.errors import ProtocolError, RemoteProtocolError, legible
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.fields import RefusalCode
 from pipistrelle.protocol.frames import MAX_FRAME_BYTES, too_long
@@ -32,7 +32,7 @@ from pipistrelle.protocol.zmtp import ZmtpError, ZmtpMessage
 from pipistrelle.server.errors import SchedulerFailed
 from pipistrelle.server.transport.endpoint import check_endpoint
 from pipistrelle.server.transport.listener import Listener
-from pipistrelle.server.transport.peer import GRACE_S, LINGER_S, TICK_MS, Peer, Waits, scheduler_named, shown
+from pipistrelle.server.transport.peer import GRACE_S, LINGER_S, TICK_MS, Peer, Waits, scheduler_named
 
 _TICK_S: Final = TICK_MS / 1000
 #: time until strangers are checked again after some came (s)
@@ -171,7 +171,7 @@ class NativeTransport(Peer[ServerSession]):
         if not self._said_why:  # log it once
             self._said_why = True
             logger().warning(
-                "{} gives no state: {}", self._who, shown(saved.why, _SHOWN_REFUSAL) or "it does not say why"
+                "{} gives no state: {}", self._who, legible(saved.why, _SHOWN_REFUSAL) or "it does not say why"
             )
         return None
 
@@ -298,7 +298,7 @@ class NativeTransport(Peer[ServerSession]):
 
     def _refused(self, message: str) -> None:
         self._refusals += 1
-        self._last_refusal = shown(message, _SHOWN_REFUSAL)
+        self._last_refusal = legible(message, _SHOWN_REFUSAL)
         logger().warning("refused a scheduler: {}", self._last_refusal)
 
     def farewell(self, notice: Notice) -> None:

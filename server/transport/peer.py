@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final, Generic, Protocol, Required, TypedDict, TypeVar
 
-from pipistrelle.protocol.base.errors import RemoteProtocolError, printable
+from pipistrelle.protocol.base.errors import RemoteProtocolError, legible
 from pipistrelle.protocol.fields import EndReason, LeaveReason
 from pipistrelle.protocol.messages import Notice, Reply
 from pipistrelle.server.errors import SchedulerFailed
@@ -228,9 +228,4 @@ class Peer(ABC, Generic[_S]):
 
 def scheduler_named(name: str) -> str:
     """Return how messages name a scheduler."""
-    return f"scheduler '{shown(name, _SHOWN_NAME)}'"
-
-
-def shown(text: str, length: int) -> str:
-    """Return a peer's text, safe to print and cut to ``length``."""
-    return printable(text if len(text) <= length else f"{text[:length]}...")
+    return f"scheduler '{legible(name, _SHOWN_NAME)}'"

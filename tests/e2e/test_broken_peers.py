@@ -120,7 +120,7 @@ def test_a_reply_dated_before_its_notice_ends_the_run(shell):
         ("old-batsim", "malformed", ["expected HELLO"]),
         ("deep", "malformed", ["expected HELLO"]),
         ("version-99", "version", ["no common protocol version", "99 to 100", "the server speaks 1 to 1"]),
-        ("version-named", "version", ["no common protocol version: the server speaks 1 to 1, ?[2J?nnn", "nnn..."]),
+        ("version-named", "version", ["no common protocol version: the server speaks 1 to 1, ?[2J?nnn", "nnn ... nnn"]),
         ("version-0", "version", ["no common protocol version"]),
         ("version-turned", "malformed", ["protocol_min is above protocol_max"]),
     ],
