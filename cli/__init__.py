@@ -1,1 +1,1 @@
-"""Pipistrelle's cli."""
+"""The command line."""

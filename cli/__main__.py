@@ -1,13 +1,13 @@
-"""The command ``pipistrelle``, and ``python -m pipistrelle.cli``: it can be interrupted from its first moment on."""
+"""Entry point of ``pipistrelle``; it can be interrupted from the first moment."""
 
 import signal
 
 
 def main() -> None:
-    """Run the command line; until it is there, an interrupt ends the process without a word."""
+    """Run the command line; an interrupt during imports ends the process silently."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from pipistrelle.cli.main import main as command  # takes its time
+    from pipistrelle.cli.main import main as command  # slow import
 
     command()
 

@@ -28,7 +28,7 @@ _STUDY: Final = {
     "run": Door("Run a study, or the rest of an interrupted one.", "study.run"),
     "summary": Door("Print means with confidence intervals.", "study.tell:summary_command"),
     "compare": Door("Compare two values of one axis, replica by replica.", "study.tell:compare_command"),
-    "break-even": Door("Find the repair time at which a target is met.", "study.tell:break_even_command"),
+    "break-even": Door("Find the repair time that reaches a target.", "study.tell:break_even_command"),
     "plot": Door("Draw the results of a study.", "study.plot:plot_command"),
     "steps": Door("Measure the error of scheduling at fixed time steps.", "study.steps"),
     "papers": Door("Reproduce the tables and figures of five papers.", "study.papers"),
@@ -125,7 +125,7 @@ _FORMER: Final = {
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command when it is used, and lists its commands without importing them."""
+    """A group that lists its commands without importing them."""
 
     def __init__(self, sections: Mapping[str, Mapping[str, Door]], **settings: Any) -> None:
         super().__init__(**settings)
@@ -137,7 +137,7 @@ class LazyGroup(click.Group):
         return list(self.doors)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return a command; None if there is none of this name."""
+        """Import and return a command; None for an unknown name."""
         door = self.doors.get(cmd_name)
         if door is None:
             return None

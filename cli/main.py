@@ -27,7 +27,7 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 def _is_compiled() -> bool:
-    """Tell whether the modules that setup.py names are extensions; they are all or none."""
+    """Return whether the modules in setup.py are compiled (all or none are)."""
     found = find_spec("pipistrelle.server.simulation.loop")
     return found is not None and found.origin is not None and not found.origin.endswith(".py")
 
@@ -55,7 +55,7 @@ def cli(verbose: int) -> None:
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit: see docs/reference/cli.md for the exit codes."""
-    atexit.register(_ignore_interrupts)  # all is done then: a late one must not change the exit code
+    atexit.register(_ignore_interrupts)  # a late interrupt must not change the exit code
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -67,8 +67,8 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
             _last_words("interrupted")
     except MemoryError:
         code = NO_MEMORY
-        _last_words("out of memory; give it more (ulimit -v, a batch system's limit), or less to do.")
-    except BrokenPipeError:  # whoever reads what we say has gone while we said what was wrong
+        _last_words("out of memory; raise the limit (ulimit -v, batch system) or reduce the work.")
+    except BrokenPipeError:  # the reader of the error message is gone
         code = GONE
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
@@ -79,17 +79,17 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 
 def _open_streams() -> None:
-    """Let standard streams that are closed lead nowhere: a file of ours would take the place of one, and its text."""
+    """Open closed standard streams as /dev/null, so that no file gets their numbers."""
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # it takes the lowest number that is free, which is this one
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - for good
 
 
 def _last_words(text: str) -> None:
-    """Say something where nothing more can be counted on."""
+    """Write a message with as few resources as possible."""
     with suppress(OSError):
         os.write(2, f"pipistrelle: {text}\n".encode())
 
@@ -97,10 +97,10 @@ def _last_words(text: str) -> None:
 def _run(args: Sequence[str] | None) -> int:
     from pipistrelle.protocol.base.errors import PipistrelleError
 
-    for number in (signal.SIGTERM, signal.SIGHUP):  # a polite request to end keeps the outputs, as Ctrl-C does
-        if signal.getsignal(number) is signal.SIG_DFL:  # nohup has the second ignored
+    for number in (signal.SIGTERM, signal.SIGHUP):  # termination keeps the outputs, like Ctrl-C
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP
             signal.signal(number, _terminated)
-    for stream in (sys.stdout, sys.stderr):  # a file's name may be no text, and a terminal may lack a letter
+    for stream in (sys.stdout, sys.stderr):  # a file name may not be valid text
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -111,7 +111,7 @@ def _run(args: Sequence[str] | None) -> int:
 
         print_error(error)
         return error.exit_code
-    except getattr(click.exceptions, "NoArgsIsHelpError", ()) as error:  # click before 8.2 has none, and exits itself
+    except getattr(click.exceptions, "NoArgsIsHelpError", ()) as error:  # click before 8.2 exits itself
         error.show()
         return int(error.exit_code)
     except click.ClickException as error:
@@ -119,31 +119,31 @@ def _run(args: Sequence[str] | None) -> int:
 
         print_usage_error(error)
         return error.exit_code
-    except BrokenPipeError:  # the reader of our output, such as `head`, has gone; often click exits first, with 1
+    except BrokenPipeError:  # the reader, such as `head`, is gone; click may exit first, with 1
         return GONE
     except (click.Abort, MemoryError):
         raise
     except ImportError as error:
-        if "failed to map segment" in str(error):  # a library for which no memory is left
+        if "failed to map segment" in str(error):  # no memory to load a library
             raise MemoryError from None
         return _bug(error)
     except Exception as error:
         from pipistrelle.cli.terminal.console import say
 
         if isinstance(error, OSError) and error.errno in FULL and error.filename is None:
-            # Our files have errors of their own, so this is standard output.
+            # Our files raise their own errors, so this is standard output.
             _abandon(sys.stdout)
             say(f"cannot write to standard output ({error.strerror}).")
             return NOT_WRITTEN
         if isinstance(error, OSError) and error.errno in EXHAUSTED:
-            say(f"{error.strerror}; give it more (ulimit, a batch system's limit), or less to do.")
+            say(f"{error.strerror}; raise the limit (ulimit, batch system) or reduce the work.")
             return NO_MEMORY
         return _bug(error)
     return code if isinstance(code, int) else 0
 
 
 def _bug(error: Exception) -> int:
-    """Say that whatever else comes is our fault, and still show no traceback to the user."""
+    """Report an unexpected exception as a bug, without a traceback."""
     from pipistrelle.cli.terminal.console import print_bug
 
     print_bug(error)
@@ -151,7 +151,7 @@ def _bug(error: Exception) -> int:
 
 
 def _abandon(stream: TextIO) -> None:
-    """Let what is still buffered go nowhere: the interpreter would fail to write it once more at its end."""
+    """Discard buffered output, which the interpreter would fail to write at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

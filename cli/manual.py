@@ -1,4 +1,4 @@
-"""``pipistrelle help``: the documentation's pages, which come with the package, and a man page made of the help."""
+"""``pipistrelle help``: documentation pages and the man page."""
 
 from pathlib import Path
 
@@ -12,12 +12,12 @@ from pipistrelle.protocol.base.errors import did_you_mean
 
 @click.command(cls=Command)
 @click.argument("topic", nargs=-1, shell_complete=completed("page"))
-@click.option(
-    "--man", is_flag=True, help="Print the help of all commands as a man page: 'pipistrelle help --man | man -l -'."
-)
+@click.option("--man", is_flag=True, help="Print a man page of all commands, for 'man -l -'.")
 @click.pass_context
 def command(ctx: click.Context, topic: tuple[str, ...], man: bool) -> None:
-    """Print a page of the documentation, or the help of a command; without TOPIC, what there is.
+    """Print a documentation page or the help of a command.
+
+    Without TOPIC, list the pages.
 
     \b
     pipistrelle help maui
@@ -26,11 +26,13 @@ def command(ctx: click.Context, topic: tuple[str, ...], man: bool) -> None:
     root = ctx.find_root()
     if man:
         if topic:
-            raise click.UsageError("--man is of all commands: leave TOPIC out.")
+            raise click.UsageError("--man has all commands: omit TOPIC.")
         click.echo(man_page(root), nl=False)
         return
     if not topic:
-        click.echo("Pages, for 'pipistrelle help NAME'; of a command, 'pipistrelle help COMMAND' prints the options.\n")
+        click.echo(
+            "Print a page with 'pipistrelle help NAME', and the options of a command with 'pipistrelle help COMMAND'.\n"
+        )
         by_part: dict[str, list[tuple[str, str]]] = {part: [] for part in ("", *PAGE_PARTS.values())}
         for name, path in pages().items():
             title = path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
@@ -62,7 +64,7 @@ def _page(path: Path) -> str:
 
 
 def man_page(root: click.Context) -> str:
-    """Return a man page of a program with commands, in the language of ``man``."""
+    """Return the man page of all commands, in man(7) markup."""
     group = root.command
     assert isinstance(group, click.Group)
     lines = [f'.TH PIPISTRELLE 1 "" "{_escaped(_version())}" "User Commands"', ".SH NAME"]
@@ -75,7 +77,7 @@ def man_page(root: click.Context) -> str:
 
 
 def _command(group: click.Group, parent: click.Context, name: str) -> list[str]:
-    """Return the part on a command, and those on the commands of a group."""
+    """Return the section of a command, and of the commands of a group."""
     command = group.get_command(parent, name)
     assert command is not None
     context = click.Context(command, parent, name)
@@ -98,7 +100,7 @@ def _options(context: click.Context) -> list[str]:
 
 
 def _text(command: click.Command) -> list[str]:
-    """Return the paragraphs of a command's help; those of examples keep their lines."""
+    """Return the paragraphs of a command's help; examples keep their lines."""
     lines: list[str] = []
     for paragraph in (command.help or "").split("\n\n"):
         words = paragraph.strip()
@@ -110,7 +112,7 @@ def _text(command: click.Command) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """Return text that ``man`` takes as it stands."""
+    """Return text with man markup escaped."""
     plain = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{plain}" if plain.startswith((".", "'")) else plain
 

@@ -1,1 +1,1 @@
-"""Commands that make, convert and check inputs."""
+"""Commands for inputs: bundled files, validation, failures."""

@@ -1,4 +1,4 @@
-"""``pipistrelle failures generate``, ``show`` and ``fit``: failure models and failure logs."""
+"""``pipistrelle failures generate``, ``show`` and ``fit``."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,32 +19,31 @@ if TYPE_CHECKING:
 _MODELS: Final = options_of(
     RunSpec,
     {
-        "failures": "MODEL\t'exponential,smtbf=24h', 'weibull,mtbf=10250h,shape=0.7', a name ('lanl-20') or a fitted "
-        "TOML file; several add up.",
-        "repair": "TIME|MODEL\t'5d', 'exponential,mttr=1h', ...; default: the model's own.",
-        "seed": "Equal seeds give equal bytes.",
-        "reliability_factor": "Multiply all rates of failure.",
+        "failures": "MODEL\t'weibull,mtbf=10250h,shape=0.7', a name or TOML file; repeatable.\tthe platform's",
+        "repair": "TIME|MODEL\tRepair time: '5d', 'exponential,mttr=1h'.\tof the model",
+        "seed": "Random seed.",
+        "reliability_factor": "Multiply all failure rates.",
         "platform": "NAME|FILE\tMachine, as for 'run'.",
     },
     names={"platform": "-p"},
 )
-#: what chooses a part of a log; a command has it as keywords for `_part`
+#: options that select part of a log, passed to `_part`
 _part_options: Final = together(
-    click.option("--class", "only", metavar="NAME", help="Take one class of nodes: a system of LANL's, ..."),
-    click.option("--numbers", metavar="SET", help="Take the nodes with these numbers, as '0-255 300'."),
-    click.option("--begin", metavar="TIME", help="Take what begins from then on: a date, or a time after time 0."),
-    click.option("--end", metavar="TIME", help="Take what begins before then; nodes were watched until then."),
+    click.option("--class", "only", metavar="NAME", help="Use one node class, such as a LANL system."),
+    click.option("--numbers", metavar="SET", help="Use only these nodes, such as '0-255 300'."),
+    click.option("--begin", metavar="TIME", help="Use outages from then on: a date or a time."),
+    click.option("--end", metavar="TIME", help="Use outages before then; also the end of observation."),
 )
 _nodes_option: Final = click.option(
-    "--nodes", type=click.IntRange(min=1), help="Nodes watched in all, if some never had an outage."
+    "--nodes", type=click.IntRange(min=1), show_default="those in FILE", help="Number of nodes observed."
 )
 
 
 @click.command("generate", cls=Command)
 @added(_MODELS)
-@click.option("--nodes", type=click.IntRange(1, 10_000_000), help="Number of alike nodes, instead of a platform.")
-@click.option("--horizon", required=True, metavar="TIME", help="How long: '1y', '90d', '24h', ...")
-@output_option("CSV file to write, also with .gz or .xz.")
+@click.option("--nodes", type=click.IntRange(1, 10_000_000), help="Number of identical nodes, instead of a platform.")
+@click.option("--horizon", required=True, metavar="TIME", help="Length of the stream: '1y', '90d', '24h'.")
+@output_option("CSV file to write; .gz or .xz compresses.")
 def generate_command(
     failures: tuple[str, ...],
     repair: str | None,
@@ -55,14 +54,11 @@ def generate_command(
     reliability_factor: float,
     output: Path,
 ) -> None:
-    """Write the outages of failure models as CSV: node, down, up, cause; times in seconds.
-
-    The models are those of --failures, else the platform's own.
-    """
+    """Write random outages as CSV: node, down, up, cause; times in seconds."""
     if (platform is None) == (nodes is None):
-        raise click.UsageError("give the machine: either --platform or --nodes.")
+        raise click.UsageError("give either --platform or --nodes.")
     if not failures and platform is None:
-        raise click.UsageError("give the model of failures, --failures, or a platform that has [[failures]].")
+        raise click.UsageError("give --failures, or a platform with [[failures]].")
     import_numpy()
     # Here and below, not above: help needs none of these.
     from pipistrelle.platforms.description import homogeneous
@@ -86,7 +82,7 @@ def generate_command(
     )
     if plan is None:
         raise InputError(
-            "the platform says nothing of failures",
+            "the platform has no failure model",
             where=machine.name,
             expected="[[failures]] in its file",
             hint="Name a model with --failures.",
@@ -101,10 +97,10 @@ def generate_command(
 @_part_options
 @_nodes_option
 def show_command(file: str, nodes: int | None, **part: str | None) -> None:
-    """Describe the outages in FILE: rates, hazard, clustering, repairs, and a picture.
+    """Describe a failure log: rates, hazard, clustering, repairs.
 
-    Formats: node,down,up,cause CSV, LANL's LA-UR-05-7318, Titan's GPU lives, Batsim's events, 'sacctmgr show event',
-    'scontrol show node', PBS's server log; also compressed.
+    Formats: CSV (node,down,up,cause), LANL LA-UR-05-7318, Titan GPU lives, Batsim events, 'sacctmgr show event',
+    'scontrol show node', PBS server log; plain or compressed.
     """
     import_numpy()
     from pipistrelle.models.reliability.outage_summary import summarise
@@ -121,13 +117,13 @@ def show_command(file: str, nodes: int | None, **part: str | None) -> None:
     "--model",
     default="auto",
     metavar=f"{{{'|'.join(MODELS)}}}",
-    help="Distribution of the time between failures; auto: what fits better, by AIC.",
+    help="Distribution of times between failures; auto: lower AIC.",
 )
-@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, help="Level of the intervals.")
-@click.option("--age", metavar="TIME", help="How long the model's nodes have been up at time 0; default: new.")
-@click.option("--name", metavar="TEXT", help="Name of the model; default: the file's.")
-@click.option("--description", metavar="TEXT", default="", show_default=False, help="What the model is of, in a line.")
-@output_option("TOML file to write; default: standard output.", required=False)
+@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, help="Confidence level.")
+@click.option("--age", metavar="TIME", show_default="new", help="Time the nodes have been up at time 0.")
+@click.option("--name", metavar="TEXT", show_default="name of FILE", help="Name of the model.")
+@click.option("--description", metavar="TEXT", default="", show_default=False, help="One-line description.")
+@output_option("TOML file to write.", required=False, show_default="standard output")
 def fit_command(
     file: str,
     nodes: int | None,
@@ -139,7 +135,10 @@ def fit_command(
     output: Path | None,
     **part: str | None,
 ) -> None:
-    """Fit a failure model to the outages in FILE, by maximum likelihood, and write it as TOML for --failures."""
+    """Fit a failure model to a failure log, and write TOML for --failures.
+
+    The fit is by maximum likelihood.
+    """
     import_numpy()
     from pipistrelle.models.reliability.fits import fit_log
     from pipistrelle.platforms.failures.fitted import to_toml

@@ -1,4 +1,4 @@
-"""``pipistrelle failures plan`` and ``partitions``: node reliability and partition sizes for classes of jobs."""
+"""``pipistrelle failures plan`` and ``partitions``: reliability partitions."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -6,7 +6,7 @@ from typing import Any, Literal
 import click
 
 from pipistrelle.cli.options.fields import Choice, SvgFile
-from pipistrelle.cli.options.files import reading_options, strict_option
+from pipistrelle.cli.options.files import json_option, reading_options, strict_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import cells, import_numpy, print_below, print_facts, print_json, show
@@ -16,7 +16,7 @@ Rows = list[list[str]]
 
 
 def _numbers(kind: type[float] | type[int]) -> Any:
-    """Return what reads numbers with commas between them."""
+    """Return a callback that parses comma-separated numbers."""
 
     def read(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[Any, ...]:
         try:
@@ -35,31 +35,32 @@ def _numbers(kind: type[float] | type[int]) -> Any:
     "--platform",
     metavar="NAME|FILE",
     shell_complete=completed("platform", or_file=True),
-    help="Machine, whose pools tell mttf; default: that of the workload, else alike nodes.",
+    help="Machine; its pools give mttf.",
 )
 @reading_options
 @strict_option
 @click.option(
-    "--bins", metavar="SIZES", callback=_numbers(int), help="Of a log: the largest size of each class, as 16,256."
+    "--bins", metavar="SIZES", callback=_numbers(int), help="Largest job size of each class of a log: 16,256."
 )
-@click.option("--mttf", metavar="TIME", help="Mean time to failure of nodes of which the machine says none, as 10250h.")
+@click.option("--mttf", metavar="TIME", help="MTTF of nodes without one: 10250h.")
 @click.option(
     "--blocking",
     metavar="CHANCES",
     default="0,0.1,0.2",
     callback=_numbers(float),
-    help="Chances of blocking to size partitions for; what they change is told of the first.",
+    help="Blocking probabilities to size partitions for.",
 )
 @click.option(
     "--probability",
     metavar="CHANCES",
     callback=_numbers(float),
-    help="Chances to last that nodes shall give their jobs; default: 0.6 to 0.95 by 0.05, and 0.99.",
+    show_default="0.6 to 0.95 by 0.05, and 0.99",
+    help="Required probabilities that a job finishes.",
 )
-@click.option("--beta", type=click.FloatRange(0.05, 50), default=0.7, help="Shape of nodes' Weibull lifetimes.")
-@click.option("--dump", metavar="TIME", default="10min", help="How long a checkpoint takes.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-@click.option("--picture", type=SvgFile(), help="Draw a picture, too: an .svg file.")
+@click.option("--beta", type=click.FloatRange(0.05, 50), default=0.7, help="Weibull shape of node lifetimes.")
+@click.option("--dump", metavar="TIME", default="10min", help="Duration of a checkpoint.")
+@json_option
+@click.option("--picture", type=SvgFile(), help="Also draw an .svg picture.")
 def plan_command(
     source: str,
     platform: str | None,
@@ -73,9 +74,10 @@ def plan_command(
     picture: Path | None,
     **reading: Any,
 ) -> None:
-    """Size partitions for the classes of IN: classes of jobs (bundled, or a TOML file), or a workload.
+    """Compute required node reliability and partition sizes.
 
-    Of a workload, the classes are its sizes by powers of two or --bins, with the rates and times that it has.
+    IN is a description of job classes (bundled or TOML) or a workload. Classes of a workload are its sizes, by powers
+    of two or --bins.
     """
     import_numpy()
     from pipistrelle.models.reliability.jobs import PROBABILITIES
@@ -113,20 +115,20 @@ def plan_command(
     metavar="NAME|FILE",
     required=True,
     shell_complete=completed("platform", or_file=True),
-    help="Machine, which tells the mean time to failure of each node.",
+    help="Machine with the MTTF of each node.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=1, help="Of jobs, outages, placement.")
-@click.option("--duration", metavar="TIME", help="How long jobs come and nodes fail; default: as the classes say.")
-@click.option("--blocking", type=click.FloatRange(0, 1), default=0.0, help="Size partitions for this chance.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, help="Random seed.")
+@click.option("--duration", metavar="TIME", show_default="as in CLASSES", help="Simulated time.")
+@click.option("--blocking", type=click.FloatRange(0, 1), default=0.0, help="Blocking probability of the partitions.")
 @click.option(
     "--admission",
     type=Choice(("queue", "block")),
     default="block",
-    help="Whether a job that cannot start at once waits, or is refused.",
+    help="Queue jobs, or reject those that cannot start.",
 )
-@click.option("--every", metavar="TIME", default="1h", help="From one failure to the next.")
-@click.option("--repair", metavar="TIME", default="1h", help="How long a node is down.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@click.option("--every", metavar="TIME", default="1h", help="Time between failures.")
+@click.option("--repair", metavar="TIME", default="1h", help="Duration of a repair.")
+@json_option
 def partitions_command(
     source: str,
     platform: str,
@@ -138,9 +140,10 @@ def partitions_command(
     repair: str,
     as_json: bool,
 ) -> None:
-    """Compare random placement with partitions, with jobs drawn by CLASSES, at the same outages.
+    """Compare random placement with reliability partitions.
 
-    At each multiple of --every a node fails, drawn by 1 / MTTF. Jobs that are hit have failed.
+    Both get the same random jobs of CLASSES and the same outages. At each multiple of --every one node fails, drawn
+    with weight 1 / MTTF. Its job fails.
     """
     import_numpy()
     from pipistrelle.models.workloads.classes import load_classes

@@ -1,4 +1,4 @@
-"""``pipistrelle validate``: what a file or a bundled name is, what is in it, what is wrong with it."""
+"""``pipistrelle validate``: check and describe input files."""
 
 import os
 from collections.abc import Sequence
@@ -54,12 +54,11 @@ from pipistrelle.traces.workload import decimal_text
 @reading_options
 @strict_option
 def command(files: Sequence[str], sort: bool, **reading: Any) -> int:
-    """Say what each FILE is, what is in it, and what is wrong with it.
+    """Check input files and describe what is in them.
 
-    Knows platforms (TOML, SimGrid's XML, Maui's resource traces) and workloads (SWF, Batsim's JSON, logs of PBS, Slurm
-    and Maui, Haizea's leases; also compressed), tables of nodes (CSV, TOML; FILE,at=DATE), descriptions of runs (TOML,
-    JSON), studies, classes of jobs and models of logs (TOML), and what is bundled, by NAME. Exit code 2 if any file is
-    wrong.
+    Supported: platforms (TOML, SimGrid XML, Maui resource traces), workloads (SWF, Batsim JSON, PBS, Slurm, Maui and
+    Haizea logs; plain or compressed), node tables (CSV, TOML; FILE,at=DATE), run descriptions (TOML, JSON), studies,
+    job classes and workload models (TOML), and bundled names. The exit code is 2 if any file is not valid.
     """
     wrong = logs = 0
     for name in files:
@@ -82,7 +81,7 @@ def command(files: Sequence[str], sort: bool, **reading: Any) -> int:
 
 
 def _bundled(name: str) -> list[tuple[str, str]]:
-    """Return what there is to say of the bundled platform of this name and of the workload, of both if both are."""
+    """Return facts about the bundled platform and workload of this name."""
     machine = describe_platform(platforms.get(name)) if name in platforms.names() else []
     jobs = describe_workload(workloads.load_bundled(name)) if name in workloads.names() else []
     if not (machine or jobs or Path(name).suffix or os.sep in name or os.path.exists(name)):
@@ -94,7 +93,7 @@ def _bundled(name: str) -> list[tuple[str, str]]:
 
 
 def _facts(path: Path, *, sort: bool, **reading: Any) -> tuple[list[tuple[str, str]], bool]:
-    """Return what there is to say of a file, and whether it is a centre's log."""
+    """Return facts about a file, and whether it is a log of a centre."""
     if is_node_table(str(path)):
         return describe_rows(load_node_rows(str(path))), False
     if (facts := _study_facts(path)) is not None:
@@ -121,7 +120,7 @@ def _study_facts(path: Path) -> list[tuple[str, str]] | None:
         return None
     try:
         raw = read_raw(read_text(path), str(path), once=False)
-    except PipistrelleError:  # who reads the other kinds says better what is wrong
+    except PipistrelleError:  # the readers of other kinds give a better error
         return None
     if not isinstance(raw, dict):
         return None
@@ -158,11 +157,11 @@ def _study_facts(path: Path) -> list[tuple[str, str]] | None:
 
 
 def _run_facts(spec: RunSpec) -> list[tuple[str, str]]:
-    """Return facts about a run, after all was read that it reads."""
+    """Return facts about a run, after reading all its inputs."""
     decides = "started elsewhere"
     if spec.scheduler:
         check_scheduler(spec)
-        # Code is not run to be looked at.
+        # Do not run user code just to describe it.
         decides = " ".join(spec.program or ()) or spec.code or spec.make_policy().name
     setup = load_setup(with_digests(spec))
     steps = [("transform", " then ".join(step.words for step in spec.transform))] if spec.transform else []
@@ -176,12 +175,10 @@ def _run_facts(spec: RunSpec) -> list[tuple[str, str]]:
 
 
 def describe_platform(platform: Platform) -> list[tuple[str, str]]:
-    """Return facts about a machine: its pools, its classes and how its nodes fail.
+    """Return facts about a machine: pools, classes and failures.
 
-    Raises
-    ------
-    PipistrelleError
-        when a text on its failures is wrong, or does not suit it.
+    Raises:
+        PipistrelleError: if the description of failures is not valid for this machine.
     """
     platform_failures(platform)
     return [
@@ -195,7 +192,7 @@ def describe_platform(platform: Platform) -> list[tuple[str, str]]:
 
 
 def _class_text(one: JobClass) -> str:
-    """Return what the jobs of a queue may have."""
+    """Return the limits of a job class as text."""
     texts = [f"pools {', '.join(one.pools)}"] if one.pools else []
     for limit, whose in (
         (one.max_nodes, "in all"),
@@ -215,7 +212,7 @@ def _class_text(one: JobClass) -> str:
 
 
 def _time_text(seconds: float) -> str:
-    """Return a length of time exactly, in the largest unit of which it is a multiple."""
+    """Return a duration in the largest unit that divides it."""
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds % length == 0:
             return f"{seconds / length:,.0f} {unit}"

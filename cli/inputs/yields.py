@@ -1,4 +1,4 @@
-"""``pipistrelle failures yield``: the useful share of node time for an application with spare nodes."""
+"""``pipistrelle failures yield``: yield of an application with spare nodes."""
 
 from typing import Any
 
@@ -16,35 +16,32 @@ from pipistrelle.traces.resilience import parse_resilience
 
 
 @click.command(cls=Command)
-@click.option("--nodes", required=True, type=click.IntRange(1, MOST_NODES), help="Nodes of the allocation.")
-@click.option("--mtbf", required=True, metavar="TIME", help="Mean time between failures of one node: '20y'.")
-@click.option("--dump", required=True, metavar="TIME", help="How long a dump takes on all its nodes: '2min'.")
-@click.option("--read", metavar="TIME", help="How long a restart takes to read a dump; default: as long as a dump.")
+@click.option("--nodes", required=True, type=click.IntRange(1, MOST_NODES), help="Number of nodes of the allocation.")
+@click.option("--mtbf", required=True, metavar="TIME", help="Mean time between failures of a node: '20y'.")
+@click.option("--dump", required=True, metavar="TIME", help="Duration of a checkpoint on all nodes: '2min'.")
+@click.option("--read", metavar="TIME", show_default="same as --dump", help="Duration of reading a checkpoint.")
 @click.option(
     "--checkpoint",
     "optimum",
     type=Choice(["young", "daly"]),
     default="young",
-    help="Whose formula gives the work between two dumps.",
+    help="Formula for the checkpoint interval.",
 )
 @click.option(
-    "--spares", metavar="N|SHARE%", help="Failures that an allocation survives; default: the best for each wait."
+    "--spares", metavar="N|SHARE%", show_default="the best for each wait", help="Spare nodes of an allocation."
 )
 @click.option(
-    "--waits",
-    metavar="TIMES",
-    default="0.1h,1h,10h,24h,100h",
-    help="How long a new allocation is waited for; several, separated by commas.",
-)
-@click.option("--target", "targets", multiple=True, metavar="SHARE", help="Tell the largest wait for a yield: '89%'.")
-@click.option("--exact", is_flag=True, help="Take the exact expectation, not the sums of first order.")
-@click.option(
-    "--simulate", metavar="N", type=click.IntRange(10, 100_000), help="Simulate N allocations beside each yield."
+    "--waits", metavar="TIMES", default="0.1h,1h,10h,24h,100h", help="Waits for a new allocation, separated by commas."
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), help="Of the simulation; equal seeds give equal figures; default: 1."
+    "--target", "targets", multiple=True, metavar="SHARE", help="Find the longest wait for a yield: '89%'; repeatable."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables; times in seconds.")
+@click.option("--exact", is_flag=True, help="Use the exact expectation instead of first order.")
+@click.option(
+    "--simulate", metavar="N", type=click.IntRange(10, 100_000), help="Also simulate N allocations per yield."
+)
+@click.option("--seed", type=click.IntRange(min=0), show_default="1", help="Random seed of the simulation.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (times in seconds) instead of tables.")
 def command(
     nodes: int,
     mtbf: str,
@@ -59,11 +56,11 @@ def command(
     seed: int | None,
     as_json: bool,
 ) -> None:
-    """Tell the yield of a long-lasting application: its useful share of its nodes' time, with the wait for them.
+    """Compute the yield of an application with spare nodes.
 
-    A failure costs it a node, and the work since its last dump; after some of them it gives its allocation up and waits
-    for another. It keeps spares (rigid), or works on all nodes that are up (moldable), or on a grid of them. An
-    allocation lasts so long on average.
+    The yield is the useful share of its node time, including the waits for new allocations. A failure costs one node
+    and the work since the last checkpoint. When too few nodes are left, the application waits for a new allocation. It
+    keeps spares (rigid), uses all nodes that are up (moldable), or a grid of them.
     """
     if seed is not None and simulate is None:
         raise click.UsageError("--seed without --simulate: nothing is drawn.")
@@ -163,7 +160,7 @@ def _around(estimate: Estimate) -> str:
 
 
 def _time(text: str, option: str) -> float:
-    """Return a time in seconds, which may be 0 in any unit; the error names the option."""
+    """Return a time in seconds, at least 0; the error names the option."""
     return parse_seconds(text, f"time of {option}", or_zero=True)
 
 

@@ -1,1 +1,1 @@
-"""How does a run show itself while it goes on: in a terminal, or to a browser?"""
+"""Views of a running simulation: terminal and browser."""

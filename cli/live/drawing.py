@@ -1,4 +1,4 @@
-"""A run at one moment as lines for a terminal, however wide and however high that is."""
+"""Lines that show a running simulation on a terminal of any size."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -14,25 +14,25 @@ from pipistrelle.reports.live.layout import NOBODY, FittedMap, MapLayout
 from pipistrelle.reports.live.state import LiveState, SeenDecision
 from pipistrelle.server.setup.setup import Setup
 
-#: what a terminal can show: colours, letters beyond ASCII alone, or neither
+#: abilities of a terminal: colours and Unicode, Unicode only, ASCII only
 Abilities = Literal["colours", "letters", "ascii"]
 #: the colours of jobs; a terminal has at least these
 _COLOURS: Final = (
     *("blue", "yellow", "green", "magenta", "cyan", "bright_blue", "bright_yellow"),
     *("bright_green", "bright_magenta", "bright_cyan"),
 )
-#: a cell by how much of it jobs have: up to a third, up to two thirds, not all, all
+#: shades of a cell by its used share: up to 1/3, up to 2/3, less than 1, 1
 _SHADES: Final = "░▒▓█"
 _FREE: Final = {"colours": "·", "letters": "·", "ascii": "."}
 _DOWN: Final = "x"
 _HOUR: Final = 3600
-#: how lengths of time are shown, as short as can be
+#: short formats of durations
 _SHORT: Final = {"d": "{:,.1f} d", "h": "{:,.1f} h", "min": "{:,.1f} min", "s": "{:.0f} s"}
-#: the most lines that a part has besides the map
+#: most lines of a part other than the map
 _MOST: Final = 12
 #: columns of a job's id
 _ID: Final = 24
-#: {a decision as the protocol has it: as it is shown}
+#: {decision in the protocol: text}
 _VERBS: Final = {
     "EXECUTE_JOB": "start",
     "REJECT_JOB": "reject",
@@ -47,15 +47,7 @@ _VERBS: Final = {
 
 
 class Drawing:
-    """Draws states of a run.
-
-    Parameters
-    ----------
-    setup
-        of the run.
-    abilities
-        of the terminal.
-    """
+    """Draws states of a run."""
 
     def __init__(self, setup: Setup, abilities: Abilities) -> None:
         self._setup = setup
@@ -114,7 +106,7 @@ class Drawing:
         return plain(done * full, colour), plain(rest * (width - full), "dim")
 
     def _machine(self, state: LiveState, width: int, room: int) -> list[Text]:
-        """Return the map with its heading, in so many lines at most."""
+        """Return the map with its heading, in at most this many lines."""
         if room < 2:
             return []
         if self._room != (width, room) or self._fitted is None:

@@ -1,4 +1,4 @@
-"""The screen of a terminal that shows a run: entered when it begins, left as it was found however that ends."""
+"""Terminal screen that shows a run, restored at the end."""
 
 import os
 import shutil
@@ -22,38 +22,30 @@ if TYPE_CHECKING:
 
 _EVERY_S: Final = 0.25
 _USUAL: Final = os.terminal_size((80, 24))
-#: terminals that can neither be cleared nor written to in any place
+#: terminals without cursor control
 _DUMB: Final = ("", "dumb", "unknown")
 
 
 def can_draw() -> bool:
-    """Tell whether standard error is a terminal that a view can be drawn on."""
+    """Return whether a view can be drawn on standard error."""
     return sys.stderr.isatty() and os.environ.get("TERM", "") not in _DUMB
 
 
 class TerminalView:
-    """Shows a run on a screen of its own, on a terminal.
-
-    Parameters
-    ----------
-    setup
-        of the run.
-    terminal
-        where to draw.
-    """
+    """Shows a run on the alternate screen of a terminal."""
 
     every: Final = _EVERY_S
 
     def __init__(self, setup: Setup, terminal: TextIO) -> None:
         self._terminal = terminal
-        # Of colours the environment tells more than the stream: NO_COLOR, COLORTERM, TERM.
+        # NO_COLOR, COLORTERM and TERM determine the colours, not the stream.
         self._console = Console(file=terminal, force_terminal=True, highlight=False, emoji=False, markup=False)
         self._drawing = Drawing(setup, _abilities(self._console))
         self._live: Live | None = None
         self._state: LiveState | None = None
 
     def show(self, state: LiveState) -> None:
-        """Draw a state; a terminal that has gone is drawn on no more."""
+        """Draw a state, unless the terminal is gone."""
         self._state = state
         with self._gone_if_broken():
             if self._live is None:
@@ -70,7 +62,7 @@ class TerminalView:
             self._draw(self._live, state)
 
     def over(self, state: LiveState) -> None:
-        """Draw the last state, however short the run was, and leave the screen."""
+        """Draw the last state and leave the screen."""
         if self._live is not None:
             self.show(state)
         self.close()
@@ -84,14 +76,14 @@ class TerminalView:
 
     @contextmanager
     def stopped_on_request(self) -> Iterator[None]:
-        """Leave the screen while the process is stopped (Ctrl-Z), and come back to it."""
+        """Leave the screen while the process is stopped (Ctrl-Z)."""
 
         def stop(number: int, frame: FrameType | None) -> None:
             shown = self._live is not None
             self.close()
             signal.signal(signal.SIGTSTP, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGTSTP)
-            # Here it goes on.
+            # The process continues here.
             signal.signal(signal.SIGTSTP, stop)
             if shown and self._state is not None:
                 self.show(self._state)
@@ -113,7 +105,7 @@ class TerminalView:
         live.update(Group(*lines), refresh=True)
 
     def _size(self) -> os.terminal_size:
-        """Return columns and lines of the terminal, those of its environment if it does not know them itself."""
+        """Return the size of the terminal, or that in the environment."""
         with suppress(OSError, ValueError):
             found = os.get_terminal_size(self._terminal.fileno())
             if found.columns > 0 and found.lines > 0:
@@ -122,7 +114,7 @@ class TerminalView:
 
     @contextmanager
     def _gone_if_broken(self) -> Iterator[None]:
-        """Let errors of a terminal that is there no more be no matter of the run's."""
+        """Stop drawing, without an error, when the terminal is gone."""
         try:
             yield
         except (OSError, ValueError):
@@ -143,17 +135,16 @@ def _abilities(console: Console) -> Abilities:
 
 @contextmanager
 def held_streams(*numbers: int) -> Iterator[TextIO]:
-    """Let what is written to these streams come out afterwards, unless they lead elsewhere than to a terminal.
+    """Hold back output to these streams while a view is shown, if they are terminals.
 
-    Yields standard error as it was. Schedulers that are started meanwhile write there, too: a view would be disturbed
-    by it, and would wipe it away.
+    Yields the original standard error. Child processes write to the same streams and would damage the view.
     """
     with ExitStack() as stack:
         terminal = os.fdopen(os.dup(2), "w", encoding=sys.stderr.encoding, errors="replace", buffering=1 << 16)
         stack.callback(_close, terminal)
         for number in numbers:
             if os.isatty(number):
-                with suppress(OSError):  # nowhere to keep it: then it stands in the view
+                with suppress(OSError):  # no temporary file: output appears in the view
                     file = stack.enter_context(tempfile.TemporaryFile())
                     stack.callback(_let_out, file, number, os.dup(number))
                     _flush()
@@ -169,12 +160,12 @@ def _flush() -> None:
 
 
 def _close(terminal: TextIO) -> None:
-    with suppress(OSError, ValueError):  # it may have gone, with what was drawn last
+    with suppress(OSError, ValueError):  # the terminal may be gone
         terminal.close()
 
 
 def _let_out(file: IO[bytes], number: int, before: int) -> None:
-    """Let a stream lead where it led before, and write there what it was given meanwhile."""
+    """Restore a stream and write what was held back."""
     os.dup2(before, number)
     os.close(before)
     with suppress(OSError), open(number, "wb", closefd=False) as stream:

@@ -1,4 +1,4 @@
-"""What ``--live`` and ``--page`` add to a run: who looks at it, and where that is shown."""
+"""Observers that ``--live`` and ``--page`` add to a run."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Shown(NamedTuple):
-    """Who is told what happens in a run, who is called now and then, and who looks at it as often as wanted."""
+    """Observers of a run, its heartbeat, and the function that updates views."""
 
     observers: "Sequence[Observer]"
     beat: Heartbeat | None
@@ -31,27 +31,17 @@ class Shown(NamedTuple):
 def shown(
     setup: "Setup", *, progress: bool | None, live: bool, page: int | None, form: "Form", launches: bool
 ) -> Iterator[Shown]:
-    """Yield those who show how far a run is, as long as it goes on.
+    """Yield the views of a run while it is simulated.
 
-    Parameters
-    ----------
-    setup
-        of the run.
-    progress
-        whether its progress is to be told; None: nobody said so.
-    live
-        whether it is to be shown on the terminal. Where there is none to draw on, its progress is told in lines.
-    page
-        at which port of this machine it is to be shown; None: at none.
-    form
-        how its figures are told.
-    launches
-        whether the run starts its scheduler, which writes to our streams.
+    Args:
+        progress: whether to show progress; None: default.
+        live: whether to draw on the terminal; without a terminal, progress lines are written instead.
+        page: port of the browser view; None: no view.
+        form: form of the printed results.
+        launches: whether the run starts a scheduler, which writes to our streams.
 
-    Raises
-    ------
-    PageError
-        when the port cannot be had.
+    Raises:
+        PageError: if the port is not available.
     """
     wanted = False if form == "quiet" and progress is None else progress
     views: list[LiveView] = []
@@ -75,7 +65,7 @@ def shown(
                 views.append(on_terminal)
             else:
                 wanted = True
-                click.echo("--live: standard error is no terminal to draw on; lines tell how far the run is", err=True)
+                click.echo("--live: standard error is not a terminal; showing progress lines instead", err=True)
         beat = Heartbeat(setup, asked=True) if live and wanted else heartbeat_of(setup, wanted)
         observers = [] if live else progress_observers(setup, wanted)
         if not views:

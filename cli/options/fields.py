@@ -1,4 +1,4 @@
-"""Options made of the fields of a description: name, kind, range, choices and default are the field's."""
+"""Options made from the fields of a struct."""
 
 import math
 import os
@@ -58,7 +58,7 @@ class TimeOfRun(_TimeType):
 
 
 class MomentOfRun(_TimeType):
-    """A simulated time, as `TimeOfRun` reads it, or a date by the log's clock, which only the run can tell."""
+    """A simulated time (see `TimeOfRun`) or a date on the log's clock."""
 
     name = "time or date"
 
@@ -71,7 +71,9 @@ class MomentOfRun(_TimeType):
         except ValueError as error:
             with suppress(ValueError):
                 return datetime.fromisoformat(str(value).strip())
-            self.fail(f"'{value}' is no time: {error}; nor a date, as 1996-09-23 or 1996-09-23T14:00.", param, ctx)
+            self.fail(
+                f"'{value}' is neither a time ({error}) nor a date such as 1996-09-23 or 1996-09-23T14:00.", param, ctx
+            )
 
 
 class ShareNumber(_TimeType):
@@ -92,7 +94,7 @@ class ShareNumber(_TimeType):
 
 
 class SvgFile(FilledPath):
-    """Where a picture is to be written: an .svg file."""
+    """Output path of a picture: an .svg file."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, dir_okay=False)
@@ -108,7 +110,7 @@ class SvgFile(FilledPath):
 
 
 class Choice(_Choice):
-    """One of some words; of a misspelt one the closest is named."""
+    """One of several words; the error for a misspelt one suggests the closest."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the word, or fail."""
@@ -116,7 +118,7 @@ class Choice(_Choice):
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
             hint = did_you_mean(str(value), list(self.choices))
-            near = f" {hint}" if hint.startswith("Did") else ""  # all of them stand there already
+            near = f" {hint}" if hint.startswith("Did") else ""  # the message lists all choices
             raise click.BadParameter(f"{error.message}{near}", ctx, param) from None
 
 
@@ -127,20 +129,14 @@ def options_of(
     names: Mapping[str, str] | None = None,
     completions: "Mapping[str, Complete] | None" = None,
 ) -> list[click.Option]:
-    """Return an option for each of some fields.
+    """Return an option for each field named in ``texts``.
 
-    Parameters
-    ----------
-    form
-        what has the fields; where one may be None, that is the option's default.
-    texts
-        {field: its help}, in the order of the options; what stands before a tab is the value's name in the help.
-    kinds
-        {field: what click converts its text with, or a callback}, where the field's type does not say it.
-    names
-        further names of options, by field; of a field that is true by default, the option that makes it false.
-    completions
-        {field: what completes its text in a shell}.
+    Args:
+        form: struct whose fields give name, type, range, choices and default.
+        texts: {field: "HELP", "METAVAR\\tHELP" or "METAVAR\\tHELP\\tDEFAULT"}, in the order of the options.
+        kinds: {field: click type or callback}, if the field's type does not determine it.
+        names: {field: second option name}; for a field that is true by default, the option that makes it false.
+        completions: {field: shell completion of its values}.
     """
     hints = get_type_hints(form, include_extras=True)
     known = {one.name: one for one in fields(form)}
@@ -158,7 +154,7 @@ def options_of(
 
 
 def added(options: list[click.Option]) -> Callable[[_C], _C]:
-    """Return what adds options to a command, or to the function of one, as click's own decorators do."""
+    """Return a decorator that adds options to a command or to its function."""
 
     def add(function: _C) -> _C:
         made: Any = function
@@ -172,7 +168,7 @@ def added(options: list[click.Option]) -> Callable[[_C], _C]:
 
 
 def together(*adders: Callable[[Any], Any]) -> Callable[[_C], _C]:
-    """Return what adds what each of these adds, in their order in the help."""
+    """Return a decorator that applies several, in the order of the help."""
 
     def add(function: _C) -> _C:
         for one in reversed(adders):
@@ -183,8 +179,10 @@ def together(*adders: Callable[[Any], Any]) -> Callable[[_C], _C]:
 
 
 def _option(field: FieldInfo, hint: Any, text: str, kind: Any, other: str | None, **settings: Any) -> click.Option:
-    metavar, tab, help_text = text.rpartition("\t")
-    settings |= {"help": help_text, "metavar": metavar if tab else None, "required": field.required}
+    metavar, help_text, shown = (["", text, ""] if "\t" not in text else [*text.split("\t"), ""])[:3]
+    settings |= {"help": help_text, "metavar": metavar or None, "required": field.required}
+    if shown:
+        settings["show_default"] = shown
     declared = sorted(filter(None, [f"--{field.encode_name}", other]), key=lambda name: name.startswith("--"))
     optional, plain, limits = _taken_apart(hint)
     if plain is bool:
@@ -217,7 +215,7 @@ def _whole(bound: float | None) -> int | None:
 
 
 def _taken_apart(hint: Any) -> tuple[bool, Any, Meta | None]:
-    """Return whether a type allows None, what else it is, and its limits."""
+    """Return whether a type allows None, the type without None, and its limits."""
     optional, limits = False, None
     while (origin := get_origin(hint)) is Annotated or NoneType in get_args(hint):
         if origin is Annotated:
@@ -229,7 +227,7 @@ def _taken_apart(hint: Any) -> tuple[bool, Any, Meta | None]:
 
 
 def _named_numbers(least: float) -> Callable[..., dict[str, float]]:
-    """Return what reads texts NAME=NUMBER, with finite numbers not below ``least``."""
+    """Return a callback that parses NAME=NUMBER; numbers are at least ``least``."""
 
     def read(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, float]:
         found = {}

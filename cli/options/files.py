@@ -1,4 +1,4 @@
-"""Options that say which files are read, how, and which are written."""
+"""Options for input and output files."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -12,19 +12,22 @@ from pipistrelle.runs.description.spec import RunSpec
 _C = TypeVar("_C", bound=Callable[..., Any])
 
 _READING: Final = {
-    "sort": "Accept an SWF log whose submit times are not ascending, and sort it.",
-    "units": "What sizes count in a log of PBS, Slurm or Maui.",
-    "timezone": "ZONE\tZone of such a log's clock, as Europe/Prague; default: UTC.",
-    "columns": "NAMES\tColumns of what sacct printed without a header: JobID,Submit,Elapsed,...",
+    "sort": "Sort an SWF log whose submit times are not ascending.",
+    "units": "Unit of sizes in PBS, Slurm and Maui logs.",
+    "timezone": "ZONE\tTime zone of the log, such as Europe/Prague.\tUTC",
+    "columns": "NAMES\tColumns of sacct output without a header: JobID,Submit,Elapsed,...",
 }
 reading_options: Final = added(options_of(RunSpec, _READING))
-strict_option: Final = added(options_of(RunSpec, {"strict": "Refuse a log of PBS with a record that cannot be read."}))
-#: the same for commands in which a time zone is that of dates, too, and has a text of its own
+strict_option: Final = added(options_of(RunSpec, {"strict": "Reject a PBS log with unreadable records."}))
+#: without --timezone, for commands that define it themselves
 reading_but_zone: Final = added(
     options_of(RunSpec, {name: text for name, text in _READING.items() if name != "timezone"})
 )
 
 
-def output_option(text: str, *, required: bool = True) -> Callable[[_C], _C]:
-    """Return the option that names the file to write."""
-    return click.option("-o", "--output", "--out", "output", type=FILE, required=required, help=text)
+def output_option(text: str, *, required: bool = True, **settings: Any) -> Callable[[_C], _C]:
+    """Return the option for the output file."""
+    return click.option("-o", "--output", "--out", "output", type=FILE, required=required, help=text, **settings)
+
+
+json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")

@@ -1,4 +1,4 @@
-"""Options of connections that are encrypted, and of those that are not and reach beyond this machine."""
+"""Options for encrypted connections."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,24 +17,23 @@ listening_options: Final = together(
         "--curve",
         metavar="FILE",
         type=FILE_OR_FOLDER,
-        help="Encrypt the connection (CurveZMQ): one's own private key, made by 'pipistrelle new keys'.",
+        help="Encrypt with this private key, from 'pipistrelle new keys'.",
     ),
     click.option(
         "--clients",
         metavar="DIR",
         type=FILE_OR_FOLDER,
-        help="With --curve, for who listens: the folder of the public keys of those who may come; "
-        "default: whoever knows the listener's.",
+        help="With --curve: accept only clients whose public keys are in DIR.",
     ),
 )
-#: for a side that may do either, as its dialect has it
+#: for a side that listens or connects, depending on its dialect
 curve_options: Final = together(
     listening_options,
     click.option(
         "--server-key",
         metavar="FILE",
         type=FILE_OR_FOLDER,
-        help="With --curve, for who connects: the public key of who listens.",
+        help="With --curve: public key of the server to connect to.",
     ),
 )
 
@@ -42,14 +41,11 @@ curve_options: Final = together(
 def listening_keys(
     curve: Path | None, clients: Path | None, server_key: Path | None, *, insecure: bool
 ) -> "ListenerKeys | None":
-    """Return the keys of a side that listens, None without --curve.
+    """Return the keys of a listening side; None without --curve.
 
-    Raises
-    ------
-    UsageError
-        for options that do not go together.
-    KeyFileError
-        when a file of a key is wrong.
+    Raises:
+        UsageError: if the options conflict.
+        KeyFileError: if a key file is not valid.
     """
     _check(curve, clients, server_key, insecure=insecure)
     if server_key is not None:
@@ -64,14 +60,14 @@ def listening_keys(
 def calling_keys(
     curve: Path | None, clients: Path | None, server_key: Path | None, *, insecure: bool
 ) -> "CallerKeys | None":
-    """Return the keys of a side that connects, None without --curve; errors as of `listening_keys`."""
+    """Return the keys of a connecting side; errors are those of `listening_keys`."""
     _check(curve, clients, server_key, insecure=insecure)
     if clients is not None:
         raise click.UsageError("--clients is for the side that listens: this one connects, with --server-key FILE.")
     if curve is None:
         return None
     if server_key is None:
-        raise click.UsageError("--curve needs --server-key FILE: the public key of who listens.")
+        raise click.UsageError("--curve needs --server-key FILE: the public key of the listening side.")
     from pipistrelle.runs.inputs.keys import caller_keys
 
     return caller_keys(curve, server_key)

@@ -1,4 +1,4 @@
-"""What can be named, for completion in a shell and for ``pipistrelle show``."""
+"""Names of bundled things, for shell completion and ``pipistrelle show``."""
 
 from collections.abc import Callable
 from importlib.resources import files
@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 from pipistrelle.schedulers.catalogue.names import PARTS, registered
 
-#: {kind: (package whose library has what is called so, suffix of its files)}
+#: {kind: (package with its library, suffix of its files)}
 _LIBRARIES: Final = {
     "platform": ("pipistrelle.platforms", ".toml"),
     "scheduler": ("pipistrelle.schedulers", ".toml"),
@@ -21,7 +21,7 @@ _LIBRARIES: Final = {
     "model": ("pipistrelle.models.likeness", ".toml"),
 }
 KINDS: Final = tuple(_LIBRARIES)
-#: {folder of pages: what its pages are}
+#: {folder of pages: heading}
 PAGE_PARTS: Final = {
     "tutorials": "Tutorials",
     "how-to": "How-to guides",
@@ -32,21 +32,21 @@ Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 def library(kind: str) -> dict[str, Traversable]:
-    """Return {name: file} of what of a kind comes with the package, sorted."""
+    """Return {name: file} of a bundled kind, sorted."""
     package, suffix = _LIBRARIES[kind]
     entries = [entry for entry in (files(package) / "library").iterdir() if entry.name.endswith(suffix)]
     return {entry.name.removesuffix(suffix): entry for entry in sorted(entries, key=lambda entry: entry.name)}
 
 
 def pages() -> dict[str, Path]:
-    """Return {name: file} of the documentation's pages, part by part: they come with the package."""
+    """Return {name: file} of the documentation pages, part by part."""
     folder = Path(__file__).resolve().parents[2] / "docs"
     found = [folder / "index.md", *(path for part in PAGE_PARTS for path in sorted((folder / part).glob("*.md")))]
     return {path.stem: path for path in found}
 
 
 def names(kind: str) -> list[str]:
-    """Return what can be named: of a kind of `KINDS`, of an axis of a policy, or ``page``."""
+    """Return the names of a kind of `KINDS`, of a policy part, or of pages (``page``)."""
     if kind in PARTS:
         return list(PARTS[kind])
     if kind == "page":
@@ -55,7 +55,7 @@ def names(kind: str) -> list[str]:
 
 
 def completed(*kinds: str, or_file: bool = False) -> Complete:
-    """Return what completes names of these kinds, and names of files."""
+    """Return a completion function for names of these kinds and for files."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         found = [CompletionItem(name) for kind in kinds for name in names(kind) if name.startswith(incomplete)]

@@ -1,4 +1,4 @@
-"""Options that replace parts of a scheduler of ours, and options of those parts."""
+"""Options that replace parts of a bundled scheduler."""
 
 from collections.abc import Callable
 from typing import Final
@@ -14,7 +14,7 @@ from pipistrelle.schedulers.catalogue.names import PARTS
 
 
 def _readable(read: Callable[[str], float]) -> Callable[..., str | None]:
-    """Return what lets a text pass that ``read`` can read."""
+    """Return a callback that accepts text that ``read`` can parse."""
 
     def look(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
         try:
@@ -30,7 +30,7 @@ def _readable(read: Callable[[str], float]) -> Callable[..., str | None]:
 
 
 def _conditions(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Let conditions on jobs pass that can be read."""
+    """Check conditions on jobs."""
     if texts:
         from pipistrelle.schedulers.placement.selections import Selection  # help needs it not
 
@@ -39,49 +39,36 @@ def _conditions(ctx: click.Context, param: click.Parameter, texts: tuple[str, ..
 
 
 _TEXTS: Final = {
-    "order": f"NAME\tReplace the queue's order: {', '.join(PARTS['order'])}.",
+    "order": f"NAME\tReplace the queue order: {', '.join(PARTS['order'])}.",
     "backfill": f"NAME\tReplace the backfilling rule: {', '.join(PARTS['backfill'])}.",
-    "placement": f"NAME[,KEY=VALUE...]\tReplace how units are picked: {', '.join(PARTS['placement'])}; as "
-    "contiguous,fit=best.",
-    "node_order": "Any placement: how the nodes stand in a line whose first free ones go first ('pipistrelle help "
-    "placing').",
-    "age_aware": "Any placement: stable nodes stand first, the order kept within each kind.",
-    "dual_ended": "CONDITION\tAny placement: jobs that get nodes from the line's other end, as 'nodes<=16 or "
-    "accounts=a,b'; may be repeated.",
-    "base_order": "CONDITION\tAny placement: jobs for which --age-aware changes nothing; may be repeated.",
-    "reliability_target": "CHANCE\tAny placement: a job gets no nodes on which its chance of finishing, by their "
-    "MTTF, is below this.",
-    "formula": "TEXT\tOrder pbs: sort the queue by this, highest first ('pipistrelle help pbs').",
-    "queue_priority": "QUEUE=NUMBER\tOrder pbs: the queue's priority, else 0; may be repeated.",
-    "fairshare_entity": "Order pbs: whom usage is charged to.",
-    "fairshare_shares": "ENTITY=SHARES\tOrder pbs: the entity's shares; may be repeated.",
-    "unknown_shares": "SHARES\tOrder pbs: the shares of all entities together that have none of their own.",
-    "fairshare_decay_time": "TIME\tOrder pbs: how often usage fades, as 24h or 168:00:00; with a factor of 0.5 its "
-    "half-life; 0: never.",
-    "fairshare_decay_factor": "FACTOR\tOrder pbs: what usage is multiplied by each time.",
-    "backfill_depth": "JOBS\tBackfilling rule depth: how many of the first jobs have a reservation; with 0 nobody "
-    "passes.",
-    "strict_ordering": "Backfilling rule depth: without it, all that fits starts in the order of the queue, no "
-    "reservations.",
-    "reliability": "NAME|FILE|auto\tKeep jobs in partitions of nodes by reliability, for classes of jobs: "
-    "'intrepid-classes', a TOML file, or auto: those of the jobs seen.",
-    "blocking": "CHANCE\tWith --reliability: size partitions for this chance of blocking; default: 0.",
-    "admission": "With --reliability: jobs wait for their partition (type IV), or are refused if they cannot start at "
-    "once (type I); default: queue.",
-    "preempt_type": "Let waiting jobs take units from running ones: by lists of QOS (--preempt), or by tiers of queues "
-    "(--priority-tier); 'pipistrelle help preemption'.",
-    "preempt_mode": "MODE|NAME=MODE\tHow jobs are preempted, or those of a QOS or queue: requeue, checkpoint, cancel "
-    "or off; default: requeue; repeatable.",
-    "preempt": "QOS=QOS[|QOS...]\tWith --preempt-type qos: whom the jobs of a QOS may preempt; repeatable.",
-    "priority_tier": "NAME=NUMBER\tThe tier of a queue or QOS, else 1, or the priority of the machine's class; lower "
-    "ones are preempted first; repeatable.",
-    "preempt_grace": "TIME|NAME=TIME\tHow long a job goes on when it is preempted; default: no time; repeatable.",
-    "preempt_exempt_time": "TIME\tHow long a job runs at least before it may be preempted; default: no time.",
-    "preempt_youngest_first": "Preempt those first that were started last, not the largest.",
-    "config": "FILE\tScheduler or order maui: a maui.cfg ('pipistrelle help maui'); default: Maui's defaults.",
-    "strict_config": "Refuse a --config with anything that is unknown, or would change decisions if it were supported; "
-    "leniently that is a warning.",
-    "poll": "TIME\tDecide only at the multiples of this, as 5s; default: whenever something happens.",
+    "placement": f"NAME[,KEY=VALUE...]\tReplace the placement: {', '.join(PARTS['placement'])}.",
+    "node_order": "Order of nodes for placement ('pipistrelle help placing').",
+    "age_aware": "Put stable nodes first in the node order.",
+    "dual_ended": "CONDITION\tPlace jobs such as 'nodes<=16' from the other end; repeatable.",
+    "base_order": "CONDITION\tIgnore --age-aware for these jobs; repeatable.",
+    "reliability_target": "PROBABILITY\tAvoid nodes on which a job is less likely to finish.",
+    "formula": "TEXT\tOrder pbs: sort formula, highest first ('pipistrelle help pbs').",
+    "queue_priority": "QUEUE=NUMBER\tOrder pbs: priority of a queue; repeatable.\t0",
+    "fairshare_entity": "Order pbs: label that usage is charged to.",
+    "fairshare_shares": "ENTITY=SHARES\tOrder pbs: shares of an entity; repeatable.",
+    "unknown_shares": "SHARES\tOrder pbs: total shares of all unlisted entities.",
+    "fairshare_decay_time": "TIME\tOrder pbs: interval of usage decay, such as 24h; 0: never.",
+    "fairshare_decay_factor": "FACTOR\tOrder pbs: factor applied to usage at each decay.",
+    "backfill_depth": "JOBS\tBackfilling depth: number of first jobs with a reservation.",
+    "strict_ordering": "Backfilling depth: keep queue order; otherwise start all that fits.",
+    "reliability": "NAME|FILE|auto\tPartition nodes by reliability for these job classes.",
+    "blocking": "PROBABILITY\tWith --reliability: blocking probability of the partitions.\t0",
+    "admission": "\tWith --reliability: queue jobs, or reject those that cannot start.\tqueue",
+    "preempt_type": "Preempt by QOS lists (--preempt) or tiers (--priority-tier).",
+    "preempt_mode": "MODE|NAME=MODE\tWhat preemption does, for all or a QOS or queue; repeatable.\trequeue",
+    "preempt": "QOS=QOS[|QOS...]\tQOS whose jobs a QOS may preempt; repeatable.",
+    "priority_tier": "NAME=NUMBER\tTier of a queue or QOS; lower tiers are preempted; repeatable.",
+    "preempt_grace": "TIME|NAME=TIME\tTime a preempted job keeps running; repeatable.\tnone",
+    "preempt_exempt_time": "TIME\tMinimum run time before a job can be preempted.\tnone",
+    "preempt_youngest_first": "Preempt the most recently started jobs first, not the largest.",
+    "config": "FILE\tScheduler or order maui: maui.cfg ('pipistrelle help maui').\tMaui's",
+    "strict_config": "Reject unknown or unsupported settings in --config.",
+    "poll": "TIME\tDecide only at multiples of TIME, such as 5s.\tat every event",
 }
 part_options: Final = in_section(
     SCHEDULER,

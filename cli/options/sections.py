@@ -1,4 +1,4 @@
-"""Commands whose help has sections, calls a number a number, and names what is near a misspelt choice."""
+"""Commands whose help has sections, or shows the common options only."""
 
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -16,7 +16,7 @@ FAILURES: Final = "Failures and maintenance"
 SCHEDULER: Final = "Scheduler and its parts"
 CONNECTION: Final = "Connection"
 OUTPUTS: Final = "Outputs"
-#: the order in the help; what belongs to none comes last
+#: order in the help; options without a section come last
 _ORDER: Final = (INPUTS, MACHINE, FAILURES, SCHEDULER, CONNECTION, OUTPUTS)
 _REST: Final = "Other options"
 _SECTION: Final = "pipistrelle_section"
@@ -24,14 +24,14 @@ _ALL: Final = "pipistrelle.help_all"
 
 
 def in_section(title: str, *adders: Callable[[Any], Any]) -> Callable[[_C], _C]:
-    """Return what adds what each of these adds, in a section of the help."""
+    """Return a decorator that adds options in a section of the help."""
 
     def add(function: _C) -> _C:
         before = len(getattr(function, "__click_params__", ()))
         together(*adders)(function)
         options = vars(function)["__click_params__"]
         for place in range(before, len(options)):
-            options[place] = copy(options[place])  # another command may have it elsewhere
+            options[place] = copy(options[place])  # another command may use it in another section
             vars(options[place])[_SECTION] = title
         return function
 
@@ -39,7 +39,7 @@ def in_section(title: str, *adders: Callable[[Any], Any]) -> Callable[[_C], _C]:
 
 
 def sections(command: click.Command, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
-    """Return {title: options, each as its names and its text}, in the order of the help."""
+    """Return {title: [(option names, text)]} in the order of the help."""
     found: dict[str, list[tuple[str, str]]] = {}
     for param in command.get_params(ctx):
         record = None if isinstance(param, click.Argument) else param.get_help_record(ctx)

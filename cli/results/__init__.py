@@ -1,1 +1,1 @@
-"""Commands that look at the outputs of runs."""
+"""Commands that analyse the outputs of runs."""

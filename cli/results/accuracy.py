@@ -20,22 +20,20 @@ _MEASURES: Final = ("jobs", "mean", "median", "deviation", "mean_absolute", "p05
 @click.argument("run", type=FILE_OR_FOLDER)
 @click.argument("log")
 @reading_options
-@click.option("--warm-up", default="7d", metavar="TIME", help="Leave out jobs submitted so early.")
-@click.option(
-    "--until", metavar="TIME", help="Leave out jobs submitted so late, counted from the first; default: none."
-)
+@click.option("--warm-up", default="7d", metavar="TIME", help="Ignore jobs submitted in this first period.")
+@click.option("--until", metavar="TIME", help="Ignore jobs submitted later, counted from the first.")
 @click.option(
     "--by",
     multiple=True,
     metavar="WHAT",
-    help="Classes of jobs: week, size, runtime, user, group, account, queue or qos; several times for several.",
+    help="Group by week, size, runtime or a label of jobs; repeatable.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Write JSON, all of it.")
-@click.option("--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Write the measures, a line for each class.")
-@click.option("--cdf", type=FILE, metavar="FILE.csv", help="Write the distributions of waits.")
+@click.option("--json", "as_json", is_flag=True, help="Print all results as JSON.")
+@click.option("--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Write one line of measures per class.")
+@click.option("--cdf", type=FILE, metavar="FILE.csv", help="Write wait distributions.")
 @click.option("--curves", type=FILE, metavar="FILE.csv", help="Write utilisation and queue length over time.")
-@click.option("--step", default="1h", metavar="TIME", help="Take means over such stretches of time.")
-@click.option("--jobs", type=FILE, metavar="FILE.csv", help="Write each job's waits, too.")
+@click.option("--step", default="1h", metavar="TIME", help="Averaging interval of --curves.")
+@click.option("--jobs", type=FILE, metavar="FILE.csv", help="Write the waits of each job.")
 def command(
     run: Path,
     log: str,
@@ -50,10 +48,10 @@ def command(
     jobs: Path | None,
     **reading: Any,
 ) -> None:
-    """Tell how near a run comes to what really happened.
+    """Compare the simulated waits of a run with those in the log.
 
-    RUN is the folder of a run's outputs, LOG the log that it was of. Told are the errors of the jobs' waits, simulated
-    - real, the distributions of waits, and how far utilisation and queue length are from the real ones.
+    RUN is the folder of a run's outputs; LOG is the log that was simulated. The report has the errors of waits
+    (simulated - real), the distributions of waits, and the errors of utilisation and queue length.
 
     \b
     pipistrelle explain accuracy pipistrelle-out/KTH-easy-1 KTH-SP2-1996-2.1-cln.swf.gz
@@ -101,7 +99,7 @@ def _write(path: Path, header: str, lines: list[str]) -> None:
 
 
 def _write_measures(path: Path, found: dict[str, Any]) -> None:
-    """Write a line for all jobs, and one for each class."""
+    """Write one line for all jobs and one per class."""
     from pipistrelle.server.outputs.csv_file import csv_text
 
     rows = [("all", "", found["all"])]

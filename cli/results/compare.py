@@ -1,4 +1,4 @@
-"""``pipistrelle compare``: runs of the same jobs beside each other."""
+"""``pipistrelle compare``: compare runs of the same jobs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pipistrelle.runs.folders.run_jobs import RunJobs
 
 _TITLES: Final = {"wait": "wait (s)", "turnaround": "turnaround (s)", "bounded_slowdown": "bounded slowdown"}
-#: how a run's mean lies to the first one's, and how many jobs do better and worse
+#: difference of the mean from run 1, and numbers of jobs that wait less and more
 _APART: Final = "mean - run 1's"
 _SPLIT: Final = "better/worse"
 #: number of jobs printed
@@ -30,18 +30,17 @@ _JOB_COLUMNS: Final = "job_id,submission_time,size"
     "--by",
     multiple=True,
     metavar="WHAT",
-    help="Classes of jobs: size, runtime, user, group, account, queue or qos; several times for several.  [default: "
-    "size, and queue where the log has queues]",
+    show_default="size, and queue if the log has queues",
+    help="Group by size, runtime, user, group, account, queue or qos; repeatable.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Write JSON, all of it.")
-@click.option("--jobs", type=FILE, metavar="FILE.csv", help="Write each job's waits and ends in all runs, too.")
-@click.option("--exit-zero", is_flag=True, help="End with 0 also where the runs differ.")
+@click.option("--json", "as_json", is_flag=True, help="Print all results as JSON.")
+@click.option("--jobs", type=FILE, metavar="FILE.csv", help="Write the waits and ends of each job.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 even if the runs differ.")
 def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Path | None, exit_zero: bool) -> int:
-    """Compare runs: what their jobs waited, by the same jobs, and where the first and the second part.
+    """Compare runs with the first one, job by job.
 
-    Each RUN is the folder of a run's outputs; the others are held against the first, job by job. The exit code is 0 if
-    all runs are the same, 1 if they differ, 2 in case of trouble. A run can be held against a case's golden
-    results, too: name the case's folder.
+    Each RUN is the folder of a run's outputs, or of a case with golden results. The exit code is 0 if the runs are
+    equal, 1 if they differ and 2 for errors.
 
     \b
     pipistrelle compare pipistrelle-out/demo-fcfs-1 pipistrelle-out/demo-easy-1
@@ -76,7 +75,7 @@ def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Pa
 
 
 def _with_checks(runs: tuple[Path, ...], *, as_json: bool, exit_zero: bool, more: bool) -> int:
-    """Hold a run against golden results that have figures and checks alone, no rows."""
+    """Compare a run with golden results that have figures and checks but no rows."""
     from pipistrelle.reports.cases.golden import golden_difference, has_checks_alone
     from pipistrelle.reports.report.differences import difference_lines
 
@@ -95,7 +94,7 @@ def _with_checks(runs: tuple[Path, ...], *, as_json: bool, exit_zero: bool, more
 
 
 def _write_jobs(path: Path, runs: "Sequence[RunJobs]") -> None:
-    """Write a line for each job in common."""
+    """Write one line per common job."""
     from pipistrelle.reports.report.comparison import Together
     from pipistrelle.server.outputs.csv_file import csv_text
     from pipistrelle.traces.files import write_trace
@@ -165,7 +164,7 @@ def _against(against: dict[str, Any]) -> tuple[str, str]:
 
 
 def _number(value: float, *, sign: bool = False) -> str:
-    """Return a figure to the second, or to two decimals where it is small."""
+    """Return a number as an integer, or with two decimals below 1,000."""
     decimals = 0 if abs(value) >= 1000 else 2
     return f"{value:{'+' if sign else ''},.{decimals}f}"
 

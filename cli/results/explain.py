@@ -1,4 +1,4 @@
-"""``pipistrelle explain job`` and ``queue``: why jobs waited, and the queue at one moment."""
+"""``pipistrelle explain job`` and ``pipistrelle explain queue``."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -50,7 +50,7 @@ def job_command(
     trust: bool,
     **labels: str | None,
 ) -> None:
-    """Explain why a job waited, or why the jobs of a user, group, account, queue or QOS waited.
+    """Explain why a job waited, or all jobs of a user, group or queue.
 
     RUN is the folder of a run's outputs. JOB is an id as in out_decisions.csv; its prefix may be left out. The first
     call repeats the run and saves what it needs in out_explain.index; later calls read that file.
@@ -64,7 +64,7 @@ def job_command(
         raise click.UsageError("name either a JOB, or its owner with --user, --group, --account, --queue or --qos.")
     if of and at is not None:
         raise click.UsageError("--at needs a JOB; 'explain queue' shows all jobs that waited at a time.")
-    # Here and below, not above: help needs none of these, and an explanation without a replay not all.
+    # Imported late, so that help starts fast.
     from pipistrelle.reports.explain.index import open_index
 
     if job is None:

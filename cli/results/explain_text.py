@@ -16,12 +16,12 @@ from pipistrelle.reports.explain.passing import Holder, Passing
 from pipistrelle.reports.explain.shares import Longest, Share, Shares
 from pipistrelle.reports.explain.words import WORDS
 
-#: rows of a table; the rest is in the JSON
+#: most rows of a table; JSON has all
 _MOST_ROWS: Final = 30
 _MOST_SAMPLES: Final = 8
 _MOST_HOLDERS: Final = 5
 _MOST_NAMED: Final = 5
-#: columns of a terminal that tables fit as far as they can
+#: preferred width of tables
 _WIDTH: Final = 80
 SHORT: Final = {
     "dependency": "kept back by its dependency",
@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 
 
 def print_explanation(explanation: Explanation, at: float | None, look: Look | None) -> None:
-    """Print the answer in one sentence, then what it is made of; with ``at`` (s) that moment alone."""
+    """Print the answer and its details; with ``at`` (s) only that moment."""
     show(explanation.answer, "bold")
     walltime = "no walltime" if explanation.requested is None else f"walltime {two_units_text(explanation.requested)}"
     dates = Dates(explanation.epoch, explanation.timezone)
@@ -80,7 +80,7 @@ def print_explanation(explanation: Explanation, at: float | None, look: Look | N
 
 
 def print_shares(shares: Shares) -> None:
-    """Print why some jobs waited: how long in all, shares by reason, and who waited longest."""
+    """Print the waits of several jobs: total, shares by reason, longest."""
     whose = " and ".join(f"{label} {value}" for label, value in shares.of.items())
     jobs = "1 job" if shares.jobs == 1 else f"{shares.jobs:,} jobs"
     show(f"{jobs} of {whose}, {shares.waited:,} of which waited", "bold")
@@ -133,7 +133,7 @@ def _print_moment(explanation: Explanation, at: float, look: Look | None, dates:
 
 
 def _print_timeline(stretches: Sequence[Stretch], dates: Dates) -> None:
-    """Print what limited the job when, without the columns of which nothing is known."""
+    """Print what limited the job over time, without unknown columns."""
     columns: dict[str, Callable[[Stretch], str]] = {
         "from, s": lambda one: f"{one.begin:.10g}",
         "date": lambda one: dates.at(one.begin),
@@ -153,7 +153,7 @@ def _limited_by(one: Stretch) -> str:
 
 
 def _promises(explanation: Explanation, dates: Dates) -> list[str]:
-    """Return how the reservation changed, in words."""
+    """Return the changes of the reservation as text."""
     promises = explanation.reservations
     if not promises:
         return []
@@ -170,7 +170,7 @@ def _promises(explanation: Explanation, dates: Dates) -> list[str]:
 
 
 def _print_priorities(samples: Sequence[Sample]) -> None:
-    """Print places and terms over time; terms that are always 0 are named below."""
+    """Print queue places and priority terms over time."""
     names = list(dict.fromkeys(name for one in samples for name in one.terms))
     idle = [name for name in names if name != "priority" and not any(one.terms.get(name) for one in samples)]
     names = [name for name in names if name not in idle]
@@ -184,7 +184,7 @@ def _print_priorities(samples: Sequence[Sample]) -> None:
 
 
 def _passed(explanation: Explanation) -> str:
-    """Return whom the job passed, in words."""
+    """Return which jobs the job passed, as text."""
     first, *others = (one.job for one in explanation.passed)
     jobs = "1 job" if not others else f"{len(explanation.passed):,} jobs"
     named = ", ".join([first, *others[: _MOST_NAMED - 1], *(["..."] if len(others) >= _MOST_NAMED else [])])
@@ -193,7 +193,7 @@ def _passed(explanation: Explanation) -> str:
 
 
 def _print_holders(holders: Sequence[Holder], dates: Dates) -> None:
-    """Print who held units while the job lacked some."""
+    """Print the jobs that held units while this job waited."""
     columns: dict[str, Callable[[Holder], str]] = {
         "job": lambda one: one.job,
         "user": lambda one: one.user or "",
@@ -209,7 +209,7 @@ def _print_holders(holders: Sequence[Holder], dates: Dates) -> None:
 
 
 def _print_passed_by(passed_by: Sequence[Passing], dates: Dates) -> None:
-    """Print who passed the job, first those that may have delayed it."""
+    """Print the jobs that passed this one, first those that may have delayed it."""
     columns: dict[str, Callable[[Passing], str]] = {
         "job": lambda one: one.job,
         "units": lambda one: f"{one.size:,}",
@@ -231,7 +231,7 @@ _SPARE: Final = ("submitted, s", "walltime", "ended, s", "units", "date")
 def print_columns(
     title: str, columns: Mapping[str, Callable[[_T], str]], all_: Sequence[_T], spare: Sequence[str] = ()
 ) -> None:
-    """Print a row for each of some, without those in the middle of many, and without columns of which nothing is known.
+    """Print a table without unknown columns; many rows are cut in the middle.
 
     Where it is wider than 80 columns, and than the terminal, the columns ``spare`` are left out, the first first.
     """
@@ -265,7 +265,7 @@ def _few(rows: Sequence[_T]) -> list[_T]:
 
 
 def _ends(rows: Sequence[_T], most: int) -> list[_T | None]:
-    """Return the first and the last of many rows, with None in the place of the others."""
+    """Return the first and last of many rows, with None for the others."""
     if len(rows) <= most:
         return list(rows)
     return [*rows[: most // 2], None, *rows[len(rows) - (most - most // 2) :]]

@@ -1,4 +1,4 @@
-"""``pipistrelle explain placement``, ``order`` and ``titan``: nodes of jobs, and the failures that hit them."""
+"""``pipistrelle explain placement``, ``order`` and ``titan``."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 
 _ORDERS: Final = ("id", "snake", "hilbert", "alps")
 _run_argument: Final = click.argument("run", metavar="RUN", type=FILE_OR_FOLDER)
-_json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON, all of it.")
+_json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print all results as JSON.")
 _own_list: Final = together(
-    click.option("--run-order", type=Choice(_ORDERS), help="The run's own order of nodes; default: as it was called."),
+    click.option("--run-order", type=Choice(_ORDERS), show_default="as in the run", help="Node order of the run."),
     click.option(
-        "--run-age-aware/--no-run-age-aware", default=None, help="Whether its stable nodes stood before all others."
+        "--run-age-aware/--no-run-age-aware",
+        default=None,
+        show_default="as in the run",
+        help="Whether stable nodes were first.",
     ),
 )
 
@@ -29,13 +32,15 @@ _own_list: Final = together(
 @_run_argument
 @_own_list
 @_json_option
-@click.option("--jobs", type=FILE, help="Write a line for each job, too: CSV.")
-@click.option("--picture", type=FILE, help="Draw the machine, too: an .svg or .png file.")
+@click.option("--jobs", type=FILE, help="Write one CSV line per job.")
+@click.option("--picture", type=FILE, help="Draw the machine as .svg or .png.")
+@click.option("--links", is_flag=True, help="Estimate link loads of a torus or mesh.")
 @click.option(
-    "--links", is_flag=True, help="Tell, too, what links would carry if jobs sent messages; of a torus or mesh."
-)
-@click.option(
-    "--at", type=TimeOfRun(), metavar="TIME", help="When jobs are drawn, or send; default: when most of them run."
+    "--at",
+    type=TimeOfRun(),
+    metavar="TIME",
+    show_default="when most jobs run",
+    help="Moment of picture and link loads.",
 )
 def report_command(
     run: Path,
@@ -47,9 +52,10 @@ def report_command(
     links: bool,
     at: float | None,
 ) -> None:
-    """Report on the outputs in the folder RUN: hops, stable nodes, hours by position, whom failures struck.
+    """Report which nodes the jobs used, and which failures hit them.
 
-    Mean hops are exact over all pairs of a job's nodes.
+    RUN is the folder of a run's outputs. The report has hops, stable nodes and hours by position. Mean hops are exact
+    over all pairs of a job's nodes.
     """
     import_numpy()
     from pipistrelle.reports.placement.pictures import busiest_time, is_picture
@@ -93,14 +99,14 @@ def report_command(
 
 @click.command("order", cls=Command)
 @_run_argument
-@click.option("--node-order", type=Choice(_ORDERS), required=True, help="The other order of nodes.")
-@click.option("--age-aware", is_flag=True, help="With stable nodes before all others in it.")
+@click.option("--node-order", type=Choice(_ORDERS), required=True, help="Node order to compare with.")
+@click.option("--age-aware", is_flag=True, help="Put stable nodes first in it.")
 @_own_list
 @_json_option
 def order_command(
     run: Path, node_order: str, age_aware: bool, run_order: str | None, run_age_aware: bool | None, as_json: bool
 ) -> None:
-    """Tell whom the failures of the run in the folder RUN would have struck if its nodes had stood in another order."""
+    """Estimate which jobs the failures of RUN would have hit under another node order."""
     import_numpy()
     from pipistrelle.reports.placement.report import whatif
     from pipistrelle.reports.placement.run import read_placed_run
@@ -121,12 +127,12 @@ def order_command(
 
 
 @click.command("titan", cls=Command)
-@click.option("--lives", metavar="FILE", type=FilledPath(), help="TitanGPULife's table of lives, for its rates.")
-@click.option("--begin", default="2017-08-01", metavar="DATE", help="Rates from then on.")
-@click.option("--end", default="2017-12-01", metavar="DATE", help="Rates until then.")
+@click.option("--lives", metavar="FILE", type=FilledPath(), help="TitanGPULife table, for its failure rates.")
+@click.option("--begin", default="2017-08-01", metavar="DATE", help="Begin of the period for rates.")
+@click.option("--end", default="2017-12-01", metavar="DATE", help="End of that period.")
 @_json_option
 def titan_command(lives: str | None, begin: str, end: str, as_json: bool) -> None:
-    """Print the arithmetic on Titan's GPUs beside the paper's: MTBF of jobs, leadership jobs' failures."""
+    """Print the failure arithmetic for Titan's GPUs, with the values of the paper."""
     import_numpy()
     from pipistrelle.reports.placement.stability import (
         LEADERSHIP_HOURS,
@@ -180,7 +186,7 @@ def _cell(value: str | float | None) -> str:
 
 
 def _print_links(told: dict[str, Any]) -> None:
-    """Print what links carry: loads in what one node sends, rates in bytes a second."""
+    """Print link loads (in units of one node's traffic) and rates in bytes/s."""
     for one in told["traffics"]:
         name = one["traffic"].replace("_", " ")
         rows = [

@@ -1,4 +1,4 @@
-"""Who waited at a moment, and when each was expected to start: as a table on the terminal, as lines of a file."""
+"""The queue at a moment with expected starts, as a table or CSV."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +21,7 @@ _COLUMNS: Final = (
 
 
 def print_queue(found: QueueThen) -> None:
-    """Print who waited, in the order in which they were expected to start, and how wrong that turned out to be."""
+    """Print the queued jobs by expected start, and the errors of the estimates."""
     dates = Dates(found.epoch, found.timezone)
     jobs = "1 job" if len(found.jobs) == 1 else f"{len(found.jobs):,} jobs"
     whose = " and ".join(f"{label} {value}" for label, value in found.of.items())
@@ -58,7 +58,7 @@ def print_queue(found: QueueThen) -> None:
 
 
 def write_queue(path: Path, found: QueueThen) -> None:
-    """Write a line for each job; OutputFailed if that cannot be done."""
+    """Write one line per job; OutputFailed if that fails."""
     lines = [",".join(("at", *_COLUMNS))]
     for one in found.jobs:
         cells = [one.labels.get(name, "") if name in LABEL_NAMES else _cell(getattr(one, name)) for name in _COLUMNS]

@@ -1,4 +1,4 @@
-"""``pipistrelle report``: runs as one page that opens anywhere."""
+"""``pipistrelle report``: runs as one HTML page."""
 
 import gc
 from pathlib import Path
@@ -10,35 +10,26 @@ from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import import_numpy
 from pipistrelle.cli.terminal.guard import FILE, FILE_OR_FOLDER, refuse_overwriting
 
-#: an estimate simulates until all that wait have started: more would take longer than anybody waits
+#: most moments: each estimate simulates until all queued jobs have started
 _MOST_MOMENTS: Final = 1000
 
 
 @click.command(cls=Command)
 @click.argument("runs", nargs=-1, required=True, type=FILE_OR_FOLDER, metavar="RUN [RUN...]")
-@click.option(
-    "-o", "--out", "page", type=FILE, default="page.html", metavar="FILE.html", help="Where the page is written."
-)
-@click.option(
-    "--explain",
-    "repeat",
-    is_flag=True,
-    help="Repeat runs, as explain does, to say in full why their worst-served jobs waited.",
-)
+@click.option("-o", "--out", "page", type=FILE, default="page.html", metavar="FILE.html", help="File to write.")
+@click.option("--explain", "repeat", is_flag=True, help="Repeat runs to explain the longest waits in full.")
 @click.option(
     "--estimates",
     type=click.IntRange(1, _MOST_MOMENTS),
     metavar="N",
-    help="Repeat runs, and show when those who waited at N moments over the run were expected to start, and when they "
-    "did.",
+    help="Repeat runs to show expected starts at N moments.",
 )
-@click.option(
-    "--trust", is_flag=True, help="Let Python code run that a folder names as its run's scheduler, as file.py:CLASS."
-)
+@click.option("--trust", is_flag=True, help="Allow Python code that a folder names as scheduler.")
 def command(runs: tuple[Path, ...], page: Path, repeat: bool, estimates: int | None, trust: bool) -> None:
-    """Show a run, or several beside each other, as one page: figures, curves, the machine over time, who waited.
+    """Write one or more runs as one HTML page.
 
-    Each RUN is the folder of a run's outputs. The page is a single file that needs no network: open it in a browser.
+    Each RUN is the folder of a run's outputs. The page shows figures, curves, the machine over time and long waits. It
+    is one file that needs no network.
 
     \b
     pipistrelle report pipistrelle-out/demo-easy-1 -o easy.html
@@ -49,7 +40,7 @@ def command(runs: tuple[Path, ...], page: Path, repeat: bool, estimates: int | N
     refuse_overwriting(files, [page])
     import_numpy()
     if estimates is None:
-        gc.disable()  # millions of texts are read, none of which refers to another
+        gc.disable()  # millions of strings are read, without cycles
     from pipistrelle.reports.page.page import page_of
     from pipistrelle.server.outputs.once import write_output
 

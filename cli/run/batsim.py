@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from pipistrelle.runs.execution.run import RunOptions
     from pipistrelle.server.simulation.simulate import Result
 
-#: {option that cannot be honoured: why}, Batsim 4's first, then those that it has no more
+#: {unsupported option: why}, first Batsim 4's, then older ones
 REFUSED: Final = {
     "--workflow": "workflows are not simulated; a scheduler can register each job when its turn has come",
     "--workflow-start": "workflows are not simulated; a scheduler can register each job when its turn has come",
     "--workflow-jobs-limit": "workflows are not simulated",
     "--ignore-beyond-last-workflow": "workflows are not simulated",
-    "--enable-redis": "schedulers are told of jobs over the socket alone",
-    "--redis-hostname": "schedulers are told of jobs over the socket alone",
-    "--redis-port": "schedulers are told of jobs over the socket alone",
-    "--redis-prefix": "schedulers are told of jobs over the socket alone",
+    "--enable-redis": "schedulers receive jobs over the socket only",
+    "--redis-hostname": "schedulers receive jobs over the socket only",
+    "--redis-port": "schedulers receive jobs over the socket only",
+    "--redis-prefix": "schedulers receive jobs over the socket only",
     "--disable-storage-sharing": "jobs use no storage here",
     "--sg-cfg": "there is no SimGrid here that could be configured",
     "--sg-log": "there is no SimGrid here that could log",
@@ -41,7 +41,7 @@ REFUSED: Final = {
 _ALIASES: Final = {"-W": "--workflow", "--WS": "--workflow-start"}
 _C = TypeVar("_C", bound=Callable[..., Any])
 _VERBOSITIES: Final = ("quiet", "network-only", "information", "debug")
-#: options that say something to or of a scheduler
+#: options that need a scheduler
 _FOR_A_SCHEDULER: Final = (
     "socket_endpoint",
     "events",
@@ -58,10 +58,10 @@ _FOR_A_SCHEDULER: Final = (
 
 
 class BatsimCommand(Command):
-    """A command that takes the beginnings of long options, as Batsim does, and says why it refuses one."""
+    """A command that accepts abbreviated options and explains unsupported ones."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Complete the options that are cut short before click sees them."""
+        """Complete abbreviated options before click parses them."""
         words = list(args)
         while True:
             try:
@@ -76,7 +76,7 @@ class BatsimCommand(Command):
                 words = [name + word[len(given) :] if word.partition("=")[0] == given else word for word in words]
 
     def _whole(self, ctx: click.Context, given: str) -> str | None:
-        """Return the only option that begins like this, None if there are several or none."""
+        """Return the only option with this beginning; None if there are several or none."""
         if given in _ALIASES:
             return _ALIASES[given]
         known = {name for option in self.get_params(ctx) for name in option.opts} | REFUSED.keys()
@@ -95,27 +95,27 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 _TEXTS: Final = {
-    "events": "FILE\tExternal events, one JSON object a line.",
-    "master_host": "NAME\tThe host that computes nothing.",
+    "events": "FILE\tExternal events, one JSON object per line.",
+    "master_host": "NAME\tHost that computes nothing.",
     "add_role_to_hosts": "HOST,...:ROLE\tGive hosts a role: compute_node, storage or master.",
-    "energy": "Meter the hosts' energy, and write two more files.",
-    "mmax": "NUMBER\tHow many hosts compute at most; 0: all.",
-    "mmax_workload": "As many hosts compute at most as the largest nb_res says.",
-    "forward_profiles_on_submission": "Tell the scheduler each job's profile with it.",
+    "energy": "Meter energy and write two more files.",
+    "mmax": "NUMBER\tMaximum number of compute hosts; 0: all.",
+    "mmax_workload": "Limit compute hosts to nb_res of the workload.",
+    "forward_profiles_on_submission": "Send each job's profile to the scheduler.",
     "enable_dynamic_jobs": "Let the scheduler register jobs and profiles.",
     "acknowledge_dynamic_jobs": "Answer a registered job with JOB_SUBMITTED.",
-    "enable_profile_reuse": "Let registered jobs use profiles whose own jobs have ended.",
-    "forward_unknown_events": "Tell the scheduler of events of unknown types.",
-    "enable_compute_sharing": "Let several jobs run on a host at a time.",
-    "no_sched": "Run without a scheduler: every job starts at time 0, on the first hosts.",
-    "sched_cfg": "TEXT\tA text for the scheduler, in its first message.",
-    "sched_cfg_file": "FILE\tA file with that text.",
-    "bandwidth": "BYTES/S\tWhat a host sends or receives in a second (not of Batsim's); jobs that communicate need it.",
+    "enable_profile_reuse": "Keep profiles whose jobs have ended.",
+    "forward_unknown_events": "Send events of unknown types to the scheduler.",
+    "enable_compute_sharing": "Allow several jobs on a host at a time.",
+    "no_sched": "Run without scheduler: start all jobs at time 0.",
+    "sched_cfg": "TEXT\tText for the scheduler's first message.",
+    "sched_cfg_file": "FILE\tFile with that text.",
+    "bandwidth": "BYTES/S\tBandwidth of a host, for jobs that communicate (not in Batsim).",
 }
 
 
 def _own(*names: str) -> Callable[[_C], _C]:
-    """Return what adds the options of these fields."""
+    """Return a decorator that adds the options of these fields."""
     short = {"master_host": "-m", "add_role_to_hosts": "-r", "energy": "-E"}
     return added(options_of(BatsimSpec, {name: _TEXTS[name] for name in names}, names=short))
 
@@ -130,14 +130,14 @@ def _own(*names: str) -> Callable[[_C], _C]:
 @in_section(
     INPUTS,
     click.option(
-        "-w", "--workload", metavar="FILE", multiple=True, help="Jobs, in Batsim's JSON; several make w0, w1 and so on."
+        "-w", "--workload", metavar="FILE", multiple=True, help="Jobs as Batsim JSON; repeatable (w0, w1, ...)."
     ),
     transform_option,
     _own("events"),
 )
 @in_section(
     MACHINE,
-    click.option("-p", "--platform", metavar="FILE", required=True, help="The hosts, in SimGrid's XML."),
+    click.option("-p", "--platform", metavar="FILE", required=True, help="Hosts as SimGrid XML."),
     _own("master_host", "add_role_to_hosts", "energy", "mmax", "mmax_workload", "enable_compute_sharing", "bandwidth"),
 )
 @in_section(
@@ -156,33 +156,33 @@ def _own(*names: str) -> Callable[[_C], _C]:
 @in_section(
     CONNECTION,
     click.option(
-        "-s", "--socket-endpoint", metavar="ADDRESS", default=BATSIM_ENDPOINT, help="Where the scheduler listens."
+        "-s", "--socket-endpoint", metavar="ADDRESS", default=BATSIM_ENDPOINT, help="Address of the scheduler."
     ),
-    timeout_option("hello", "the scheduler (not of Batsim's)"),
-    timeout_option("decision", "each reply (not of Batsim's)"),
+    timeout_option("hello", "the scheduler (not in Batsim)"),
+    timeout_option("decision", "each reply (not in Batsim)"),
 )
 @in_section(
     OUTPUTS,
     click.option(
-        "-e", "--export", metavar="PREFIX", type=FilledPath(), default="out", help="What the outputs' paths begin with."
+        "-e", "--export", metavar="PREFIX", type=FilledPath(), default="out", help="Prefix of the output paths."
     ),
-    click.option("--disable-schedule-tracing", is_flag=True, help="Write no Pajé trace; none is written in any case."),
-    click.option("--disable-machine-state-tracing", is_flag=True, help="Write no PREFIX_machine_states.csv."),
+    click.option("--disable-schedule-tracing", is_flag=True, help="No effect: no Pajé trace is written."),
+    click.option("--disable-machine-state-tracing", is_flag=True, help="Do not write PREFIX_machine_states.csv."),
     click.option(
         "-v",
         "--verbosity",
         type=Choice(_VERBOSITIES),
         default="information",
-        help="What to say: only errors; each message, too; a summary; all of these and more.",
+        help="Print errors; all messages; a summary; or everything.",
     ),
-    click.option("-q", "--quiet", is_flag=True, help="The same as --verbosity quiet."),
+    click.option("-q", "--quiet", is_flag=True, help="Same as --verbosity quiet."),
     snapshot_options,
 )
-@click.option("--dump-execution-context", is_flag=True, help="Print a JSON object of socket and prefix, run nothing.")
+@click.option("--dump-execution-context", is_flag=True, help="Print socket and prefix as JSON and exit.")
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @click.pass_context
 def command(ctx: click.Context, /, dump_execution_context: bool, quiet: bool, **options: Any) -> None:
-    """Simulate as Batsim 4 does, from its command line: connect to a scheduler that listens.
+    """Simulate with the command line of Batsim 4: connect to a listening scheduler.
 
     \b
     pipistrelle batsim -p cluster.xml -w jobs.json -e results/easy
@@ -195,7 +195,7 @@ def command(ctx: click.Context, /, dump_execution_context: bool, quiet: bool, **
 
 
 def _execution_context(options: dict[str, Any]) -> str:
-    """Return what tools that start Batsim and its scheduler together ask for, in Batsim's own words and order."""
+    """Return the JSON that launchers of Batsim and its scheduler expect."""
     context = {
         "socket_endpoint": options["socket_endpoint"],
         "redis_enabled": False,
@@ -211,7 +211,7 @@ def _execution_context(options: dict[str, Any]) -> str:
 
 
 def _check(ctx: click.Context, options: dict[str, Any]) -> None:
-    """Raise a usage error for options that a run without a scheduler has no use for."""
+    """Raise a usage error for options that need a scheduler."""
     if options["no_sched"]:
         for name in _FOR_A_SCHEDULER:
             if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
@@ -220,7 +220,7 @@ def _check(ctx: click.Context, options: dict[str, Any]) -> None:
 
 def _run(verbosity: str, options: dict[str, Any]) -> None:
     import_numpy()
-    # Here, not above: help, and what tools ask for with --dump-execution-context, need none of these.
+    # Not needed for help and --dump-execution-context.
     from pipistrelle.cli.terminal.heartbeat import heartbeat_of
     from pipistrelle.runs.description.setup import load_setup
     from pipistrelle.runs.execution.connection import Connecting
@@ -268,7 +268,7 @@ def _run(verbosity: str, options: dict[str, Any]) -> None:
 
 
 def _run_kept(spec: RunSpec, ways: "RunOptions", prefix: str, options: dict[str, Any]) -> "Result":
-    """Carry out a run of which snapshots are taken."""
+    """Simulate with snapshots."""
     from dataclasses import replace
 
     from pipistrelle.runs.description.spec_file import with_digests

@@ -1,4 +1,4 @@
-"""Options that say which simulation to run, and the run that they describe."""
+"""Options that describe a simulation, and the description they give."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,26 +20,26 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 
 
 def _the_only(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Any:
-    """Return the value of an option that Batsim takes several times; more than one is refused, not left out unseen."""
+    """Return the value of an option that may be given once; Batsim accepts several."""
     if len(values) > 1:
         raise click.BadParameter(f"given {len(values)} times, but a run has one.", context, param)
-    if param.name == "workload":  # of which a run in Batsim's way has several
+    if param.name == "workload":  # a Batsim run may have several
         return values
     return values[0] if values else None
 
 
 def _steps(context: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> Any:
-    """Return the steps that change the workload."""
+    """Return the workload changes."""
     if not texts:
         return ()
-    import pipistrelle.cli.workload.edit  # noqa: F401 - it makes the steps known
+    import pipistrelle.cli.workload.edit  # noqa: F401 - registers the steps
     from pipistrelle.cli.workload.steps import parse_transform  # most runs take the workload as it is
 
     return parse_transform(texts, context)
 
 
 def spec_file(*kinds: str) -> Callable[[_C], _C]:
-    """Return the argument that names the description of a run; what of these kinds has a name can be completed."""
+    """Return the argument for a run description, completed with names of these kinds."""
     return click.argument(
         "spec_file",
         metavar="[SPEC]",
@@ -49,59 +49,48 @@ def spec_file(*kinds: str) -> Callable[[_C], _C]:
     )
 
 
-_CHANGES: Final = "STEP\tChange the workload first, as 'pipistrelle workload' does: 'scale --load 0.9'; repeatable."
+_CHANGES: Final = "STEP\tChange the workload first, such as 'scale --load 0.9'; repeatable."
 transform_option: Final = added(options_of(RunSpec, {"transform": _CHANGES}, {"transform": _steps}))
 _UNTIL: Final = {
-    "from_": "TIME\tBegin there in the log: '30d' after its time 0 or a date; default: at its begin.",
-    "warm": "With --from: with the jobs that ran and waited then, as the log has them.",
-    "until": "TIME\tEnd the run then, whatever still runs or waits: '30d' after time 0 or a date; default: at its end.",
+    "from_": "TIME\tStart at TIME in the log: '30d' or a date.\tits begin",
+    "warm": "With --from: include the jobs that ran or waited then.",
+    "until": "TIME\tStop at TIME, even if jobs are running or queued.",
 }
 _POOLS: Final = {
-    "partition_pools": "PARTITION=POOL\tBind jobs of a partition to a pool: '2=gpu', or '2=gpu|old' for either; "
-    "repeatable.",
-    "cancellations": "Jobs that were cancelled while they waited: let them wait and leave then, or drop them.",
-    "ignore_constraints": "Let jobs have any nodes, whatever they ask for.",
+    "partition_pools": "PARTITION=POOL\tBind jobs of a partition to a pool: '2=gpu|old'; repeatable.",
+    "cancellations": "Jobs cancelled while queued: keep them until then, or drop them.",
+    "ignore_constraints": "Ignore the node requirements of jobs.",
 }
-_STRICT: Final = {
-    "strict": "End the run, with exit code 3, at the first illegal decision; refuse a log with records that cannot be "
-    "read."
-}
+_STRICT: Final = {"strict": "Stop at illegal decisions (exit code 3) and unreadable records."}
 _MACHINE: Final = {
-    "scale_platform": "FACTOR\tMultiply the nodes of each pool, as by 120% or 0.5.",
-    "node_table": "FILE[,at=DATE]\tWhat is known of each node: class, age, MTTF, properties, in CSV or TOML; or lives "
-    "of GPUs, at a date.",
+    "scale_platform": "FACTOR\tMultiply the nodes of each pool, by 120% or 0.5.",
+    "node_table": "FILE[,at=DATE]\tTable of nodes (class, age, MTTF, ...): CSV, TOML, GPU lives.",
 }
-_DISPERSION: Final = {
-    "dispersion": "SHARE\tLet a job run longer where its nodes are far apart: by this share of its runtime if they are "
-    "as far apart as all nodes are on the mean; default: no longer."
-}
+_DISPERSION: Final = {"dispersion": "SHARE\tRuntime increase of jobs on distant nodes.\tnone"}
 _QUEUE: Final = {
-    "queue_lengths": "Write out_queue.csv, too: the queue's length over time.",
-    "format": "Write the tables as CSV alone, or as Parquet, too, which needs pyarrow.",
+    "queue_lengths": "Also write out_queue.csv: queue length over time.",
+    "format": "Write tables as CSV only, or also as Parquet (needs pyarrow).",
 }
 _FAILURES: Final = {
-    "failures": "MODEL\tLet nodes fail: 'exponential,smtbf=24h', 'weibull,mtbf=10250h,shape=0.7', a name ('lanl-20') "
-    "or a fitted TOML file; several add up; 'none': not even as the platform says.",
-    "repair": "TIME|MODEL\t'5d', 'exponential,mttr=1h', ...; default: as model or platform say.",
-    "seed": "Equal seeds give equal failures.",
-    "reliability_factor": "Multiply all rates of failure.",
-    "outages": "FILE\tReplay outages: node,down,up,cause CSV, LANL's table, Titan's lives, events of Batsim, Slurm or "
-    "PBS.",
-    "outages_class": "NAME\tTake one class of the file's nodes: a system of LANL's, ...",
-    "outages_start": "TIME\tWhere in the file time 0 is: a date, or a time after its time 0.",
-    "outages_shortest": "TIME\tLeave out outages of the file that are shorter; default: none.",
-    "maintenance": "RULE|FILE\tPlan maintenance: '2017-01-29 08:00 +20000s all'; also weekly, for nodes or a pool; or "
-    "a file of rules.",
-    "checkpoint": "daly|young|SECONDS\tLet jobs dump their state, so often, and restart from it.",
-    "dump": "TIME\tHow long a dump takes; default: no time.",
-    "read": "TIME\tHow long a restart takes to read a dump; default: no time.",
-    "spares": "N|SHARE%\tNodes of each allocation that stay idle until others fail.",
-    "resilience": "Let jobs go on with fewer nodes: any number, or as a grid that loses rows and columns.",
-    "requeue": "Where a job that lost its nodes queues again.",
-    "max_attempts": "How often a job is started at most.",
-    "expected_attempts": "End the run when a job that keeps losing its work can be expected to need more; 0: never.",
-    "restart_walltime": "The walltime of a new attempt: the whole, or the rest after the work that is saved.",
-    "checkpoint_walltime": "Let dumps and reads take of the walltime asked for, or extend it.",
+    "failures": "MODEL\tFail nodes by 'weibull,mtbf=10250h,shape=0.7', a name or TOML file; 'none': never.",
+    "repair": "TIME|MODEL\tRepair time: '5d', 'exponential,mttr=1h'.\tof the model or platform",
+    "seed": "Random seed of failures.",
+    "reliability_factor": "Multiply all failure rates.",
+    "outages": "FILE\tReplay outages: CSV, LANL, Titan, Batsim, Slurm or PBS.",
+    "outages_class": "NAME\tUse one node class of the outage file.",
+    "outages_start": "TIME\tTime 0 in the outage file: a date or a time.",
+    "outages_shortest": "TIME\tIgnore shorter outages.",
+    "maintenance": "RULE|FILE\tPlan maintenance: '2017-01-29 08:00 +20000s all'; repeatable.",
+    "checkpoint": "daly|young|SECONDS\tCheckpoint jobs at this interval and restart from it.",
+    "dump": "TIME\tDuration of a checkpoint.\t0",
+    "read": "TIME\tDuration of reading a checkpoint at restart.\t0",
+    "spares": "N|SHARE%\tIdle spare nodes per allocation.",
+    "resilience": "Let jobs continue on fewer nodes, or as a shrinking grid.",
+    "requeue": "Queue position of a job that lost its nodes.",
+    "max_attempts": "Maximum number of starts per job.",
+    "expected_attempts": "End the run if a job needs more; 0: never.",
+    "restart_walltime": "Walltime of a new attempt: full, or without saved work.",
+    "checkpoint_walltime": "Count checkpoints in the walltime, or extend it.",
 }
 _MODELS: Final = {"failures": completed("failures", or_file=True)}
 reliability_options: Final = in_section(
@@ -109,7 +98,7 @@ reliability_options: Final = in_section(
 )
 
 
-#: what says which simulation to run
+#: options that describe the simulation
 simulation_options: Final = together(
     in_section(
         INPUTS,
@@ -121,7 +110,7 @@ simulation_options: Final = together(
             callback=_the_only,
             default=["demo"],
             shell_complete=completed("workload", or_file=True),
-            help="Jobs: a bundled workload ('show workload') or a file, also packed: SWF, Batsim's JSON, a log.",
+            help="Bundled name, SWF, Batsim JSON or log of a centre.",
         ),
         reading_options,
         transform_option,
@@ -136,8 +125,8 @@ simulation_options: Final = together(
             multiple=True,
             callback=_the_only,
             shell_complete=completed("platform", or_file=True),
-            help="Machine: a bundled one ('show platform') or a TOML file, SimGrid's XML or Maui's resource trace; "
-            "default: a bundled workload's own, else as its header says.",
+            show_default="for the workload",
+            help="Bundled name, TOML file, SimGrid XML or Maui resource trace.",
         ),
         added(options_of(RunSpec, _MACHINE)),
         added(options_of(RunSpec, _POOLS)),
@@ -158,10 +147,10 @@ simulation_options: Final = together(
 def described(
     context: click.Context, base: Path | RunSpec | None, options: dict[str, Any], *, decides: bool = True
 ) -> RunSpec:
-    """Return a run with what the command line says of it in the place of what ``base``, a file, says, if there is one.
+    """Return the run in ``base``, changed by options of the command line.
 
-    What describes the run is taken out of ``options``; what stays is how it is carried out. Who names a scheduler
-    beside a description does not want the parts and options of the other one; without ``decides`` nobody does.
+    Options that describe the run are removed from ``options``. A new scheduler discards the parts and options of the
+    described one; so does ``decides=False``.
     """
     from pipistrelle.runs.description.spec_file import read_spec  # help needs it not
 

@@ -1,4 +1,4 @@
-"""``pipistrelle resume``: a run goes on from a snapshot, as it would have, or under another policy."""
+"""``pipistrelle resume``: continue a run from a snapshot."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pipistrelle.runs.description.spec import RunSpec
     from pipistrelle.runs.execution.connection import Connection
 
-#: options that say how a scheduler of another process is reached
+#: options of the connection
 _REACHED: Final = (
     *("endpoint", "connect", "insecure", "curve", "clients", "server_key", "hello_timeout", "decision_timeout"),
 )
@@ -40,32 +40,19 @@ _REACHED: Final = (
 
 @click.command(cls=RunCommand, common=("scheduler", "out", "trust", "serve", "snapshot_every", "as_json", "quiet"))
 @click.argument("folder", type=FILE_OR_FOLDER)
-@other_scheduler("Who shall decide from now on", default="who did")
+@other_scheduler("Scheduler from now on", default="the same")
 @part_options
 @in_section(
     CONNECTION,
-    click.option(
-        "--trust",
-        is_flag=True,
-        help="Let a program, or Python code, run that the snapshot names as the run's scheduler.",
-    ),
-    click.option(
-        "--serve",
-        is_flag=True,
-        help="Listen, as 'serve' does, for another scheduler that somebody starts: it takes the run over.",
-    ),
+    click.option("--trust", is_flag=True, help="Allow a scheduler program or Python code from the snapshot."),
+    click.option("--serve", is_flag=True, help="Listen for another scheduler, as 'serve' does."),
     endpoint_options,
-    click.option(
-        "--connect",
-        metavar="ADDRESS",
-        help="In Batsim's dialect, with a scheduler that is started elsewhere: where it listens; for a run of "
-        "'pipistrelle batsim' tcp://localhost:28000 unless said otherwise.",
-    ),
+    click.option("--connect", metavar="ADDRESS", help="Address of a Batsim scheduler that is started elsewhere."),
     curve_options,
     timeout_option("hello", "a scheduler"),
     timeout_option("decision", "each reply"),
 )
-@folder_option("Folder for the outputs of a run under another policy; FOLDER stays as it is.")
+@folder_option("Output folder of a run under another policy.")
 @in_section(OUTPUTS, snapshot_options, form_options)
 @click.pass_context
 def command(
@@ -84,15 +71,14 @@ def command(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Go on with a run from its last snapshot, as it would have, or under another policy.
+    """Continue an interrupted run from its last snapshot.
 
-    FOLDER has the outputs of a run that took snapshots ('run --snapshot-every') and was interrupted, or killed; or
-    FOLDER is one of its snapshots, or the PREFIX of a run of 'pipistrelle batsim'. Its outputs will have the same bytes
-    as if it had not been. Its inputs must be what they were. Where another program has started the scheduler ('serve'),
-    the server listens for it anew; in Batsim's dialect it connects to it anew.
+    FOLDER has the outputs of a run with --snapshot-every, or is one of its snapshots, or the PREFIX of 'pipistrelle
+    batsim'. The outputs have the same bytes as without the interruption. Inputs must not have changed. A scheduler
+    that was started elsewhere must be started again.
 
-    With --scheduler, or options of the policy, the run goes on under another policy, in a folder of its own; so it does
-    with --serve, under that of a scheduler which is started in another terminal.
+    --scheduler or options of a policy continue under another policy, in the folder --out. --serve waits for another
+    scheduler.
 
     \b
     pipistrelle run -w year.swf --snapshot-every 10m --out year
@@ -162,12 +148,10 @@ def _connection(
     *,
     inside: bool,
 ) -> "Connection | None":
-    """Return how the scheduler is reached; None: it runs ``inside`` the server.
+    """Return the connection to the scheduler; None if it runs ``inside`` the server.
 
-    Raises
-    ------
-    click.UsageError
-        for options that do not suit it.
+    Raises:
+        click.UsageError: if options do not match the connection.
     """
     from pipistrelle.runs.execution.connection import Connecting, Listening, WithChild
 

@@ -1,4 +1,4 @@
-"""``pipistrelle run``: server and scheduler from one command."""
+"""``pipistrelle run``: simulate with server and scheduler."""
 
 import os
 import re
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
     from pipistrelle.server.setup.setup import Setup
 
 _OUTPUTS: Final = "pipistrelle-out"
-#: characters of a name that go into a folder's name, and of that without its number
+#: most characters of a part and of the whole folder name
 _NAME_PART: Final = 50
 _NAME: Final = 200
 _ODD: Final = re.compile(r"[:/\s\0]+")
 
 
 class RunCommand(Command):
-    """A command whose ``--scheduler`` takes the rest of the line when its value is a program, not a name.
+    """A command whose ``--scheduler`` takes the rest of the line if it is a program.
 
-    A scheduler's name alone will do, too, as with ``schedule``.
+    The first argument may also be a scheduler's name.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Cut the scheduler's own arguments off before click sees them."""
+        """Remove the program's arguments before click parses the rest."""
         ctx.obj = None
         place = next((i for i, word in enumerate(args) if word.partition("=")[0] == "--scheduler"), None)
         if place is not None:
@@ -59,7 +59,7 @@ class RunCommand(Command):
         name = str(ctx.params.get("spec_file") or "")
         if name and not os.path.exists(name) and name in registered():
             if place is not None:
-                ctx.fail(f"two schedulers: '{name}', and that of --scheduler.")
+                ctx.fail(f"two schedulers: '{name}' and --scheduler.")
             ctx.params |= {"spec_file": None, "scheduler": name}
             ctx.set_parameter_source("scheduler", ParameterSource.COMMANDLINE)
         return rest
@@ -75,26 +75,25 @@ class RunCommand(Command):
 @simulation_options
 @reliability_options
 @scheduler_option(
-    f"A scheduler ('show scheduler'), file.toml, file.py:CLASS, a folder with scheduler.toml, or a program with "
-    f"{PLACEHOLDER} among its arguments; a program takes the rest of the line.",
+    f"Bundled name, file.toml, file.py:CLASS, folder, or program with {PLACEHOLDER}.",
     default="easy",
     metavar="NAME|CMD...",
 )
 @part_options
 @in_section(
     CONNECTION,
-    click.option("--in-process", is_flag=True, help="Run the scheduler inside the server, without a socket."),
+    click.option("--in-process", is_flag=True, help="Run the scheduler inside the server process."),
 )
-@folder_option(f"Folder for the outputs; default: a new one under {_OUTPUTS}/.")
+@folder_option("Output folder.", show_default=f"a new one in {_OUTPUTS}/")
 @record_option
 @in_section(OUTPUTS, live_options, snapshot_options)
 @click.pass_context
 def command(ctx: click.Context, /, spec_file: Path | None, in_process: bool, out: Path | None, **options: Any) -> None:
-    """Simulate a workload: server and scheduler as two processes, or one.
+    """Simulate a workload under a scheduler.
 
-    Without options: the bundled workload on its bundled machine under EASY backfilling. SPEC describes a run, in TOML
-    or as an earlier run's out_command.json; options beside it replace what it says. The name of a scheduler will do,
-    too: 'run fcfs' is 'run --scheduler fcfs'.
+    Without options, simulate the bundled workload 'demo' under EASY backfilling. SPEC is a scheduler's name, a TOML
+    description of a run, or the out_command.json of an earlier run; options replace its values. A scheduler program
+    takes the rest of the line. 'pipistrelle show' lists bundled names.
 
     \b
     pipistrelle run -w KTH-SP2-1996-2.1-cln.swf.gz -p kth-sp2
@@ -104,7 +103,7 @@ def command(ctx: click.Context, /, spec_file: Path | None, in_process: bool, out
     words: list[str] | None = ctx.obj
     how = Ways.taken(options)
     own = words is None and not (spec_file is None and is_ours(options["scheduler"]))
-    if not (in_process and own):  # a policy of the user's own may want threads
+    if not (in_process and own):  # a user's policy may need threads
         import_numpy()
     # Here, not above: help needs none of these.
     from msgspec.structs import replace
@@ -139,14 +138,14 @@ def command(ctx: click.Context, /, spec_file: Path | None, in_process: bool, out
     try:
         simulate(spec, setup, connection, folder, how)
     except (PipistrelleError, KeyboardInterrupt):
-        if out is None:  # of no use if the scheduler never came: then nothing is in it
+        if out is None:  # empty if the scheduler never connected
             with suppress(OSError):
                 folder.rmdir()
         raise
 
 
 def _check_in_process(ctx: click.Context, spec: "RunSpec", connection: dict[str, Any]) -> None:
-    """Raise a usage error for options that a run in one process has no use for."""
+    """Raise a usage error for options that have no effect in one process."""
     if spec.program is not None:
         raise click.UsageError("a program cannot run inside the server: leave out --in-process.")
     for name in connection:
@@ -157,7 +156,7 @@ def _check_in_process(ctx: click.Context, spec: "RunSpec", connection: dict[str,
 
 
 def unknown_scheduler(scheduler: str) -> click.UsageError:
-    """Return what tells that there is no scheduler of this name."""
+    """Return the error for an unknown scheduler."""
     if os.path.isdir(scheduler):
         return click.UsageError(f"the folder '{scheduler}' has no {FOREIGN_FILE}, which says how its scheduler is run.")
     return click.UsageError(
@@ -167,7 +166,7 @@ def unknown_scheduler(scheduler: str) -> click.UsageError:
 
 
 def _new_folder(spec: "RunSpec", setup: "Setup", scheduler: str) -> Path:
-    """Make a new folder named after the run and its variant; numbers, not times, tell equal runs apart."""
+    """Create a folder named after the run; a number distinguishes equal runs."""
     from pipistrelle.server.outputs.lock import unwritable_folder
 
     words = [setup.name, Path(scheduler).name, spec.order, spec.backfill, spec.placement, Path(spec.config or "").stem]

@@ -1,4 +1,4 @@
-"""``pipistrelle schedule``: a scheduler in a terminal of its own."""
+"""``pipistrelle schedule``: the scheduler alone."""
 
 from collections.abc import Callable
 from functools import cache, partial
@@ -35,27 +35,18 @@ _SHOWN: Final = 1000
     CONNECTION,
     dialect_option,
     click.option(
-        "--connect",
-        metavar="ADDRESS|FILE",
-        help="The server's endpoint (tcp://..., ipc://...), its connection.json, or the folder that holds it.",
+        "--connect", metavar="ADDRESS|FILE", help="Server address, its connection.json, or the folder that holds it."
     ),
     click.option(
-        "--bind",
-        metavar="ADDRESS",
-        help="With --dialect batsim: where to listen for Batsim, such as tcp://*:28000; "
-        "* means this machine alone unless --curve or --insecure is given.",
+        "--bind", metavar="ADDRESS", help="With --dialect batsim: address to listen on, such as tcp://*:28000."
     ),
     curve_options,
-    click.option(
-        "--insecure",
-        is_flag=True,
-        help="Allow a --bind that other machines can reach, or a server on another one, without encryption and keys.",
-    ),
+    click.option("--insecure", is_flag=True, help="Allow unencrypted connections with other machines."),
     timeout_option("hello", "a server"),
-    click.option("--cancellations", is_flag=True, help="Ask to be told of jobs that are cancelled while they wait."),
+    click.option("--cancellations", is_flag=True, help="Receive notices of jobs cancelled while queued."),
 )
 @part_options
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing unless something is wrong.")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -73,32 +64,24 @@ def command(
     quiet: bool,
     **parts: Any,
 ) -> None:
-    """Take the decisions for one simulation.
+    """Run only the scheduler, for a server that is started elsewhere.
 
-    NAME is one of 'pipistrelle show scheduler', or file.toml or file.py:CLASS for a policy of your own. The server may
-    be started before or after.
-
-    The formula, queue priorities and fairshare go with the order 'pbs', the depth with the backfilling rule 'depth', as
-    the scheduler 'pbs' has them:
+    NAME is a bundled scheduler, file.toml or file.py:CLASS. Server and scheduler may start in any order. With
+    --dialect batsim the scheduler listens, for Batsim or 'pipistrelle serve --dialect batsim'.
 
     \b
-    pipistrelle schedule pbs --formula 'queue_priority + eligible_time/3600' \\
-      --connect FOLDER
-
-    With --dialect batsim it listens, for a Batsim or for 'pipistrelle serve --dialect batsim':
-
-    \b
+    pipistrelle schedule easy --connect pipistrelle-out
     pipistrelle schedule easy --dialect batsim --bind 'tcp://*:28000'
     """
     if dialect == "batsim" and (bind is None or connect is not None):
         raise click.UsageError("--dialect batsim needs --bind ADDRESS, not --connect: there, the scheduler listens.")
     if dialect == "batsim" and cancellations:
-        raise click.UsageError("--cancellations has no effect with --dialect batsim, which does not tell of them.")
+        raise click.UsageError("--cancellations has no effect with --dialect batsim.")
     if dialect == "native" and bind is not None:
         raise click.UsageError("--bind goes with --dialect batsim; else --connect leads to the server.")
     if is_ours(name):  # a policy of the user's own may want threads
         import_numpy()
-    # Only what the way to the server needs is imported: each run starts this command once more.
+    # Each run starts this command: import only what this connection needs.
     from pipistrelle.protocol.fields import package_version
     from pipistrelle.schedulers.runtime.runtime import Runtime
 
@@ -144,7 +127,7 @@ def command(
 
 
 def _mark(name: str, parts: dict[str, Any]) -> str:
-    """Return what tells policies apart that are made otherwise, or of other files, for their states."""
+    """Return a digest of the policy and its files, to match saved states."""
     from pipistrelle.runs.description.spec import RunSpec
     from pipistrelle.runs.description.spec_file import policy_digest, with_digests
 
@@ -163,12 +146,10 @@ def _listener(address: str, keys: "ListenerKeys | None") -> "ListeningSocket[Any
 
 
 def listening_address(bind: str, *, allow_remote: bool, report: Callable[[str], Any]) -> str:
-    """Return where to listen: ``tcp://*`` is Batsim's usual spelling, but means this machine alone unless allowed.
+    """Return the address to listen on; ``tcp://*`` is local unless remote is allowed.
 
-    Raises
-    ------
-    EndpointError
-        when it is none, somebody listens there, or other machines could reach it and may not.
+    Raises:
+        EndpointError: if the address is not valid, in use, or reachable from other machines without permission.
     """
     from pipistrelle.server.transport.endpoint import check_endpoint, free_ipc_path
 

@@ -1,4 +1,4 @@
-"""``pipistrelle serve``: the server in a terminal of its own."""
+"""``pipistrelle serve``: the server alone."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -26,26 +26,14 @@ if TYPE_CHECKING:
 @spec_file()
 @simulation_options
 @reliability_options
-@folder_option(
-    "Folder for the outputs and, while the server runs, its connection.json; outputs of an earlier run are replaced "
-    "when the new one begins.",
-    default=Path("pipistrelle-out"),
-)
+@folder_option("Output folder; connection.json is written there, too.", default=Path("pipistrelle-out"))
 @record_option
 @in_section(OUTPUTS, live_options, snapshot_options)
 @in_section(
     CONNECTION,
-    click.option(
-        "--connect",
-        metavar="ADDRESS",
-        help="With --dialect batsim: where the scheduler listens, such as tcp://localhost:28000.",
-    ),
+    click.option("--connect", metavar="ADDRESS", help="With --dialect batsim: address of the scheduler."),
     curve_options,
-    click.option(
-        "--await-reconnect",
-        metavar="TIME",
-        help="If the scheduler goes, wait so long, as '60s', until it is started anew, and go on.",
-    ),
+    click.option("--await-reconnect", metavar="TIME", help="If the scheduler disconnects, wait this long for another."),
 )
 @click.pass_context
 def command(
@@ -60,15 +48,15 @@ def command(
     await_reconnect: str | None,
     **options: Any,
 ) -> None:
-    """Serve one simulation to one scheduler.
+    """Run only the server, for one scheduler that is started elsewhere.
 
-    Prints the endpoint, writes it to OUT/connection.json, and waits. In another terminal:
+    The server prints its address, writes it to OUT/connection.json and waits. In another terminal:
 
     \b
     pipistrelle schedule easy --connect OUT/connection.json
 
-    SPEC describes a run, in TOML or as an earlier run's out_command.json; options beside it replace what it says, and
-    its scheduler is left out. With --dialect batsim it is the scheduler that listens, and the server that connects.
+    SPEC describes a run as for 'run'; its scheduler is ignored. With --dialect batsim the scheduler listens and the
+    server connects.
     """
     how = Ways.taken(options)
     if how.record is not None and await_reconnect is not None:
@@ -85,7 +73,7 @@ def command(
         if connect is None:
             raise click.UsageError("--dialect batsim needs --connect ADDRESS: there, the scheduler is who listens.")
         if awaits is not None:
-            raise click.UsageError("--await-reconnect is of the native dialect: with snapshots, 'resume' goes on.")
+            raise click.UsageError("--await-reconnect needs the native dialect; use snapshots and 'resume' instead.")
         if endpoint is not None:
             raise click.UsageError("with --dialect batsim the server does not listen: no --endpoint.")
     elif connect is not None:
@@ -107,7 +95,7 @@ def command(
 
 
 def announcing(out: Path, form: "Form", *, connects: bool = False) -> Callable[[str], AbstractContextManager[None]]:
-    """Return what tells where a scheduler is awaited, in words and, where the server listens, in a file."""
+    """Return a context that announces the address, in words and in connection.json."""
 
     @contextmanager
     def announce(address: str) -> Iterator[None]:
@@ -122,7 +110,7 @@ def announcing(out: Path, form: "Form", *, connects: bool = False) -> Callable[[
 
 @contextmanager
 def _connection_file(out: Path, endpoint: str) -> Iterator[None]:
-    """Write where to connect, as long as there is something to connect to."""
+    """Keep connection.json while the server can be reached."""
     from pipistrelle.protocol.fields import PROTOCOL_VERSION
     from pipistrelle.server.outputs.once import to_json, write_output
 

@@ -1,4 +1,4 @@
-"""What ``run`` and ``serve`` do alike: read the inputs, simulate beside a progress bar, print the summary."""
+"""Steps shared by ``run`` and ``serve``: read inputs, simulate, print the summary."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 
 
 class Ways(NamedTuple):
-    """How a run is shown, told of and kept.
+    """How a run is shown, reported and saved.
 
-    ``progress``: whether its progress is told; None: nobody said so. ``live``, ``page``: whether it is shown on the
-    terminal, and at which port to a browser. ``form``, ``timings``: how its figures are printed, and the file for those
-    of the wall clock. ``record``: the file of its messages. ``keeping``: how often snapshots are taken, how many are
-    kept, and whether they stay; None: none are taken.
+    Attributes:
+        progress: whether to show progress; None: default.
+        live: whether to draw on the terminal.
+        page: port of the browser view; None: no view.
+        form: form of the printed results.
+        timings: file for wall-clock times.
+        record: file for the messages.
+        keeping: (interval, number, keep after the end) of snapshots; None: no snapshots.
     """
 
     progress: bool | None
@@ -36,7 +40,7 @@ class Ways(NamedTuple):
 
     @classmethod
     def taken(cls, options: dict[str, Any]) -> Self:
-        """Take what says so out of the options of a command; click.UsageError if they do not go together."""
+        """Take these options out of a command's; click.UsageError if they conflict."""
         progress, live, page, timings, record = (
             options.pop(name) for name in ("progress", "live", "page", "timings", "record")
         )
@@ -51,14 +55,11 @@ class Ways(NamedTuple):
 
 
 def read_inputs(spec: "RunSpec", spec_file: Path | None, written: Iterable[Path | None]) -> "tuple[RunSpec, Setup]":
-    """Return a run with the digests of its inputs, and its setup.
+    """Return the run with digests of its inputs, and its setup.
 
-    Raises
-    ------
-    click.UsageError
-        when a file would be both read and written.
-    PipistrelleError
-        when an input is wrong.
+    Raises:
+        click.UsageError: if a file would be both read and written.
+        PipistrelleError: if an input is not valid.
     """
     from pipistrelle.runs.description.setup import load_setup
     from pipistrelle.runs.description.spec_file import with_digests
@@ -71,9 +72,10 @@ def read_inputs(spec: "RunSpec", spec_file: Path | None, written: Iterable[Path 
 def simulate(
     spec: "RunSpec", setup: "Setup", connection: "Connection", out: Path, how: Ways, *, awaits: float | None = None
 ) -> None:
-    """Carry out a run, print its figures and write the wall-clock ones; raise what ended it early, if anything did.
+    """Simulate and print the results; raise the error that ended the run early.
 
-    ``awaits`` is how long another scheduler is waited for when the first has gone, in seconds; None: not at all.
+    Args:
+        awaits: seconds to wait for another scheduler after a disconnection; None: do not wait.
     """
     progress, live, page, form, timings, record, keeping = how
     connection = recorded(connection, record)
@@ -103,7 +105,7 @@ def simulate(
 
 
 def form_of(*, as_json: bool, quiet: bool) -> "Form":
-    """Return how the figures of a run are told."""
+    """Return the form of the printed results."""
     if as_json and quiet:
         raise click.UsageError("--json prints the figures, --quiet nothing: leave one of the two out.")
     return "json" if as_json else "quiet" if quiet else "table"

@@ -16,23 +16,22 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-#: as with diff(1)
+#: exit code for errors, as diff(1) has it
 _TROUBLE: Final = 2
 _STYLES: Final = {"same": "green", "differs": "bold red", "failed": "bold red", "updated": "yellow", "new": "yellow"}
 
 
 @click.command(cls=Command)
 @click.argument("folder", required=False, type=FILE_OR_FOLDER)
-@click.option("--update", is_flag=True, help="Write the golden results of FOLDER's cases anew, and tell what changes.")
+@click.option("--update", is_flag=True, help="Rewrite the golden results of FOLDER and print the changes.")
 @junit_option("case")
 @name_option("cases", "easy-*")
-@click.option("--list", "as_list", is_flag=True, help="Tell which cases there are, what they prove and why; run none.")
+@click.option("--list", "as_list", is_flag=True, help="List the cases and what they prove; run none.")
 def command(folder: Path | None, update: bool, junit: Path | None, names: tuple[str, ...], as_list: bool) -> int:
-    """Replay cases, and compare what comes of them with their golden results.
+    """Rerun cases and compare their results with the golden ones.
 
-    Without FOLDER: the cases of the package, most of them so small that they can be checked by eye. FOLDER is a case
-    of your own, or has some in it: see 'pipistrelle help ci'. The exit code is 0 if all results are the same, 1 if some
-    differ, 2 if a case could not be run.
+    FOLDER is a case or holds several ('pipistrelle help ci'); without it, the bundled cases are run. The exit code is
+    0 if all results are equal, 1 if some differ and 2 if a case could not run.
 
     \b
     pipistrelle check cases

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from pipistrelle.runs.conformance.script import Script
     from pipistrelle.runs.conformance.suite import ScriptOutcome
 
-#: some script has failed
+#: exit code if a script failed
 _FAILED: Final = 1
 _STYLES: Final = {"passed": "green", "failed": "bold red", "skipped": "dim"}
 _MARKS: Final = {"server": "<", "scheduler": ">"}
-#: frames of a script that has failed that are shown, and characters of each; a log has all of it
+#: most frames shown of a failed script, and characters of each; the log has all
 _MOST_FRAMES: Final = 8
 _LONGEST: Final = 300
-#: as many of what is in the JSON
+#: the same for JSON
 _MOST_TOLD: Final = 200
 _LONGEST_TOLD: Final = 10_000
-#: seconds that a scheduler has for each thing that it is to do
+#: seconds for each reply
 _LIMIT: Final = 60.0
 
 
@@ -40,25 +40,20 @@ _LIMIT: Final = 60.0
     "--dialect",
     type=click.Choice(["native", "batsim"]),
     default="native",
-    help="The protocol that the scheduler speaks; with batsim it listens, and the server connects.",
+    help="Protocol of the scheduler; batsim schedulers listen.",
 )
 @name_option("scripts", "*node*")
-@click.option(
-    "--list", "as_list", is_flag=True, help="Tell which scripts there are, and what each is about; play none."
-)
+@click.option("--list", "as_list", is_flag=True, help="List the scripts and their situations; run none.")
 @click.option(
     "--limit",
     type=click.FloatRange(min=0, min_open=True),
     default=_LIMIT,
-    help="Seconds to wait for the scheduler, for each of its replies and for its end: against those that hang.",
+    help="Seconds to wait for connection, each reply and exit.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Write JSON, with the messages of each script that has failed.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with the messages of failed scripts.")
 @junit_option("script")
 @click.option(
-    "--logs",
-    type=FOLDER,
-    metavar="FOLDER",
-    help="Write all messages of each script that has failed to a file in this folder, and what the scheduler printed.",
+    "--logs", type=FOLDER, metavar="FOLDER", help="Write messages and output of failed scripts to this folder."
 )
 def command(
     words: tuple[str, ...],
@@ -70,11 +65,11 @@ def command(
     junit: Path | None,
     logs: Path | None,
 ) -> int:
-    """Play awkward situations to a scheduler, each to a process of its own, and tell which it has passed.
+    """Test a scheduler with difficult situations, each in a new process.
 
-    CMD is a program and its arguments, {endpoint} among them, as for 'run --scheduler'; NAME is one of 'pipistrelle
-    show scheduler', or a folder with a scheduler.toml. The exit code is 0 if it has passed all scripts that apply, 1
-    if it has failed some, 2 if it cannot be started.
+    CMD is a program with {endpoint} among its arguments, as for 'run --scheduler'. NAME is a bundled scheduler or a
+    folder with a scheduler.toml. The exit code is 0 if all scripts that apply pass, 1 if some fail and 2 if the
+    scheduler cannot be started.
 
     \b
     pipistrelle check scheduler -- ./my_scheduler {endpoint}
@@ -87,7 +82,7 @@ def command(
 
     if as_list:
         if words or as_json or junit is not None or logs is not None:
-            raise click.UsageError("--list plays nothing: name no scheduler, and no files for what comes of it.")
+            raise click.UsageError("--list runs nothing: omit the scheduler and output files.")
         for script in scripts:
             show(script.name, "bold")
             show(f"  {script.situation}")
@@ -121,12 +116,12 @@ def command(
 
 
 def _never_came(outcome: "ScriptOutcome") -> "PipistrelleError":
-    """Return the error for a scheduler that nothing can be played to."""
+    """Return the error for a scheduler that never connects."""
     from pipistrelle.protocol.base.errors import PipistrelleError
 
     printed = outcome.printed.strip().splitlines()
     return PipistrelleError(
-        f"the scheduler neither said nor heard a word: {' '.join(outcome.lines).removesuffix('.')}",
+        f"the scheduler exchanged no message: {' '.join(outcome.lines).removesuffix('.')}",
         found=f"'{printed[-1]}' as the last that it printed" if printed else None,
         hint="Does it run by itself, and take its address from {endpoint}?",
     )
@@ -149,23 +144,23 @@ def _chosen(scripts: "Sequence[Script]", names: tuple[str, ...]) -> "list[Script
 
 
 def _command(words: tuple[str, ...], dialect: str) -> list[str]:
-    """Return the words of the scheduler's program: for a name, those by which `run` would start it."""
+    """Return the command of the scheduler; for a name, the one that `run` would start."""
     from pipistrelle.runs.description.spec import RunSpec
     from pipistrelle.runs.execution.child import check_command, own_command
     from pipistrelle.runs.execution.connection import check_scheduler
 
     if not words:
         raise click.UsageError(
-            "which scheduler? Name one, or a program: pipistrelle check scheduler -- CMD... {endpoint}."
+            "no scheduler is given. Name one, or a program: pipistrelle check scheduler -- CMD... {endpoint}."
         )
     spec = RunSpec(scheduler=words[0] if len(words) == 1 else words)
     check_scheduler(spec)
     if spec.program is not None:
         return list(spec.program)
     if os.path.isfile(words[0]) and os.access(words[0], os.X_OK):
-        check_command(words)  # which says what is missing
+        check_command(words)  # its error says what is missing
     spec.make_policy()
-    more = [] if dialect == "batsim" else ["--cancellations"]  # who does not ask for them is not told
+    more = [] if dialect == "batsim" else ["--cancellations"]  # they are sent on request only
     return own_command(words[0], *more, batsim=dialect == "batsim")
 
 
@@ -201,7 +196,7 @@ def _plain(outcome: "ScriptOutcome") -> dict[str, object]:
 
 
 def _write_log(folder: Path, outcome: "ScriptOutcome") -> None:
-    """Write the messages of a script that has failed; a file of an earlier failure goes if it has passed."""
+    """Write the messages of a failed script; remove an old file if it passed."""
     from pipistrelle.server.outputs.lock import unwritable_folder
     from pipistrelle.server.outputs.once import write_output
 

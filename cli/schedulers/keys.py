@@ -17,14 +17,14 @@ from pipistrelle.cli.options.sections import OUTPUTS, Command, in_section
         multiple=True,
         default=("server", "scheduler"),
         show_default="server and scheduler",
-        help="What to call a pair of keys; may be repeated.",
+        help="Name of a key pair; repeatable.",
     ),
 )
 def command(folder: Path, names: tuple[str, ...]) -> None:
-    """Make keys for a scheduler on another machine.
+    """Create keys for a scheduler on another machine.
 
-    Writes NAME.key, a private key that you alone can read, and NAME.pub, the public one, to DIR (default: the present
-    folder). No file is ever written over.
+    Write NAME.key, a private key that only you can read, and NAME.pub, the public key, to DIR (by default the current
+    folder). Existing files are never overwritten.
 
     \b
     pipistrelle new keys keys

@@ -1,4 +1,4 @@
-"""``pipistrelle new scheduler``: a working scheduler to start from, in one of five languages."""
+"""``pipistrelle new scheduler``: a working scheduler to start from."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -13,7 +13,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 
 
 class _Language(NamedTuple):
-    """Suffix of source files, and the commands that build and run one; ``{}`` is replaced by its name."""
+    """Suffix and commands of a language; ``{}`` is replaced by the file's name."""
 
     suffix: str
     build: str | None
@@ -46,9 +46,9 @@ class AlreadyThere(PipistrelleError):
 )
 @in_section(OUTPUTS, output_option("Write to this file instead.", required=False))
 def command(name: str, language: str, output: Path | None) -> None:
-    """Write the source file of a scheduler that speaks the native protocol, and show how to run it.
+    """Write a small working scheduler, and show how to run it.
 
-    The scheduler starts jobs first come, first served. NAME is the file's name; the suffix of the language is added.
+    It starts jobs first come, first served, over the native protocol. NAME is the file's name without the suffix.
 
     \b
     pipistrelle new scheduler mine --language cpp
@@ -70,5 +70,5 @@ def command(name: str, language: str, output: Path | None) -> None:
 
 
 def _kept_as(suffix: str) -> str:
-    """Return the suffix of the file in the package: what is Python there would count as a module of it."""
+    """Return the suffix in the package, where a .py file would be a module."""
     return ".python" if suffix == ".py" else suffix

@@ -1,4 +1,4 @@
-"""``pipistrelle check replay``: replay a recorded session to a scheduler or the server."""
+"""``pipistrelle check replay``: replay a recorded session."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from pipistrelle.protocol.messages import Reply
     from pipistrelle.runs.sessions.replay import Parting
 
-#: jobs of the queue that are shown
+#: most queued jobs shown
 _MOST_JOBS: Final = 20
 
 
 @click.command(cls=RunCommand, common=("scheduler", "server", "in_process"))
 @click.argument("session", type=FilledPath(path_type=Path, exists=True, dir_okay=False))
-@other_scheduler("Who shall decide", default="the scheduler that was recorded")
+@other_scheduler("Scheduler", default="the recorded one")
 @part_options
 @in_section(
     CONNECTION,
-    click.option("--server", is_flag=True, help="Play the recorded replies to the server, and compare its notices."),
-    click.option("--in-process", is_flag=True, help="Run the scheduler inside this process, without a socket."),
+    click.option("--server", is_flag=True, help="Replay the replies to the server and compare its notices."),
+    click.option("--in-process", is_flag=True, help="Run the scheduler inside this process."),
     timeout_option("hello", "a scheduler"),
     timeout_option("decision", "each reply"),
 )
@@ -45,10 +45,10 @@ def command(
     decision_timeout: float,
     **parts: Any,
 ) -> None:
-    """Play a recorded session to a scheduler, up to its first decision that differs.
+    """Replay a recorded session to a scheduler, up to the first different decision.
 
-    SESSION is what 'pipistrelle run --record FILE' wrote. Nothing is simulated: the scheduler is told what the recorded
-    one was. With --server it is the server that is played to: the run's inputs must be there. The exit code is 1 if
+    SESSION was written by 'pipistrelle run --record FILE'. Nothing is simulated: the scheduler gets the recorded
+    notices. With --server, the server gets the recorded replies; it needs the run's inputs. The exit code is 1 if
     something differs.
 
     \b
@@ -64,8 +64,8 @@ def command(
     reader = SessionReader(session)
     if server:
         if scheduler is not None or words is not None or in_process:
-            raise click.UsageError("--server plays to the server: no --scheduler, no --in-process.")
-        show(f"the server says what it said: {replay_server(reader):,} notices")
+            raise click.UsageError("--server replays to the server: omit --scheduler and --in-process.")
+        show(f"the server sends the recorded notices: {replay_server(reader):,} notices")
         return
     from pipistrelle.runs.description.spec import RunSpec
     from pipistrelle.runs.description.spec_file import convert_spec
@@ -92,21 +92,21 @@ def command(
         )
     found = replay(reader, connection, spec)
     if found.parting is None:
-        show(f"{found.scheduler} decides as was recorded: {found.notices:,} notices, {found.decisions:,} decisions")
+        show(f"{found.scheduler} decides as recorded: {found.notices:,} notices, {found.decisions:,} decisions")
         return
     _print_parting(found.parting, found.scheduler, reader.header.hello.name, reader.header.epoch)
     ctx.exit(DIFFERENT)
 
 
 def _print_parting(parting: "Parting", found: str, recorded: str, epoch: float | None) -> None:
-    """Tell where two schedulers part: both decisions, and who waits."""
+    """Print the first different decision of two schedulers, and the queue."""
     from pipistrelle.cli.terminal.console import print_table
     from pipistrelle.cli.terminal.dates import Dates
 
     now, place = parting.notice.now, parting.place
     date = Dates(epoch).at(now)
     dated = f" ({date})" if date else ""
-    show(f"they part at notice {parting.notice.seq}, simulated time {now!r} s{dated}, decision {place}", "bold")
+    show(f"first difference at notice {parting.notice.seq}, simulated time {now!r} s{dated}, decision {place}", "bold")
     width = max(len(recorded), len(found))
     for name, reply in ((recorded, parting.recorded), (found, parting.found)):
         side = "recorded" if reply is parting.recorded else "now"
@@ -117,13 +117,13 @@ def _print_parting(parting: "Parting", found: str, recorded: str, epoch: float |
     ]
     if len(parting.queue) > _MOST_JOBS:
         rows.append((f"... {len(parting.queue) - _MOST_JOBS:,} more",))
-    print_table("Who waits then", ("job", "units", "walltime, s", "waited, s"), rows, ("job",))
+    print_table("Queue at that time", ("job", "units", "walltime, s", "waited, s"), rows, ("job",))
 
 
 def _said(reply: "Reply", place: int) -> str:
     if place >= len(reply.events):
         filtered = "" if reply.wake is None else f", and wakes for {', '.join(reply.wake) or 'calls alone'}"
-        return f"nothing more, ready at {reply.now!r}{filtered}"
+        return f"no more decisions, ready at {reply.now!r}{filtered}"
     return _in_words(reply.events[place])
 
 

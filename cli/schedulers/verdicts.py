@@ -1,4 +1,4 @@
-"""What ``ci`` and ``conformance`` share: which tests are run, and what came of each."""
+"""Options and output shared by ``check cases`` and ``check scheduler``."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -13,20 +13,20 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 
 
 def name_option(tests: str, example: str) -> Callable[[_C], _C]:
-    """Return the option that chooses among tests by their names."""
-    text = f"Only {tests} with this in their name, or that it matches, as '{example}'; several times for several."
+    """Return the option that selects tests by name."""
+    text = f"Run only {tests} whose name contains or matches this: '{example}'; repeatable."
     return click.option("-k", "--name", "names", multiple=True, metavar="NAME", help=text)
 
 
 def junit_option(test: str) -> Callable[[_C], _C]:
-    """Return the option that names the file for JUnit's XML."""
+    """Return the option for the JUnit XML file."""
     return click.option(
-        "--junit", type=FILE, metavar="FILE.xml", help=f"Write what came of each {test} as JUnit's XML, too."
+        "--junit", type=FILE, metavar="FILE.xml", help=f"Also write the result of each {test} as JUnit XML."
     )
 
 
 def print_verdict(verdict: str, style: str, name: str, lines: Iterable[str]) -> None:
-    """Print what came of a test, and below it what there is to say of it."""
+    """Print the verdict of a test and its details."""
     line = plain("  ").join([plain(f"{verdict:<7}", style), plain(name)])
     results().print(line, soft_wrap=True)
     for text in lines:
@@ -34,7 +34,7 @@ def print_verdict(verdict: str, style: str, name: str, lines: Iterable[str]) -> 
 
 
 def write_junit(path: Path, suite: str, tests: Iterable[tuple[str, str, float, Sequence[str]]]) -> None:
-    """Write tests as JUnit's XML: the name of each, its verdict, its seconds of wall-clock time, its lines."""
+    """Write (name, verdict, wall-clock seconds, lines) of each test as JUnit XML."""
     from pipistrelle.reports.report.junit import TestLine, junit_xml
     from pipistrelle.server.outputs.once import write_output
 

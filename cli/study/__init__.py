@@ -1,1 +1,1 @@
-"""``pipistrelle study``: many runs and what they tell together."""
+"""``pipistrelle study``: many runs and their results."""

@@ -1,4 +1,4 @@
-"""``pipistrelle study papers``: tables and figures of five papers, made anew, beside what the papers report."""
+"""``pipistrelle study papers``: reproduce tables and figures of five papers."""
 
 import json
 import sys
@@ -27,13 +27,13 @@ _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")
 @click.command(cls=Command)
 @click.argument("numbers", nargs=-1, metavar="[000|001|002|003|004]...")
 @click.option(
-    "--only",
-    multiple=True,
-    metavar="ENTRY",
-    help="This entry alone, as table-2; several times for several; of one paper.",
+    "--only", multiple=True, metavar="ENTRY", help="Only this entry of one paper, such as table-2; repeatable."
 )
 @click.option(
-    "--size", type=Choice(["small", "full"]), default="small", help="A minute a paper, or as much as the papers have."
+    "--size",
+    type=Choice(["small", "full"]),
+    default="small",
+    help="About a minute per paper, or the size of the papers.",
 )
 @click.option(
     "-o",
@@ -41,7 +41,7 @@ _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")
     type=FOLDER,
     default="papers",
     metavar="DIR",
-    help="Folder of the pages and tables; what was interrupted goes on there.",
+    help="Folder of the results; interrupted work continues there.",
 )
 @click.option(
     "--traces",
@@ -49,14 +49,14 @@ _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")
     metavar="DIR",
     envvar="PIPISTRELLE_TRACES",
     show_envvar=True,
-    help="Folder of real logs; entries that need one that is not there are left out.",
+    help="Folder of real logs; entries without their log are skipped.",
 )
 @click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), show_default="one a processor", help="Worker processes of studies."
+    "-j", "--jobs", type=click.IntRange(min=1), show_default="one per processor", help="Number of worker processes."
 )
-@click.option("--list", "as_list", is_flag=True, help="Tell which entries there are; compute nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: with --list the entries, else all of papers.json.")
-@click.option("-q", "--quiet", is_flag=True, help="Do not tell what is under way.")
+@click.option("--list", "as_list", is_flag=True, help="List the entries; compute nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print the entries or results as JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Do not show progress.")
 def command(
     numbers: tuple[str, ...],
     only: tuple[str, ...],
@@ -68,11 +68,11 @@ def command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Make the tables and figures of five papers anew: ours beside the papers', and why they differ where they do.
+    """Reproduce the tables and figures of five papers.
 
-    000 is repair time against reliability at LANL, 001 partitions by reliability, 002 Maui as a simulator, 003 spares
-    and moldable applications, 004 stable GPUs on Titan; without a number all of them. DIR gets a page a paper
-    (000.html), and all figures as papers.json and papers.csv.
+    000: repair time and reliability at LANL; 001: reliability partitions; 002: Maui as a simulator; 003: spares and
+    moldable applications; 004: stable GPUs on Titan. Without a number, all are computed. DIR gets one page per paper
+    with printed and computed values, papers.json and papers.csv.
 
     \b
     pipistrelle study papers --list
@@ -126,7 +126,7 @@ def _computed(
 
 @contextmanager
 def _telling(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Yield what tells what is under way: on a terminal one line that changes, elsewhere a line for each thing."""
+    """Yield a function that shows progress."""
     if quiet:
         yield lambda text: None
     elif sys.stderr.isatty():
@@ -151,7 +151,7 @@ def _telling(quiet: bool) -> Iterator[Callable[[str], None]]:
 def _write(
     results: "Sequence[EntryResult]", document: dict[str, object], only: tuple[str, ...], size: str, out: Path
 ) -> list[Path]:
-    """Write pages and tables, and return their names; entries that were named have pages of their own."""
+    """Write pages and tables; return their paths."""
     from pipistrelle.papers.page import paper_page
     from pipistrelle.papers.telling import csv_text
     from pipistrelle.server.outputs.once import write_output
@@ -188,7 +188,6 @@ def _print_list(chosen: "Sequence[tuple[Paper, Entry]]", as_json: bool) -> None:
 
 
 def _print_results(results: "Sequence[EntryResult]") -> None:
-
     rows = []
     for one in results:
         right, every = one.compared

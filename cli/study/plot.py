@@ -27,14 +27,14 @@ KINDS = ("curves", "normalised", "sizes")
     "--kind",
     type=Choice(KINDS),
     default="curves",
-    help="A metric by repair time and factor, the same over its first value, or differences by size of jobs.",
+    help="Curves over --x, normalised curves, or differences by size.",
 )
 @x_option
 @by_option
 @metric_option
 @target_option
-@click.option("--axis", metavar="AXIS", help="With --kind sizes: the axis of which two values are compared.")
-@click.option("--values", metavar="A,B", help="With --kind sizes: which two; default: the axis's own, if it has two.")
+@click.option("--axis", metavar="AXIS", help="With --kind sizes: axis with the two values.")
+@click.option("--values", metavar="A,B", show_default="the only two", help="With --kind sizes: the two values.")
 @where_option
 @level_option
 @picture_option
@@ -51,9 +51,9 @@ def plot_command(
     level: float,
     output: Path,
 ) -> None:
-    """Draw a study's trials, with intervals: waits by repair time and factor, as they are or normalised, or by size.
+    """Draw the results of a study with confidence intervals.
 
-    DIR is a study's folder, or a Parquet file of its.
+    DIR is the folder of a study, or its Parquet file.
     """
     given = {"--axis": axis, "--values": values} if kind != "sizes" else {"--x": x, "--by": by, "--target": targets}
     if idle := [name for name, value in given.items() if value]:

@@ -1,4 +1,4 @@
-"""How far a study is: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of a study: a bar on a terminal, lines elsewhere."""
 
 import sys
 import time
@@ -13,18 +13,16 @@ if TYPE_CHECKING:
 
 _HOUR: Final = 3600
 _FORMS: Final = {"d": "{:.1f} days", "h": "{:.1f} h", "min": "{:.0f} min", "s": "{:.0f} s"}
-#: seconds of the wall clock between two lines: where they are asked for, and where they only tell that a study lives
+#: wall-clock seconds between lines: with --progress, and by default
 _SHORT_S: Final = 10.0
 _LONG_S: Final = 60.0
 
 
 class StudyProgress:
-    """Shows trials done and to do, their rate and the time left; use it as a context manager, and call it.
+    """Shows trials done, their rate and the time left; a callable context manager.
 
-    Parameters
-    ----------
-    wanted
-        whether the user asks for it, or against it; None: nobody said so.
+    Args:
+        wanted: whether the user asked for progress; None: default.
     """
 
     def __init__(self, wanted: bool | None) -> None:
@@ -57,7 +55,7 @@ class StudyProgress:
             self._bar.stop()
 
     def __call__(self, progress: "Headway") -> None:
-        """Show it, if it is time."""
+        """Show progress if it is due."""
         now = time.monotonic()
         if self._bar is not None:
             said = self._said(progress, now)
@@ -75,5 +73,5 @@ class StudyProgress:
 
 
 def time_text(seconds: float) -> str:
-    """Return a length of time as people say it."""
+    """Return a rounded duration as text."""
     return f"{seconds:.2g} s" if seconds < 10 else length_text(seconds, _FORMS)

@@ -25,20 +25,27 @@ if TYPE_CHECKING:
     metavar="DIR",
     type=FOLDER,
     required=True,
-    help="Folder of the results; a study that was interrupted goes on there.",
+    help="Folder of the results; an interrupted study continues there.",
 )
-@click.option("-j", "--jobs", type=click.IntRange(min=1), show_default="one a processor", help="Worker processes.")
-@click.option("--dask", metavar="ADDRESS", help="Take the workers of this Dask scheduler, as tcp://host:8786.")
-@click.option("--slurm", metavar="NUMBER", type=click.IntRange(min=1), help="Take so many jobs of Slurm as workers.")
+@click.option(
+    "-j", "--jobs", type=click.IntRange(min=1), show_default="one per processor", help="Number of worker processes."
+)
+@click.option("--dask", metavar="ADDRESS", help="Use the workers of this Dask scheduler: tcp://host:8786.")
+@click.option("--slurm", metavar="NUMBER", type=click.IntRange(min=1), help="Use this many Slurm jobs as workers.")
 @click.option(
     "--slurm-option",
     "slurm_options",
     metavar="KEY=VALUE",
     multiple=True,
-    help="What these jobs ask for: queue, account, memory, walltime, interface, python, directive, prologue.",
+    help="Request of these jobs: queue, account, memory, walltime, ...; repeatable.",
 )
-@click.option("--dry-run", is_flag=True, help="Check it all, run a trial or two, say how many and how long.")
-@click.option("--progress/--no-progress", default=None, help="Show how far it is; default: yes, seldom in a file.")
+@click.option("--dry-run", is_flag=True, help="Check the study and estimate its duration.")
+@click.option(
+    "--progress/--no-progress",
+    default=None,
+    show_default="a bar on a terminal, otherwise a line per minute",
+    help="Show progress.",
+)
 def command(
     study: Path,
     out: Path,
@@ -49,10 +56,10 @@ def command(
     dry_run: bool,
     progress: bool | None,
 ) -> None:
-    """Carry out the study that the file STUDY describes, or the rest of it: a row a trial in DIR/trials.parquet."""
+    """Run a study, or the rest of it; DIR/trials.parquet gets one row per trial."""
     import_numpy()
     verbose = click.get_current_context().find_root().params.get("verbose", 0)
-    configure_log(verbose, once=True)  # points of a study give cause for the same warnings
+    configure_log(verbose, once=True)  # points of a study repeat the same warnings
     from pipistrelle.cli.study.progress import StudyProgress
     from pipistrelle.studies.trials.study import Study
     from pipistrelle.studies.workers.campaign import estimate, run

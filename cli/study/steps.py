@@ -1,4 +1,4 @@
-"""``pipistrelle study steps``: the error of scheduling at fixed time steps, as in paper 002."""
+"""``pipistrelle study steps``: error of scheduling at fixed time steps."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -23,21 +23,33 @@ _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
 @spec_file("scheduler")
 @in_section(
     INPUTS,
-    click.option("-w", "--workload", multiple=True, default=["demo"], help="The log."),
+    click.option("-w", "--workload", multiple=True, default=["demo"], help="Log to simulate."),
     reading_options,
     transform_option,
-    click.option("-p", "--platform", help="Machine; default: a bundled workload's own, else as its header says."),
+    click.option("-p", "--platform", show_default="for the workload", help="Machine."),
 )
-@scheduler_option("A scheduler ('show scheduler'), file.toml or file.py:CLASS.", default="easy")
+@scheduler_option("Bundled name, file.toml or file.py:CLASS.", default="easy")
 @part_options
 @click.option(
-    "--week", "weeks", type=click.IntRange(1), multiple=True, help="Of the log, from 1; repeatable.  [default: 2]"
+    "--week",
+    "weeks",
+    type=click.IntRange(1),
+    multiple=True,
+    show_default="2",
+    help="Week of the log, from 1; repeatable.",
 )
-@click.option("--step", "steps", multiple=True, metavar="TIME", help="Repeatable.  [default: 60s, 30s, 10s, 5s, 1s]")
-@click.option("--warm-up", default="7d", metavar="TIME", help="Simulate so much before each week.")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON, all of it.")
-@click.option("--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Write a line for each run.")
-@click.option("-q", "--quiet", is_flag=True, help="Do not tell which run is under way.")
+@click.option(
+    "--step",
+    "steps",
+    multiple=True,
+    metavar="TIME",
+    show_default="60s, 30s, 10s, 5s, 1s",
+    help="Time step; repeatable.",
+)
+@click.option("--warm-up", default="7d", metavar="TIME", help="Time simulated before each week.")
+@click.option("--json", "as_json", is_flag=True, help="Print all results as JSON.")
+@click.option("--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Write one line per run.")
+@click.option("-q", "--quiet", is_flag=True, help="Do not show progress.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -51,10 +63,10 @@ def command(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Tell what it costs to decide at the multiples of a time step only, as many schedulers do.
+    """Measure the error of a scheduler that decides only at multiples of a time step.
 
-    Each week of the log is simulated with the one before it, once driven by events and once for each step. Told are the
-    errors of waits against the log's own, and against the run driven by events, of the jobs of the week itself.
+    Each week is simulated after a warm-up, once by events and once per step. The report has the errors of waits
+    against the log and against the run by events, for the jobs of that week.
 
     \b
     pipistrelle study steps -w KTH-SP2-1996-2.1-cln.swf.gz --week 6 --week 7 --week 29
@@ -69,7 +81,7 @@ def command(
         before = parse_seconds(warm_up, or_zero=True)
     spec = described(ctx, spec_file, options)
     if spec.poll is not None:
-        raise click.UsageError("steps are those of --step: leave out --poll.")
+        raise click.UsageError("--step sets the time steps: omit --poll.")
     tell = (lambda text: None) if quiet else say
     rows = list(time_steps(spec, weeks or (2,), steps or STEPS, warm_up=before, tell=tell))
     if as_csv is not None:

@@ -1,4 +1,4 @@
-"""``pipistrelle study summary``, ``compare`` and ``break-even``: what a study's trials tell, as tables."""
+"""``pipistrelle study summary``, ``compare`` and ``break-even``."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +39,7 @@ Method = Literal["t", "bootstrap"]
 @where_option
 @metrics_option
 @click.option(
-    "--quantile", metavar="SHARE", type=ShareNumber(), help="Tell this quantile of the replicas, not their mean."
+    "--quantile", metavar="SHARE", type=ShareNumber(), help="Print this quantile of the replicas instead of the mean."
 )
 @level_option
 @method_option
@@ -53,9 +53,9 @@ def summary_command(
     method: Method,
     form: str | None,
 ) -> None:
-    """Tell the means of a study's replicas, with intervals, for each combination of its axes.
+    """Print means with confidence intervals for each combination of axes.
 
-    DIR is a study's folder, or a Parquet file of its.
+    DIR is the folder of a study, or its Parquet file.
     """
     from pipistrelle.studies.inference.reports import summary
 
@@ -92,11 +92,11 @@ def _summary_cells(row: "CellRow") -> list[str]:
 
 @click.command("compare", cls=Command)
 @trials_argument
-@click.option("--axis", metavar="AXIS", required=True, help="The axis of which two values are compared.")
-@click.option("--values", metavar="A,B", help="Which two; default: the axis's own, if it has two.")
+@click.option("--axis", metavar="AXIS", required=True, help="Axis with the two values.")
+@click.option("--values", metavar="A,B", show_default="the only two", help="The two values.")
 @where_option
 @metrics_option
-@click.option("--ratios", is_flag=True, help="Tell B over A, as ratio of means and as mean of ratios, not B - A.")
+@click.option("--ratios", is_flag=True, help="Print ratios B / A instead of differences.")
 @level_option
 @method_option
 @form_options
@@ -113,8 +113,8 @@ def compare_command(
 ) -> None:
     """Compare two values A and B of one axis, replica by replica.
 
-    DIR is a study's folder, or a Parquet file of its. Replicas of one number have the same workload and the same
-    failures: what both share drops out of their difference.
+    DIR is the folder of a study, or its Parquet file. Replicas with the same number share workload and failures, so
+    their differences vary less.
     """
     from pipistrelle.studies.inference.reports import comparison
 
@@ -147,7 +147,7 @@ def compare_command(
 
 
 def two_values(known: "list[Value]", text: str | None, axis: str, value: Any) -> "tuple[Value, Value]":
-    """Return the two values of an axis that are compared."""
+    """Return the two values to compare."""
     if text is None:
         if len(known) != 2:
             raise click.UsageError(f"{axis} has {len(known)} values: choose two with --values A,B.")
@@ -186,11 +186,16 @@ def _targets(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...])
 
 
 target_option = click.option(
-    "--target", "targets", metavar="VALUE", multiple=True, callback=_targets, help="A value to reach, as 2h or 0.8."
+    "--target",
+    "targets",
+    metavar="VALUE",
+    multiple=True,
+    callback=_targets,
+    help="Value to reach, such as 2h or 0.8; repeatable.",
 )
-x_option = click.option("--x", metavar="AXIS", help="The axis of numbers; default: repair, else the last one.")
+x_option = click.option("--x", metavar="AXIS", show_default="repair, or the last axis", help="Numeric axis.")
 by_option = click.option(
-    "--by", metavar="AXIS", help="The axis of curves; default: reliability_factor, else the first."
+    "--by", metavar="AXIS", show_default="reliability_factor, or the first axis", help="Axis with one curve per value."
 )
 
 
@@ -200,7 +205,9 @@ by_option = click.option(
 @by_option
 @metric_option
 @target_option
-@click.option("--at", metavar="VALUE", help="Where on --x the other curves are taken; default: at its least number.")
+@click.option(
+    "--at", metavar="VALUE", show_default="the smallest", help="Value of --x at which other curves are compared."
+)
 @where_option
 @level_option
 @form_options
@@ -215,9 +222,9 @@ def break_even_command(
     level: float,
     form: str | None,
 ) -> None:
-    """Tell for which repair time one factor equals another, and which repair time meets a target.
+    """Find the repair time at which one factor equals another or a target.
 
-    DIR is a study's folder, or a Parquet file of its. Any axis of numbers does for repair times, any other for factors.
+    DIR is the folder of a study, or its Parquet file. --x and --by choose axes other than repair time and factor.
     """
     from pipistrelle.studies.inference.crossing import Curves, break_even
     from pipistrelle.studies.inference.trials import label
@@ -229,7 +236,7 @@ def break_even_command(
     reached, met = break_even(curves, targets, where)
     if by is None and not targets:
         raise click.UsageError("there is one curve alone: give a --target.")
-    # what is beyond the axis however trials are drawn tells nothing, but where there is nothing else
+    # a result beyond the axis in every resample is shown only if there is no other
     shown = [one for one in met if len({one["at"], one["low"], one["high"]}) > 1] or met
     text = _axis_text(curves.x[0], curves.x[-1], is_timed(trials, x))
 
@@ -260,7 +267,7 @@ def break_even_command(
 
 
 def _axis_text(least: float, greatest: float, timed: bool) -> Any:
-    """Return what gives the text of a number on the axis, or of what is beyond it."""
+    """Return a function that formats a value on or beyond the axis."""
     from pipistrelle.protocol.base.lengths import length_text
 
     def text(value: float | str | None) -> str:

@@ -1,4 +1,4 @@
-"""What the commands that read a study's trials have in common: options, numbers, and forms of output."""
+"""Options and output shared by commands that read trials."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ def _conditions(ctx: click.Context, param: click.Parameter, texts: tuple[str, ..
     for text in texts:
         name, equals, value = text.partition("=")
         if not (name and equals and value):
-            raise click.BadParameter(f"'{text}' is no AXIS=VALUE, such as policy=easy.")
+            raise click.BadParameter(f"'{text}' is not AXIS=VALUE, such as policy=easy.")
         found.append((name, value))
     return found
 
@@ -42,21 +42,22 @@ where_option: Final = click.option(
     metavar="AXIS=VALUE",
     multiple=True,
     callback=_conditions,
-    help="Take these trials alone; a value of an axis, or several by several --where.",
+    help="Use only these trials; repeatable.",
 )
 metrics_option: Final = click.option(
-    "--metric", "metrics", metavar="COLUMN", multiple=True, help="Which figure; default: the usual ones that are there."
+    "--metric",
+    "metrics",
+    metavar="COLUMN",
+    multiple=True,
+    show_default="the usual ones",
+    help="Figure to print; repeatable.",
 )
-metric_option: Final = click.option("--metric", metavar="COLUMN", default="mean_wait", help="Which.")
+metric_option: Final = click.option("--metric", metavar="COLUMN", default="mean_wait", help="Figure.")
 level_option: Final = click.option(
-    "--level", metavar="SHARE", type=ShareNumber(), default="95%", help="How likely intervals hold."
+    "--level", metavar="SHARE", type=ShareNumber(), default="95%", help="Confidence level."
 )
 method_option: Final = click.option(
-    "--interval",
-    "method",
-    type=Choice(["t", "bootstrap"]),
-    default="t",
-    help="Student's intervals, or those of a seeded bootstrap.",
+    "--interval", "method", type=Choice(["t", "bootstrap"]), default="t", help="Student's t or a seeded bootstrap."
 )
 form_options: Final = together(
     click.option("--json", "form", flag_value="json", help="Print JSON instead of tables."),
@@ -85,7 +86,7 @@ def read_trials(place: Path, conditions: Sequence[tuple[str, str]]) -> "TrialTab
 
 
 def chosen_axes(trials: "TrialTable", x: str | None, by: str | None) -> tuple[str, str | None]:
-    """Return the axis of numbers, and that of curves: repair times and factors, or what there is."""
+    """Return the numeric axis and the axis of curves."""
     if not trials.axes:
         raise click.UsageError("the trials have no axis: all of them are alike.")
     over = trials.axis(x) if x is not None else "repair" if "repair" in trials.axes else trials.axes[-1]
@@ -101,7 +102,7 @@ def chosen_axes(trials: "TrialTable", x: str | None, by: str | None) -> tuple[st
 
 
 def is_timed(trials: "TrialTable", axis: str) -> bool:
-    """Tell whether the values of an axis are lengths of time."""
+    """Return whether the values of an axis are durations."""
     return all(isinstance(value, str) for value in trials.values(axis))
 
 
@@ -123,7 +124,7 @@ def percent_text(share: float | None, sign: str = "") -> str:
 
 
 def grouped(cells: Iterable[tuple[dict[str, "Value"], list[str]]]) -> list[list[str]]:
-    """Return rows of a table by the last axis; a remark before them has the others."""
+    """Return table rows by the last axis; heading rows name the others."""
     from pipistrelle.studies.inference.trials import label
 
     lines: list[list[str]] = []

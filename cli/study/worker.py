@@ -1,4 +1,4 @@
-"""A worker process: trials by lines on its standard input, answers on its standard output; it ends with its input."""
+"""Worker process of a study: reads trials and writes answers, line by line."""
 
 import os
 import signal
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def work(lines: BinaryIO, answers: BinaryIO) -> None:
-    """Answer line after line, until there are no more, even in the middle of a trial."""
+    """Answer each line; exit when the input ends, even during a trial."""
     waiting: SimpleQueue[bytes] = SimpleQueue()
 
     def read() -> None:
         for line in lines:
             waiting.put(line)
-        os._exit(0)  # whoever asked is gone: nobody would take the answer
+        os._exit(0)  # the parent is gone
 
     Thread(target=read, daemon=True).start()
     while True:
@@ -31,12 +31,12 @@ def work(lines: BinaryIO, answers: BinaryIO) -> None:
 
 
 def main() -> None:
-    """Work for the process that has started this one."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is that process's
+    """Serve the parent process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     prepare_log(_errors_only)
     logger()
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a user's policy prints is no answer
+    os.dup2(2, 1)  # output of a user's policy is not an answer
     try:
         work(sys.stdin.buffer, answers)
     except BrokenPipeError:
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _errors_only(log: "Logger") -> None:
-    log.remove()  # what is to be said of a study's inputs is said once, before it
+    log.remove()  # the parent has logged the warnings about inputs
     log.add(sys.stderr, level="ERROR", diagnose=False)
 
 

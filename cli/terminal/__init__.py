@@ -1,1 +1,1 @@
-"""What every command does on the terminal: text, tables, dates, progress, exit codes."""
+"""Terminal output: text, tables, dates, progress, exit codes."""

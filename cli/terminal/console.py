@@ -1,4 +1,4 @@
-"""What the command line says besides its results: errors, and the log."""
+"""Output of commands: results, errors and the log."""
 
 import json
 import os
@@ -20,29 +20,31 @@ if TYPE_CHECKING:
     from pipistrelle.server.setup.setup import Setup
 
 _LEVELS: Final = ("WARNING", "INFO", "DEBUG")
-#: characters of one line that are shown: a peer, or a file, may have said much more
+#: most characters of a line
 _LONGEST: Final = 4000
-#: columns that a text keeps on a narrow terminal
+#: least width of a text column
 _LEAST_TEXT: Final = 12
 
 
 def import_numpy() -> None:
-    """Import numpy without threads for linear algebra, unless the user asks for some: starting them costs a third.
+    """Import numpy without threads for linear algebra, unless the user sets them.
 
-    Nothing of ours has matrices large enough to be worth a thread. Child processes do not inherit this.
+    Starting threads takes a third of the import, and no matrix is large enough for them. Children do not inherit this.
     """
     wish = "OPENBLAS_NUM_THREADS"
     if wish in os.environ:
         return
     os.environ[wish] = "1"
     try:
-        import numpy  # noqa: F401 - it looks at the wish when it is imported for the first time
+        import numpy  # noqa: F401 - reads the variable at its first import
     finally:
         del os.environ[wish]
 
 
 def configure_log(verbose: int, *, once: bool = False) -> None:
-    """Send the log to standard error, from warnings (0) to debugging (2); no message twice if only ``once``."""
+    """Log to standard error, from warnings (0) to debugging (2).
+
+    With ``once``, each message is logged once."""
     level = _LEVELS[min(verbose, len(_LEVELS) - 1)]
     said: set[str] = set()
 
@@ -58,31 +60,31 @@ def configure_log(verbose: int, *, once: bool = False) -> None:
         log.add(sys.stderr, level=level, format="{level.name}: {message}", diagnose=False, filter=is_new)
 
     prepare_log(set_up)
-    if "loguru" in sys.modules:  # somebody else in this process may log, too
+    if "loguru" in sys.modules:  # another library may have imported it
         logger()
 
 
 def say(text: str) -> None:
-    """Print one line on standard error; what a file or a peer put into it cannot break it or control the terminal."""
+    """Print one line on standard error, with control characters escaped."""
     text = cut(text, _LONGEST)
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
     click.echo(f"pipistrelle: {shown}", err=True)
 
 
 def print_error(error: PipistrelleError) -> None:
-    """Say what is wrong, once."""
+    """Print an error."""
     say(str(error))
 
 
 def print_usage_error(error: click.ClickException) -> None:
-    """Say what is wrong with the command line, and where its rules are to be found."""
+    """Print an error in the command line, and how to get help."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     hint = f" Try '{context.command_path} --help'." if context else ""
     say(f"{error.format_message()}{hint}")
 
 
 def print_bug(error: Exception) -> None:
-    """Say that the program itself is wrong; the traceback is for the log."""
+    """Print an unexpected exception; the traceback is in the log."""
     logger().opt(exception=error).debug("unexpected exception")
     say(
         f"a bug in pipistrelle itself, please report it: {type(error).__name__}: {error}. "
@@ -91,7 +93,7 @@ def print_bug(error: Exception) -> None:
 
 
 def progress_observers(setup: "Setup", wanted: bool | None) -> "list[Observer]":
-    """Return the progress bar if standard error is a terminal, unless it is not ``wanted``; None: nobody said so."""
+    """Return a progress bar on a terminal, unless ``wanted`` is False."""
     if wanted is False or not sys.stderr.isatty():
         return []
     from rich.console import Console
@@ -102,28 +104,28 @@ def progress_observers(setup: "Setup", wanted: bool | None) -> "list[Observer]":
 
 
 def print_facts(facts: Sequence[tuple[str, str]], indent: str = "") -> None:
-    """Print headings and what belongs to them, the texts below each other; no control of the terminal."""
+    """Print (heading, text) pairs in two columns."""
     width = max((len(heading) for heading, _ in facts), default=0)
     for heading, text in facts:
         click.echo(printable(f"{indent}{heading:<{width}}  {text}".rstrip()))
 
 
 def plain(text: str, style: str = "") -> "Text":
-    """Return what may quote a scheduler or a file: no markup, no control of the terminal."""
-    from rich.text import Text  # most errors are said without it
+    """Return text without markup and control characters."""
+    from rich.text import Text  # most errors do not need it
 
     return Text(printable(text), style)
 
 
 def results() -> "Console":
-    """Return the terminal, or the file in its place, that results are printed on."""
+    """Return the console for results."""
     from rich.console import Console
 
     return Console(highlight=False, emoji=False)
 
 
 def show(text: str, style: str = "") -> None:
-    """Print a line, which a narrow terminal wraps as it likes."""
+    """Print a line; the terminal wraps it."""
     results().print(plain(cut(text, _LONGEST), style), soft_wrap=True)
 
 
@@ -133,10 +135,9 @@ def print_json(value: object) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], texts: Collection[str]) -> None:
-    """Print a heading, and rows below each other: the columns ``texts`` on the left, numbers on the right.
+    """Print a title and a table; columns in ``texts`` are left-aligned.
 
-    No cell is ever shortened but the last, if it is a text, on a terminal that is too narrow. A row of fewer cells than
-    there are columns is a remark.
+    Only a text in the last column is cut on a narrow terminal. A row with fewer cells than columns is a remark.
     """
     console = results()
     lines = [[plain(cell) for cell in row] for row in (columns, *rows)]
@@ -157,12 +158,12 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
 
 def print_below(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print an empty line and a table of which only the first column is text."""
+    """Print an empty line and a table whose first column is text."""
     click.echo()
     print_table(title, columns, rows, columns[:1])
 
 
 def cells(values: Mapping[str, Any], *forms: str) -> list[str]:
-    """Return cells of a table: each a value's name, and its format behind a colon; "-" for a value that is None."""
+    """Return table cells for forms such as "name:.2f"; "-" for None."""
     parts = [form.partition(":") for form in forms]
     return ["-" if values[name] is None else format(values[name], form) for name, _, form in parts]

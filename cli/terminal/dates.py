@@ -9,18 +9,15 @@ from pipistrelle.protocol.base.lengths import date_text
 
 
 class NoDates(PipistrelleError):
-    """A date was given where nothing tells when time 0 is."""
+    """A date was given, but the date of time 0 is unknown."""
 
 
 class Dates:
-    """Dates of simulated times, where time 0 has one.
+    """Dates of simulated times, if time 0 has a date.
 
-    Parameters
-    ----------
-    epoch
-        Unix time of time 0, in seconds; None: there are no dates.
-    timezone
-        the name of the zone that they are shown in; None, or one that is not known: UTC.
+    Args:
+        epoch: Unix time (s) of time 0; None: no dates.
+        timezone: zone of the dates; None or an unknown name means UTC.
     """
 
     def __init__(self, epoch: float | None, timezone: str | None = None) -> None:
@@ -31,7 +28,7 @@ class Dates:
                 self._zone = ZoneInfo(timezone)
 
     def at(self, time: float) -> str:
-        """Return the date at a time (s), "" if there is none."""
+        """Return the date at a time (s), or ""."""
         return "" if self._epoch is None else date_text(self._epoch + time, self._zone) or ""
 
     def beside(self, time: float) -> str:
@@ -40,18 +37,16 @@ class Dates:
         return f"{time:.10g} s" + (f" ({date})" if date else "")
 
     def time(self, moment: float | datetime, option: str) -> float:
-        """Return a time (s), or when (s) a date is, of the zone unless it says another; ``option`` is who says so.
+        """Return a moment as simulated time (s); a date without zone is in this zone.
 
-        Raises
-        ------
-        NoDates
-            when it is a date, and there are none.
+        Raises:
+            NoDates: for a date, if the date of time 0 is unknown.
         """
         if not isinstance(moment, datetime):
             return moment
         if self._epoch is None:
             raise NoDates(
-                "the run's workload does not tell which date time 0 was",
+                "the date of time 0 is unknown for this workload",
                 where=option,
                 expected="seconds since time 0, or as 36h or 12:30:00",
                 found=str(moment),

@@ -1,12 +1,12 @@
-"""Exit codes of the command line beside those of `PipistrelleError`; docs/reference/cli.md lists all of them."""
+"""Further exit codes than `PipistrelleError` has; docs/reference/cli.md lists all."""
 
 import errno
 import signal
 from typing import Final
 
-#: what was compared differs
+#: a comparison found differences
 DIFFERENT: Final = 1
-#: the reader of the output has gone
+#: the reader of the output is gone
 GONE: Final = 1
 #: an output cannot be written, as `OutputFailed` has it
 NOT_WRITTEN: Final = 6

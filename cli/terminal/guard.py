@@ -34,7 +34,7 @@ def output_files(out: Path) -> list[Path]:
 
 
 def refuse_overwriting(inputs: Iterable[str | None], outputs: Iterable[str | Path | None]) -> None:
-    """Raise a usage error if an output is one of the inputs, or two outputs are one file."""
+    """Raise a usage error if an output is also an input or another output."""
     taken = {os.path.realpath(name): "read" for name in inputs if name is not None and os.path.isfile(name)}
     for output in outputs:
         if output is None:

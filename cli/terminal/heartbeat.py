@@ -1,4 +1,4 @@
-"""How far a run is, in plain lines, for a standard error that is no terminal: a file, a batch system, CI."""
+"""Progress lines for standard error that is not a terminal."""
 
 import sys
 import time
@@ -12,20 +12,16 @@ if TYPE_CHECKING:
     from pipistrelle.server.setup.setup import Setup
     from pipistrelle.server.simulation.simulate import Simulation
 
-#: seconds of the wall clock between two lines: where they are asked for, and where they only tell that a run lives
+#: wall-clock seconds between lines: with --progress, and by default
 _SHORT_S: Final = 10.0
 _LONG_S: Final = 60.0
 
 
 class Heartbeat:
-    """Says now and then how far a run is; called with it at any time.
+    """Writes progress lines of a run.
 
-    Parameters
-    ----------
-    setup
-        of the run.
-    asked
-        whether the user asks for it: there are more lines then, and one at the end.
+    Args:
+        asked: whether the user asked for progress: more lines, and one at the end.
     """
 
     def __init__(self, setup: "Setup", *, asked: bool) -> None:
@@ -37,14 +33,14 @@ class Heartbeat:
         self._simulation: Simulation | None = None
 
     def __call__(self, simulation: "Simulation") -> None:
-        """Say it, if it is time."""
+        """Write a line if it is due."""
         self._simulation = simulation
         if time.monotonic() >= self._due:
             self._due = time.monotonic() + self._every
             self._say()
 
     def ends(self) -> None:
-        """Say how far the run has come, if that was asked for."""
+        """Write the last line, if the user asked for progress."""
         if self._asked:
             self._say()
 
@@ -62,5 +58,5 @@ class Heartbeat:
 
 
 def heartbeat_of(setup: "Setup", wanted: bool | None) -> Heartbeat | None:
-    """Return what says how far a run is where standard error is no terminal; None if it is one, or nobody wants it."""
+    """Return a heartbeat if standard error is not a terminal and progress is wanted."""
     return None if wanted is False or sys.stderr.isatty() else Heartbeat(setup, asked=wanted is True)

@@ -12,22 +12,17 @@ from pipistrelle.protocol.fields import EndReason
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import Observer
 
-#: instants between two looks at the clock; a look costs more than counting
+#: instants between readings of the clock, which are slow
 _INSTANTS: Final = 64
 _REFRESH_S: Final = 0.1
 
 
 class ProgressBar(Observer):
-    """Shows simulated date, jobs done, queue length and events per second of wall-clock time.
+    """Shows simulated date, jobs done, queue length and events per wall-clock second.
 
-    Parameters
-    ----------
-    jobs
-        number of jobs of the workload.
-    epoch
-        Unix time of the simulation's time 0 in seconds; None shows days since time 0 instead of dates.
-    console
-        where to draw.
+    Args:
+        jobs: number of jobs of the workload.
+        epoch: Unix time (s) of time 0; None shows days instead of dates.
     """
 
     def __init__(self, jobs: int, epoch: float | None, console: Console) -> None:
@@ -37,7 +32,7 @@ class ProgressBar(Observer):
             BarColumn(bar_width=None),
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} jobs"),
             TextColumn("queue {task.fields[queue]:,}"),
-            # It is the bar that gives way in a narrow terminal.
+            # The bar shrinks on a narrow terminal.
             TextColumn("{task.fields[rate]:,.0f} events/s", table_column=Column(no_wrap=True)),
             TimeElapsedColumn(Column(no_wrap=True)),
             console=console,

@@ -18,10 +18,10 @@ from pipistrelle.server.setup.recorded import RecordedFigures
 from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.simulation.simulate import Result
 
-#: how the figures of a run are told
+#: form of the printed results
 Form = Literal["table", "json", "quiet"]
 _SHOWN_NAME: Final = 60
-#: {what jobs' units spend their time on: how the table calls it}
+#: {use of unit-seconds: text}
 _SPENT: Final = {
     "useful": "useful work",
     "unsaved": "work cut off by a walltime or a kill",
@@ -36,7 +36,7 @@ _SPENT: Final = {
 
 
 def report(result: Result, setup: Setup, out: Path, timings_file: Path | None, form: Form = "table") -> None:
-    """Tell the summary and write the timings; raise what ended the run early, if anything did."""
+    """Print the results, write the timings, and raise the error of the run, if any."""
     if form == "table":
         print_summary(result, setup, out)
     elif form == "json":
@@ -101,7 +101,7 @@ def print_summary(result: Result, setup: Setup, out: Path | None) -> None:
 
 
 def _ways(summary: Summary, row: Callable[..., None]) -> None:
-    """Tell how many jobs there were, and how many did not come to their end by themselves."""
+    """Add the number of jobs, and of those that did not complete."""
     row("jobs", summary.jobs, ",")
     row("rejected", summary.rejected, ",")
     for reason, count in summary.dropped.items():
@@ -119,7 +119,7 @@ def _ways(summary: Summary, row: Callable[..., None]) -> None:
 
 
 def _preemption(preemption: PreemptionSummary, row: Callable[..., None]) -> None:
-    """Tell what became of the jobs that were to be preempted."""
+    """Add the figures of preemption."""
     row("preempted", preemption.preempted, ",")
     row("  came back", preemption.requeued, ",")
     row("    after a last dump", preemption.dumped, ",")
@@ -129,7 +129,7 @@ def _preemption(preemption: PreemptionSummary, row: Callable[..., None]) -> None
 
 
 def _recorded(recorded: RecordedFigures, row: Callable[..., None]) -> None:
-    """Tell how far a run keeps to what its log recorded."""
+    """Add how closely the run follows the log."""
     row("started as recorded", recorded.on_time, ",")
     row("  later", recorded.late, ",")
     row("    as the log has too many then", recorded.no_room, ",")
@@ -143,12 +143,12 @@ def _recorded(recorded: RecordedFigures, row: Callable[..., None]) -> None:
 
 
 def _print_end(summary: Summary, setup: Setup, out: Path | None) -> None:
-    """Print the dates of the run, if there are any, why it ended if not by itself, and where its outputs are."""
+    """Print the dates of the run, why it ended early, and the output folder."""
     dates = Dates(setup.epoch, setup.timezone)
     if summary.makespan is not None and dates.at(summary.makespan):
         show(f"time 0 is {dates.at(0.0)}, the end {dates.at(summary.makespan)}")
     if summary.reason != "completed":
-        # A failure's message follows as an error; that of a STOP or horizon is no error.
+        # The message of a failure follows as an error.
         message = f" ({summary.message})" if summary.reason in ("stopped", "horizon") else ""
         show(f"ended early: {summary.reason}{message}")
     if out is not None:

@@ -1,10 +1,10 @@
-"""Pipistrelle, a scheduler-in-the-loop emulator for HPC clusters: see its packages, and ``pipistrelle help``."""
+"""Pipistrelle, a scheduler-in-the-loop simulator of HPC clusters."""
 
 from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """Return the version: it is looked up when it is asked for, which is seldom and takes a while."""
+    """Return the version, which is looked up on demand."""
     if name == "__version__":
         from pipistrelle.protocol.fields import package_version
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from pipistrelle.cli.options.files import json_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import print_json, print_table, show
@@ -26,12 +27,12 @@ def _page(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path
 
 
 def page_option(text: str) -> Callable[[_C], _C]:
-    """Return the option that names the page to write."""
+    """Return the option for the page."""
     return click.option("--page", type=FILE, callback=_page, help=text)
 
 
 def write_page(page: Path, first: "Workload", second: "Workload") -> dict[str, Any]:
-    """Write a page of two workloads; return their figures."""
+    """Write a page that compares two workloads; return their figures."""
     from pipistrelle.models.likeness.comparison import compare
 
     found = compare(first, second)
@@ -49,10 +50,13 @@ def _write(page: Path, found: dict[str, Any]) -> None:
 @click.command("compare", cls=Command)
 @click.argument("first", metavar="A", shell_complete=completed("workload", or_file=True))
 @click.argument("second", metavar="B", shell_complete=completed("workload", or_file=True))
-@page_option("Show both side by side, too: an .html or .svg file.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@page_option("Also write an .html or .svg comparison.")
+@json_option
 def compare_command(first: str, second: str, page: Path | None, as_json: bool) -> None:
-    """Compare the workloads A and B, bundled names or files: marginals, arrivals, how often users repeat themselves."""
+    """Compare two workloads: distributions, arrivals, users.
+
+    A and B are bundled names or files.
+    """
     from pipistrelle.models.likeness.comparison import compare
     from pipistrelle.models.likeness.page import rows
     from pipistrelle.runs.inputs.named import load_workload

@@ -1,4 +1,4 @@
-"""``pipistrelle workload convert``: change the format of a workload, log or Maui machine."""
+"""``pipistrelle workload convert``: change the format of a workload or log."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 @click.argument("sources", metavar="IN...", nargs=-1, required=True, shell_complete=completed("workload", or_file=True))
 @click.argument("target", metavar="OUT", type=FILE)
 @reading_options
-@click.option("--clean", "cleaned", is_flag=True, help="Leave out the jobs that cannot run, and say how many and why.")
+@click.option("--clean", "cleaned", is_flag=True, help="Remove jobs that cannot run; print how many and why.")
 @strict_option
-@click.option("--renumber", is_flag=True, help="Give the jobs the ids 1, 2, ... by submit time; dependencies follow.")
+@click.option("--renumber", is_flag=True, help="Renumber jobs 1, 2, ... by submit time.")
 def convert_command(
     sources: Sequence[str], target: Path, sort: bool, cleaned: bool, renumber: bool, **reading: Any
 ) -> None:
-    """Convert the workload IN to OUT: .swf, .json, .sacct or .maui, also with .gz or .xz.
+    """Convert a workload or log to another format.
 
-    IN is a bundled name or a file: SWF, Batsim's JSON, PBS or Torque accounting, Slurm's sacct --parsable2, a Maui
-    workload trace, Haizea's leases. Several are one log in several files, in the order of time. A Maui resource trace
-    becomes a platform: OUT is a .toml file.
+    IN is a bundled name or a file: SWF, Batsim JSON, PBS or Torque accounting, sacct --parsable2, Maui workload trace,
+    Haizea leases. Several files are one log in time order. The suffix of OUT is .swf, .json, .sacct or .maui, perhaps
+    with .gz or .xz. A Maui resource trace becomes a platform (.toml).
     """
     import_numpy()
-    # Here and below, not above: help needs none of these.
+    # Imported late, so that help starts fast.
     from pipistrelle.traces.clean import clean, faults_text
     from pipistrelle.traces.errors import counted
     from pipistrelle.traces.load import not_kept, save

@@ -1,4 +1,4 @@
-"""``pipistrelle workload describe``: what a workload is like, as tables, JSON and pictures."""
+"""``pipistrelle workload describe``: tables, JSON and pictures of a workload."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from pipistrelle.cli.options.fields import SvgFile
-from pipistrelle.cli.options.files import reading_but_zone, strict_option
+from pipistrelle.cli.options.files import json_option, reading_but_zone, strict_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import print_below, print_facts, print_json, show
@@ -31,21 +31,20 @@ _SPREAD = (
 @reading_but_zone
 @strict_option
 @click.option(
-    "--machine-size",
-    type=click.IntRange(1, 2**31),
-    help="The machine's size in units; default: what the workload says.",
+    "--machine-size", type=click.IntRange(1, 2**31), show_default="as in IN", help="Size of the machine in units."
 )
 @click.option(
-    "--timezone",
-    metavar="ZONE",
-    help="Zone of hours and weekdays, and of the clock of a log of PBS, Slurm or Maui; default: the trace's, else UTC.",
+    "--timezone", metavar="ZONE", show_default="as in IN, or UTC", help="Zone of hours, weekdays and the log's clock."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-@click.option("--picture", type=SvgFile(), help="Draw a picture, too: an .svg file.")
+@json_option
+@click.option("--picture", type=SvgFile(), help="Also draw an .svg picture.")
 def describe_command(
     source: str, machine_size: int | None, timezone: str | None, as_json: bool, picture: Path | None, **reading: Any
 ) -> None:
-    """Describe the workload IN, a bundled name or a file: jobs, sizes, times, load, users, arrivals."""
+    """Describe a workload: sizes, times, load, users, arrivals.
+
+    IN is a bundled name or a file.
+    """
     from pipistrelle.models.workloads.options import zone_of
     from pipistrelle.models.workloads.pictures import svg
     from pipistrelle.models.workloads.summary import summarise
@@ -97,7 +96,7 @@ def _print_tables(figures: dict[str, Any]) -> None:
 
 
 def _accuracy(classes: list[dict[str, Any]]) -> list[list[str]]:
-    """Return how much of their requested time jobs use, a row for each class."""
+    """Return the used share of requested time, one row per class."""
     total = sum(line["jobs"] for line in classes)
     return [
         [

@@ -1,4 +1,4 @@
-"""``pipistrelle workload filter|scale|merge|shuffle|copy``: their options; what each does is said in `studies`."""
+"""The steps of ``pipistrelle workload``: filter, scale, merge, shuffle, copy, redraw."""
 
 from typing import Final
 
@@ -6,105 +6,101 @@ from pipistrelle.cli.workload.steps import StepCommand
 from pipistrelle.models.workloads import FIELDS
 from pipistrelle.runs.inputs.steps import Copy, Filter, Merge, Redraw, Scale, Shuffle
 
-_NAMED: Final = {"application": ", a number.", "status": ", a number.", "state": ", as the log names it."}
-_SEED: Final = "Equal seeds give equal bytes."
+_NAMED: Final = {"application": " (a number).", "status": " (a number).", "state": " (as in the log)."}
+_SEED: Final = "Random seed."
 
 filter_step = StepCommand(
     Filter,
-    """Write the jobs of the workload IN that fulfil all conditions.
+    """Keep the jobs that fulfil all conditions.
 
-    IN is a bundled name or a file. A value of a field may be one of several: --user 3,7 or --user 3 --user 7. Ids and
-    submit times stay; jobs no longer wait for those that are left out.
+    IN is a bundled name or a file. Several values of a field: --user 3,7 or --user 3 --user 7. Ids and submit times do
+    not change; dependencies on removed jobs are dropped.
     """,
     {
-        "begin": "TIME\tOnly jobs submitted from then on: a date, or a time after time 0.",
-        "end": "TIME\tOnly jobs submitted before then.",
-        "timezone": "ZONE\tZone of the dates, as Europe/Paris, and of the clock of a log of PBS, Slurm or Maui; "
-        "default: the trace's, else UTC.",
-        "size": "MIN:MAX\tOnly jobs of so many units; bounds included, either may be left out.",
-        "runtime": "MIN:MAX\tOnly jobs that run so long, as 1h:24h.",
-        "walltime": "MIN:MAX\tOnly jobs that ask for so much time.",
-        **{name: f"VALUE[,VALUE...]\tOnly jobs of this {name}{_NAMED.get(name, '.')}" for name in FIELDS},
-        "invert": "Keep the jobs that do not fulfil all of the conditions above.",
-        "clean": "Leave out the jobs that cannot run.",
-        "first": "NUMBER\tTake so many of the first jobs left.",
-        "last": "NUMBER\tTake so many of the last jobs left.",
-        "sample": "NUMBER|P%\tTake so many of the jobs left, by chance.",
+        "begin": "TIME\tJobs submitted from then on: a date or a time.",
+        "end": "TIME\tJobs submitted before then.",
+        "timezone": "ZONE\tZone of dates and of the log's clock.\tas in IN, or UTC",
+        "size": "MIN:MAX\tJobs of these sizes; either bound is optional.",
+        "runtime": "MIN:MAX\tJobs with these run times, such as 1h:24h.",
+        "walltime": "MIN:MAX\tJobs with these requested times.",
+        **{name: f"VALUE[,VALUE...]\tJobs of this {name}{_NAMED.get(name, '.')}" for name in FIELDS},
+        "invert": "Keep the other jobs instead.",
+        "clean": "Remove jobs that cannot run.",
+        "first": "NUMBER\tKeep this many first jobs of the result.",
+        "last": "NUMBER\tKeep this many last jobs of the result.",
+        "sample": "NUMBER|P%\tKeep a random sample of the result.",
         "seed": _SEED,
-        "rebase": "Move time 0, and the date it has, to the first job.",
+        "rebase": "Move time 0 to the first job.",
     },
 )
 scale_step = StepCommand(
     Scale,
-    """Write the workload IN with sizes, times or arrivals changed, in the order of the options below.
+    """Change sizes, times or arrivals, in the order of the options below.
 
     IN is a bundled name or a file. A FACTOR is a number above 0 or a percentage: 0.5 or 50%.
     """,
     {
-        "machine": "UNITS\tFit the sizes to a machine this large.",
-        "sizes": "FACTOR\tMultiply the sizes, and round them.",
-        "runtimes": "FACTOR\tMultiply the run times; requested times stay.",
-        "walltime": "LIMIT\tSet the requested times: 12h; 101% or 50%:150% of the run time; 100:3000 by chance; x2; "
-        "none.",
-        "arrivals": "FACTOR\tMultiply the times since the first submission: 50% is twice as fast.",
-        "load": "Scale arrivals so that this load is offered, as 0.9.",
-        "machine_size": "For --load: the machine's size in units; default: the trace's.",
+        "machine": "UNITS\tScale sizes to a machine of this size.",
+        "sizes": "FACTOR\tMultiply and round the sizes.",
+        "runtimes": "FACTOR\tMultiply the run times.",
+        "walltime": "LIMIT\tSet requested times: 12h, 101%, 50%:150%, 100:3000 (random), x2, none.",
+        "arrivals": "FACTOR\tMultiply submit times: 50% is twice as fast.",
+        "load": "Scale arrivals to this offered load, such as 0.9.",
+        "machine_size": "\tFor --load: size of the machine in units.\tas in IN",
         "seed": _SEED,
     },
     walltime="--wallclock-limit",
 )
 merge_step = StepCommand(
     Merge,
-    """Write the jobs of several workloads as one.
+    """Join several workloads into one.
 
-    Each IN is a bundled name or a file. Jobs are numbered anew if an id occurs twice.
+    Each IN is a bundled name or a file. Jobs are renumbered if ids occur twice.
     """,
     {
-        "align": "What is at the same time: equal dates, the times 0, or the first jobs; auto: dates if all have them, "
-        "else 0.",
-        "apart": "Users, groups, queues and so on of different workloads are different ones.",
+        "align": "Align dates, times 0 or first jobs; auto: dates, if known.",
+        "apart": "Keep users, groups and queues of different workloads apart.",
     },
 )
 shuffle_step = StepCommand(
     Shuffle,
-    """Write the workload IN with its submit times dealt out anew among its jobs.
+    """Redistribute submit times among the jobs.
 
     IN is a bundled name or a file.
     """,
     {
-        "within": "TIME\tExchange submit times only inside windows of this length, as 1d.",
-        "submission_time": "GAPS\tDraw new submit times instead, the jobs in their order: 100:fixed, 200:exp (mean), "
-        "0:200:unif.",
+        "within": "TIME\tExchange submit times only within windows, such as 1d.",
+        "submission_time": "GAPS\tDraw new gaps instead: 100:fixed, 200:exp, 0:200:unif.",
         "seed": _SEED,
     },
 )
 copy_step = StepCommand(
     Copy,
-    """Write the workload IN with each job several times.
+    """Repeat each job several times.
 
-    IN is a bundled name or a file. A copy waits for the copies of the jobs that its original waits for.
+    IN is a bundled name or a file. Copies depend on copies.
     """,
     {
-        "times": "How often each job is there in the end.",
-        "every": "TIME\tSubmit the k-th copy k times this later: 7d repeats a week.",
-        "shift": "TIME|MIN:MAX\tSubmit copies so much later, or by chance between; may be negative.",
-        "draw": "How often a --shift by chance is drawn: for each job, each copy, or once.",
-        "submission_time": "GAPS\tDraw submit times of the copies, as with 'shuffle'.",
+        "times": "Number of copies, including the original.",
+        "every": "TIME\tDelay of each further copy: 7d repeats a week.",
+        "shift": "TIME|MIN:MAX\tFixed or random delay of copies; may be negative.",
+        "draw": "Draw a random --shift per job, per copy, or once.",
+        "submission_time": "GAPS\tDraw gaps of the copies, as for 'shuffle'.",
         "seed": _SEED,
     },
 )
 redraw_step = StepCommand(
     Redraw,
-    """Write other jobs than those of the workload IN, drawn by a model of it.
+    """Draw new jobs from a model of the workload.
 
     IN is a bundled name or a file.
     """,
     {
-        "model": "NAME|FILE\tDraw by this model instead: 'grizzly', or one in a TOML file.",
-        "jobs": "Number of jobs; default: those of the model.",
-        "duration": "TIME\tHow long jobs are submitted, as '1y'.",
-        "load": "Offered load: unit-seconds of the jobs over those of the machine; default: the model's.",
-        "serial": "Share of jobs of one unit, as 0.475; default: the model's.",
+        "model": "NAME|FILE\tUse this model instead: 'grizzly' or a TOML file.",
+        "jobs": "\tNumber of jobs.\tas in the model",
+        "duration": "TIME\tLength of the workload, such as '1y'.",
+        "load": "\tOffered load.\tas in the model",
+        "serial": "\tShare of one-unit jobs.\tas in the model",
         "seed": _SEED,
     },
 )

@@ -1,4 +1,4 @@
-"""``pipistrelle workload generate`` and ``model``: workloads of chance, by cycles, classes, or like a log."""
+"""``pipistrelle workload generate`` and ``model``: random workloads."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -9,7 +9,7 @@ from pipistrelle.cli.options.fields import PositiveNumber, ShareNumber
 from pipistrelle.cli.options.files import output_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
-from pipistrelle.cli.terminal.guard import FILE, refuse_overwriting
+from pipistrelle.cli.terminal.guard import refuse_overwriting
 from pipistrelle.cli.workload.compare import page_option, write_page
 
 # Help needs neither.
@@ -18,41 +18,40 @@ if TYPE_CHECKING:
     from pipistrelle.traces.workload import Workload
 
 _serial_option: Final = click.option(
-    "--serial", metavar="SHARE", type=ShareNumber(), help="Share of jobs of one unit, as 47.5%; default: the model's."
+    "--serial",
+    metavar="SHARE",
+    type=ShareNumber(),
+    show_default="as in the model",
+    help="Share of one-unit jobs, such as 47.5%.",
 )
 
 
 @click.command("generate", cls=Command)
-@click.option("--jobs", type=click.IntRange(min=1), show_default="5000, or those of the model", help="Number of jobs.")
+@click.option("--jobs", type=click.IntRange(min=1), show_default="5000, or as in the model", help="Number of jobs.")
 @click.option(
     "--machine-size",
     type=click.IntRange(min=1),
-    show_default="256, or that of the log",
-    help="Size of the machine in schedulable units.",
+    show_default="256, or as in the log",
+    help="Size of the machine in units.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=1, help="Equal seeds give equal bytes.")
-@click.option(
-    "--load",
-    type=PositiveNumber(),
-    show_default="0.85, or that of the classes or the model",
-    help="Offered load: unit-seconds of the jobs over those of the machine.",
-)
+@click.option("--seed", type=click.IntRange(min=0), default=1, help="Random seed.")
+@click.option("--load", type=PositiveNumber(), show_default="0.85, or as in classes or model", help="Offered load.")
 @click.option(
     "--classes",
     metavar="NAME|FILE",
     shell_complete=completed("classes", or_file=True),
-    help="Draw jobs by classes: sizes, rates, service times, accounts; 'intrepid-classes', or a TOML file.",
+    help="Draw jobs by these classes: 'intrepid-classes' or a TOML file.",
 )
 @click.option(
     "--like",
     metavar="NAME|FILE",
     shell_complete=completed("model", or_file=True),
-    help="Draw jobs by a model: 'grizzly', one in a TOML file, or one fitted to the log in this file.",
+    help="Draw jobs by a bundled model, TOML file or log.",
 )
 @_serial_option
-@click.option("--duration", metavar="TIME", help="With --classes or --like: how long jobs are submitted, as '7d'.")
-@page_option("With --like LOG: show log and jobs side by side, in an .html or .svg file.")
-@output_option("File to write: .swf, .json, .sacct or .maui, also with .gz or .xz.")
+@click.option("--duration", metavar="TIME", help="With --classes or --like: length of the workload, such as '7d'.")
+@page_option("With --like LOG: compare with it in an .html or .svg.")
+@output_option("File to write: .swf, .json, .sacct, .maui; .gz or .xz compresses.")
 def generate_command(
     jobs: int | None,
     machine_size: int | None,
@@ -63,7 +62,7 @@ def generate_command(
     output: Path,
     **others: Any,
 ) -> None:
-    """Generate a workload with daily and weekly cycles, by classes of jobs, or like a log, and write it."""
+    """Generate random jobs: with daily and weekly cycles, by classes or like a log."""
     from pipistrelle.traces.errors import counted
     from pipistrelle.traces.generator import generate
     from pipistrelle.traces.load import not_kept, save
@@ -94,7 +93,7 @@ def generate_command(
 def _by_classes(
     classes: str, output: Path, seed: int, sizes: tuple[int | None, int | None], **wanted: Any
 ) -> "Workload":
-    """Return the jobs that classes draw."""
+    """Return jobs drawn by classes."""
     from pipistrelle.models.workloads.class_jobs import generate_jobs
     from pipistrelle.models.workloads.classes import load_classes
 
@@ -113,7 +112,7 @@ def _by_classes(
 def _like(
     like: str, output: Path, seed: int, machine_size: int | None, *, page: Path | None, **wanted: Any
 ) -> "Workload":
-    """Return the jobs that a model draws, once the page that compares them with its log is written."""
+    """Return jobs drawn by a model; write the page that compares them."""
     from pipistrelle.models.likeness.drawing import generate_like
     from pipistrelle.models.likeness.model import is_model
     from pipistrelle.traces.describe import offered_load
@@ -133,7 +132,7 @@ def _like(
 
 
 def _model(name: str, machine_size: int | None) -> "tuple[WorkloadModel, Workload | None]":
-    """Return a model that there is, or one fitted to a log, and then the log."""
+    """Return a bundled model, or one fitted to a log, and the log."""
     from pipistrelle.models.likeness.fitting import fit
     from pipistrelle.models.likeness.model import is_model, load_model
     from pipistrelle.runs.inputs.named import load_workload
@@ -146,17 +145,19 @@ def _model(name: str, machine_size: int | None) -> "tuple[WorkloadModel, Workloa
 
 @click.command("model", cls=Command)
 @click.argument("source", metavar="LOG", shell_complete=completed("model", "workload", or_file=True))
-@click.option("--machine-size", type=click.IntRange(min=1), help="Size of the machine in units; default: the log's.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Number of jobs; default: the log's.")
-@click.option("--duration", metavar="TIME", help="How long jobs are submitted, as '1y'; default: as in the log.")
-@click.option("--load", type=PositiveNumber(), help="Offered load on average; default: what follows.")
-@_serial_option
 @click.option(
-    "-o", "--output", "--out", "output", type=FILE, required=True,
-    help="File to write: .toml.",
-)  # fmt: skip
+    "--machine-size", type=click.IntRange(min=1), show_default="as in the log", help="Size of the machine in units."
+)
+@click.option("--jobs", type=click.IntRange(min=1), show_default="as in the log", help="Number of jobs.")
+@click.option("--duration", metavar="TIME", show_default="as in the log", help="Length of the workload, such as '1y'.")
+@click.option("--load", type=PositiveNumber(), help="Mean offered load.")
+@_serial_option
+@output_option("TOML file to write.")
 def model_command(source: str, machine_size: int | None, output: Path, serial: float | None, **wanted: Any) -> None:
-    """Fit a model to the log LOG, a bundled workload or a file, and write it: figures of the jobs, and none of them."""
+    """Fit a model to a log, and write it as TOML without single jobs.
+
+    LOG is a bundled name or a file.
+    """
     from pipistrelle.models.likeness.fitting import planned, with_serial
     from pipistrelle.models.likeness.model import model_text
     from pipistrelle.traces.files import write_trace

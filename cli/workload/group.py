@@ -1,4 +1,4 @@
-"""``pipistrelle workload``: its commands, of which some may follow each other."""
+"""The group ``pipistrelle workload``, whose steps may follow each other."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Steps of ``pipistrelle workload``: commands that make a workload of a workload, one after another."""
+"""Commands of ``pipistrelle workload`` that change a workload."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,15 +21,15 @@ from pipistrelle.traces.errors import counted
 from pipistrelle.traces.load import not_kept, save
 from pipistrelle.traces.workload import Workload
 
-#: {name: command} that may be a step
+#: {name: command} of the steps
 STEPS: Final[dict[str, "StepCommand"]] = {}
-#: parameters that say how what is named is read
+#: parameters for reading the workload
 _READING: Final = ("sort", "units", "timezone", "columns", "strict")
 _ALIGNED: Final = {"date": "equal dates", "zero": "their times 0", "first": "their first jobs"}
 
 
 class StepCommand(Command):
-    """A command for one kind of step, with an option for each of its fields; it reads, carries out and writes."""
+    """A command that applies one kind of step, with one option per field."""
 
     def __init__(self, form: type[AnyStep], text: str, texts: Mapping[str, str], **names: str) -> None:
         name = form.__name__.lower()
@@ -44,26 +44,26 @@ class StepCommand(Command):
         super().__init__(name, params=[sources, *options_of(form, texts, names=names)], help=text)
         (reading_but_zone if form is Filter else reading_options)(self)
         strict_option(self)
-        output_option("File to write: .swf, .json, .sacct or .maui, also with .gz or .xz.", required=False)(self)
+        output_option("File to write: .swf, .json, .sacct, .maui; .gz or .xz compresses.", required=False)(self)
         self._form = form
         STEPS[name] = self
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Say that steps may follow."""
+        """Show that further steps may follow."""
         formatter.write_usage(ctx.command_path, f"{' '.join(self.collect_usage_pieces(ctx))} [{THEN} STEP...]")
 
     def step(self, ctx: click.Context, others: Sequence[str]) -> AnyStep:
-        """Return the step that the options say."""
+        """Return the step described by the options."""
         own = self._form.__struct_fields__
         options: dict[str, Any] = {name: value for name, value in ctx.params.items() if name in own}
         if self._form is Merge:
             options["others"] = tuple(others)
         if self._form is Filter and self._clock(ctx) is not None and not (options["begin"] or options["end"]):
-            options["timezone"] = None  # it was that of the log's clock alone
+            options["timezone"] = None  # only for the log's clock
         return self._form(**options)
 
     def _clock(self, ctx: click.Context) -> str | None:
-        """Return the zone of the clock of the log that is read, if one is given."""
+        """Return the zone of the log's clock, if given."""
         zone: str | None = ctx.params["timezone"]
         names = _sources(ctx)
         if self._form is not Filter or zone is None:
@@ -71,18 +71,18 @@ class StepCommand(Command):
         return clock_zone(names[0], zone, ctx.params["columns"]) if names else None
 
     def reading_alone(self, ctx: click.Context) -> list[str]:
-        """Return the options given that say how a workload is read, and nothing of what is done with it."""
+        """Return the given options that only concern reading."""
         given = [name for name in _READING if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
         return [f"--{name}" for name in given if name not in self._form.__struct_fields__]
 
     def read(self, ctx: click.Context) -> Workload:
-        """Return the first workload that is named."""
+        """Read the first workload."""
         names = _sources(ctx)
         reading = {name: ctx.params[name] for name in _READING} | {"timezone": self._clock(ctx)}
         return load_workload(names[0], **reading_for(names[0], names, reading))
 
     def invoke(self, ctx: click.Context) -> None:
-        """Read, carry out the steps, write."""
+        """Read the workload, apply the steps and write it."""
         contexts = [ctx, *(_later(ctx, words) for words in ctx.meta.get(LATER, ()))]
         for context in contexts[1:]:
             command = STEPS[str(context.info_name)]
@@ -116,16 +116,14 @@ class StepCommand(Command):
 
 
 def parse_transform(texts: Sequence[str], parent: click.Context) -> tuple[AnyStep, ...]:
-    """Return the steps that texts say, each as ``scale --load 0.9`` or several with `THEN` between them.
+    """Parse steps such as ``scale --load 0.9``, perhaps several separated by `THEN`.
 
-    Raises
-    ------
-    click.UsageError
-        when one cannot be read.
+    Raises:
+        click.UsageError: if a step is not valid.
     """
     from pipistrelle.runs.description.policy import split_words
 
-    # a step's help is that of the command, whoever names the step
+    # errors refer to the help of the command
     group = click.Context(click.Group("workload"), parent.find_root(), "workload")
     found = []
     for text in texts:
@@ -144,7 +142,7 @@ def parse_transform(texts: Sequence[str], parent: click.Context) -> tuple[AnySte
 
 
 def _later(ctx: click.Context, words: list[str]) -> click.Context:
-    """Return the context of a later step, its words parsed."""
+    """Return the parsed context of a later step."""
     assert ctx.parent is not None
     if not words:
         ctx.fail(f"a step is missing beside '{THEN}'.")
@@ -167,7 +165,7 @@ def _sources(ctx: click.Context) -> list[str]:
 
 
 def _carry_out(workload: Workload, step: AnyStep, names: Sequence[str]) -> Workload:
-    """Return the workload after a step whose command names these workloads."""
+    """Return the workload after a step with these further workloads."""
     if not isinstance(step, Merge):
         return step.apply(workload)
     everything = [workload, *step.load_others(names)]
@@ -176,7 +174,7 @@ def _carry_out(workload: Workload, step: AnyStep, names: Sequence[str]) -> Workl
 
 
 def _noted(workload: Workload, words: str) -> Workload:
-    """Return the workload with a line in its header that says what was done."""
+    """Return the workload with the changes noted in its header."""
     notes = [workload.header["Note"]] if "Note" in workload.header else []
     note = "\n".join([*notes, printable(f"changed by pipistrelle: {words}")])
     return replace(workload, header={**workload.header, "Note": note})

@@ -210,10 +210,10 @@ def test_what_is_told(shell):
         (["--", "/bin/sh"], "{endpoint}"),
         (["easyy"], "Did you mean 'easy'?"),
         (["--", "./not-there", "{endpoint}"], "cannot start the scheduler"),
-        (["--", "false", "{endpoint}"], "neither said nor heard a word: the scheduler ended with exit code 1"),
+        (["--", "false", "{endpoint}"], "exchanged no message: the scheduler ended with exit code 1"),
         (["-k", "nothing", "easy"], "no script is called 'nothing'"),
         (["--list", "easy"], "name no scheduler"),
-        (["--list", "--json"], "--list plays nothing"),
+        (["--list", "--json"], "--list runs nothing"),
         (["--limit", "0", "easy"], "--limit"),
     ],
 )

@@ -58,6 +58,15 @@ def test_help_fits_a_screen(name: str, command: click.Command) -> None:
     assert len(text.splitlines()) <= 60
 
 
+def test_texts_of_options_are_short() -> None:
+    """At most twelve words each, without defaults in prose: click shows those."""
+    options = [param for _, command in commands() for param in command.params if isinstance(param, click.Option)]
+    texts = {option.help or "" for option in options}
+
+    assert [text for text in texts if not text.endswith(".") or "default" in text] == []
+    assert [text for text in texts if len(re.sub(r"[({].*?[)}]", "", text).split()) > 12 and ":" not in text] == []
+
+
 @pytest.mark.parametrize("name", ["run", "serve", "schedule", "resume", "batsim", "check replay", "study steps"])
 def test_long_help_is_in_two_parts(name: str) -> None:
     """``--help`` shows at most ten common options and names ``--help-all``, which shows all in sections."""

@@ -218,7 +218,7 @@ def test_where_nothing_can_be_drawn(shell):
     """Without a terminal, or with a dumb one, a line says so, and lines tell how far the run is."""
     outcome = shell.run("run", "--in-process", "-o", "live", "-q", "--live")
     assert outcome.code == 0
-    assert outcome.err.startswith("--live: standard error is no terminal to draw on; lines tell how far the run is\n")
+    assert outcome.err.startswith("--live: standard error is not a terminal; showing progress lines instead\n")
     assert "5,000/5,000 jobs" in outcome.err
     assert "\x1b" not in outcome.err
     terminal = Terminal(shell, 24, 80, "run", "--in-process", "-o", "dumb", "-q", "--live", term="dumb")

@@ -39,8 +39,8 @@ def test_a_run_over_a_socket_is_that_of_one_process(shell: Any, jobs: str) -> No
     assert figures["preempted"] == figures["requeued"] > 3
     assert 0 < figures["dumped"] <= figures["preempted"]
     assert figures["asked"] == figures["preempted"] + figures["ended_before"]
-    assert "easy decides as was recorded" in shell.run("check", "replay", "s.jsonl").ok().out
-    assert "the server says what it said" in shell.run("check", "replay", "s.jsonl", "--server").ok().out
+    assert "easy decides as recorded" in shell.run("check", "replay", "s.jsonl").ok().out
+    assert "the server sends the recorded notices" in shell.run("check", "replay", "s.jsonl", "--server").ok().out
 
 
 def test_a_run_goes_on_from_a_snapshot(shell: Any, jobs: str) -> None:

@@ -9,12 +9,12 @@ def test_a_run_of_two_processes_is_recorded_and_played(shell):
     """`replay` is served by the recorded scheduler, by a program, by another policy; `--server` by the server."""
     shell.run(*MADE).ok()
     shell.run("run", "-w", "made.swf", "--out", "out", "--record", "s.jsonl.gz", "--quiet").ok()
-    assert "easy decides as was recorded" in shell.run("check", "replay", "s.jsonl.gz").ok().out
-    assert "the server says what it said" in shell.run("check", "replay", "s.jsonl.gz", "--server").ok().out
+    assert "easy decides as recorded" in shell.run("check", "replay", "s.jsonl.gz").ok().out
+    assert "the server sends the recorded notices" in shell.run("check", "replay", "s.jsonl.gz", "--server").ok().out
     other = shell.run("check", "replay", "s.jsonl.gz", "--order", "sjf", "--scheduler", "easy")
     assert (other.code, other.err) == (1, "")
-    assert "they part at notice" in other.out
-    assert "Who waits then" in other.out
+    assert "first difference at notice" in other.out
+    assert "Queue at that time" in other.out
     simple = shell.run("check", "replay", "s.jsonl.gz", "--scheduler", *shell.peer("good"))
     assert simple.code in (1, 4), simple
     assert "Traceback" not in simple.err
@@ -38,11 +38,11 @@ def test_serve_records_too_and_sessions_are_equal(shell):
 def test_batsims_dialect_is_recorded_too(shell):
     """Played to its scheduler, to another one, and to the server; not to one that speaks no dialect."""
     shell.run("run", "--until", "12h", "--dialect", "batsim", "--record", "s.jsonl.gz", "--out", "out", "--quiet").ok()
-    assert "easy decides as was recorded" in shell.run("check", "replay", "s.jsonl.gz").ok().out
+    assert "easy decides as recorded" in shell.run("check", "replay", "s.jsonl.gz").ok().out
     parted = shell.run("check", "replay", "s.jsonl.gz", "--scheduler", "fcfs")
     assert parted.code == 1
-    assert "they part at notice" in parted.out
-    assert "the server says what it said" in shell.run("check", "replay", "s.jsonl.gz", "--server").ok().out
+    assert "first difference at notice" in parted.out
+    assert "the server sends the recorded notices" in shell.run("check", "replay", "s.jsonl.gz", "--server").ok().out
     shell.run("check", "replay", "s.jsonl.gz", "--in-process").failed(2, "does not support")
 
 
@@ -54,4 +54,6 @@ def test_what_cannot_be_recorded_or_played_is_said(shell):
     shell.run(*run, "--record", small).failed(2, "read by this very command")
     shell.run("check", "replay", small).failed(2, "this is not a session", "run --record FILE")
     shell.run(*run, "--record", "s.jsonl", "--quiet").ok()
-    shell.run("check", "replay", "s.jsonl", "--server", "--scheduler", "easy").failed(2, "--server plays to the server")
+    shell.run("check", "replay", "s.jsonl", "--server", "--scheduler", "easy").failed(
+        2, "--server replays to the server"
+    )
