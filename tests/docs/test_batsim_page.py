@@ -24,6 +24,7 @@ BATSIM = set(
     )
 )
 OPTIONS = {max(option.opts, key=len): option for option in command.params if isinstance(option, click.Option)}
+del OPTIONS["--help-all"]  # every long help has it
 
 
 def names(cell: str) -> list[str]:

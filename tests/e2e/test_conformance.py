@@ -205,14 +205,14 @@ def test_what_is_told(shell):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([], "which scheduler?"),
+        ([], "no scheduler is given"),
         (["--", "./mine", "x"], "{endpoint}"),
         (["--", "/bin/sh"], "{endpoint}"),
         (["easyy"], "Did you mean 'easy'?"),
         (["--", "./not-there", "{endpoint}"], "cannot start the scheduler"),
         (["--", "false", "{endpoint}"], "exchanged no message: the scheduler ended with exit code 1"),
         (["-k", "nothing", "easy"], "no script is called 'nothing'"),
-        (["--list", "easy"], "name no scheduler"),
+        (["--list", "easy"], "omit the scheduler"),
         (["--list", "--json"], "--list runs nothing"),
         (["--limit", "0", "easy"], "--limit"),
     ],

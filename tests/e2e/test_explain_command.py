@@ -430,7 +430,7 @@ def test_who_waited_at_a_date(ran):
 
     assert told.startswith("2 jobs waited at 5 s (2017-01-29 01:00)\n")
     assert "At 5 s (2017-01-29 01:00)" in at_job
-    refused(ran, [(["queue", "out", "--at", "2017-01-29"], "--at", "which date time 0 was")])
+    refused(ran, [(["queue", "out", "--at", "2017-01-29"], "--at", "the date of time 0 is unknown")])
 
 
 def test_no_time_and_nobody_there(ran):
@@ -439,7 +439,7 @@ def test_no_time_and_nobody_there(ran):
         ran,
         [
             (["queue", "out"], "Missing option '--at'"),
-            (["queue", "out", "--at", "soon"], "'soon' is no time", "nor a date"),
+            (["queue", "out", "--at", "soon"], "'soon' is neither a time", "nor a date"),
             (["queue", "out", "--at", "1e6"], "was not under way then", "to 250 s"),
             (["queue", "out", "--at", "200"], "no job waited then"),
             (["queue", "out", "--queue", "nowhere", "--at", "5"], "none of the 2 jobs", "queue nowhere"),

@@ -215,7 +215,7 @@ def test_colours_are_the_terminals(shell, more):
 
 
 def test_where_nothing_can_be_drawn(shell):
-    """Without a terminal, or with a dumb one, a line says so, and lines tell how far the run is."""
+    """Without a terminal, or with a dumb one, a line says so, and showing progress lines instead."""
     outcome = shell.run("run", "--in-process", "-o", "live", "-q", "--live")
     assert outcome.code == 0
     assert outcome.err.startswith("--live: standard error is not a terminal; showing progress lines instead\n")
@@ -224,7 +224,7 @@ def test_where_nothing_can_be_drawn(shell):
     terminal = Terminal(shell, 24, 80, "run", "--in-process", "-o", "dumb", "-q", "--live", term="dumb")
     assert terminal.finish() == 0
     assert b"\x1b" not in terminal.sent
-    assert b"lines tell how far the run is" in terminal.sent
+    assert b"showing progress lines instead" in terminal.sent
 
 
 @pytest.mark.slow

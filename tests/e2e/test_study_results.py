@@ -131,7 +131,7 @@ def test_one_replica_has_no_interval(trials):
         (("summary", "nowhere"), "there is no such folder"),
         (("summary", "study", "--metric", "wait"), "the column 'wait' is missing"),
         (("summary", "study", "--where", "policy=maui"), "policy has no value 'maui'"),
-        (("summary", "study", "--where", "policy"), "no AXIS=VALUE"),
+        (("summary", "study", "--where", "policy"), "not AXIS=VALUE"),
         (("summary", "study", "--level", "2"), "no share between 0 and 1"),
         (("summary", "study", "--quantile", "50%", "--interval", "bootstrap"), "--interval goes with means"),
         (("compare", "study", "--axis", "repair"), "choose two with --values A,B"),
