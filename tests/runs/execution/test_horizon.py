@@ -148,8 +148,8 @@ def test_a_horizon_may_be_a_date(tmp_path: Path) -> None:
         ("1e999", "not above zero"),
         ("", "cannot be read"),
         ("30 parsecs", "unknown unit"),
-        ("2017-01-29", "not known when time 0 is"),
-        ("2017-13-29 08:00", "not known when time 0 is"),
+        ("2017-01-29", "date of time 0 is unknown"),
+        ("2017-13-29 08:00", "date of time 0 is unknown"),
     ],
 )
 def test_what_is_no_horizon_is_refused(tmp_path: Path, until: str, says: str) -> None:

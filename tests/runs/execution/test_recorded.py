@@ -223,7 +223,7 @@ def test_what_cannot_be_recorded(tmp_path: Path) -> None:
         run(spec)
     with pytest.raises(PipistrelleError, match="the batsim dialect cannot send the recorded starts"):
         run(replace(spec, dialect="batsim"), RunOptions(connection=WithChild()))
-    with pytest.raises(PolicyError, match="the batsim dialect does not tell it"):
+    with pytest.raises(PolicyError, match="the batsim dialect does not send them"):
         BatsimRuntime(RecordedPolicy())
 
 
