@@ -49,8 +49,8 @@ GROUP: Final = "pipistrelle.schedulers"
 RECORDED: Final = "recorded"
 #: {scheduler that is not a composition: description}
 OWN: Final = {
-    "maui": "A centre's own maui.cfg: priorities, fairshare, limits, reservations, backfilling",
-    RECORDED: "What really happened: the starts of the log itself, and its nodes where it has them",
+    "maui": "Maui with a maui.cfg: priorities, fairshare, limits, reservations, backfilling",
+    RECORDED: "The log itself: its recorded starts, and its recorded nodes if it has them",
 }
 
 

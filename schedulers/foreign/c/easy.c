@@ -4,9 +4,9 @@
  *
  * The first in the queue that does not fit gets a reservation: the time at which, by the walltimes of the running jobs,
  * enough units will be free for it (the shadow), and what is left over then (the extra units). A job behind it may
- * start if it ends by the shadow, or needs no more than the extra units. Everybody gets the lowest free units.
+ * start if it ends by the shadow, or needs no more than the extra units. Every job gets the lowest free units.
  *
- * docs/how-to/foreign-schedulers.md says more, protocol/SPEC.md all. */
+ * See docs/how-to/foreign-schedulers.md and protocol/SPEC.md. */
 #include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
@@ -15,16 +15,16 @@
 #include <string.h>
 #include <zmq.h>
 
-/* How long the server may be silent: ZeroMQ alone would wait for ever for one that has gone. */
+/* Longest silence of the server; ZeroMQ itself would wait for ever for a server that is gone. */
 enum { SILENCE_MS = 600 * 1000 };
 
 typedef struct {
     char *id;
-    long number;     /* jobs are numbered as they are submitted: that settles ties */
-    long res;        /* how many units it needs */
+    long number;     /* in the order of submission; settles ties */
+    long res;        /* number of units */
     double submit;   /* s */
-    double occupies; /* s that it may hold its units: walltime, prologue and epilogue; INFINITY without a walltime */
-    double end;      /* s, when it ends at the latest, once it runs */
+    double occupies; /* longest time (s) that it holds its units, with prologue and epilogue; INFINITY if unknown */
+    double end;      /* latest end (s) of a running job */
 } Job;
 
 typedef struct {
@@ -200,7 +200,7 @@ static void backfill(json_t *moment, json_t *decisions) {
     long then_free = free_units;
     for (size_t place = 0; place < running.count && running.jobs[place]->end <= shadow; place++) {
         then_free += running.jobs[place]->res;
-        if (then_free >= first->res) shadow = running.jobs[place]->end; /* all who end by then count */
+        if (then_free >= first->res) shadow = running.jobs[place]->end; /* all that end by then count */
     }
     long extra = then_free > first->res ? then_free - first->res : 0;
     char *why = need(malloc(strlen(first->id) + 32));
@@ -235,7 +235,7 @@ static json_t *answer(const json_t *notice) {
     if (waiting.count > 0 && free_units > 0) backfill(now, decisions);
     json_t *seq = json_object_get(notice, "seq");
     json_t *reply = json_pack("{s:O, s:O, s:o}", "reply_to", seq, "now", now, "events", decisions);
-    /* While nothing is free, nobody can start before a job has ended. */
+    /* While nothing is free, no job can start before one has ended. */
     if (free_units == 0) json_object_set_new(reply, "wake", json_pack("[s]", "JOB_COMPLETED"));
     return reply;
 }

@@ -4,13 +4,13 @@
 //
 // The first in the queue that does not fit gets a reservation: the time at which, by the walltimes of the running jobs,
 // enough units will be free for it (the shadow), and what is left over then (the extra units). A job behind it may
-// start if it ends by the shadow, or needs no more than the extra units. Everybody gets the lowest free units.
+// start if it ends by the shadow, or needs no more than the extra units. Every job gets the lowest free units.
 //
-// docs/how-to/foreign-schedulers.md says more, protocol/SPEC.md all.
+// See docs/how-to/foreign-schedulers.md and protocol/SPEC.md.
 "use strict";
 const zmq = require("zeromq");
 
-// How long the server may be silent, in ms: ZeroMQ alone would wait for ever for one that has gone.
+// Longest silence of the server, in ms; ZeroMQ itself would wait for ever for a server that is gone.
 const SILENCE = 600 * 1000;
 
 // -- sets of units: ascending intervals [first, last] that do not touch -----------------------------------------------
@@ -65,7 +65,7 @@ class Easy {
     this.total = 0; // units of the machine
     this.free = null; // Units
     this.beside = 0; // s, the longest prologue and epilogue
-    this.submitted = 0; // jobs are numbered as they are submitted: that settles ties
+    this.submitted = 0; // jobs so far; their numbers settle ties
     this.waiting = []; // by submit time
     this.running = []; // by end
     this.decisions = [];
@@ -86,7 +86,7 @@ class Easy {
     while (this.waiting.length && this.waiting[0].res <= this.free.count) this.start(this.waiting.shift());
     if (this.waiting.length && this.free.count) this.backfill();
     const reply = { reply_to: seq, now, events: this.decisions };
-    // While nothing is free, nobody can start before a job has ended.
+    // While nothing is free, no job can start before one has ended.
     if (this.free.count === 0) reply.wake = ["JOB_COMPLETED"];
     return reply;
   }
@@ -124,7 +124,7 @@ class Easy {
     let shadow = Infinity;
     let thenFree = this.free.count;
     for (const job of this.running) {
-      if (job.end > shadow) break; // all who end by then count
+      if (job.end > shadow) break; // all that end by then count
       thenFree += job.res;
       if (thenFree >= first.res) shadow = job.end;
     }

@@ -4,9 +4,9 @@
 //!
 //! The first in the queue that does not fit gets a reservation: the time at which, by the walltimes of the running
 //! jobs, enough units will be free for it (the shadow), and what is left over then (the extra units). A job behind it
-//! may start if it ends by the shadow, or needs no more than the extra units. Everybody gets the lowest free units.
+//! may start if it ends by the shadow, or needs no more than the extra units. Every job gets the lowest free units.
 //!
-//! docs/how-to/foreign-schedulers.md says more, protocol/SPEC.md all.
+//! See docs/how-to/foreign-schedulers.md and protocol/SPEC.md.
 
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::error::Error;
 
 type Anyhow<T> = Result<T, Box<dyn Error>>;
 
-/// How long the server may be silent, in ms: ZeroMQ alone would wait for ever for one that has gone.
+/// Longest silence of the server, in ms; ZeroMQ itself would wait for ever for a server that is gone.
 const SILENCE: i32 = 600 * 1000;
 
 // -- sets of units: {first: last} of ascending intervals that do not touch --------------------------------------------
@@ -70,11 +70,11 @@ impl Units {
 
 struct Job {
     id: String,
-    number: u64,   // jobs are numbered as they are submitted: that settles ties
-    res: u64,      // how many units it needs
+    number: u64,   // in the order of submission; settles ties
+    res: u64,      // number of units
     submit: f64,   // s
-    occupies: f64, // s that it may hold its units: walltime, prologue and epilogue; infinite without a walltime
-    end: f64,      // s, when it ends at the latest, once it runs
+    occupies: f64, // longest time (s) that it holds its units, with prologue and epilogue; infinite without a walltime
+    end: f64,      // latest end (s) of a running job
 }
 
 /// Puts a job into a list that is sorted by `key`, ties by the jobs' numbers.
@@ -119,7 +119,7 @@ impl Easy {
         let decisions = std::mem::take(&mut self.decisions);
         let mut reply = json!({"reply_to": notice["seq"], "now": self.now, "events": decisions});
         if self.free.count == 0 {
-            reply["wake"] = json!(["JOB_COMPLETED"]); // nobody can start before a job has ended
+            reply["wake"] = json!(["JOB_COMPLETED"]); // no job can start before one has ended
         }
         Ok(Some(reply))
     }
@@ -164,7 +164,7 @@ impl Easy {
         let (mut shadow, mut then_free) = (f64::INFINITY, self.free.count);
         for job in &self.running {
             if job.end > shadow {
-                break; // all who end by then count
+                break; // all that end by then count
             }
             then_free += job.res;
             if then_free >= first.res {
