@@ -1,1 +1,1 @@
-"""Where jobs ran: hops between their nodes, how stable these were, whom failures struck; and in another order."""
+"""Where jobs ran: hops, stable nodes, failures; and under another node order."""

@@ -1,4 +1,4 @@
-"""What links of the network would carry if the jobs of a run sent messages: to all their nodes, or to neighbours."""
+"""Loads of network links if jobs sent messages to all nodes or neighbours."""
 
 from functools import lru_cache
 from typing import Any, Final
@@ -10,24 +10,19 @@ from pipistrelle.platforms.topology.links import LinkLines, LinkLoads
 from pipistrelle.reports.placement.report import SIZES
 from pipistrelle.reports.placement.run import Ints, PlacedRun
 
-#: {name: what the nodes of a job do}
+#: {name: the communication pattern of a job's nodes}
 TRAFFICS: Final = ("all_to_all", "neighbours")
 
 
 class JobTraffic:
-    """What the jobs of a run would send: each node of a job as much as any other, 1 in all.
+    """The messages that a run's jobs would send; each node of a job sends 1 in total.
 
-    Parameters
-    ----------
-    run
-        the run.
-    order
-        the list of nodes: the ranks of a job's nodes are in this order.
+    Args:
+        run: the run.
+        order: the node list that ranks a job's nodes.
 
-    Raises
-    ------
-    PlatformError
-        if nothing tells which links the network has.
+    Raises:
+        PlatformError: if the network's links are unknown.
     """
 
     def __init__(self, run: PlacedRun, order: Ints) -> None:
@@ -36,7 +31,7 @@ class JobTraffic:
         self._position = np.argsort(order)
 
     def lines(self, job: int, traffic: str) -> list[LinkLines]:
-        """Return what links carry of one job: of ``all_to_all`` or ``neighbours``."""
+        """Return the loads of links by one job, with ``all_to_all`` or ``neighbours``."""
         nodes = self._run.nodes[job]
         count = len(nodes)
         if traffic == "all_to_all":
@@ -48,10 +43,10 @@ class JobTraffic:
 
 
 def job_links(run: PlacedRun, order: Ints) -> dict[str, Any]:
-    """Return columns for each job of the run, as `job_figures` has them, shape (jobs,) or a list with None.
+    """Return columns per job as `job_figures` does, shape (jobs,) or lists.
 
-    ``KIND_load`` is that of the link with the highest, in what one node sends; ``KIND_rate`` is how much each node can
-    send, in bytes/s, until a link is full, if no other job sends.
+    ``KIND_load`` is the highest load of a link, relative to what one node sends. ``KIND_rate`` is what each node can
+    send (bytes/s) until a link is full, if no other job sends.
     """
     traffic = JobTraffic(run, order)
     told: dict[str, Any] = {}
@@ -59,7 +54,7 @@ def job_links(run: PlacedRun, order: Ints) -> dict[str, Any]:
     for kind in TRAFFICS:
         found = []
         for job, nodes in enumerate(run.nodes):
-            same = kind.encode() + nodes.tobytes()  # small jobs often get what others had
+            same = kind.encode() + nodes.tobytes()  # small jobs often have the nodes of an earlier one
             if same not in known:
                 known[same] = traffic.links.busiest(traffic.lines(job, kind))
             found.append(known[same])
@@ -69,12 +64,10 @@ def job_links(run: PlacedRun, order: Ints) -> dict[str, Any]:
 
 
 def link_report(run: PlacedRun, order: Ints, jobs: dict[str, Any], time: float) -> dict[str, Any]:
-    """Return what jobs' traffic would do to links, by size of jobs, and of all that run at a time (s) together.
+    """Return the link loads by job size, and of all jobs running at a time (s).
 
-    Parameters
-    ----------
-    jobs
-        as `job_links` has them.
+    Args:
+        jobs: columns from `job_links`.
     """
     traffic = JobTraffic(run, order)
     running = np.flatnonzero((run.start <= time) & (run.end > time)).tolist()
@@ -100,7 +93,7 @@ def link_report(run: PlacedRun, order: Ints, jobs: dict[str, Any], time: float) 
 
 
 def _together(traffic: JobTraffic, running: list[int], kind: str) -> dict[str, Any]:
-    """Return the loads of links by jobs that run at a time, all together."""
+    """Return the joint link loads of the jobs running at a time."""
     links = traffic.links
     total = [np.zeros((2, *links.shape)) for _ in links.shape]
     shared = [np.zeros((2, *links.shape), dtype=np.intp) for _ in links.shape]
@@ -138,9 +131,9 @@ def _together(traffic: JobTraffic, running: list[int], kind: str) -> dict[str, A
 
 @lru_cache(maxsize=64)
 def _neighbours(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return who sends to whom, both of shape (messages,): neighbours in a grid of three dimensions, ends not joined.
+    """Return senders and receivers in an open 3-D grid, each of shape (messages,).
 
-    The grid is that whose sides are the nearest to each other, the longest first; the last dimension counts fastest.
+    Of all grids it has the most equal sides, longest first; the last dimension varies fastest.
     """
     ranks = np.arange(count, dtype=np.intp).reshape(_grid(count))
     pairs = []
@@ -152,7 +145,7 @@ def _neighbours(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def _grid(count: int) -> tuple[int, int, int]:
-    """Return three numbers, descending, with this product and the least sum; of equal sums the least first number."""
+    """Return three descending numbers with this product, least sum and least maximum."""
     best = (count, 1, 1)
     for low in range(1, round(count ** (1 / 3)) + 1):
         if count % low:

@@ -1,4 +1,4 @@
-"""Chapter 5 of the thesis with an emulator: random placement against partitions at equal outages; a loss system."""
+"""Chapter 5 of the thesis by simulation: partitions against random placement."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.traces.workload import Workload
 
 Admission = Literal["queue", "block"]
-#: table 5.2, by the class of a partition: node failures before and after, failed jobs before and after
+#: table 5.2 by partition class: node failures before and after, failed jobs before and after
 PRINTED: Final = {
     "16384": (927, 783, 149, 126),
     "8192": (387, 305, 150, 119),
@@ -37,7 +37,7 @@ PRINTED: Final = {
     "2048": (162, 172, 150, 160),
     "1024": (200, 403, 2103, 4237),
 }
-#: why the figures of table 5.2 cannot be had
+#: why table 5.2 cannot be reproduced
 WHY: Final = (
     "The thesis has equally many victims in both of its runs. Where all nodes are equally busy they are hit by the "
     "closed form: no partition's more than 31 % above the average, as its least reliable nodes live 7,603 h on average "
@@ -48,27 +48,21 @@ _BATCHES: Final = 20
 
 
 def drawn_outages(mttf: NDArray[np.float64], hours: float, seed: int, every: float, repair: float) -> Outages:
-    """Return one failure at each multiple of a time, of a node drawn with chances by 1 / MTTF.
+    """Return one failure per interval, of a node drawn with weight 1 / MTTF.
 
-    Parameters
-    ----------
-    mttf
-        mean time to failure of each node, above 0, in any unit, shape (nodes,).
-    hours
-        how long there are failures.
-    every, repair
-        the time between failures, and how long a node is down, in hours.
+    Args:
+        mttf: per node, above 0, in any unit, shape (nodes,).
+        hours: length of the stream.
+        every, repair: time between failures, and downtime, in hours.
 
-    Raises
-    ------
-    ReliabilityError
-        if a mean time to failure is not known or not above 0.
+    Raises:
+        ReliabilityError: if a mean time to failure is unknown or not above 0.
     """
-    if not (mttf > 0).all():  # NaN is not
+    if not (mttf > 0).all():  # catches NaN, too
         raise ReliabilityError(
-            "the mean time to failure of a node is not known",
+            "the mean time to failure of a node is unknown",
             where="MTTF",
-            expected="one above zero of every node",
+            expected="a value above zero for every node",
             hint="Name a platform whose nodes have mttf, or give --mttf.",
         )
     count = math.floor(hours / every)
@@ -85,16 +79,16 @@ def drawn_outages(mttf: NDArray[np.float64], hours: float, seed: int, every: flo
 
 
 def closed_change(part: Partition, mttf: NDArray[np.float64]) -> float:
-    """Return how much more often a partition's nodes are hit than those of the machine, where all are equally busy.
+    """Return the relative change of the failure rate of a partition's nodes.
 
-    It is the mean of 1 / MTTF of its nodes over that of all, less 1.
+    It is the mean of 1 / MTTF of its nodes over that of all (equally busy) nodes, minus 1.
     """
     rates = 1.0 / mttf
     return float(rates[part.nodes].mean() / rates.mean()) - 1.0
 
 
 class _Tally(NamedTuple):
-    """Jobs of a class: that came, were refused, and failed; and the unit-hours that they held."""
+    """A class's jobs: submitted, refused, failed; and their unit-hours."""
 
     came: int = 0
     refused: int = 0
@@ -103,14 +97,14 @@ class _Tally(NamedTuple):
 
 
 class _Book(Observer):
-    """Counts by class, which is a job's size among the classes' sizes."""
+    """Counts by class, which is the job's size."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self._sizes = np.array(sizes)
         self.tallies = [_Tally() for _ in sizes]
         #: failures that hit no job
         self.idle = 0
-        #: of each class, whether each of its jobs was refused, in the order in which that was decided
+        #: per class, whether each job was refused, in the order of decisions
         self.fates: list[list[bool]] = [[] for _ in sizes]
         self._running: dict[str, tuple[int, NodeSet, float]] = {}
 
@@ -122,16 +116,16 @@ class _Book(Observer):
         self.tallies[at] = tally._replace(**{name: getattr(tally, name) + value for name, value in more.items()})
 
     def submitted(self, now: float, job: Job) -> None:
-        """Count it."""
+        """Count the job."""
         self._add(self._of(job), came=1)
 
     def started(self, now: float, job: Job) -> None:
-        """Keep it."""
+        """Keep its start."""
         self.fates[self._of(job)].append(False)
         self._running[job.id] = self._of(job), job.alloc, now
 
     def ended(self, now: float, job: Job) -> None:
-        """Count its unit-hours, or that it was refused."""
+        """Count its unit-hours, or its refusal."""
         known = self._running.pop(job.id, None)
         if known is None:
             self._add(self._of(job), refused=1)
@@ -141,7 +135,7 @@ class _Book(Observer):
             self._add(at, held=len(alloc) * (now - start) / HOUR)
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Count the failure for the class of the job that is hit."""
+        """Count the failure for the class of the job on the node."""
         hit = [at for at, alloc, start in self._running.values() if start < now and not alloc.isdisjoint(units)]
         for at in hit:
             self._add(at, failed=1)
@@ -151,7 +145,7 @@ class _Book(Observer):
 def _simulate(
     platform: Platform, jobs: Workload, policy: PartitionedPolicy, sizes: Sequence[int], outages: Outages | None = None
 ) -> _Book:
-    """Return what was counted in a run, in which jobs that are hit do not come back."""
+    """Return the counts of a run in which failed jobs are not requeued."""
     happens = None if outages is None else Reliability(outages=outages, requeue="never")
     book = _Book(sizes)
     spec, options = RunSpec(strict=True, failures=("none",)), RunOptions(observers=[book])
@@ -171,26 +165,19 @@ def compare(
     every: float = 1.0,
     repair: float = 1.0,
 ) -> dict[str, Any]:
-    """Return how often jobs are hit on random nodes and in partitions, with the same jobs and the same outages.
+    """Compare failures of jobs on random nodes and in partitions at equal outages.
 
-    A job that is hit has failed, and does not come back. Partitions are those of time 0: what the outages of the run
-    would tell of the nodes is known. In them, too, nodes are drawn.
+    A struck job fails and is not requeued. Partitions are those of time 0, from the nodes' known reliability. Inside a
+    partition nodes are drawn at random as well.
 
-    Parameters
-    ----------
-    platform
-        the machine; the mean time to failure of each node is known.
-    seed
-        of jobs, outages and placement.
-    duration
-        how long jobs are submitted and nodes fail; None: as the classes say.
-    every, repair
-        the time between failures, and how long a node is down, in hours.
+    Args:
+        platform: with the mean time to failure of each node.
+        seed: for jobs, outages and placement.
+        duration: how long jobs are submitted and nodes fail; None means as in the classes.
+        every, repair: time between failures, and downtime, in hours.
 
-    Raises
-    ------
-    PipistrelleError
-        if a class is larger than the machine, a mean time to failure is not known, or an argument is out of range.
+    Raises:
+        PipistrelleError: if a class is larger than the machine, an MTTF is unknown, or an argument is out of range.
     """
     demand = described(classes, platform.units)
     ranked = tuple(one.sizes for one in demand.classes)
@@ -243,14 +230,14 @@ def _sum(tallies: Iterable[_Tally]) -> _Tally:
 
 
 def _changes(both: list[_Tally]) -> dict[str, Any]:
-    """Return what was counted before and after, and how the failures per unit-hour have changed, with its interval."""
+    """Return the counts before and after, and the change in failures."""
     counts = {name: [getattr(one, name) for one in both] for name in _Tally._fields}
     found = change_of_rates(counts["failed"], counts["held"])
     return {**counts, "change": found.value, "low": found.low, "high": found.high}
 
 
 class SimulatedLoss(NamedTuple):
-    """Chances of blocking by class, half widths of their 95 % intervals, shape (classes,) each, and utilisation."""
+    """Blocking probabilities and half widths of 95 % intervals, shape (classes,)."""
 
     blocking: NDArray[np.float64]
     width: NDArray[np.float64]
@@ -258,10 +245,10 @@ class SimulatedLoss(NamedTuple):
 
 
 def simulated_loss(classes: WorkloadClasses, seed: int, *, duration: str | None = None) -> SimulatedLoss:
-    """Return how surely jobs are refused where all classes share a machine and nobody waits, by simulation.
+    """Simulate the blocking probabilities of classes that share a machine.
 
-    The intervals are by twenty batches of equal numbers of jobs of a class, of which the first is left out: the machine
-    is empty at first. What `kaufman_roberts` says is within them.
+    Intervals come from twenty batches with equal numbers of a class's jobs. The first batch is left out because the
+    machine starts empty. They hold the values of `kaufman_roberts`.
     """
     demand = described(classes)
     sizes = [one.size for one in demand.classes]

@@ -1,4 +1,4 @@
-"""A picture of where things are on a machine: jobs at a time, ages, failures, a cell for each node."""
+"""A picture of a machine's jobs, ages and failures, one cell per node."""
 
 from math import ceil, sqrt
 from pathlib import Path
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _YEAR: Final = 365.25 * 86_400
-#: colours of jobs, used again after so many
+#: number of job colours before they repeat
 _COLOURS: Final = 20
 
 
 def busiest_time(run: PlacedRun) -> float:
-    """Return the first time at which most jobs run, in seconds; 0 without jobs."""
+    """Return the first time with the most running jobs, in seconds; 0 without jobs."""
     times = np.sort(run.start)
     if not times.size:
         return 0.0
@@ -29,24 +29,18 @@ def busiest_time(run: PlacedRun) -> float:
 
 
 def picture(run: PlacedRun, time: float, suffix: str) -> bytes:
-    """Return a picture of the machine: its jobs at a time, the ages of its nodes, and how often each failed.
+    """Return a picture of the machine: jobs at a time, nodes' ages and failures.
 
-    Each node is a cell. The first two dimensions are drawn as tiles, one for each combination of the others, row by
-    row; nodes of one router lie side by side along the first. A machine of one dimension, or without places, is drawn
-    in rows. Grey is nobody, or not known. Ages that nobody knows make way for classes of nodes. Equal runs give equal
-    bytes, with one version of matplotlib.
+    The first two dimensions are tiles, one per combination of the others, row by row; nodes of one router are side by
+    side along the first. Machines of one dimension or without coordinates are drawn in rows. Grey means idle or
+    unknown. Without ages, classes of nodes are shown. Equal runs give equal bytes with one version of matplotlib.
 
-    Parameters
-    ----------
-    time
-        when, in seconds after time 0.
-    suffix
-        ``.svg`` or ``.png``.
+    Args:
+        time: seconds after time 0.
+        suffix: ``.svg`` or ``.png``.
 
-    Raises
-    ------
-    PipistrelleError
-        if matplotlib is not installed.
+    Raises:
+        PipistrelleError: if matplotlib is not installed.
     """
     panels = [_jobs(run, time), _ages(run.machine), _failures(run)]
 
@@ -69,7 +63,7 @@ def picture(run: PlacedRun, time: float, suffix: str) -> bytes:
 
 
 def cells(machine: Machine, values: Floats) -> Floats:
-    """Return values of nodes, shape (nodes,), as a table of cells, NaN between tiles and where no node is."""
+    """Return values of nodes, shape (nodes,), as a table of cells with NaN gaps."""
     topology = machine.topology
     if len(topology.shape) == 1:
         width = ceil(sqrt(len(values) * 2))
@@ -116,5 +110,5 @@ def _failures(run: PlacedRun) -> tuple[str, Floats, dict[str, Any]]:
 
 
 def is_picture(path: Path) -> bool:
-    """Tell whether a file's name is that of a picture that can be drawn."""
+    """Return whether a file name has a suffix of a supported picture format."""
     return path.suffix in (".svg", ".png")

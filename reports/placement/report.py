@@ -1,4 +1,4 @@
-"""The figures of where jobs ran: hops, stable nodes, hours by position in the list, whom failures struck."""
+"""Figures of a run's placement: hops, stable nodes, node hours, failures."""
 
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.reports.placement.run import Floats, Ints, PlacedRun, list_order
 
-#: {name: from which and up to which share of the machine's nodes}: more than the first, at most the second
+#: {size class: share of the machine's nodes, from (exclusive), to (inclusive)}
 SIZES: Final = {
     "all": (0.0, 1.0),
     "over 20 %": (0.2, 1.0),
@@ -20,16 +20,16 @@ SIZES: Final = {
 }
 #: a job on more than this share of the nodes is a leadership job
 LEADERSHIP: Final = 0.2
-#: parts of the list for which hours are told
+#: parts of the list that get mean hours
 _PARTS: Final = 20
 _WEEK: Final = 7 * 24.0
 _MONTH: Final = 30 * 86_400.0
 
 
 def job_figures(run: PlacedRun) -> dict[str, Any]:
-    """Return a column for each thing that is told of a job: arrays of shape (jobs,), or a list.
+    """Return a column for each figure of a job: arrays of shape (jobs,), or a list.
 
-    ``mean_hops`` is exact over the unordered pairs of its nodes; ``stable_nodes`` None if nobody knows which these are.
+    ``mean_hops`` is exact over all pairs of the job's nodes. ``stable_nodes`` is None if stability is unknown.
     """
     topology, stable = run.machine.topology, run.machine.nodes.stable
     struck = run.struck
@@ -50,17 +50,12 @@ def job_figures(run: PlacedRun) -> dict[str, Any]:
 def report(run: PlacedRun, jobs: dict[str, Any], order: str, age_aware: bool) -> dict[str, Any]:
     """Return the figures of a run as plain values.
 
-    Parameters
-    ----------
-    jobs
-        as `job_figures` has them.
-    order, age_aware
-        the list whose positions count.
+    Args:
+        jobs: columns from `job_figures`.
+        order, age_aware: the node list for positions.
 
-    Raises
-    ------
-    PipistrelleError
-        as `list_order` does.
+    Raises:
+        PipistrelleError: as in `list_order`.
     """
     machine = run.machine
     stable = machine.nodes.stable
@@ -84,19 +79,17 @@ def report(run: PlacedRun, jobs: dict[str, Any], order: str, age_aware: bool) ->
 
 
 def leadership(run: PlacedRun) -> NDArray[np.bool_]:
-    """Return which jobs have more than a fifth of the machine's nodes, shape (jobs,)."""
+    """Return the jobs with over a fifth of the machine's nodes, shape (jobs,)."""
     return run.sizes > LEADERSHIP * len(run.machine.nodes)
 
 
 def months(run: PlacedRun, struck: Ints) -> list[dict[str, Any]]:
-    """Return how many failures there were in each month, how many struck a job, and a leadership job.
+    """Return the failures per month: all, on a job, on a leadership job.
 
-    Where the date of time 0 is not known, a month is 30 days from then on.
+    If the date of time 0 is unknown, a month has 30 days from then on.
 
-    Parameters
-    ----------
-    struck
-        the job that each of the run's failures strikes, -1 for none, shape (failures,).
+    Args:
+        struck: index of the job that each failure strikes, -1 for none, shape (failures,).
     """
     names = _month_names(run)
     large = leadership(run)
@@ -118,7 +111,7 @@ def months(run: PlacedRun, struck: Ints) -> list[dict[str, Any]]:
 
 
 def node_hours(run: PlacedRun) -> Floats:
-    """Return how long jobs had each node, in hours, shape (nodes,); a node of several jobs counts for each of them."""
+    """Return the hours of jobs per node, shape (nodes,), once per sharing job."""
     hours = np.zeros(len(run.machine.nodes))
     for nodes, time in zip(run.nodes, run.hours.tolist(), strict=True):
         hours[nodes] += time
@@ -151,7 +144,7 @@ def _of_sizes(run: PlacedRun, jobs: dict[str, Any], name: str, weeks: float) -> 
 
 
 def _positions(run: PlacedRun, order: Ints) -> list[dict[str, Any]]:
-    """Return the mean hours of a node in each part of the list, from its beginning."""
+    """Return a node's mean hours in each part of the list."""
     hours, stable = node_hours(run), run.machine.nodes.stable
     rows, first = [], 0
     for part in np.array_split(order, min(_PARTS, len(order))):
@@ -178,29 +171,23 @@ def _month_names(run: PlacedRun) -> list[str]:
         try:
             zone = ZoneInfo(run.timezone)
         except (LookupError, ValueError, OSError):
-            zone = UTC  # a zone that this computer does not know
+            zone = UTC  # a zone that this computer lacks
     epoch = run.epoch
     return [f"{datetime.fromtimestamp(epoch + time, zone):%Y-%m}" for time in run.failed_at.tolist()]
 
 
 def whatif(run: PlacedRun, order: str, age_aware: bool, *, own: tuple[str, bool]) -> dict[str, Any]:
-    """Return whom the failures of a run strike, and whom they would have struck if the list had been another.
+    """Return the jobs struck by failures, also under another node list.
 
-    As in Zimmer et al. (SC 2018), section IV-B: a node that failed stands at some position of the other list; what ran
-    at the time on the node at this position of the run's own list would have run on it. It is no simulation: jobs
-    neither start nor end otherwise.
+    As in Zimmer et al. (SC 2018), section IV-B: each failed node has a position in the other list. The job on the node
+    at this position of the run's own list is struck. Nothing is simulated: all jobs keep their times.
 
-    Parameters
-    ----------
-    order, age_aware
-        the other list.
-    own
-        the run's own.
+    Args:
+        order, age_aware: the other list.
+        own: the run's own.
 
-    Raises
-    ------
-    PipistrelleError
-        as `list_order` does.
+    Raises:
+        PipistrelleError: as in `list_order`.
     """
     here, other = list_order(run.machine, *own), list_order(run.machine, order, age_aware)
     position = np.empty(len(other), dtype=np.intp)

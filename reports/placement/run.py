@@ -1,4 +1,4 @@
-"""A run's folder as places and times: the machine, which nodes each job had, and what failed when."""
+"""A run's outputs as places and times: the machine, each job's nodes, failures."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,34 +20,26 @@ from pipistrelle.server.outputs.folder import CONFIG_FILE
 
 Ints = NDArray[np.intp]
 Floats = NDArray[np.float64]
-#: times in out_jobs.csv have six decimals, those of outages all digits
+#: times in out_jobs.csv have six decimals, times of outages all digits
 _ROUNDED = 1e-6
 
 
 class PlacementError(PipistrelleError):
-    """A run whose placement cannot be told."""
+    """A run's placement cannot be determined."""
 
 
 @dataclass(frozen=True, eq=False)
 class PlacedRun:
-    """What a run's outputs tell of places; times in seconds after time 0.
+    """The places in a run's outputs; times in seconds after time 0.
 
-    Parameters
-    ----------
-    folder, machine
-        where they are, and the machine as schedulers saw it.
-    order, age_aware
-        the order of nodes that its placement went by, and whether stable nodes stood before all others.
-    epoch, timezone
-        Unix time of time 0 and the zone of its clock, None where nobody knows.
-    ids
-        of the attempts of jobs that ran, in the order in which they ended.
-    nodes
-        the numbers of the nodes that each had at least one unit of, ascending, each of shape (its nodes,).
-    start, end
-        when each ran, shape (jobs,).
-    failed, failed_at
-        the nodes that failed, and when, shape (failures,); planned outages are none.
+    Attributes:
+        folder, machine: the outputs, and the machine as schedulers saw it.
+        order, age_aware: the placement's node order, and whether stable nodes came first.
+        epoch, timezone: Unix time of time 0 and time zone; None if unknown.
+        ids: attempts of jobs that ran, in the order in which they ended.
+        nodes: ascending numbers of each attempt's nodes, each of shape (its nodes,).
+        start, end: times of each attempt, shape (jobs,).
+        failed, failed_at: failed nodes and times, shape (failures,), without planned outages.
     """
 
     folder: Path
@@ -65,21 +57,21 @@ class PlacedRun:
 
     @cached_property
     def sizes(self) -> Ints:
-        """The number of nodes of each job, shape (jobs,)."""
+        """Number of nodes per job, shape (jobs,)."""
         return np.array([nodes.size for nodes in self.nodes], dtype=np.intp)
 
     @cached_property
     def hours(self) -> Floats:
-        """How long each ran, in hours, shape (jobs,)."""
+        """Running time in hours, shape (jobs,)."""
         return (self.end - self.start) / 3600.0
 
     @cached_property
     def struck(self) -> Ints:
-        """The job that each failure struck, by its index, -1 for none, shape (failures,)."""
+        """Index of the job that each failure struck, -1 for none, shape (failures,)."""
         return self.running_on(self.failed, self.failed_at)
 
     def running_on(self, nodes: Ints, times: Floats) -> Ints:
-        """Return which job ran on each of some nodes just before a time, by its index, -1 for none, shape as theirs."""
+        """Return the index of the job on each node just before a time, -1 for none."""
         wanted = np.zeros(len(self.machine.nodes), dtype=bool)
         wanted[nodes] = True
         parts = [some[wanted[some]] for some in self.nodes]
@@ -100,10 +92,8 @@ class PlacedRun:
 def read_placed_run(folder: Path) -> PlacedRun:
     """Read the outputs of a run.
 
-    Raises
-    ------
-    PipistrelleError
-        when they are not there, are none, or not those of one run, or no machine is told of.
+    Raises:
+        PipistrelleError: if they are missing, wrong, of several runs, or do not describe the machine.
     """
     config = read_config(folder)
     try:
@@ -137,7 +127,7 @@ def read_placed_run(folder: Path) -> PlacedRun:
 
 
 def node_numbers(machine: Machine, units: str) -> Ints:
-    """Return the numbers of the nodes that have at least one of some units, ascending."""
+    """Return the ascending numbers of the nodes that have some of these units."""
     intervals = machine.numbering.nodes_of(NodeSet.parse(units)).intervals
     return np.concatenate(
         [np.arange(low, high + 1, dtype=np.intp) for low, high in intervals] or [np.zeros(0, np.intp)]
@@ -145,12 +135,10 @@ def node_numbers(machine: Machine, units: str) -> Ints:
 
 
 def list_order(machine: Machine, order: str, age_aware: bool) -> Ints:
-    """Return the numbers of all nodes as a placement goes through them: in an order, or the stable ones first.
+    """Return all nodes in the order of a placement, or with the stable ones first.
 
-    Raises
-    ------
-    PipistrelleError
-        if the order is none for the machine, or nothing tells which nodes are stable.
+    Raises:
+        PipistrelleError: if the machine does not support the order, or its stable nodes are unknown.
     """
     nodes = node_order(order, machine)
     if not age_aware:
@@ -158,7 +146,7 @@ def list_order(machine: Machine, order: str, age_aware: bool) -> Ints:
     stable = machine.nodes.stable
     if stable is None:
         raise PlacementError(
-            "nothing tells which nodes of the machine are stable",
+            "the machine's stable nodes are unknown",
             expected="classes, MTTFs or ages of nodes",
             hint="Give --node-table, or a platform that has them.",
         )
@@ -177,6 +165,6 @@ def _failures(folder: Path, nodes: int) -> Iterator[tuple[int, float]]:
     for row in output_rows(folder, "outages.csv", "node", "down", "planned", needed=False):
         node = number_in(row["node"])
         if node >= nodes:
-            raise PlacementError("an outage is of a node that there is not", where=str(folder), found=row["node"])
+            raise PlacementError("an outage is of a node that does not exist", where=str(folder), found=row["node"])
         if row["planned"] == "0":
             yield int(node), number_in(row["down"])

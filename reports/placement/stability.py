@@ -1,4 +1,4 @@
-"""What the stability of GPUs does to leadership jobs: the arithmetic of Zimmer et al. (SC 2018) on Titan."""
+"""Effect of GPU stability on leadership jobs, by Zimmer et al. (SC 2018)."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -8,22 +8,22 @@ import numpy as np
 from pipistrelle.reports.placement.run import PlacementError
 from pipistrelle.traces.outages.log import OutageLog
 
-#: (nodes, failures of one of them a day) of Table II's pools of new and of old GPUs
+#: (nodes, failures per day in the whole pool) of Table II's pools of new and old GPUs
 _NEW: Final = (9_500, 1.0)
 _OLD: Final = (9_188, 5.0)
-#: Table II: {nodes with new GPUs of a job of 4,000: the hours that are printed}
+#: Table II: {nodes with new GPUs of a job of 4,000: printed hours}
 TABLE_II: Final[Mapping[int, float]] = {0: 11.0, 1_000: 13.8, 2_000: 18.5, 3_000: 27.9, 4_000: 57.0}
 _JOB: Final = 4_000
-#: leadership jobs' share of hours, how many times as many their stable hours are, the simulation's share of stable GPUs
+#: leadership jobs' share of hours, factor on their stable hours, the simulation's share of stable GPUs
 LEADERSHIP_HOURS: Final = 0.55
 MORE_STABLE: Final = 4 / 3
 STABLE_SHARE: Final = 8_500 / 18_688
-#: how many times as often an old GPU fails in Table II
+#: failure rate of an old GPU relative to a new one in Table II
 TABLE_II_RATIO: Final = (_OLD[1] / _OLD[0]) / (_NEW[1] / _NEW[0])
 
 
 class Rates(NamedTuple):
-    """Failures and device-days of the old and of the new GPUs in a stretch of time."""
+    """Failures and device-days of old and new GPUs in a period."""
 
     old_failures: int
     old_days: float
@@ -32,14 +32,14 @@ class Rates(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many times as often an old one fails."""
+        """The failure rate of an old GPU relative to a new one."""
         return (self.old_failures / self.old_days) / (self.new_failures / self.new_days)
 
 
 def series_mtbf(new: int, old: int) -> float:
-    """Return the mean time between failures, in hours, of a job on so many nodes of Table II's two pools.
+    """Return the MTBF (h) of a job on nodes of Table II's two pools.
 
-    Failure of any node is one of the job: rates add up, each node having its pool's rate over the pool's nodes.
+    Any node's failure ends the job, so rates add up; a node has its pool's rate over the pool's nodes.
     """
     rate = new * _NEW[1] / (24.0 * _NEW[0]) + old * _OLD[1] / (24.0 * _OLD[0])
     return 1.0 / rate
@@ -53,9 +53,9 @@ def table_ii() -> dict[int, float]:
 def failure_share(hours: float, stable: float, more: float, ratio: float) -> float:
     """Return the share of failures that strike leadership jobs.
 
-    They have `hours` of all node-hours and, with placement at random, the share `stable` of their hours on stable
-    nodes, as everybody has. Then their stable hours are `more` times as many, which others lose. A node's rate of
-    failure is 1 or, if it is not stable, `ratio`::
+    They have the share `hours` of all node-hours and, under random placement, the share `stable` of these on stable
+    nodes, like all jobs. Then their stable hours grow by the factor `more`. A stable node fails at rate 1, another at
+    rate `ratio`::
 
         hours * (more * stable + (1 - more * stable) * ratio) / (stable + (1 - stable) * ratio)
     """
@@ -64,16 +64,14 @@ def failure_share(hours: float, stable: float, more: float, ratio: float) -> flo
 
 
 def rates_of(log: OutageLog, begin: float, end: float) -> Rates:
-    """Return how often old and new GPUs failed between two times on the clock of a log of their lives.
+    """Return the failures of old and new GPUs between two times in a log of lives.
 
-    Raises
-    ------
-    PlacementError
-        if the log does not tell lives of classes ``old`` and ``new``, or neither failed then.
+    Raises:
+        PlacementError: if the log has no lives of classes ``old`` and ``new``, or none of them failed.
     """
     if log.lives is None or not {"old", "new"} <= set(log.classes):
         raise PlacementError(
-            "the log does not tell the lives of old and new GPUs",
+            "the log does not have the lives of old and new GPUs",
             where=log.source,
             expected="TitanGPULife's table of lives",
             found=log.format,

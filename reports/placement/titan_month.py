@@ -1,8 +1,8 @@
-"""A month of Titan under the policies of paper 004 on GPUs' age (docs/reference/placing.md).
+"""A month of Titan under paper 004's policies (docs/reference/placing.md).
 
 Zimmer et al., GPU Age-Aware Scheduling to Improve the Reliability of Leadership Jobs on Titan, 2018. Jobs are those of
-``titan-month``, the scheduler is ``titan-bins`` (table I's bins, two reservations), nodes are those of ``titan``; which
-GPUs are stable is read from the lives of Titan's GPUs, or drawn.
+``titan-month``, the scheduler is ``titan-bins`` (table I's bins, two reservations), the nodes are ``titan``. Stable
+GPUs come from the lives of Titan's GPUs, or are drawn.
 """
 
 import math
@@ -37,19 +37,19 @@ Attempt = tuple[Job, float, float, Ints]
 
 HOUR: Final = 3600.0
 WEEK: Final = 168.0
-#: s that a run lasts: the month
+#: length of a run, s
 MONTH: Final = 30 * 86400.0
-#: nodes that a leadership job has at least
+#: fewest nodes of a leadership job
 LEADERSHIP: Final = 3750
-#: shares of the machine that jobs are told apart by
+#: buckets by share of the machine
 BUCKETS: Final = {"Bin20": (0.2, 0.4), "Bin40": (0.4, 0.6), "Bin60": (0.6, 1.0)}
-#: failures of a node an hour, (stable, others), by table II: one a day of 9,500 new GPUs, five of 9,188 old ones
+#: failures per node and hour, (stable, others), by table II: one per day of 9,500 new GPUs, five of 9,188 old ones
 TABLE_II: Final = (1 / 24 / 9500, 5 / 24 / 9188)
-#: how long (s) a node is down that failed
+#: downtime of a failed node, s
 REPAIR: Final = 2 * HOUR
-#: what jobs do: a dump an hour, which takes no time
+#: all jobs write a checkpoint every hour, in no time
 CHECKPOINT: Final = Resilience("checkpoint", HOUR)
-#: seeds of the failures that the month is run with: the first dozen, whatever comes out
+#: seeds of the months' failures: the first dozen
 DRAWS: Final = tuple(range(1, 13))
 CPU_ONLY: Final = "accounts=climate,engineering"
 #: {policy: options of the placement}
@@ -62,17 +62,17 @@ CASES: Final[dict[str, dict[str, Any]]] = {
     "DE16 + CPU-only, reordered": {"dual-ended": f"nodes<=16 or {CPU_ONLY}", "age-aware": True},
 }
 
-#: as it was before small jobs came from the other end
+#: the policy without dual-ended placement
 FIRST_FIT: Final = "first fit"
 _OPTIONS: Final[dict[str, dict[str, Any]]] = {**CASES, FIRST_FIT: {}}
 
 
 @dataclass
 class Month:
-    """What came out of a run; hours are node-hours until the end of the month."""
+    """The result of a run; hours are node-hours until the end of the month."""
 
     utilisation: float
-    #: of leadership jobs that ran: nodes, stable nodes, hours, mean hops, whether they use GPUs
+    #: per leadership job that ran: nodes, stable nodes, hours, mean hops, whether it uses GPUs
     nodes: Ints
     stable: Ints
     hours: NDArray[np.float64]
@@ -106,7 +106,7 @@ class Month:
         return float(self.hops.mean())
 
     def stable_nodes(self, bucket: str, machine: int) -> tuple[float, int, int]:
-        """Return mean, least and most stable nodes of the jobs that take such a share of the machine."""
+        """Return mean, least and most stable nodes of a bucket's jobs."""
         low, high = BUCKETS[bucket]
         found = self.stable[(self.nodes > low * machine) & (self.nodes <= high * machine)]
         return float(found.mean()), int(found.min()), int(found.max())
@@ -114,46 +114,44 @@ class Month:
 
 @dataclass
 class Watch(Observer):
-    """Keeps who ran where and when, and whom failures struck."""
+    """Keeps where and when jobs ran, and which ones failures struck."""
 
     #: (job, start, end (s), its nodes) of all that ran
     attempts: list[Attempt] = field(default_factory=list)
     _running: dict[str, tuple[Job, float, Ints]] = field(default_factory=dict)
 
     def started(self, now: float, job: Job) -> None:
-        """Keep it."""
+        """Keep the start."""
         self._running[job.id] = job, now, numbers(job.alloc)
 
     def ended(self, now: float, job: Job) -> None:
-        """Keep how long it ran."""
+        """Keep its running time."""
         if job.id in self._running:
             _, start, nodes = self._running.pop(job.id)
             self.attempts.append((job, start, now, nodes))
 
     def close(self, now: float) -> None:
-        """Keep those who still run."""
+        """Keep the jobs that are still running."""
         for job, start, nodes in self._running.values():
             self.attempts.append((job, start, now, nodes))
         self._running.clear()
 
 
 def failure_share(leadership: Sequence[float], delivered: Sequence[float], rates: Sequence[float]) -> float:
-    """Return the share of failures that strike leadership jobs, where each node-hour of a kind fails at a rate.
+    """Return the share of failures that strike leadership jobs.
 
-    Parameters
-    ----------
-    leadership, delivered
-        node-hours of leadership jobs and of all jobs, for each kind of nodes.
-    rates
-        failures an hour of a node of each kind.
+    Args:
+        leadership, delivered: node-hours of leadership jobs and of all jobs, for each kind of nodes.
+        rates: failures per node-hour of each kind.
     """
     own = sum(hours * rate for hours, rate in zip(leadership, rates, strict=True))
     return own / sum(hours * rate for hours, rate in zip(delivered, rates, strict=True))
 
 
 def paper_share(stable_nodes: float, rates: Sequence[float], *, hours: float = 0.55, more: float = 1 / 3) -> float:
-    """Return that share where leadership jobs have ``hours`` of all and so many ``more`` stable ones than others have.
+    """Return that share from the paper's figures.
 
+    Leadership jobs have the share ``hours`` of all hours, and by the share ``more`` more stable hours than at random.
     ``stable_nodes`` is the stable nodes' share of the machine.
     """
     stable = (1 + more) * hours * stable_nodes
@@ -161,18 +159,18 @@ def paper_share(stable_nodes: float, rates: Sequence[float], *, hours: float = 0
 
 
 def interval(share: float, count: int) -> tuple[float, float]:
-    """Return where the share of so many failures lies with a chance of 95 %, if each is one with a chance ``share``."""
+    """Return the 95 % interval of an observed share of ``count`` failures."""
     width = 1.96 * math.sqrt(share * (1 - share) / count)
     return share - width, share + width
 
 
 def machine_of(lives: str, date: str) -> Platform:
-    """Return Titan with the GPUs that it had on a day."""
+    """Return Titan with its GPUs of a date."""
     return with_node_rows(load_platform("titan"), load_node_rows(f"{lives},at={date}"))
 
 
 def drawn_machine(stable: int, seed: int) -> Platform:
-    """Return Titan with so many stable nodes, any as likely as any other: replaced without a look at the list."""
+    """Return Titan with ``stable`` stable nodes drawn uniformly."""
     titan = load_platform("titan")
     rng = np.random.Generator(np.random.PCG64(seed))
     chosen = NodeSet.of(np.sort(rng.choice(titan.units, stable, replace=False)).tolist())
@@ -184,7 +182,7 @@ def drawn_machine(stable: int, seed: int) -> Platform:
 
 
 def drawn_outages(stable: Bools, rates: tuple[float, float], seed: int, horizon: float = MONTH) -> Outages:
-    """Return failures of single nodes, each kind at its rate (per node and hour), and repairs after `REPAIR`."""
+    """Return failures of single nodes at each kind's rate (per node and hour)."""
     rng = np.random.Generator(np.random.PCG64(seed))
     outages = []
     for kind, rate in zip((stable, ~stable), rates, strict=True):
@@ -197,7 +195,7 @@ def drawn_outages(stable: Bools, rates: tuple[float, float], seed: int, horizon:
 
 
 def month(platform: Platform, jobs: Workload, case: str, outages: Outages | None = None) -> Month:
-    """Run the month under a policy; jobs that failures strike go on from their last checkpoint."""
+    """Run the month under a policy; struck jobs resume from their last checkpoint."""
     policy = make_policy("titan-bins", placement_options={"node-order": "alps", **_OPTIONS[case]})
     watch = Watch()
     happens = None if outages is None else Reliability(outages=outages, resilience=CHECKPOINT)
@@ -209,12 +207,12 @@ def month(platform: Platform, jobs: Workload, case: str, outages: Outages | None
 
 
 def _number(job: Job) -> str:
-    """Return the id that a job, or one that it is another attempt of, has in the workload."""
+    """Return the workload's id of a job or of the job that it is an attempt of."""
     return job.id.partition("!")[2].partition("#")[0]
 
 
 def measured(attempts: list[Attempt], machine: Machine, jobs: Workload, outages: Outages | None) -> Month:
-    """Return the figures of what ran in a month."""
+    """Return the figures of a month's attempts."""
     stable, topology = machine.nodes.stable, machine.topology
     assert stable is not None
     hours = np.array([end - start for _, start, end, _ in attempts]) / HOUR
@@ -253,7 +251,7 @@ def measured(attempts: list[Attempt], machine: Machine, jobs: Workload, outages:
 def failures(
     platform: Platform, jobs: Workload, case: str, stable: Bools, draws: Sequence[int] = DRAWS
 ) -> tuple[float, int, float]:
-    """Return the leadership jobs' share of failures in some months, how many there were, and the form's share."""
+    """Return leadership jobs' share of failures, their number, the formula's share."""
     runs = [month(platform, jobs, case, drawn_outages(stable, TABLE_II, seed)) for seed in draws]
     struck = [sum(one.struck[kind] for one in runs) for kind in (0, 1)]
     on_stable = sum(one.stable_hours for one in runs)

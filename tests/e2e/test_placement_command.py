@@ -80,7 +80,7 @@ def test_what_is_wrong(ran):
     ran.run("run", "-w", "jobs.swf", "--in-process", "-o", "flat", "-q").ok()
     ran.run("explain", "placement", "flat", "--run-order", "alps").failed(2, "alps needs three dimensions")
     ran.run("explain", "order", "flat", "--node-order", "id", "--age-aware").failed(
-        2, "nothing tells which nodes of the machine are stable"
+        2, "the machine's stable nodes are unknown"
     )
 
 

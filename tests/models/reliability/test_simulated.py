@@ -67,7 +67,7 @@ def test_victims_are_drawn_by_their_rates():
     assert np.mean(found.node < 50) == pytest.approx(0.75, abs=0.01)
     assert np.array_equal(found.node, drawn_outages(mttf, 20_000.0, 7, 1.0, 1.0).node)
     for wrong in (0.0, -1.0, np.nan):
-        with pytest.raises(ReliabilityError, match="MTTF: the mean time to failure of a node is not known"):
+        with pytest.raises(ReliabilityError, match="MTTF: the mean time to failure of a node is unknown"):
             drawn_outages(np.array([1.0, wrong]), 10.0, 1, 1.0, 1.0)
 
 
@@ -121,5 +121,5 @@ def test_the_command(tmp_path):
     assert "failures                60, the same in both runs" in table
     assert printed["failures"] == 60
     assert printed["partitions"][0]["closed"] == pytest.approx(0.0)
-    with pytest.raises(ReliabilityError, match="the mean time to failure of a node is not known"):
+    with pytest.raises(ReliabilityError, match="the mean time to failure of a node is unknown"):
         compare(parse_classes(SMALL, "x"), homogeneous(64, "h"))

@@ -196,7 +196,7 @@ def test_runs_that_are_none(tmp_path: Path, placed: PlacedRun) -> None:
         read_placed_run(tmp_path)
     with pytest.raises(PipistrelleError, match=r"alps needs three dimensions"):
         list_order(placed.machine, "alps", False)
-    with pytest.raises(PipistrelleError, match="nothing tells which nodes of the machine are stable"):
+    with pytest.raises(PipistrelleError, match="the machine's stable nodes are unknown"):
         list_order(Machine(3), "id", True)
 
 
@@ -264,7 +264,7 @@ def test_leadership_jobs_share_at_the_rates_of_the_lives(traces_dir: Path) -> No
 
 def test_rates_of_logs_that_have_none(traces_dir: Path, folder: Path) -> None:
     """Lives of old and new are needed, and failures of both."""
-    with pytest.raises(PipistrelleError, match="does not tell the lives of old and new GPUs"):
+    with pytest.raises(PipistrelleError, match="does not have the lives of old and new GPUs"):
         rates_of(load_outage_log(folder / "out_outages.csv"), 0.0, 1.0)
     log = load_outage_log(next(traces_dir.glob("Titan-GPU-lives*")))
     with pytest.raises(PipistrelleError, match="none of them failed then"):
