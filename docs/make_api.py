@@ -8,7 +8,7 @@ from typing import Any
 #: {heading: (what it is for, {module: names})}
 SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
     "Run": (
-        "A run from what it shall be, or from a workload and a policy; what its outputs tell.",
+        "Run from a description, or from a workload and a policy; read the outputs.",
         {
             "pipistrelle.runs.description.spec": ["RunSpec"],
             "pipistrelle.runs.execution.run": ["run", "run_in_process", "RunOptions"],

@@ -1,4 +1,4 @@
-"""Writes docs/explanation/papers.md anew below its head, from what the papers' entries are computed to.
+"""Write docs/explanation/papers.md again below its head, from the computed entries.
 
 python docs/make_papers.py $PIPISTRELLE_TRACES
 """

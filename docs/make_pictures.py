@@ -1,4 +1,4 @@
-"""Makes the pictures of docs/how-to/pictures.md anew: python docs/make_pictures.py
+"""Make the pictures of docs/how-to/pictures.md again: python docs/make_pictures.py
 
 The page's commands are run, in order, in one folder, and what the comment before each picture names is drawn: a part
 of a page, or a file as it is. Chromium and its driver draw (.ci/browser installs both), with selenium.

@@ -53,12 +53,12 @@ _HOUR_S: Final = 3600.0
 
 #: its name in Gymnasium, once this module is imported
 ENVIRONMENT: Final = "pipistrelle/Scheduling-v0"
-#: options that say who decides, or how one speaks with them
+#: options of the scheduler and its connection
 _DECIDED: Final = {*PolicySpec.__struct_encode_fields__, "dialect", "batsim", "seed"}
 
 
 class _Outside:
-    """A policy that leaves all decisions to somebody else."""
+    """A policy that decides nothing itself."""
 
     name = "agent"
 
@@ -70,16 +70,11 @@ class _Outside:
 
 
 class Dispatcher:
-    """Goes on with a run until somebody is to say which job starts; jobs get the free units with the lowest numbers.
+    """A run that stops whenever a queued job could start; jobs get the lowest free units.
 
-    Parameters
-    ----------
-    setup
-        the run.
-    seen
-        how many of the jobs that wait somebody looks at, first come first.
-    observers
-        told of all that happens.
+    Args:
+        seen: how many queued jobs can be chosen, by submission.
+        observers: receive every event.
     """
 
     def __init__(self, setup: Setup, seen: int, observers: Sequence[Observer] = ()) -> None:
@@ -96,14 +91,14 @@ class Dispatcher:
 
     @property
     def view(self) -> View:
-        """What is known of machine and queue."""
+        """The scheduler's view of machine and queue."""
         view = self._runtime.view
         assert view is not None, "the run has begun"
         return view
 
     @property
     def waiting(self) -> list[SchedulerJob]:
-        """The jobs that wait, first come first, as many as are seen."""
+        """The first ``seen`` queued jobs, by submission."""
         return list(islice(self.view.waiting, self._seen))
 
     @property
@@ -112,14 +107,14 @@ class Dispatcher:
         return any(map(self.fits, self.waiting))
 
     def units_for(self, job: SchedulerJob) -> NodeSet | None:
-        """Return the units on which a job can start now, None if there are too few, or it fits on none."""
+        """Return the units on which a job can start now, or None."""
         view = self.view
         if job.size > view.free.count:
             return None
         return picked(self._placement, job, view.open_to(job), view.machine)
 
     def fits(self, job: SchedulerJob) -> bool:
-        """Tell whether a job can start now."""
+        """Return whether a job can start now."""
         view = self.view
         if job.size > view.free.count:
             return False
@@ -134,12 +129,10 @@ class Dispatcher:
         view.start(job, units)
 
     def wait(self) -> None:
-        """Let time go on until a job that waits could start, or the run is over.
+        """Advance until a queued job could start, or the run is over.
 
-        Raises
-        ------
-        RunError
-            when the run stalls.
+        Raises:
+            RunError: the run stalls.
         """
         engine = self._simulation.engine
         while not self.over:
@@ -215,42 +208,31 @@ class Rewards(Observer):
 
 
 class TrainingError(PipistrelleError):
-    """An environment that cannot be."""
+    """The environment's arguments are wrong."""
 
 
 class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
-    """A run in which an agent says which job starts next; times are simulated, the engine is that of every run.
+    """A run in which an agent chooses the next job to start.
 
-    Whenever a job that waits could start, there is a step. The action is the place of the job in the queue, first come
-    first, that starts now on the free units with the lowest numbers; the last action, or that of a job which is not
-    there or does not fit, lets time go on until something could start again.
+    There is a step whenever a queued job could start. The action is the queue position (by submission) of the job that
+    starts on the lowest free units. The last action, or one whose job does not exist or fit, lets time advance.
 
-    An observation has, of each of the first ``queue`` jobs, `JOB_FEATURES`, and then `MACHINE_FEATURES`
-    , all 0 to 1: whether there is such a job, its size and the free units
-    as shares of the machine, times and the queue's length on a log scale, whether it fits. ``info["action_mask"]``
-    tells which actions do something.
+    An observation has `JOB_FEATURES` of the first ``queue`` jobs, then `MACHINE_FEATURES`, all from 0 to 1: sizes and
+    free units as shares of the machine, times and the queue's length on a log scale. ``info["action_mask"]`` says which
+    actions are possible.
 
-    The reward of a step is what it adds to the episode's mean wait (hours), or mean bounded slowdown, with a minus: the
-    sum over an episode is minus that mean; of slowdowns, where jobs come back, one for each attempt. An episode that
-    stalls is truncated, with a reward of -1 for each job that was left. ``info["summary"]`` has an ended episode's
-    figures.
+    The rewards of an episode add up to minus its mean wait (hours), or minus its mean bounded slowdown (of attempts).
+    An episode that stalls is truncated, with a reward of -1 per unfinished job. ``info["summary"]`` has the figures
+    of an ended episode.
 
-    Parameters
-    ----------
-    run
-        options of the run by their names on the command line, as ``{"workload": "demo"}``, but for the scheduler.
-    queue
-        how many jobs the agent sees.
-    jobs
-        how many jobs an episode has, in succession, from a place of chance; None: all, from the first. ``first`` in the
-        options of `reset` is the place.
-    reward
-        ``wait`` or ``bounded_slowdown``.
+    Args:
+        run: options of `pipistrelle run` by name, as ``{"workload": "demo"}``, without those of the scheduler.
+        queue: how many jobs the agent sees.
+        jobs: consecutive jobs per episode, from a random position or ``first`` in the options of `reset`; None: all.
+        reward: ``wait`` or ``bounded_slowdown``.
 
-    Raises
-    ------
-    PipistrelleError
-        if the run cannot be, or says who decides.
+    Raises:
+        PipistrelleError: the run is not possible, or has options of a scheduler.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - Gymnasium's own
@@ -282,7 +264,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode; failures are drawn anew in each."""
+        """Begin an episode, with failures of its own."""
         super().reset(seed=seed)
         setup = self._setup(None if options is None else options.get("first"))
         self._paid.begin(setup.jobs)
@@ -290,7 +272,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         return self._observed()
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Start the job at this place of the queue, or let time go on."""
+        """Start the job at this queue position, or let time advance."""
         dispatcher = self._dispatcher
         assert dispatcher is not None, "reset comes before step"
         stalled = False
