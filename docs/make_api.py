@@ -1,4 +1,4 @@
-"""Writes docs/reference/api.md from the docstrings: python docs/make_api.py > docs/reference/api.md"""
+"""Write docs/reference/api.md from the docstrings: python docs/make_api.py > docs/reference/api.md"""
 
 import inspect
 import sys
@@ -42,7 +42,7 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
         },
     ),
     "Schedulers": (
-        "What a policy sees and is made of; see [Write your scheduler](../tutorials/write-your-scheduler.md).",
+        "A policy's view and its parts; see [Write your scheduler](../tutorials/write-your-scheduler.md).",
         {
             "pipistrelle.schedulers.catalogue.registry": ["make_policy"],
             "pipistrelle.schedulers.catalogue.parts": ["compose"],
@@ -81,7 +81,7 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
         },
     ),
     "Failures": (
-        "Outages as data, models, maintenance; [Outages](../how-to/outages.md), [Failures](../how-to/failures.md).",
+        "Outages as data, models and maintenance; [Outages](../how-to/outages.md), [Failures](../how-to/failures.md).",
         {
             "pipistrelle.platforms.failures.outage": ["Outage", "Outages", "merge", "csv_chunks"],
             "pipistrelle.platforms.failures.text": ["parse_failures", "parse_durations"],
@@ -108,7 +108,7 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
         },
     ),
     "Workloads": (
-        "Logs read, made and changed; [Workloads](workloads.md), [Workload tools](../how-to/workload-tools.md).",
+        "Read, generate and change logs; [Workloads](workloads.md), [Workload tools](../how-to/workload-tools.md).",
         {
             "pipistrelle.traces.load": ["load", "save"],
             "pipistrelle.traces.workload": ["Workload"],
@@ -141,8 +141,9 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
 }
 HEAD = """# Python API
 
-What to import from where. Names that are not here may change without a word in the changelog.
-Each line is the beginning of the docstring, which has parameters, units and errors: `help(run)` in Python shows it.
+For anyone who uses Pipistrelle from Python: what to import from where. Other names may change without notice; see
+[Stability](stability.md).
+Each line is the start of a docstring. The whole text has parameters, units and errors: `help(run)` shows it.
 
 <!-- written by docs/make_api.py -->
 """

@@ -1,7 +1,7 @@
-"""Draws Mermaid's diagrams of the pages for the site: python docs/make_diagrams.py [mermaid.min.js]
+"""Draw Mermaid's diagrams of the pages for the site: python docs/make_diagrams.py [mermaid.min.js]
 
-It needs Debian's chromium and chromium-driver, selenium, and Mermaid: the file, or npm to fetch it. The site's style
-gives the diagrams the colours of the page, light or dark; the head of each file is the digest of its source.
+It needs Debian's chromium and chromium-driver, selenium, and Mermaid: its file, or npm to fetch it. The site's style
+gives the diagrams the colours of the page. The first line of each file is the digest of its source.
 """
 
 import subprocess

@@ -1,4 +1,4 @@
-"""Builds the documentation as a site: python docs/make_site.py [--out FOLDER]
+"""Build the documentation as a site: python docs/make_site.py [--out FOLDER]
 
 Pages stay plain Markdown, which a forge shows, too. This program writes the site's sources into a temporary folder
 and has Zensical build them, strictly: a link, an anchor or a page of the navigation that does not exist ends the
