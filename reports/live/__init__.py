@@ -1,1 +1,1 @@
-"""What goes on in a run while it goes on?"""
+"""Show a run while it is in progress."""

@@ -1,14 +1,13 @@
-"""What a browser may ask of the page of a run, and what anybody else is answered (HTTP/1.1, RFC 9112)."""
+"""HTTP requests to the live page and the answers to them (HTTP/1.1, RFC 9112)."""
 
 import re
 from typing import Final
 
 from msgspec import Struct
 
-#: the head of a request has at most so many bytes
+#: maximum length of a request's head (bytes)
 LONGEST_HEAD: Final = 8192
-#: the only names by which the page is reached: another one is somebody else's, whose scripts would read it otherwise
-#: (DNS rebinding). The port may be that of a tunnel.
+#: The only host names accepted, against DNS rebinding. The port may differ from ours, as with an SSH tunnel.
 _HOST: Final = re.compile(rb"(?:127\.0\.0\.1|localhost)(?::[0-9]{1,5})?", re.IGNORECASE)
 _REQUEST: Final = re.compile(rb"([!-~]{1,32}) (/[!-~]{0,2000}) HTTP/1\.[01]")
 _FIELD: Final = re.compile(rb"([A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*")
@@ -22,7 +21,7 @@ _STATUS: Final = {
     431: "Request Header Fields Too Large",
     503: "Service Unavailable",
 }
-#: nobody embeds, keeps or guesses what we answer, and no other site's script gets to read it
+#: sent with every answer: no embedding, no caching, no reading by scripts of other sites
 _ALWAYS: Final = (
     "Cache-Control: no-store\r\n"
     "Connection: close\r\n"
@@ -33,7 +32,7 @@ _ALWAYS: Final = (
 )
 _TEXT: Final = "text/plain; charset=utf-8"
 _NOTHING_ELSE: Final = "default-src 'none'; frame-ancestors 'none'"
-#: what begins the answer to who wants to follow the run
+#: the start of the event stream
 STREAM: Final = (
     f"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{_ALWAYS}Content-Security-Policy: {_NOTHING_ELSE}\r\n\r\n"
     "retry: 2000\n\n"
@@ -41,44 +40,49 @@ STREAM: Final = (
 
 
 class Asked(Struct, frozen=True):
-    """What to do about a request: ``path`` if it is one of a page, else the ``answer`` that refuses it."""
+    """What to do about a request: serve ``path``, or refuse it with ``answer``."""
 
     path: str = ""
     answer: bytes = b""
 
 
 def read_request(head: bytes) -> Asked | None:
-    """Return what was asked for by what came so far; None if more is to come."""
+    """Parse the bytes received; return None if the head is still incomplete."""
     end = head.find(_END)
     if end < 0 and len(head) < LONGEST_HEAD:
         return None
     if not 0 <= end <= LONGEST_HEAD:
-        return Asked(answer=refusal(431, f"A request has at most {LONGEST_HEAD} bytes here."))
+        return Asked(answer=refusal(431, f"The head of a request may have at most {LONGEST_HEAD} bytes."))
     request, *lines = head[:end].split(b"\r\n")
     found = _REQUEST.fullmatch(request)
     fields = [_FIELD.fullmatch(line) for line in lines]
     if found is None or None in fields:
-        return Asked(answer=refusal(400, "This is no request of HTTP/1.1."))
+        return Asked(answer=refusal(400, "This is not a valid HTTP/1.1 request."))
     hosts = [field[2] for field in fields if field is not None and field[1].lower() == b"host"]
     if len(hosts) != 1:
-        return Asked(answer=refusal(400, "A request has one Host field."))
+        return Asked(answer=refusal(400, "A request must have exactly one Host field."))
     if not _HOST.fullmatch(hosts[0]):
-        return Asked(answer=refusal(403, "This page is called 127.0.0.1 or localhost, and by no other name."))
+        return Asked(answer=refusal(403, "Open this page as 127.0.0.1 or localhost; other host names are refused."))
     origins = [field[2] for field in fields if field is not None and field[1].lower() == b"origin"]
     if any(origin.lower() != b"http://" + hosts[0].lower() for origin in origins):
-        return Asked(answer=refusal(403, "Pages of other sites get nothing here."))
+        return Asked(answer=refusal(403, "Requests from pages of other sites are refused."))
     if found[1] != b"GET":
-        return Asked(answer=refusal(405, "There is nothing to be done here but to look (GET)."))
+        return Asked(answer=refusal(405, "This page is read-only. Use GET."))
     return Asked(path=found[2].partition(b"?")[0].decode("ascii"))
 
 
 def refusal(status: int, text: str) -> bytes:
-    """Return a whole answer that says why there is no other."""
+    """Return a complete answer that refuses a request."""
     return answer(f"{text}\n".encode(), _TEXT, status=status)
 
 
 def answer(body: bytes, kind: str, policy: str = _NOTHING_ELSE, status: int = 200) -> bytes:
-    """Return a whole answer: a body of a media type, with the policy that holds for it in a browser."""
+    """Return a complete answer.
+
+    Args:
+        kind: media type of the body.
+        policy: Content-Security-Policy.
+    """
     allow = "Allow: GET\r\n" if status == 405 else ""
     head = (
         f"HTTP/1.1 {status} {_STATUS[status]}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"

@@ -1,4 +1,4 @@
-"""Where the nodes of a machine stand on a map: in rows as its network has them, or one after another."""
+"""Positions of nodes on a map: in the rows of the network, or in order of number."""
 
 from dataclasses import dataclass
 from math import ceil, prod
@@ -12,9 +12,9 @@ from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.platforms.topology.topology import Topology
 
 Ints = NDArray[np.int64]
-#: no node stands there
+#: marks a position without a node, or a cell without a job
 NOBODY: Final = -1
-#: between blocks, in cells
+#: cells between two blocks
 _GAP: Final = 1
 
 
@@ -22,14 +22,10 @@ _GAP: Final = 1
 class MapLayout:
     """Blocks of nodes.
 
-    Parameters
-    ----------
-    kind
-        of the network: ``flat``, ``torus``, ``mesh`` or ``groups``.
-    nodes
-        how many nodes there are.
-    blocks
-        node numbers, `NOBODY` where a row has none, each of shape (rows, columns); empty where nodes have no places.
+    Attributes:
+        kind: of the network: ``flat``, ``torus``, ``mesh`` or ``groups``.
+        nodes: number of nodes.
+        blocks: node numbers, `NOBODY` where there is no node, each (rows, columns); empty on a flat network.
     """
 
     kind: str
@@ -38,7 +34,7 @@ class MapLayout:
 
     @classmethod
     def of(cls, platform: Platform) -> "MapLayout":
-        """Return that of a machine: a torus or mesh slice by slice, groups with one row for each of the outermost."""
+        """Lay out a torus or mesh by slices, groups with a row per outermost group."""
         topology = Machine(platform.units, platform.info).topology
         if len(topology.info.shape) < 2:
             return cls("flat", platform.nodes, ())
@@ -46,7 +42,7 @@ class MapLayout:
 
 
 def _blocks(topology: Topology) -> tuple[Ints, ...]:
-    """Return the blocks of a network with a shape of two dimensions or more."""
+    """Return the blocks of a network with at least two dimensions."""
     place, shape, seats = topology.place, topology.shape, topology.nodes_per_router
     router = np.ravel_multi_index(tuple(place.T), shape)
     seat = topology.places % seats
@@ -54,7 +50,7 @@ def _blocks(topology: Topology) -> tuple[Ints, ...]:
         across = prod(shape[1:]) * seats
         row, column = router // prod(shape[1:]), router % prod(shape[1:]) * seats + seat
         block, count, size = np.zeros_like(row), 1, (shape[0], across)
-    else:  # the first dimension goes to the right, the second down, as on the page of a run
+    else:  # the first dimension runs to the right, the second down, as on the page of a finished run
         row, column = place[:, 1], place[:, 0] * seats + seat
         rest = shape[2:]
         block = np.ravel_multi_index(tuple(place[:, 2:].T), rest) if rest else np.zeros_like(row)
@@ -66,16 +62,12 @@ def _blocks(topology: Topology) -> tuple[Ints, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FittedMap:
-    """A map in so many rows and columns of cells, each of which stands for some nodes.
+    """A map as a grid of cells; a cell shows one or more nodes.
 
-    Parameters
-    ----------
-    grid
-        which cell is where, `NOBODY` where none is, shape (rows, columns).
-    cell
-        which cell each node is in, shape (nodes,).
-    nodes_per_cell
-        how many nodes a cell has, at most.
+    Attributes:
+        grid: the cell at each position, `NOBODY` where there is none, shape (rows, columns).
+        cell: the cell of each node, shape (nodes,).
+        nodes_per_cell: maximum number of nodes in a cell.
     """
 
     grid: Ints
@@ -84,20 +76,16 @@ class FittedMap:
 
     @classmethod
     def of(cls, layout: MapLayout, width: int, height: int) -> "FittedMap":
-        """Return the map of a layout with the finest cells that fit; without its rows where these do not fit."""
+        """Use the finest cells that fit; without room for blocks, use node order."""
         return _in_blocks(layout, width, height) or _in_line(layout.nodes, width, height)
 
     def cells(self, on: Ints, used: NDArray[np.float64], down: NDArray[np.bool_]) -> "CellStates":
         """Return what the cells show.
 
-        Parameters
-        ----------
-        on
-            a job of each node, by its number, negative where there is none, shape (nodes,).
-        used
-            which share of its units jobs hold, shape (nodes,).
-        down
-            whether it is out of service, shape (nodes,).
+        Args:
+            on: a job on each node, by its number; negative without a job, shape (nodes,).
+            used: share of each node's units that jobs hold, shape (nodes,).
+            down: whether each node is out of service, shape (nodes,).
         """
         count = int(self.cell.max(initial=NOBODY)) + 1
         nodes = np.bincount(self.cell, minlength=count)
@@ -111,9 +99,12 @@ class FittedMap:
 
 @dataclass(frozen=True, slots=True)
 class CellStates:
-    """What cells show: one of the jobs there (negative: none), the share of units held, whether most nodes are down.
+    """What cells show; shapes (cells,).
 
-    Shapes (cells,).
+    Attributes:
+        job: one of the jobs on the cell's nodes; negative without a job.
+        used: mean share of units held.
+        down: whether at least half of the nodes are out of service.
     """
 
     job: Ints
@@ -122,7 +113,7 @@ class CellStates:
 
 
 def _in_line(nodes: int, width: int, height: int) -> FittedMap:
-    """Return nodes one after another, from left to right and line by line."""
+    """Place nodes in order of number, from left to right and line by line."""
     if width > 20:
         width -= width % 8
     each = max(1, ceil(nodes / (width * height)))
@@ -134,7 +125,7 @@ def _in_line(nodes: int, width: int, height: int) -> FittedMap:
 
 
 def _in_blocks(layout: MapLayout, width: int, height: int) -> FittedMap | None:
-    """Return blocks beside and below each other; None if there is no room for them, or none are there."""
+    """Place blocks in a grid; return None if they do not fit or there are no blocks."""
     count = len(layout.blocks)
     if not count:
         return None

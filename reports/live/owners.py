@@ -1,4 +1,4 @@
-"""Whose jobs are: found by their ids for the few that are shown, in 16 bytes for each job of a workload."""
+"""Users and queues of jobs by job id, stored in 16 bytes per job of a workload."""
 
 from collections.abc import Mapping
 
@@ -10,20 +10,20 @@ from pipistrelle.traces.workload import Workload
 
 
 class JobOwners:
-    """Users and queues of the jobs of some workloads, by the prefixes of their ids."""
+    """Users and queues of jobs; workloads are found by the prefix of a job's id."""
 
     def __init__(self, workloads: Mapping[str, Workload]) -> None:
         self._books = {prefix: _OwnersBook(workload) for prefix, workload in workloads.items()}
 
     def of(self, job: Job) -> tuple[str, str]:
-        """Return the user and the queue of a job, "" where that is not known."""
+        """Return the user and the queue of a job, "" where unknown."""
         prefix, _, name = (job.id if job.attempt is None else job.attempt.root).partition("!")
         book = self._books.get(prefix)
         return ("", "") if book is None else book.of(name)
 
 
 class _OwnersBook:
-    """Those of one workload: rows in the order of the hashes of their ids."""
+    """The users and queues of one workload; rows are sorted by the hashes of the ids."""
 
     def __init__(self, workload: Workload) -> None:
         self._ids = workload.ids

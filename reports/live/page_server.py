@@ -1,10 +1,10 @@
-"""Serves the page of a run on this machine, read-only, from a thread of its own that costs the run next to nothing.
+"""Serve the live page read-only on the loopback interface, in its own thread.
 
-The run hands over immutable bytes, and waits for nobody. A viewer that is slow is sent the newest state when it has
-taken the one before; one that takes nothing is sent away. All that anybody can make the thread keep is one state and a
-few kilobytes for each of 64 connections; and however much is asked of it, it rests 20 times as long as it has worked.
+The run hands over immutable bytes and never waits. A slow viewer gets the newest state when it has taken the previous
+one; a viewer that takes nothing is disconnected. Memory is bounded: one state, and a few kilobytes for each of at most
+64 connections. Processor time is bounded too: the thread rests 20 times as long as it has worked.
 
-The standard library's http.server cannot keep these promises; asyncio can
+The standard library's http.server cannot keep these bounds; asyncio can
 (docs/explanation/design.md, "Parts we do not write").
 """
 
@@ -25,25 +25,25 @@ from pipistrelle.reports.live.asking import STREAM, answer, read_request, refusa
 HOST: Final = "127.0.0.1"
 #: connections at a time
 MOST_VISITORS: Final = 64
-#: how long (s) somebody may take to ask, to take a piece of what is sent, and to go once all was said
+#: time limits (s) for sending a request, for taking a piece of the answer, and for closing after the answer
 _ASK_S: Final = 10.0
 _TAKE_S: Final = 30.0
 _GO_S: Final = 2.0
-#: how long (s) the last state is offered, and how long nobody new is let in when there are no descriptors left
+#: how long (s) the last state is offered, and how long accepting pauses when there are no file descriptors left
 _LAST_S: Final = 2.0
 _NO_ROOM_S: Final = 0.5
-#: how long the thread rests for the processor time that it took, and at most (s)
+#: rest per processor time of the thread, and the longest rest (s)
 _REST: Final = 20.0
 _LONGEST_REST_S: Final = 0.2
-#: bytes that are read at once, of a piece, and that the system keeps for each connection
+#: bytes: read at once, sent at once, and in the system's send buffer per connection
 _READ: Final = 4096
 _SENT: Final = 1 << 14
 _KEPT: Final = 1 << 18
 _JSON: Final = "application/json"
-#: what to do if the port cannot be had
+#: advice if the port cannot be opened
 _HINTS: Final = {
-    errno.EADDRINUSE: "Is another run's page there? --page 0 takes any port that is free.",
-    errno.EACCES: "Choose a port above 1023; --page 0 takes any that is free.",
+    errno.EADDRINUSE: "Another run may be using this port. Use --page 0 to take any free port.",
+    errno.EACCES: "Choose a port above 1023, or use --page 0 to take any free port.",
 }
 
 
@@ -52,12 +52,12 @@ class PageError(PipistrelleError):
 
 
 class _RestingSelector(selectors.DefaultSelector):
-    """Before an event loop waits for the next events, it rests for as long as it should."""
+    """A selector that rests before it waits for the next events."""
 
     _begun = 0.0
 
     def select(self, timeout: float | None = None) -> Any:
-        """Rest, and then wait as long as the loop wants to."""
+        """Rest, then wait for events."""
         time.sleep(min(_REST * (time.thread_time() - self._begun), _LONGEST_REST_S) if self._begun else 0.0)
         ready = super().select(timeout)
         self._begun = time.thread_time()
@@ -65,19 +65,14 @@ class _RestingSelector(selectors.DefaultSelector):
 
 
 class PageServer:
-    """Serves one page, and the states of its run one after another as server-sent events.
+    """Serves one page, and the states of its run as server-sent events.
 
-    Parameters
-    ----------
-    port
-        on the loopback interface; 0: any that is free.
-    page
-        makes the whole answer to who asks for the page, given the port.
+    Args:
+        port: on the loopback interface; 0 takes any free port.
+        page: returns the complete answer that holds the page; called once the port is open.
 
-    Raises
-    ------
-    PageError
-        when the port cannot be had.
+    Raises:
+        PageError: the port cannot be opened.
     """
 
     def __init__(self, port: int, page: Callable[[], bytes]) -> None:
@@ -85,20 +80,20 @@ class PageServer:
             self._listener = socket.create_server((HOST, port), backlog=MOST_VISITORS)
         except OSError as error:
             raise PageError(
-                f"cannot serve the page there ({error.strerror or error})",
+                f"cannot serve the page on this port ({error.strerror or error})",
                 where=f"--page {port}",
                 hint=_HINTS.get(error.errno or 0),
             ) from None
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
         self._page = page()
-        #: the newest state: its number, and the event that tells of it
+        #: the newest state: its number and its event
         self._newest = (0, b"")
-        #: what serves each connection, those that came first at the front, and those of them that follow the run
+        #: tasks that serve connections, oldest first; the subset that follows the run
         self._visitors: dict[asyncio.Task[None], None] = {}
         self._following: set[asyncio.Task[None]] = set()
         self._loop = asyncio.SelectorEventLoop(_RestingSelector())
-        #: set when there is a newer state, and when all is over
+        #: set, then replaced, when there is a newer state or the server closes
         self._news = asyncio.Event()
         self._woken = False
         self._closing = False
@@ -106,25 +101,25 @@ class PageServer:
 
     @property
     def address(self) -> str:
-        """What to open in a browser."""
+        """The URL of the page."""
         return f"http://{HOST}:{self.port}/"
 
     @property
     def viewers(self) -> int:
-        """How many follow the run."""
+        """Number of viewers that follow the run."""
         return len(self._following)
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Start to serve."""
         self._thread.start()
 
     def publish(self, state: bytes) -> None:
-        """Show a state from now on, JSON in one line; returns at once."""
+        """Make a state, JSON on one line, the newest one; return at once."""
         self._newest = (self._newest[0] + 1, b"data: %b\n\n" % state)
         self._wake()
 
     def close(self) -> None:
-        """Offer the last state to those who take it, for two seconds at most, and serve no more."""
+        """Offer the last state for at most two seconds, then stop serving."""
         if self._closing:
             return
         self._closing = True
@@ -144,7 +139,7 @@ class PageServer:
         self._loop.run_until_complete(self._serve())
 
     def _tell(self) -> None:
-        """Let go on who waits for news."""
+        """Wake the viewers that wait for a newer state."""
         self._woken = False
         self._news.set()
         self._news = asyncio.Event()
@@ -164,7 +159,7 @@ class PageServer:
         while True:
             try:
                 connection, _ = await self._loop.sock_accept(self._listener)
-            except OSError:  # no descriptors, no memory, or it has gone again
+            except OSError:  # no descriptors, no memory, or the client has disconnected
                 await asyncio.sleep(_NO_ROOM_S)
                 continue
             if self._has_room():
@@ -173,12 +168,12 @@ class PageServer:
                 visitor.add_done_callback(partial(self._part, connection))
             else:
                 with suppress(OSError):
-                    connection.send(refusal(503, f"{MOST_VISITORS} look at this run already."))
+                    connection.send(refusal(503, f"{MOST_VISITORS} viewers follow this run already. Try again later."))
                 connection.close()
             await asyncio.sleep(0)
 
     def _has_room(self) -> bool:
-        """Tell whether one more can come; who came first makes room for him, unless all follow the run."""
+        """Return whether one more fits; if full, drop the oldest non-follower."""
         if len(self._visitors) < MOST_VISITORS:
             return True
         first = next((one for one in self._visitors if one not in self._following), None)
@@ -195,7 +190,7 @@ class PageServer:
             visitor.result()
 
     async def _meet(self, connection: socket.socket) -> None:
-        """Hear what a visitor asks for, and answer; a connection that breaks or takes too long ends."""
+        """Read a request and answer it; drop a connection that breaks or takes too long."""
         with suppress(OSError):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KEPT)
             async with asyncio.timeout(_ASK_S):
@@ -209,7 +204,7 @@ class PageServer:
                 await self._follow(connection)
                 return
             await self._give(connection, asked.answer or self._answer(asked.path))
-            # Closing at once would wipe out what it has not read yet, if it still has something to say.
+            # Closing at once would discard what the client has not read yet if it is still sending.
             connection.shutdown(socket.SHUT_WR)
             async with asyncio.timeout(_GO_S):
                 while await self._loop.sock_recv(connection, _READ):
@@ -220,10 +215,12 @@ class PageServer:
             return self._page
         if path == "/state":
             return answer(self._newest[1][len(b"data: ") : -1], _JSON)
-        return refusal(404, "There are / (the page), /state (how the run stands, JSON) and /events (again and again).")
+        return refusal(
+            404, "Use / (the page), /state (the current state as JSON) or /events (the states as they change)."
+        )
 
     async def _follow(self, connection: socket.socket) -> None:
-        """Send the newest state whenever the visitor has taken the one before, until it goes or all is over."""
+        """Send each newest state once the viewer has taken the previous one."""
         visitor = asyncio.current_task()
         assert visitor is not None
         self._following.add(visitor)
@@ -244,7 +241,7 @@ class PageServer:
             self._loop.remove_reader(connection)
 
     def _overhear(self, connection: socket.socket, visitor: asyncio.Task[None]) -> None:
-        """Read what a follower says, which nobody would keep: it shows when it has gone."""
+        """Discard what a viewer sends; drop the viewer if it has disconnected."""
         try:
             gone = not connection.recv(_READ)
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""A run as a page for a browser: the document, and each state of the run as JSON for it."""
+"""Show a run as a live page: the document, and each state as JSON for it."""
 
 import time
 from typing import Any, Final
@@ -13,55 +13,47 @@ from pipistrelle.reports.live.state import LiveState, MachineNow
 from pipistrelle.reports.page.document import live_document
 from pipistrelle.server.setup.setup import Setup
 
-#: seconds between two states: where somebody looks, and where nobody does
+#: seconds between two states: with viewers, and without
 _EVERY_S: Final = 0.5
 _SELDOM_S: Final = 2.0
-#: moments that are kept of the past; with more, every other is forgotten
+#: moments kept for the curves; at this number every other one is dropped
 _MOMENTS: Final = 480
-#: nodes that the map tells apart
+#: maximum number of nodes on the map; on larger machines some nodes are skipped
 _MOST_NODES: Final = 1 << 16
-#: of what the map tells: no job, out of service
+#: codes on the map for a node without a job, and for one out of service
 _FREE: Final = -1
 _DOWN: Final = -2
 _WAITING: Final = b'{"phase":"waiting"}'
 
 
 class PageView:
-    """Shows a run as a page, which a server of its own hands out.
+    """Shows a run as a page; its server runs while the context is entered.
 
-    Use it as a context manager: the page is there as long as it is entered.
+    Args:
+        port: see `PageServer`.
 
-    Parameters
-    ----------
-    setup
-        of the run.
-    port
-        as of `PageServer`.
-
-    Raises
-    ------
-    PageError
-        when the port cannot be had.
+    Raises:
+        PageError: the port cannot be opened.
     """
 
     def __init__(self, setup: Setup, port: int) -> None:
         self._server = PageServer(port, lambda: _document(setup))
         self._moments: list[tuple[float, float, int, float]] = []
-        #: of the moments that there are, so many are left out between two
+        #: every how many-th state is kept as a moment, and how many states there were
         self._stride = 1
         self._met = 0
-        #: tells one run from another that is served at the same port later
+        #: distinguishes this run from one served later at the same port
         self._token = f"{time.time_ns():x}"
         self._over = False
 
     @property
     def address(self) -> str:
-        """What to open in a browser."""
+        """The URL of the page."""
         return self._server.address
 
     @property
     def every(self) -> float:
-        """So many seconds should pass before it is shown the next state."""
+        """Seconds until the next state is wanted."""
         return _EVERY_S if self._server.viewers else _SELDOM_S
 
     def __enter__(self) -> "PageView":
@@ -70,7 +62,7 @@ class PageView:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Tell those who look that it was all, if the run has not."""
+        """Tell viewers that the run is over if it never began."""
         if not self._over:
             self._server.publish(msgspec.json.encode({"phase": "over", "reason": "never begun", "token": self._token}))
         self._server.close()
@@ -87,7 +79,7 @@ class PageView:
         self._server.publish(self._event(state, "over"))
 
     def _remember(self, state: LiveState) -> None:
-        """Keep a moment for the curves, in a bounded number of them."""
+        """Keep a moment for the curves; their number is bounded."""
         self._met += 1
         if self._met % self._stride == 0:
             self._moments.append((state.now, state.utilisation, state.queue, state.backlog))
@@ -111,9 +103,9 @@ class PageView:
 
 
 def _runs(machine: MachineNow) -> dict[str, Any]:
-    """Return what is on the nodes, as runs of nodes that are alike: how many, what, and which percentage is held.
+    """Return the nodes run-length encoded: lengths, what is on them, percentage held.
 
-    Of a machine with more nodes than a map tells apart, one stands for those beside it.
+    On a machine with more than `_MOST_NODES` nodes, one node is taken out of each group of ``each``.
     """
     each = -(-len(machine.on) // _MOST_NODES)
     on, used, down = machine.on[::each], machine.used[::each], machine.down[::each]
@@ -125,7 +117,7 @@ def _runs(machine: MachineNow) -> dict[str, Any]:
 
 
 def _document(setup: Setup) -> bytes:
-    """Return the whole answer to who asks for the page."""
+    """Return the complete answer that holds the page."""
     layout = MapLayout.of(setup.platform)
     facts = {
         "name": setup.name,

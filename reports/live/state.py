@@ -1,4 +1,4 @@
-"""How a run stands at one moment: what a terminal or a page shows of it."""
+"""The state of a run at one moment, for a terminal or a page."""
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -22,23 +22,29 @@ from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.simulation.simulate import Simulation
 
-#: jobs that wait longest
+#: how many of the queued jobs are shown, oldest first
 _WAITING: Final = 12
-#: running jobs that are told of one by one
+#: how many of the running jobs are shown
 _RUNNING: Final = 4000
-#: characters of a name, of a reason, of a set of units
+#: maximum number of characters of a name or set of units, and of a reason
 _NAME: Final = 60
 _WHY: Final = 240
-#: what a scheduler keeps units for
+#: how many reservations of the scheduler are shown
 _KEEPS: Final = 3
-#: a set of units that is longer as text is not counted again
+#: the units in a longer text are not counted
 _LONGEST_ALLOC: Final = 4000
-#: a decision as the engine tells of it: when (s), what, and why it was not carried out
+#: a decision with its time (s), and its rejection if it was rejected
 Decided = tuple[float, Decision, DecisionRejectedData | None]
 
 
 class SeenWaiting(Struct, frozen=True):
-    """A job that waits: its size in units, since when it does and how long it asked for (s; None: no limit)."""
+    """A queued job.
+
+    Attributes:
+        size: in units.
+        since: submit time (s).
+        walltime: requested (s); None means no limit.
+    """
 
     id: str
     size: int
@@ -49,7 +55,7 @@ class SeenWaiting(Struct, frozen=True):
 
 
 class SeenRunning(Struct, frozen=True, array_like=True):
-    """A job that runs: its size in units, since when it does and how long it asked for (s; None: no limit)."""
+    """A running job; ``since`` is its start time (s), otherwise like `SeenWaiting`."""
 
     id: str
     size: int
@@ -59,9 +65,12 @@ class SeenRunning(Struct, frozen=True, array_like=True):
 
 
 class SeenDecision(Struct, frozen=True):
-    """A decision: when it was carried out (s), of which job, on which units, and the scheduler's reason.
+    """A decision at the time (s) when it was applied or rejected.
 
-    ``refused`` is why it was not carried out, "" if it was; ``size`` is in units, None where there is none.
+    Attributes:
+        size: units of the job; None if unknown.
+        why: the scheduler's reason.
+        refused: why the decision was rejected; "" if it was applied.
     """
 
     time: float
@@ -74,11 +83,15 @@ class SeenDecision(Struct, frozen=True):
 
 
 class MachineNow(Struct, frozen=True):
-    """What the nodes do; shapes (nodes,).
+    """The state of the nodes; shapes (nodes,).
 
-    ``on`` is the place of a job there among those that run, negative if there is none; ``used`` the share of the
-    node's units that jobs hold; ``down`` whether it is out of service. ``colours`` has a number for each job that
-    runs, which it keeps. Of all units ``held`` are held by jobs, ``idle`` free and in service.
+    Attributes:
+        held: number of units that jobs hold.
+        idle: number of free units in service.
+        on: index of a job on the node, among the running jobs; negative without a job.
+        used: share of the node's units that jobs hold.
+        down: whether the node is out of service.
+        colours: a number for each running job, constant while it runs.
     """
 
     held: int
@@ -90,11 +103,13 @@ class MachineNow(Struct, frozen=True):
 
 
 class LiveState(Struct, frozen=True, kw_only=True):
-    """A run at simulated time ``now`` (s); ``wall`` seconds have passed since it began.
+    """A run at simulated time ``now`` (s), ``wall`` seconds after it began.
 
-    ``speed`` is in simulated seconds a second, ``notice_rate`` in notices a second, both of late. ``backlog`` is the
-    work that waits in unit-seconds: units times run time, or the time asked for where hosts decide how long jobs take.
-    ``reason`` is "" while the run goes on.
+    Attributes:
+        speed: simulated seconds per second, over the last seconds.
+        notice_rate: notices per second, over the last seconds.
+        backlog: queued work in unit-seconds: units times run time, or times walltime where the run time is not known.
+        reason: why the run ended; "" while it is in progress.
     """
 
     scheduler: str
@@ -120,32 +135,26 @@ class LiveState(Struct, frozen=True, kw_only=True):
 
     @property
     def down(self) -> int:
-        """How many units are out of service."""
+        """Number of units out of service."""
         return self.units - self.machine.held - self.machine.idle
 
     @property
     def utilisation(self) -> float:
-        """Which share of the machine's units jobs hold."""
+        """Share of the machine's units that jobs hold."""
         return self.machine.held / self.units
 
 
 class Onlooker:
-    """Makes `LiveState` of a run, between two of its steps.
-
-    Parameters
-    ----------
-    setup
-        of the run.
-    """
+    """Makes the `LiveState` of a run between two of its steps."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._node_units = NodeUnits.told(setup.platform.info.pools)
         self._nodes = setup.platform.nodes
         self._owners = JobOwners(setup.workloads)
-        #: {job id: what is shown of it} of the jobs that ran when it was looked last
+        #: {job id: what is shown of it} of the jobs that ran at the previous look
         self._shown: dict[str, SeenRunning] = {}
-        #: {job id: its colour} of the jobs that run, and how many there have been
+        #: {job id: its colour} of running jobs, and the number of colours given out so far
         self._colours: dict[str, int] = {}
         self._coloured = 0
 
@@ -159,7 +168,7 @@ class Onlooker:
         notice_rate: float,
         end: tuple[EndReason, str] | None = None,
     ) -> LiveState:
-        """Return how a run stands; the arguments besides are what its own state does not tell."""
+        """Return the state of a run; keywords add what the simulation does not know."""
         engine, metrics = simulation.engine, simulation.metrics
         cluster = engine.cluster
         reason, message = end or ("", "")
@@ -167,7 +176,7 @@ class Onlooker:
         self._shown = {job.id: self._running(job) for job in running[:_RUNNING]}
         waiting = cluster.waiting.values()
         return LiveState(
-            scheduler=_text(simulation.hello.name, _NAME),
+            scheduler=legible(simulation.hello.name, _NAME),
             now=engine.now,
             wall=wall,
             speed=speed,
@@ -180,13 +189,13 @@ class Onlooker:
             running=len(running),
             waiting_units=sum([job.size for job in waiting]),
             backlog=fsum([_work(job) for job in waiting]),
-            keeps=tuple(_text(text, _WHY) for text in cluster.keeps[:_KEEPS]),
+            keeps=tuple(legible(text, _WHY) for text in cluster.keeps[:_KEEPS]),
             longest=tuple(map(self._waiting, islice(waiting, _WAITING))),
             on_machine=tuple(self._shown.values()),
             decisions=tuple(_taken(*one, cluster.running) for one in decided),
             machine=self._machine(running, cluster.ledger.blocked),
             reason=reason,
-            message=_text(message, _WHY),
+            message=legible(message, _WHY),
         )
 
     def _machine(self, running: Sequence[Job], blocked: NodeSet) -> MachineNow:
@@ -200,7 +209,7 @@ class Onlooker:
                 for part in pieces(job.alloc):
                     on[part] = place
         down = flags(blocked, units) if blocked else np.zeros(units, dtype=np.bool_)
-        if self._setup.reliability is None:  # what is out of service is not taken from those who have it
+        if self._setup.reliability is None:  # jobs keep their units when these are taken out of service
             down &= on < 0
         else:
             on[down] = -1
@@ -214,7 +223,7 @@ class Onlooker:
     def _of_nodes(
         self, on: NDArray[np.int64], used: NDArray[np.float64], down: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
-        """Return of each node what was told of its units: its last job, the mean of their use, whether all are down."""
+        """Aggregate units to nodes: last job, mean use, and whether all units are down."""
         jobs, shares, out = np.empty(self._nodes, np.int64), np.empty(self._nodes), np.empty(self._nodes, np.bool_)
         for node, count, unit, each in self._node_units.pools:
             here, there = slice(node, node + count), slice(unit, unit + count * each)
@@ -226,14 +235,14 @@ class Onlooker:
     def _waiting(self, job: Job) -> SeenWaiting:
         user, queue = self._owners.of(job)
         return SeenWaiting(
-            _text(job.id, _NAME), job.size, job.submit, _limit(job), _text(user, _NAME), _text(queue, _NAME)
+            legible(job.id, _NAME), job.size, job.submit, _limit(job), legible(user, _NAME), legible(queue, _NAME)
         )
 
     def _running(self, job: Job) -> SeenRunning:
         known = self._shown.get(job.id)
         if known is None or known.since != job.start:
             user, _ = self._owners.of(job)
-            known = SeenRunning(_text(job.id, _NAME), job.size, job.start, _limit(job), _text(user, _NAME))
+            known = SeenRunning(legible(job.id, _NAME), job.size, job.start, _limit(job), legible(user, _NAME))
         return known
 
     def _colours_of(self, running: Iterable[Job]) -> list[int]:
@@ -247,14 +256,9 @@ class Onlooker:
 
 
 def _work(job: Job) -> float:
-    """Return the work of a job in unit-seconds, 0.0 if nobody knows it."""
+    """Return the work of a job in unit-seconds, 0.0 if its length is unknown."""
     length = job.runtime if job.runtime <= job.walltime else job.walltime
     return job.size * length if isfinite(length) else 0.0
-
-
-def _text(text: str, length: int) -> str:
-    """Return a text of a log or a scheduler so that it can neither fill nor steer what shows it."""
-    return legible(text, length)
 
 
 def _limit(job: Job) -> float | None:
@@ -278,12 +282,18 @@ def _taken(
     why = str(getattr(data, "why", None) or getattr(data, "reason", ""))
     refused = "" if rejected is None else f"{rejected.code}: {rejected.message}"
     return SeenDecision(
-        now, _text(name, _NAME), _text(job_id, _NAME), size, _text(units, _NAME), _text(why, _WHY), _text(refused, _WHY)
+        now,
+        legible(name, _NAME),
+        legible(job_id, _NAME),
+        size,
+        legible(units, _NAME),
+        legible(why, _WHY),
+        legible(refused, _WHY),
     )
 
 
 def _count(alloc: str) -> int | None:
-    """Return how many units a text names, None if it is none or very long."""
+    """Return the number of units in a text, None if it is invalid or too long."""
     try:
         return len(NodeSet.parse(alloc)) if len(alloc) <= _LONGEST_ALLOC else None
     except NodeSetError:

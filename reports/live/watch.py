@@ -1,4 +1,4 @@
-"""Looks at a run now and then, as often as that costs little, and shows it to whoever wants to see it."""
+"""Sample the state of a run from time to time, at little cost, for views."""
 
 import time
 from collections import deque
@@ -14,44 +14,38 @@ from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.simulation.simulate import Simulation
 
-#: how many decisions are shown
+#: number of last decisions shown
 _DECISIONS: Final = 16
-#: decisions that change nothing on the machine; they are shown if they were refused
+#: decisions that change nothing on the machine; shown only if they were rejected
 _QUIET: Final = (CallMeLater, CancelCall, SetJobMetadata)
-#: seconds that speeds are taken over
+#: seconds over which speeds are averaged
 _OF_LATE_S: Final = 4.0
-#: a look that took so long is followed by so many times that without one
+#: the next look waits this many times as long as the last look took
 _REST: Final = 30.0
 
 
 class LiveView(Protocol):
-    """Something that shows how a run stands."""
+    """Something that shows the state of a run."""
 
     @property
     def every(self) -> float:
-        """So many seconds should pass before it is shown the next state."""
+        """Seconds until the next state is wanted."""
 
     def show(self, state: LiveState) -> None:
-        """Show a state; what is wrong with showing it is no matter of the run's, so nothing is raised."""
+        """Show a state; never raise, because a display must not disturb the run."""
 
     def over(self, state: LiveState) -> None:
         """Show the last state."""
 
 
 class LiveWatch(Observer):
-    """Shows a run while it goes on; called with it, between two steps, it returns when it wants to be called again (s).
+    """Shows a run while it is in progress.
 
-    However large the machine and however slow what shows it, looking takes a small share of the time: the next look
-    waits for 30 times as long as the last one took.
+    Call it between two steps; it returns the seconds until it wants to be called again. On any machine and with any
+    view, looking takes a small share of the time: the next look waits 30 times as long as the last one took.
 
-    Parameters
-    ----------
-    setup
-        of the run.
-    views
-        who shows it.
-    clock
-        seconds of a monotonic wall clock.
+    Args:
+        clock: a monotonic wall clock (s).
     """
 
     def __init__(self, setup: Setup, views: Sequence[LiveView], clock: Callable[[], float] = time.monotonic) -> None:
@@ -62,16 +56,16 @@ class LiveWatch(Observer):
         self._decided: deque[Decided] = deque(maxlen=_DECISIONS)
         self._simulation: Simulation | None = None
         self._began = 0.0
-        #: (wall clock (s), simulated time (s), notices) of late
+        #: (wall clock (s), simulated time (s), notices) of the last seconds
         self._past: deque[tuple[float, float, int]] = deque()
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
-        """Remember the decision for a while."""
+        """Keep the decision among the last ones."""
         if rejected is not None or not isinstance(decision, _QUIET):
             self._decided.append((now, decision, rejected))
 
     def __call__(self, simulation: Simulation) -> float:
-        """Show the run to those for whom it is time."""
+        """Show the run in the views that are due."""
         begun = self._clock()
         if self._simulation is None:
             self._simulation, self._began = simulation, begun
@@ -85,7 +79,7 @@ class LiveWatch(Observer):
         return max(min(self._due) - ended, _REST * (ended - begun))
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Show how the run has ended."""
+        """Show how the run ended."""
         if self._simulation is not None:
             state = self._look(self._simulation, self._clock(), (reason, message))
             for view in self._views:

@@ -1,1 +1,1 @@
-"""A run, or several, as one page that opens anywhere."""
+"""Show one or more runs as a self-contained HTML page."""

@@ -259,7 +259,7 @@ def test_a_port_in_use_is_said_before_the_run(shell):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         shell.run("run", "-o", "out", "--page", port).failed(
-            2, f"--page {port}: cannot serve the page there", "--page 0"
+            2, f"--page {port}: cannot serve the page on this port", "--page 0"
         )
     assert not (shell.folder / "out" / "out_jobs.csv").exists()
 

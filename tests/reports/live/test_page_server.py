@@ -247,7 +247,7 @@ def test_a_flood_of_questions_keeps_nobody_out(server):
 
 def test_a_port_that_is_taken_is_said(server):
     """One message that names the port and says what to do."""
-    with pytest.raises(PipistrelleError, match=rf"--page {server.port}: cannot serve the page there .*--page 0"):
+    with pytest.raises(PipistrelleError, match=rf"--page {server.port}: cannot serve the page on this port .*--page 0"):
         PageServer(server.port, lambda: PAGE)
 
 
