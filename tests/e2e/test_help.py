@@ -1,6 +1,8 @@
 """What the command line tells of itself: sections, kinds of values, near misses, and the package's own name."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -194,6 +196,12 @@ def test_the_man_page_has_every_command_and_option(shell):
             assert all(long.replace("-", "\\-") in text for long in option.opts if long.startswith("--"))
     requests = {line.split()[0] for line in text.splitlines() if line.startswith(".")}
     assert requests == {".TH", ".SH", ".SS", ".B", ".PP", ".TP", ".nf", ".fi"}
+    if shutil.which("man") is not None:
+        shell.write("p.1", text)
+        words = ["man", "--warnings", "-l", str(shell.folder / "p.1")]
+        shown = subprocess.run(words, capture_output=True, text=True, check=True, env={"PATH": os.environ["PATH"]})
+        assert shown.stderr == ""
+        assert "PIPISTRELLE FAILURES FIT" in shown.stdout
 
 
 @pytest.mark.parametrize(
