@@ -74,9 +74,7 @@ def command(files: Sequence[str], sort: bool, **reading: Any) -> int:
         click.echo(f"{name}: valid")
         print_facts(facts, "  ")
     if any(value not in (None, False, "nodes") for value in reading.values()) and not logs and not wrong:
-        raise click.UsageError(
-            "--units, --timezone, --columns and --strict say how to read a centre's log, and none is there."
-        )
+        raise click.UsageError("--units, --timezone, --columns and --strict apply to logs of centres only.")
     return PipistrelleError.exit_code if wrong else 0
 
 

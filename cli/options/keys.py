@@ -77,4 +77,4 @@ def _check(curve: Path | None, clients: Path | None, server_key: Path | None, *,
     if curve is None and (clients or server_key):
         raise click.UsageError("--clients and --server-key go with --curve.")
     if curve is not None and insecure:
-        raise click.UsageError("--insecure does without the keys that --curve names: leave one of the two out.")
+        raise click.UsageError("--insecure and --curve exclude each other.")

@@ -35,7 +35,7 @@ REFUSED: Final = {
     "--simgrid-version": "there is no SimGrid here",
     "--batexec": "it is called --no-sched since Batsim 3",
     "--allow-time-sharing": "it is called --enable-compute-sharing since Batsim 3",
-    "--config-file": "Batsim has it no more since version 3, its options replace it",
+    "--config-file": "Batsim 3 replaced it by options",
     "--enable-sg-process-tracing": "there is no SimGrid here that could trace",
 }
 _ALIASES: Final = {"-W": "--workflow", "--WS": "--workflow-start"}
@@ -215,7 +215,7 @@ def _check(ctx: click.Context, options: dict[str, Any]) -> None:
     if options["no_sched"]:
         for name in _FOR_A_SCHEDULER:
             if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-                raise click.UsageError(f"--no-sched uses no --{name.replace('_', '-')}: leave one of the two out.")
+                raise click.UsageError(f"--no-sched uses no --{name.replace('_', '-')}: omit one of them.")
 
 
 def _run(verbosity: str, options: dict[str, Any]) -> None:

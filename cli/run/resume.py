@@ -90,14 +90,12 @@ def command(
     reached = {name: options.pop(name) for name in _REACHED}
     given = [name for name in options if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     if serve and (given or words is not None):
-        raise click.UsageError(
-            "--serve waits for a scheduler that is started elsewhere: no --scheduler, no options of one."
-        )
+        raise click.UsageError("--serve waits for another scheduler: omit --scheduler and its options.")
     other = serve or bool(given) or words is not None
     if words is not None and not any(PLACEHOLDER in word for word in words):
         raise unknown_scheduler(words[0])
     if other and out is None:
-        raise click.UsageError("under another policy the outputs go into a folder of their own: --out FOLDER.")
+        raise click.UsageError("another policy needs a new output folder: give --out FOLDER.")
     import_numpy()
     from msgspec.structs import replace
 
@@ -121,7 +119,7 @@ def command(
         check_scheduler(spec)
     foreign = spec.code if spec.program is None else " ".join(spec.program)
     if foreign and not (trust or words is not None or "scheduler" in given):
-        raise click.UsageError(f"the run's scheduler is code, {foreign}, which --trust lets run.")
+        raise click.UsageError(f"the run's scheduler is code, {foreign}, which needs --trust.")
     inside = kept.header.in_process and not (other and spec.program is not None)
     announce = announcing(out or kept.folder, form, connects=spec.dialect == "batsim")
     connection = _connection(spec, reached, announce, ctx.find_root().params["verbose"], inside=inside)
@@ -171,7 +169,7 @@ def _connection(
         if endpoint is not None:
             raise click.UsageError("in Batsim's dialect the server does not listen: --connect, not --endpoint.")
         if connect is None and spec.batsim is None:
-            raise click.UsageError("in Batsim's dialect the scheduler is who listens: --connect ADDRESS.")
+            raise click.UsageError("a Batsim scheduler listens: give --connect ADDRESS.")
         own = calling_keys(curve, clients, server_key, insecure=insecure)
         return Connecting(endpoint=connect or BATSIM_ENDPOINT, announce=announce, keys=own, **ways)
     if spec.program == ():

@@ -147,12 +147,12 @@ def command(ctx: click.Context, /, spec_file: Path | None, in_process: bool, out
 def _check_in_process(ctx: click.Context, spec: "RunSpec", connection: dict[str, Any]) -> None:
     """Raise a usage error for options that have no effect in one process."""
     if spec.program is not None:
-        raise click.UsageError("a program cannot run inside the server: leave out --in-process.")
+        raise click.UsageError("a program cannot run inside the server: omit --in-process.")
     for name in connection:
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--in-process uses no --{name.replace('_', '-')}: leave one of the two out.")
+            raise click.UsageError(f"--in-process uses no --{name.replace('_', '-')}: omit one of them.")
     if spec.dialect == "batsim":
-        raise click.UsageError("--in-process speaks no dialect at all: leave out --dialect batsim.")
+        raise click.UsageError("--in-process uses no protocol: omit --dialect batsim.")
 
 
 def unknown_scheduler(scheduler: str) -> click.UsageError:

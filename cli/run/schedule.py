@@ -74,7 +74,7 @@ def command(
     pipistrelle schedule easy --dialect batsim --bind 'tcp://*:28000'
     """
     if dialect == "batsim" and (bind is None or connect is not None):
-        raise click.UsageError("--dialect batsim needs --bind ADDRESS, not --connect: there, the scheduler listens.")
+        raise click.UsageError("--dialect batsim needs --bind ADDRESS, not --connect: the scheduler listens.")
     if dialect == "batsim" and cancellations:
         raise click.UsageError("--cancellations has no effect with --dialect batsim.")
     if dialect == "native" and bind is not None:
@@ -111,7 +111,7 @@ def command(
             serve_simulation, runtime, address_of, hello_timeout=hello_timeout, report=report, keys=calls, mark=mark
         )
     else:
-        raise click.UsageError("--connect ADDRESS|FILE is missing: where is the server?")
+        raise click.UsageError("--connect ADDRESS|FILE is missing.")
     try:
         with seldom_collected():
             serve()

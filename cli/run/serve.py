@@ -60,7 +60,7 @@ def command(
     """
     how = Ways.taken(options)
     if how.record is not None and await_reconnect is not None:
-        raise click.UsageError("--await-reconnect keeps a session of its own: leave out --record.")
+        raise click.UsageError("--await-reconnect records its own session: omit --record.")
     import_numpy()
     # Here, not above: help needs none of these.
     from pipistrelle.protocol.base.lengths import parse_seconds
@@ -71,7 +71,7 @@ def command(
     insecure, endpoint = options.pop("insecure"), options.pop("endpoint")
     if spec.dialect == "batsim":
         if connect is None:
-            raise click.UsageError("--dialect batsim needs --connect ADDRESS: there, the scheduler is who listens.")
+            raise click.UsageError("--dialect batsim needs --connect ADDRESS, because the scheduler listens.")
         if awaits is not None:
             raise click.UsageError("--await-reconnect needs the native dialect; use snapshots and 'resume' instead.")
         if endpoint is not None:

@@ -46,10 +46,10 @@ class Ways(NamedTuple):
         )
         every, most, leave = (options.pop(name) for name in ("snapshot_every", "keep_snapshots", "leave_snapshots"))
         if record is not None and every is not None:
-            raise click.UsageError("--snapshot-every keeps a session of its own: leave out --record.")
+            raise click.UsageError("--snapshot-every records its own session: omit --record.")
         form = form_of(as_json=options.pop("as_json"), quiet=options.pop("quiet"))
         if live and progress is False:
-            raise click.UsageError("--live shows how far the run is, --no-progress does not: leave one of the two out.")
+            raise click.UsageError("--live and --no-progress exclude each other.")
         keeping = None if every is None else (every, most, leave)
         return cls(progress, live, page, form, timings, record, keeping)
 
@@ -107,5 +107,5 @@ def simulate(
 def form_of(*, as_json: bool, quiet: bool) -> "Form":
     """Return the form of the printed results."""
     if as_json and quiet:
-        raise click.UsageError("--json prints the figures, --quiet nothing: leave one of the two out.")
+        raise click.UsageError("--json and --quiet exclude each other.")
     return "json" if as_json else "quiet" if quiet else "table"

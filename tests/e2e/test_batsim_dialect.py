@@ -338,7 +338,7 @@ def test_machines_that_leave_and_come_back(shell, free_endpoint):
 @pytest.mark.parametrize(
     ("words", "fragment"),
     [
-        (["run", "--dialect", "batsim", "--in-process"], "--in-process speaks no dialect"),
+        (["run", "--dialect", "batsim", "--in-process"], "--in-process uses no protocol"),
         (["run", "--dialect", "batch"], "'batch' is not one of 'native', 'batsim'"),
         (["serve", "--dialect", "batsim"], "needs --connect"),
         (["serve", "--connect", "tcp://127.0.0.1:5"], "--connect goes with --dialect batsim"),

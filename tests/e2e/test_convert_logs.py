@@ -190,7 +190,7 @@ def test_validate_needs_a_log_for_how_to_read_it(shell, log):
     shell.write("resources", NODE.format("AVAILABLE", "n1", "[NONE]"))
     shell.run("validate", log[0], "demo", "--timezone", "Europe/Prague").ok()
     assert "24 cores" in shell.run("validate", "resources", "--units", "processors").ok().out
-    shell.run("validate", "demo", "salomon", "--units", "processors").failed(2, "and none is there")
+    shell.run("validate", "demo", "salomon", "--units", "processors").failed(2, "apply to logs of centres only")
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,7 @@ def test_serve_shows_the_run_it_serves(shell, wait_until):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--live", "--no-progress"], "--live shows how far the run is, --no-progress does not"),
+        (["--live", "--no-progress"], "--live and --no-progress exclude each other"),
         (["--page", "65536"], "65536 is not in the range"),
         (["--page", "-1"], "-1 is not in the range"),
         (["--page", "http"], "'http' is not a valid integer"),

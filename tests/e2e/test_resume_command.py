@@ -103,7 +103,7 @@ def test_what_cannot_be_kept_or_resumed_is_said(shell, wait_until):
     for pid, _ in shell._marked():
         os.kill(pid, signal.SIGKILL)
     shell.tidy()
-    shell.run("resume", "out").failed(2, "hangs.py", "--trust lets run")
+    shell.run("resume", "out").failed(2, "hangs.py", "needs --trust")
     shutil.copy(shell.folder / "made.swf", shell.folder / "small.swf")
     shell.run("resume", "out", "--trust").failed(2, "an input has changed since the run was described", "small.swf")
 
@@ -124,7 +124,7 @@ def test_a_run_goes_on_under_another_policy(shell):
     assert compared.code == 1
     assert "easy+order=sjf" in compared.out
 
-    shell.run("resume", "whole", "--order", "sjf").failed(2, "a folder of their own: --out")
+    shell.run("resume", "whole", "--order", "sjf").failed(2, "a new output folder: give --out")
     shell.run("resume", "whole", "--scheduler", "esay", "--out", "x").failed(2, "there is no scheduler 'esay'")
     shell.run("run", "sjf/out_command.json").failed(2, "continued another run's snapshot", "whole/out_snapshot")
     shell.run("explain", "job", "sjf", "w0!2").ok()
@@ -153,7 +153,7 @@ def test_a_scheduler_of_another_terminal_takes_over(shell):
     peer = shell.spawn(*shell.peer("good", endpoint=f"ipc://{shell.folder}/x.sock"))
     server.finish().failed(2, "cannot take a run over", "'takeover'")
     peer.kill()  # libzmq does not tell it that the server has gone
-    shell.run("resume", snapshot, "--serve").failed(2, "a folder of their own: --out")
+    shell.run("resume", snapshot, "--serve").failed(2, "a new output folder: give --out")
     shell.run("resume", snapshot, "--serve", "--out", "y", "--scheduler", "easy").failed(2, "--serve waits for")
     shell.run("resume", snapshot, "--serve", "--out", "y", "--hello-timeout", "0.2").failed(4, "no scheduler connected")
 
