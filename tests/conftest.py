@@ -1,4 +1,4 @@
-"""What holds for all tests: how long one may take, how processes start and end; fixtures that many files need."""
+"""Settings and fixtures for all tests: time limits, how processes start and end, fixtures that many files share."""
 
 import importlib.util
 import os
@@ -26,14 +26,14 @@ from pipistrelle.traces.generator import generate
 from pipistrelle.traces.workload import Workload
 
 ROOT = Path(__file__).resolve().parent.parent
-#: a test that takes longer hangs, in seconds; the only time limit of the tests' own: none of them looks at a clock
+#: time limit of a test in seconds; a test that takes longer hangs. It is the only use of the clock in tests
 LIMIT_S = 900
 
 settings.register_profile("pipistrelle", deadline=None)
 settings.load_profile("pipistrelle")
 
-# A suite started in the background, or under nohup, is told to ignore interrupts, and its children would inherit that.
-# A handler of ours is none of theirs: they start with the usual dispositions.
+# A suite started in the background, or under nohup, ignores interrupts, and its children would inherit that.
+# A handler of our own is not inherited: children start with the default dispositions.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -46,7 +46,7 @@ ROOM = 2 << 30
 
 
 def _fits(folder: Path) -> bool:
-    """Tell whether tests can have their files, some of them programs, in a folder."""
+    """Return whether a folder allows the tests to create files and run programs there."""
     if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
         return False
     disk = os.statvfs(folder)
@@ -55,13 +55,13 @@ def _fits(folder: Path) -> bool:
 
 if "TMPDIR" not in os.environ and _fits(MEMORY):
     os.environ["TMPDIR"] = str(MEMORY)
-    tempfile.tempdir = None  # pytest has looked before
+    tempfile.tempdir = None  # pytest has read it before
 
-# What a terminal of whoever starts the tests says of colours, and of what it can do, is none of their business.
+# The settings of the user's terminal for colours and capabilities must not change the tests.
 for _name in ("TERM", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"):
     os.environ.pop(_name, None)
 
-#: marks the processes that tests start, however indirectly
+#: marks the processes that tests start, directly or indirectly
 MARK = "TESTS_OF_PIPISTRELLE"
 os.environ[MARK] = uuid.uuid4().hex
 _KEEPER = """
@@ -81,7 +81,7 @@ for entry in Path("/proc").glob("[0-9]*"):
 
 @pytest.fixture(scope="session", autouse=True)
 def _keeper() -> Iterator[None]:
-    """Let a process wait for the end of this one, however it ends, and then end all that it started and that lives."""
+    """Start a process that waits for the end of this one, then kills every process that the tests started."""
     words = [sys.executable, "-c", _KEEPER, f"{MARK}={os.environ[MARK]}"]
     unmarked = {name: value for name, value in os.environ.items() if name != MARK}
     keeper = subprocess.Popen(words, stdin=subprocess.PIPE, env=unmarked, start_new_session=True)
@@ -92,7 +92,7 @@ def _keeper() -> Iterator[None]:
 
 
 class Fork:
-    """A process that the server in tests/forks has started; used as one of `subprocess.Popen` is."""
+    """A process that the server in tests/forks has started; it has the interface of `subprocess.Popen`."""
 
     def __init__(self, request: bytes, streams: Sequence[int], connection: socket.socket) -> None:
         socket.send_fds(connection, [b"%9d" % len(request)], streams)
@@ -103,7 +103,7 @@ class Fork:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """Return how it has ended, None as long as it lives."""
+        """Return the exit code, or None while it is running."""
         if self.returncode is None:
             self._connection.setblocking(False)
             try:
@@ -116,7 +116,7 @@ class Fork:
         return self.wait()
 
     def wait(self) -> int:
-        """Wait for its end and return its exit code, or the negative number of the signal that killed it."""
+        """Wait for its end. Return the exit code, or the negative number of the signal that killed it."""
         if self.returncode is None:
             self.returncode = int(self._answers.readline())
             self._answers.close()
@@ -124,17 +124,17 @@ class Fork:
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal, if it lives."""
+        """Send it a signal if it is alive."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
 
 class Forks:
-    """Starts processes of this interpreter as forks of one that has imported what they need: in a tenth of the time."""
+    """Starts Python processes as forks of one that has imported what they need, in a tenth of the time."""
 
     SERVER: Final = ROOT / "tests" / "forks" / "server.py"
     COMMAND: Final = ROOT / "tests" / "forks" / "command.py"
-    #: variables that an interpreter, or a library when it is imported, looks at once for all
+    #: variables that an interpreter, or a library when it is imported, reads only once
     EARLY: Final = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "LOGURU", "OPENBLAS", "NUMPY", "MALLOC")
 
     def __init__(self, folder: Path, changes: dict[str, str | None]) -> None:
@@ -149,27 +149,27 @@ class Forks:
         )  # fmt: skip
 
     def can(self, words: Sequence[str], environment: dict[str, str]) -> bool:
-        """Tell whether a command is for our interpreter, as its environment was when it was started."""
+        """Return whether a command runs our interpreter with the environment in which it was started."""
         ours = words[0] == sys.executable and (words[1:3] == ["-m", "pipistrelle.cli"] or words[1].endswith(".py"))
         return ours and self._early(environment) == self._early(self._environment)
 
     def start(
         self, words: Sequence[str], folder: Path, environment: dict[str, str], out: IO[bytes], err: IO[bytes]
     ) -> Fork:
-        """Start a command in a session of its own, with nothing to read."""
+        """Start a command in its own session, with an empty standard input."""
         parts = [str(folder), str(len(words) - 1), *words[1:], *(f"{name}={environment[name]}" for name in environment)]
         with open(os.devnull, "rb") as nothing:
             request = b"\0".join(map(os.fsencode, parts))
             return Fork(request, [stream.fileno() for stream in (nothing, out, err)], self._connect())
 
     def write_command(self, path: Path) -> None:
-        """Write an executable file that is what the environment's ``pipistrelle`` is."""
+        """Write an executable file that does the same as the environment's ``pipistrelle``."""
         words = self.words(Path(sys.executable).with_name("pipistrelle"))
         path.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
         path.chmod(0o755)
 
     def words(self, script: Path) -> list[str]:
-        """Return the words of a command that runs a script as a fork, for those that start it by themselves."""
+        """Return the words of a command that runs a script as a fork, for tests that start it themselves."""
         self._connect().close()
         return [sys.executable, "-I", "-S", str(self.COMMAND), self._path, str(script)]
 
@@ -195,7 +195,7 @@ class Forks:
 
 @pytest.fixture(scope="session")
 def make_forks() -> Iterator[Callable[..., Forks | None]]:
-    """Return a function that makes a server of forks with changes of our environment, None where there can be none."""
+    """Return a function that makes a server of forks with changes of our environment; None where forks do not work."""
     with tempfile.TemporaryDirectory(prefix="pp-") as temporary, ExitStack() as stack:
 
         def make(**changes: str | None) -> Forks | None:
@@ -224,20 +224,20 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-# Many hundred processes are started: where Python is told to keep no bytecode, each would compile all that it imports.
+# Many hundred processes are started. If Python may not write bytecode, each would compile all its imports.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     os.environ["PYTHONPYCACHEPREFIX"] = str(ROOT / ".pytest_cache" / "bytecode")
 
 
-@pytest.hookimpl(optionalhook=True)  # there is no such hook without pytest-xdist
+@pytest.hookimpl(optionalhook=True)  # the hook does not exist without pytest-xdist
 def pytest_xdist_auto_num_workers() -> int:
-    """Return how many workers ``-n auto`` stands for: three for two cores, as a third of the time tests only wait."""
+    """Return the workers of ``-n auto``: three for two cores, because tests wait for a third of their time."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores + (cores + 1) // 2
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deal the files out, so that each worker begins with some of the slow ones, and none of them is left for last."""
+    """Distribute the files so that each worker begins with some of the slow ones and none of them runs last."""
     hands: list[list[pytest.Item]] = [[] for _ in range(getattr(config, "workerinput", {}).get("workercount", 1))]
     for _, tests in groupby(items, key=lambda item: item.path):
         min(hands, key=len).extend(tests)
@@ -246,8 +246,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Let idle workers take over tests of busy ones: the slow ones come first, and would all be one worker's."""
-    if config.getoption("dist") != "load":  # somebody has asked for another way
+    """Let idle workers take over tests of busy ones; otherwise one worker would run all the slow tests."""
+    if config.getoption("dist") != "load":  # the user has chosen another distribution
         return None
     from xdist.scheduler import WorkStealingScheduling  # type: ignore[import-untyped]  # not there without xdist
 
@@ -255,22 +255,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def load_program(path: str) -> ModuleType:
-    """Return a program of the project that no package has, as ``docs/make_api.py``, as a module."""
+    """Return a program of the project that is in no package, such as ``docs/make_api.py``, as a module."""
     name = Path(path).stem
     spec = importlib.util.spec_from_file_location(name, ROOT / path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend((ROOT / path).parent)  # as for a program that is run
-        patch.setitem(sys.modules, name, module)  # where its dataclasses look for it while they are made
+        patch.syspath_prepend((ROOT / path).parent)  # as when it is run as a program
+        patch.setitem(sys.modules, name, module)  # dataclasses look for their module there while they are created
         spec.loader.exec_module(module)
     return module
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _quiet_log() -> None:
-    """Send the log nowhere: the command line alone configures it, and by default it writes to the terminal."""
+    """Disable the log: only the command line configures it, and by default it writes to the terminal."""
     logger.remove()
 
 
@@ -288,7 +288,7 @@ def project_root() -> Path:
 
 @pytest.fixture(scope="session")
 def traces_dir() -> Path:
-    """Return the folder of the real logs, or skip: they are not ours to redistribute."""
+    """Return the folder of the real logs, or skip: we may not redistribute them."""
     folder = Path(os.environ.get("PIPISTRELLE_TRACES", ROOT.parent / "shared" / "traces"))
     if not (folder / "SHA256SUMS").is_file():
         pytest.skip(f"the real logs are absent: no {folder} (set PIPISTRELLE_TRACES)")
@@ -297,7 +297,7 @@ def traces_dir() -> Path:
 
 @pytest.fixture(scope="session")
 def batsim4_dir() -> Path:
-    """Return the folder of the recordings of a real Batsim 4, or skip: they are not ours to redistribute."""
+    """Return the folder of the recordings of a real Batsim 4, or skip: we may not redistribute them."""
     folder = Path(os.environ.get("PIPISTRELLE_BATSIM4", ROOT.parent / "shared" / "batsim4"))
     if not (folder / "nonet4.xml").is_file():
         pytest.skip(f"the recordings of Batsim 4 are absent: no {folder} (set PIPISTRELLE_BATSIM4)")
@@ -306,7 +306,7 @@ def batsim4_dir() -> Path:
 
 @pytest.fixture(scope="session")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Return a driver of a headless Chromium, the same for all tests; skip where there is none, unless CI=true."""
+    """Return a driver of a headless Chromium shared by all tests; skip if there is none, unless CI=true."""
     missing = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
     if missing:
         reason = (
@@ -325,7 +325,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         options.add_argument(argument)
     options.add_argument(f"--user-data-dir={profile}")
     if os.geteuid() == 0:
-        options.add_argument("--no-sandbox")  # which root cannot have
+        options.add_argument("--no-sandbox")  # root cannot use the sandbox
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
     try:
@@ -337,13 +337,13 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture
 def browser(chromium: Any) -> Any:
-    """Return the driver of Chromium with a view of 1280 x 1000, light, whatever the test before made of it."""
+    """Return the driver of Chromium with a view of 1280 x 1000 and light colours, whatever the previous test set."""
     set_view(chromium)
     return chromium
 
 
 def set_view(driver: Any, width: int = 1280, scheme: str = "light") -> None:
-    """Give a browser a width in pixels, and what it prefers of light and dark."""
+    """Set a browser's width in pixels and its preference for light or dark colours."""
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
     view = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}

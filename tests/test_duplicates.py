@@ -51,7 +51,7 @@ def repeated(files: dict[str, list[Line]]) -> Iterator[tuple[tuple[str, int, int
         length = LEAST
         while ((one, begin + length - LEAST + 1), (other, place + length - LEAST + 1)) in starts:
             length += 1
-        if one != other or begin + length <= place:  # a run of lines may repeat within itself
+        if one != other or begin + length <= place:  # lines may repeat within themselves
             yield (one, begin, begin + length), (other, place, place + length)
 
 
@@ -61,8 +61,8 @@ def source_lines() -> dict[str, list[Line]]:
     return {path.relative_to(ROOT).as_posix(): code_lines(path.read_text(encoding="utf-8")) for path in paths}
 
 
-def test_no_code_stands_twice() -> None:
-    """No two places share six or more equal lines, apart from declared ones, each of which is needed."""
+def test_no_code_is_repeated() -> None:
+    """No two places share six or more equal lines, except those listed above; each exception is needed."""
     files = source_lines()
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for pair in repeated(files):
@@ -73,7 +73,7 @@ def test_no_code_stands_twice() -> None:
     assert {pair for pair in ALLOWED if pair not in found} == set()
 
 
-def test_repeated_lines_are_found_whatever_stands_between() -> None:
+def test_repeated_lines_are_found_despite_comments_between() -> None:
     """Comments, blank lines, docstrings and imports do not hide repeated code; five lines are too few."""
     lines = [f"value_{number} = {number}" for number in range(LEAST)]
     plain, loose = "\n".join(lines), "\n\n# why\nimport os\n".join(lines)

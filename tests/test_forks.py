@@ -1,4 +1,4 @@
-"""Forks are processes like others: tests/forks starts them as the operating system would."""
+"""Forks behave like other processes: tests/forks starts them as the operating system would."""
 
 import os
 import signal
@@ -35,13 +35,13 @@ if way == "thread":
 
 @pytest.fixture(scope="module")
 def forks(make_forks):
-    """Return what starts forks, or skip."""
+    """Return the starter of forks, or skip."""
     return make_forks() or pytest.skip("the operating system has no pidfd, or no /proc")
 
 
 @pytest.mark.parametrize("way", ["end", "exit", "text", "raise", "interrupt", "kill", "thread"])
 def test_a_fork_is_a_process_like_others(forks, tmp_path, way):
-    """Words, folder, environment, streams, signals, session, end: all as of one that starts from nothing."""
+    """Words, folder, environment, streams, signals, session and end are those of a process started from nothing."""
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     words = [sys.executable, str(script), way, "and more", ""]
@@ -66,8 +66,8 @@ def test_a_fork_is_a_process_like_others(forks, tmp_path, way):
     assert told[0][0] == {"exit": 7, "text": 1, "raise": 1, "interrupt": -signal.SIGINT, "kill": -9}.get(way, 0)
 
 
-def test_another_interpreter_is_no_fork(forks, tmp_path):
-    """Who asks for another seed of hashes, another zone, or a program of another kind, gets it."""
+def test_another_environment_or_program_is_not_forked(forks, tmp_path):
+    """A test that needs another hash seed, time zone or kind of program gets it."""
     environment = dict(os.environ)
     words = [sys.executable, "-m", "pipistrelle.cli", "show"]
 
@@ -78,8 +78,8 @@ def test_another_interpreter_is_no_fork(forks, tmp_path):
     assert not forks.can(["python", "-m", "pipistrelle.cli"], environment)
 
 
-def test_a_fork_can_be_looked_at_and_ended(forks, tmp_path):
-    """It lives until a signal ends it, and then has its negative number as its code."""
+def test_a_fork_can_be_polled_and_killed(forks, tmp_path):
+    """It runs until a signal ends it, and then has the negative signal number as its code."""
     script = tmp_path / "waits.py"
     script.write_text("import time\ntime.sleep(3600)\n")
     with open(os.devnull, "wb") as nothing:
@@ -89,4 +89,4 @@ def test_a_fork_can_be_looked_at_and_ended(forks, tmp_path):
 
     assert process.wait() == -signal.SIGTERM
     assert process.poll() == -signal.SIGTERM
-    process.send_signal(signal.SIGTERM)  # to nobody
+    process.send_signal(signal.SIGTERM)  # the process has ended

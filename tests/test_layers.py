@@ -1,4 +1,4 @@
-"""The architecture as a test: who may import what, and what the core never touches."""
+"""The architecture as a test: which layer may import which, and what the core never uses."""
 
 import ast
 import re
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: what one run is made of
+#: the layers that one run needs
 _RUN = {"protocol", "platforms", "traces", "server", "schedulers", "models"}
 #: {layer: the layers that it may import}, from the lowest; a layer may always import itself
 LAYERS: dict[str, set[str]] = {
@@ -61,7 +61,7 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
         *("manual", "main", "__main__", "top"),
     ],
 }
-#: standard library without clocks, files, sockets, processes or chance
+#: standard library without clocks, files, sockets, processes or random numbers
 HARMLESS = {
     "abc",
     "array",
@@ -96,16 +96,16 @@ CORE = {
     "server": {"msgspec", "numpy"},
 }
 
-#: modules that deal with the world outside, and with what of it: everything else in these layers is the core
+#: modules that deal with the world outside, and what they use of it; everything else in these layers is the core
 WORLDLY = {
     # the calendar and the rules of zones; no clock is read
     "platforms/maintenance/dates.py": {"datetime", "zoneinfo"},
     "protocol/units/indices.py": {"numpy"},
     "protocol/base/lengths.py": {"datetime"},  # the calendar; no clock is read
-    "protocol/base/log.py": {"loguru"},  # all layers say something now and then
-    "protocol/schema.py": {"sys"},  # run as a program it writes the schema to standard output
+    "protocol/base/log.py": {"loguru"},  # all layers write to the log
+    "protocol/schema.py": {"sys"},  # when run as a program it writes the schema to standard output
     "server/outputs/folder.py": {"pathlib"},
-    # who writes, told by the kernel
+    # process names, read from the kernel
     "server/outputs/lock.py": {"fcntl", "os", "pathlib", "shlex", "socket", "sys"},
     "server/outputs/once.py": {"pathlib"},
     "server/outputs/csv_file.py": {"pathlib", "open", "io"},
@@ -126,10 +126,10 @@ ZMQ_MODULES = {
     "schedulers/wire/curve.py",
     "runs/inputs/keys.py",  # makes keys
 }
-#: from every layer: what would make runs differ, or run what a file or a peer says
+#: forbidden in every layer: what would make runs differ, or execute what a file or a peer sends
 BANNED_MODULES = {"random", "pickle", "marshal", "shelve", "dill", "cloudpickle", "secrets", "uuid"}
 BANNED_CALLS = {"eval", "exec", "compile", "__import__"}
-#: of numpy.random only what makes a generator from a seed
+#: from numpy.random, only what makes a generator from a seed
 SEEDED = {"Generator", "PCG64", "PCG64DXSM", "Philox", "SeedSequence", "BitGenerator"}
 MAX_LINES = 700
 #: a module with fewer lines of code, its docstrings apart, is a splinter
@@ -259,7 +259,7 @@ def test_the_core_touches_neither_clock_nor_file_nor_socket(module: Module) -> N
 
 @core_modules
 def test_the_core_opens_no_file(module: Module) -> None:
-    """Only the recorder calls ``open``; `Path` objects are met in the worldly modules alone."""
+    """Only the recorder calls ``open``; `Path` objects occur only in the modules listed above."""
     if "open" in WORLDLY.get(module.name, set()):
         return
     assert "open" not in set(module.calls())
@@ -275,7 +275,7 @@ def test_the_exceptions_are_needed() -> None:
         assert not unused, f"{name} no longer uses {sorted(unused)}"
 
 
-def test_zmq_is_met_in_the_transports_alone() -> None:
+def test_only_the_transports_import_zmq() -> None:
     """The transport modules import zmq, and what makes their keys; no other module does."""
     assert {module.name for module in MODULES if any(is_one_of(name, {"zmq"}) for name in module.imports())} == (
         ZMQ_MODULES
@@ -283,7 +283,7 @@ def test_zmq_is_met_in_the_transports_alone() -> None:
 
 
 @every_module
-def test_nothing_is_left_to_chance_or_executed(module: Module) -> None:
+def test_no_module_uses_global_randomness_or_executes_text(module: Module) -> None:
     """No module of ours uses a global random generator, unpickles, or evaluates text as code."""
     assert not {name for name in module.imports() if is_one_of(name, BANNED_MODULES)}
     assert not BANNED_CALLS & set(module.calls())
@@ -338,7 +338,7 @@ def test_the_links_for_type_checkers_are_whole() -> None:
 
 
 def code_lines(path: Path) -> int:
-    """Return how many lines of a file are code: neither blank, comment nor docstring."""
+    """Return the number of a file's lines of code, without blank lines, comments and docstrings."""
     text = path.read_text(encoding="utf-8")
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     said: set[int] = set()
@@ -361,12 +361,12 @@ def test_a_room_has_three_to_twelve_files() -> None:
     """A room answers one question; fewer files are no room, more are two."""
     counts = {room.relative_to(ROOT).as_posix(): len(files_of(room)) for room in ROOMS}
 
-    del counts["cli/top"]  # no room: the package itself
+    del counts["cli/top"]  # not a room: the package itself
     assert {room for room, count in counts.items() if not 3 <= count <= 12} == set()
 
 
 def test_no_file_is_a_splinter() -> None:
-    """A module of a few lines joins its neighbour; a layer's errors may be few."""
+    """A module of a few lines joins its neighbour; a layer's module of errors may be short."""
     small = {
         path.relative_to(ROOT).as_posix()
         for folder in [*ROOMS, *(ROOT / layer for layer in LAYERS)]
@@ -389,7 +389,7 @@ def test_a_name_is_one_class() -> None:
 
 
 def test_no_modules_import_each_other() -> None:
-    """Imports make no circle, not even those for type checkers."""
+    """Imports form no cycle, not even those for type checkers."""
     imports = {module.name: set(imported_from(module)) for module in MODULES}
     reached: dict[str, set[str]] = {}
     for begin in imports:

@@ -42,7 +42,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 def test_packages_are_the_folders(pyproject: dict[str, Any]) -> None:
     """``packages``, written by hand, names every folder with an ``__init__.py``, mapped to itself, and `ODD`."""
     setuptools = pyproject["tool"]["setuptools"]
-    tops = [path for path in ROOT.iterdir() if not (path / "pyvenv.cfg").exists()]  # but for environments
+    tops = [path for path in ROOT.iterdir() if not (path / "pyvenv.cfg").exists()]  # except for environments
     found = [path.parent.relative_to(ROOT) for top in tops for path in top.glob("**/__init__.py")]
     below = {".".join(folder.parts) for folder in found}
     folders = {name for name in below if not name.startswith(("tests", "docs", "benchmarks", "build", "."))}
@@ -63,7 +63,7 @@ def test_the_citation_names_the_version(pyproject: dict[str, Any]) -> None:
 
 
 def test_compiled_wheels_are_built_for_each_python_named(pyproject: dict[str, Any]) -> None:
-    """The configuration of cibuildwheel has the Pythons of the classifiers, from the lowest that is supported."""
+    """cibuildwheel builds for the Pythons of the classifiers, from the lowest supported version."""
     project = pyproject["project"]
     names = [name.rpartition(" ")[2] for name in project["classifiers"] if "Python :: 3." in name]
 
@@ -116,7 +116,7 @@ def test_the_wheel_has_the_command(wheel: zipfile.ZipFile) -> None:
     assert "pipistrelle = pipistrelle.cli.__main__:main" in wheel.read(name).decode()
 
 
-def test_what_is_compiled_is_there(listed: tuple[str, ...]) -> None:
+def test_every_compiled_module_exists(listed: tuple[str, ...]) -> None:
     """Each module that setup.py names is a module, named once and in order."""
     assert all((ROOT / name).is_file() for name in listed)
     assert list(listed) == sorted(set(listed))
@@ -137,7 +137,7 @@ def listed() -> tuple[str, ...]:
         ("1", "editable_wheel", "an editable install would not see its edits; install without -e"),
     ],
 )
-def test_a_compiled_build_that_cannot_be_is_refused(tmp_path: Path, asked: str, command: str, message: str) -> None:
+def test_an_impossible_compiled_build_is_rejected(tmp_path: Path, asked: str, command: str, message: str) -> None:
     """One line says why; nothing is built."""
     env = {**os.environ, "PIPISTRELLE_COMPILE": asked}
     words = [sys.executable, str(ROOT / "setup.py"), command]

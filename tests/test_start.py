@@ -1,4 +1,4 @@
-"""How commands start: help is there before anything heavy is; what a command needs it loads when it runs."""
+"""How commands start: help loads nothing heavy, and a command loads what it needs when it runs."""
 
 import json
 import subprocess
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-#: what help never needs: numbers, sockets, the log, tables, and what simulates
+#: what help never needs: numpy, sockets, the log, tables and the simulator
 HEAVY = {"numpy", "zmq", "loguru", "rich", "asyncio", "pipistrelle.server.engine"}
 
 
 def imported_by(*words: str) -> set[str]:
-    """Return the modules that a process of Python with these arguments has imported at its end."""
+    """Return the modules that a Python process with these arguments has imported at its end."""
     program = "\n".join(
         [
             "import atexit, json, sys",
@@ -33,12 +33,12 @@ def command(*words: str) -> str:
     "name", ["", "run", "serve", "schedule", "batsim", "explain job", "workload convert", "failures fit"]
 )
 def test_help_imports_nothing_heavy(name: str) -> None:
-    """Help is there before numpy, ZeroMQ, the log or the engine would be."""
+    """Help is printed without importing numpy, ZeroMQ, the log or the engine."""
     assert not imported_by(command(*name.split(), "--help")) & HEAVY
 
 
 def test_a_policy_of_the_users_own_finds_the_log_set_up(tmp_path: Path) -> None:
-    """What a policy says with loguru looks as all that the commands say, though they import it only when needed."""
+    """A policy that logs with loguru gets the format of the commands, although they import loguru only when needed."""
     path = tmp_path / "mine.py"
     path.write_text("from loguru import logger\nlogger.info('quiet')\nlogger.warning('loud')\n", encoding="utf-8")
     words = [sys.executable, "-m", "pipistrelle.cli", "run", "-w", "seven-jobs", "--scheduler", f"{path}:Mine"]
@@ -48,7 +48,7 @@ def test_a_policy_of_the_users_own_finds_the_log_set_up(tmp_path: Path) -> None:
     assert "quiet" not in done.stderr
 
 
-def test_the_wish_for_no_threads_is_over_when_numpy_is_there() -> None:
+def test_the_thread_limit_ends_after_numpy_is_imported() -> None:
     """numpy starts no threads; neither a child nor a policy finds a changed environment."""
     program = (
         "import os\n"

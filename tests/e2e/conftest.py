@@ -1,4 +1,4 @@
-"""Real processes for the end-to-end tests: each test gets a shell of its own, and leaves nothing behind."""
+"""Real processes for the end-to-end tests: each test gets its own shell and leaves nothing behind."""
 
 import contextlib
 import csv
@@ -23,7 +23,7 @@ import pytest
 
 PEERS = Path(__file__).resolve().parent.parent / "peers"
 MARK = "PIPISTRELLE_TEST_MARK"
-#: time limits of runs that are no test of them: none is met on a slow machine
+#: time limits of runs whose tests are not about limits; long enough for a slow machine
 PATIENCE = ("--hello-timeout", "600", "--decision-timeout", "600")
 
 #: rows of the small workload: id, submit time, run time, size, requested time; on 4 units under FCFS the jobs run
@@ -41,11 +41,11 @@ class Outcome:
 
     @property
     def messages(self) -> list[str]:
-        """The lines in which the program itself speaks of trouble."""
+        """The program's own messages on standard error."""
         return [line for line in self.err.splitlines() if line.startswith("pipistrelle:")]
 
     def ok(self) -> "Outcome":
-        """Assert that all went well and nothing was complained of."""
+        """Assert that the exit code is 0 and no message was printed."""
         assert (self.code, self.err) == (0, ""), self
         return self
 
@@ -90,7 +90,7 @@ class Process:
         return self._files[1].read_text(errors="replace")
 
     def until(self, text: str) -> "Process":
-        """Wait until the text stands in the standard output."""
+        """Wait until the standard output contains the text."""
         _wait_until(lambda: text in self.out or self._popen.poll() is not None)
         assert text in self.out, (text, self.out, self.err)
         return self
@@ -104,38 +104,38 @@ class Process:
         return Outcome(self._popen.wait(), self.out, self.err)
 
     def noticed(self) -> None:
-        """Wait until the signals that were sent have been taken."""
+        """Wait until the process has handled the signals that were sent."""
         status = Path(f"/proc/{self.pid}/status")
         _wait_until(lambda: not re.search(r"^(?:SigPnd|ShdPnd):\s*0*[1-9a-f]", status.read_text(), re.MULTILINE))
 
     def kill(self) -> None:
-        """End the process and all that it started in its group."""
+        """Kill the process and everything in its process group."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._popen.wait()
 
 
-#: so often it is looked whether all processes of a test have gone, some minutes at most
+#: how often a test checks whether all its processes have ended, for some minutes at most
 _LOOKS: Final = 6000
 
 
 def _wait_until(condition: Callable[[], bool]) -> None:
-    """Return as soon as the condition holds; one that never does meets the limit of every test."""
+    """Return as soon as the condition holds; one that never holds ends at the time limit of every test."""
     while not condition():
         time.sleep(0.02)
 
 
 class Shell:
-    """Starts processes in a folder of the test's own, and knows all that were started."""
+    """Starts processes in the test's own folder, and knows all that were started."""
 
     #: the command `pipistrelle` of the interpreter that runs the tests
     command = (sys.executable, "-m", "pipistrelle.cli")
 
     def __init__(self, folder: Path, temporary: Path, forks: Any) -> None:
-        #: what starts commands of Python fast; None: all start from nothing
+        #: starts commands of Python fast; None: all start from nothing
         self.forks = forks
         self.folder = folder
-        #: where the processes make their temporary files
+        #: where the processes put their temporary files
         self.temporary = temporary
         self.mark = uuid.uuid4().hex
         self.environment = {key: value for key, value in os.environ.items() if not key.startswith("PIPISTRELLE")}
@@ -196,7 +196,7 @@ class Shell:
         return list(csv.reader(io.StringIO(text, newline="")))[1:]
 
     def end_reason(self, out: str = "out") -> str:
-        """Return what the summary says has ended the run."""
+        """Return the reason that the summary gives for the end of the run."""
         reason: str = json.loads((self.folder / out / "out_summary.json").read_text())["reason"]
         return reason
 
@@ -206,12 +206,12 @@ class Shell:
             return list(csv.reader(file))[1:]
 
     def files(self, out: str) -> dict[str, bytes]:
-        """Return the names and the bytes of a run's results: all its files but that which tells how it was called."""
+        """Return the names and bytes of a run's results: all its files except the one that tells how it was called."""
         paths = sorted((self.folder / out).iterdir())
         return {path.name: path.read_bytes() for path in paths if path.name != "out_command.json"}
 
     def survivors(self) -> list[str]:
-        """Return the command lines of the processes that this test started, however indirectly, and that live."""
+        """Return the command lines of the live processes that this test started, directly or indirectly."""
         return [words for _, words in self._marked()]
 
     def _marked(self) -> list[tuple[int, str]]:
@@ -221,17 +221,17 @@ class Shell:
                 if f"{MARK}={self.mark}".encode() in (entry / "environ").read_bytes():
                     words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
                     found.append((int(entry.name), words))
-            except OSError:  # gone meanwhile, or a zombie
+            except OSError:  # has ended meanwhile, or is a zombie
                 continue
         return found
 
     def tidy(self) -> None:
-        """Remove the temporary files that a killed process had to leave behind."""
+        """Remove the temporary files that a killed process could not remove."""
         for folder in self.temporary.iterdir():
             shutil.rmtree(folder)
 
     def close(self) -> None:
-        """End what is left."""
+        """End the processes that are left."""
         for process in self._processes:
             process.kill()
         for pid, _ in self._marked():
@@ -241,7 +241,7 @@ class Shell:
 
 @dataclass(frozen=True)
 class Clients:
-    """Real clients of Batsim, in a virtual environment of their own."""
+    """Real clients of Batsim, in their own virtual environment."""
 
     folder: Path
 
@@ -273,7 +273,7 @@ def wait_until() -> Callable[[Callable[[], bool]], None]:
 
 @pytest.fixture(scope="session")
 def forks(make_forks: Callable[..., Any]) -> Any:
-    """Return what starts commands fast, or None where only processes from nothing can be."""
+    """Return the starter of forks, or None where forks do not work."""
     return make_forks()
 
 
@@ -297,6 +297,6 @@ def shell(tmp_path: Path, forks: Any) -> Iterator[Shell]:
 
 @pytest.fixture
 def free_endpoint():
-    """Return an endpoint with a port that nobody listens at."""
+    """Return an endpoint with a port that no process listens at."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return f"tcp://127.0.0.1:{probe.getsockname()[1]}"

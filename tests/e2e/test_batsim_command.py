@@ -1,4 +1,4 @@
-"""`pipistrelle batsim` with a scheduler of a few lines that listens as Batsim's do, and without one."""
+"""`pipistrelle batsim` with a short scheduler that listens as Batsim's schedulers do, and without one."""
 
 import csv
 import json
@@ -19,7 +19,7 @@ CLUSTER = """<?xml version='1.0'?>
 JOBS = (("1", 0, 100, 1, "d50"), ("2", 5, 200, 3, "d100"), ("3", 10, 60, 2, "d100"), ("4", 10, 90, 1, "d60"))
 PROFILES = {f"d{n}": {"type": "delay", "delay": n} for n in (50, 60, 100)}
 
-#: listens, keeps the notices, and does what its second argument says
+#: listens, keeps the notices, and does what its second argument names
 PEER = """
 import json, sys, time
 import zmq
@@ -87,13 +87,13 @@ def write_jobs(shell, name, jobs=JOBS, profiles=PROFILES, **more):
 
 
 def simulate(shell, *options, way="fcfs", rest=(), patience=("--hello-timeout", "600", "--decision-timeout", "600")):
-    """Run the command with the scheduler beside it; return how the command ended and the scheduler's exit code."""
+    """Run the command with the scheduler; return how the command ended and the scheduler's exit code."""
     endpoint = "ipc://batsim.sock"  # relative: a Unix socket's path has at most 107 bytes
     peer = shell.spawn(sys.executable, "peer.py", endpoint, way, *rest)
     outcome = shell.run("batsim", "-s", endpoint, *patience, *options)
     if outcome.code == 0 or way == "dies":
         return outcome, peer.finish().code
-    peer.kill()  # of a run that failed it may never have heard
+    peer.kill()  # if the run failed, the peer may never have been notified
     return outcome, None
 
 
@@ -104,7 +104,7 @@ def rows_of(shell, prefix="out"):
 
 
 def begins_of(shell):
-    """Return what the scheduler was told first."""
+    """Return the data of the first message to the scheduler."""
     return json.loads((shell.folder / "seen.jsonl").read_text().splitlines()[0])["events"][0]["data"]
 
 
@@ -112,7 +112,7 @@ def begins_of(shell):
 
 
 def test_a_scheduler_that_listens_is_driven(shell, files):
-    """The run is what the scheduler decides; the outputs have Batsim's names and lie in the present folder."""
+    """The run follows the scheduler's decisions; the outputs have Batsim's names and are in the current folder."""
     outcome, code = simulate(shell, *files)
 
     assert code == 0
@@ -128,8 +128,8 @@ def test_a_scheduler_that_listens_is_driven(shell, files):
     assert written == {"out_jobs.csv", "out_schedule.csv", "out_machine_states.csv"}
 
 
-def test_the_prefix_leads_to_its_folder(shell, files):
-    """The outputs go where the prefix says, the folder is made; tracing can be left out."""
+def test_outputs_are_written_below_the_prefix(shell, files):
+    """The outputs are written where the prefix says, and the folder is created; tracing can be disabled."""
     simulate(
         shell, *files, "-e", "a/b/run1", "--disable-machine-state-tracing", "--disable-schedule-tracing"
     )[0].ok()  # fmt: skip
@@ -149,8 +149,8 @@ def test_several_workloads(shell, files):
     assert set(begins_of(shell)["profiles"]) == set(begins_of(shell)["workloads"]) == {"w0", "w1"}
 
 
-def test_the_scheduler_is_told_of_the_options(shell, files):
-    """What changes the conversation stands in the first message's config, and the text for the scheduler as it is."""
+def test_the_first_message_has_the_options(shell, files):
+    """The first message's config has the options that change the conversation, and the scheduler's text unchanged."""
     shell.write("sched.cfg", '{"depth": 3}\n')
 
     outcome, _ = simulate(
@@ -178,7 +178,7 @@ def test_the_scheduler_is_told_of_the_options(shell, files):
         (["-r", "h0,h2:storage"], ["h1", "h3"]),
     ],
 )
-def test_which_hosts_compute(shell, files, options, names):
+def test_limits_and_roles_choose_the_compute_hosts(shell, files, options, names):
     """Limits and roles choose the compute hosts, which are numbered from 0 by name."""
     write_jobs(shell, "jobs.json", [("1", 0, 90, 1, "d50")], nb_res=3)
 
@@ -193,7 +193,7 @@ def test_which_hosts_compute(shell, files, options, names):
 
 
 def test_a_job_larger_than_the_machine_is_for_the_scheduler_to_reject(shell, files):
-    """Such a job is submitted, as Batsim does it."""
+    """Such a job is submitted, as Batsim does."""
     write_jobs(shell, "jobs.json", [*JOBS, ("5", 20, 90, 9, "d50")])
 
     simulate(shell, *files)[0].ok()
@@ -202,7 +202,7 @@ def test_a_job_larger_than_the_machine_is_for_the_scheduler_to_reject(shell, fil
 
 
 def test_external_events_reach_the_scheduler(shell, files):
-    """Known events come as NOTIFY; unknown ones only when they are forwarded, else the file is refused."""
+    """Known events become NOTIFY; unknown ones only when they are forwarded, otherwise the file is rejected."""
     shell.write(
         "events.txt",
         '{"timestamp": 200, "type": "machine_unavailable", "resources": "1-2"}\n'
@@ -267,7 +267,7 @@ def value(text):
 
 
 def test_without_a_scheduler_all_jobs_start_at_once(shell, files):
-    """Every job starts at time 0 on the first hosts, whatever its submit time and whoever else is there."""
+    """Every job starts at time 0 on the first hosts, whatever its submit time and whichever jobs run there."""
     outcome = shell.run("batsim", *files, "--no-sched", "-e", "alone").ok()
 
     assert "no scheduler" in outcome.out
@@ -283,7 +283,7 @@ def test_without_a_scheduler_all_jobs_start_at_once(shell, files):
 
 
 def test_the_workload_may_be_changed_first(shell, files):
-    """By the steps of `run`; each of several workloads is."""
+    """With the steps of `run`; each of several workloads is changed."""
     write_jobs(shell, "more.json")
     options = (*files, "-w", "more.json", "--no-sched")
     shell.run("batsim", *options, "--transform", "filter --size 2: then filter --first 1").ok()
@@ -292,8 +292,8 @@ def test_the_workload_may_be_changed_first(shell, files):
     shell.run("batsim", *options, "--transform", "filter -o x.json").failed(2, "a step of a run writes no file")
 
 
-def test_a_sign_of_life_where_no_terminal_is(shell, files, monkeypatch, capsys):
-    """As of `run`; not if only errors are to be said."""
+def test_progress_lines_without_a_terminal(shell, files, monkeypatch, capsys):
+    """As with `run`; not if only errors are printed."""
     monkeypatch.chdir(shell.folder)
     monkeypatch.setattr("pipistrelle.cli.terminal.heartbeat._LONG_S", 0.0)
     for words, lines in (([], ["day 0 00:00: 0/4 jobs, 0 running, queue 0, 0 s so far"]), (["-q"], [])):
@@ -302,14 +302,14 @@ def test_a_sign_of_life_where_no_terminal_is(shell, files, monkeypatch, capsys):
 
 
 def test_without_a_scheduler_a_job_must_fit(shell, files):
-    """There is nobody to reject it."""
+    """No scheduler could reject it."""
     write_jobs(shell, "jobs.json", [*JOBS, ("5", 20, 90, 9, "d50")])
 
     shell.run("batsim", *files, "--no-sched").failed(2, "job w0!5", "larger than the machine", "at most 4 hosts")
 
 
 def test_energy_has_files_of_its_own(shell, project_root):
-    """With -E the hosts' energy is metered, and two more files are written."""
+    """With -E the hosts' energy is measured, and two more files are written."""
     folder = project_root / "docs" / "examples" / "batsim"
 
     shell.run(
@@ -322,8 +322,8 @@ def test_energy_has_files_of_its_own(shell, project_root):
     assert all(float(row["consumed_energy"]) > 0 for row in rows.values())
 
 
-def test_how_much_is_said(shell, files):
-    """Quiet is silent; network-only logs each message of both sides; debugging shows the summary, too."""
+def test_verbosity_levels(shell, files):
+    """quiet prints nothing; network-only logs each message of both sides; debugging also shows the summary."""
     assert simulate(shell, *files, "-q")[0].ok().out == ""
 
     network, _ = simulate(shell, *files, "-v", "network-only")
@@ -343,7 +343,7 @@ def test_how_much_is_said(shell, files):
 
 
 def test_an_illegal_decision_ends_the_run(shell, files):
-    """Batsim's protocol has no word for it; what was written is kept."""
+    """Batsim's protocol has no message for it; what was written is kept."""
     outcome, _ = simulate(shell, *files, way="illegal")
 
     outcome.failed(3, "illegal decision", "w0!1")
@@ -359,14 +359,14 @@ def test_a_scheduler_that_dies(shell, files):
 
 
 def test_a_scheduler_that_is_silent(shell, files):
-    """It is waited for as long as was said."""
+    """The server waits for the given time limit."""
     outcome, _ = simulate(shell, *files, "--decision-timeout", "3", way="hangs")
 
     outcome.failed(4, "within 3 s")
 
 
 def test_an_interrupt_keeps_the_outputs(shell, files, wait_until):
-    """Ctrl-C while the scheduler thinks ends the run, with the usual code."""
+    """Ctrl-C while the scheduler computes its reply ends the run with the usual code."""
     peer = shell.spawn(sys.executable, "peer.py", "ipc://batsim.sock", "hangs")
     command = shell.start("batsim", *files, "-s", "ipc://batsim.sock")
     seen = shell.folder / "seen.jsonl"
@@ -379,15 +379,15 @@ def test_an_interrupt_keeps_the_outputs(shell, files, wait_until):
     peer.kill()
 
 
-def test_nobody_listens(shell, files):
-    """The scheduler may come later than the server, but not too late."""
+def test_a_server_waits_a_limited_time_for_a_listener(shell, files):
+    """The scheduler may start later than the server, but not too late."""
     shell.run("batsim", *files, "-s", "ipc://nobody.sock", "--hello-timeout", "0.5").failed(4, "ipc://nobody.sock")
 
     assert not list(shell.folder.glob("out*"))
 
 
 def test_registration_that_is_never_finished(shell, files):
-    """A scheduler that may register jobs has to say that it is done: without that the run stalls, and says so."""
+    """A scheduler that may register jobs must say when it is done; otherwise the run stalls with a message."""
     outcome, _ = simulate(shell, *files, "--enable-dynamic-jobs")
 
     outcome.failed(5, "may still register jobs", "registration_finished")

@@ -1,4 +1,4 @@
-"""The batsim dialect between real processes: the same schedules, and the same care for peers that fail."""
+"""The batsim dialect between real processes: the same schedules, and the same handling of failing peers."""
 
 import json
 import os
@@ -23,14 +23,14 @@ def listen(shell, fault, *options, endpoint="{endpoint}"):
 
 
 def apart_from_names(config):
-    """Return a configuration without what the dialects say differently of scheduler and run."""
+    """Return a configuration without the scheduler's and run's entries that differ between the dialects."""
     said = {"run_id", "scheduler", "batsim"}
     return {key: value for key, value in json.loads(config).items() if key not in said}
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_both_dialects_give_the_same_bytes(shell, policy):
-    """Every output of `run --dialect batsim` is that of `run`, but for what the configuration says of the dialect."""
+    """Every output of `run --dialect batsim` is that of `run`, except the configuration's entries for the dialect."""
     shell.run("workload", "generate", "--jobs", "400", "--machine-size", "32", "--seed", "7", "-o", "made.swf").ok()
     files = {}
     for dialect, out in (("native", "n"), ("batsim", "b")):
@@ -59,7 +59,7 @@ def test_tcp_gives_the_same_bytes_and_takes_any_free_port(shell):
 
 @pytest.mark.parametrize("first", ["scheduler", "server"])
 def test_two_terminals_in_both_orders(shell, free_endpoint, first):
-    """Whoever starts first waits; both end with 0, and the outputs are those of `run`."""
+    """The side that starts first waits; both end with 0, and the outputs are those of `run`."""
     small = shell.small()
     shell.run("run", "-p", "tiny", "-w", small, "--out", "ran", "--dialect", "batsim").ok()
     schedule = ("schedule", "easy", "--dialect", "batsim", "--bind", free_endpoint)
@@ -78,8 +78,8 @@ def test_two_terminals_in_both_orders(shell, free_endpoint, first):
     assert served == ran
 
 
-def test_a_stranger_program_that_listens_is_served(shell):
-    """A client that knows nothing of us, over ipc, started by `run`; it is told of the end and waited for."""
+def test_an_independent_client_that_listens_is_served(shell):
+    """An independent client over ipc, started by `run`, receives the end of the run, and `run` waits for it."""
     outcome = listen(shell, "good").ok()
 
     assert [job[0] for job in shell.ended_jobs()] == ["2", "1", "3", "4"]
@@ -88,7 +88,7 @@ def test_a_stranger_program_that_listens_is_served(shell):
 
 
 def test_a_scheduler_that_is_late_is_waited_for(shell):
-    """Nobody listens at first: attempts go on within the time limit."""
+    """If nothing listens at first, the server retries within the time limit."""
     assert "peer ended" in listen(shell, "late-1.5").ok().out
 
 
@@ -128,7 +128,7 @@ def test_a_scheduler_that_dies_ends_the_run_at_once(shell, fault, fragment, reas
     ],
 )
 def test_a_scheduler_that_hangs_meets_a_time_limit(shell, fault, fragments):
-    """The limit and what was unanswered are named."""
+    """The message names the limit and what was unanswered."""
     limit = "--hello-timeout" if fault == "before-hang" else "--decision-timeout"
     listen(shell, fault, limit, "1").failed(4, *fragments)
 
@@ -152,31 +152,31 @@ def test_a_scheduler_that_hangs_meets_a_time_limit(shell, fault, fragments):
     ],
 )
 def test_garbage_ends_the_run_with_one_message(shell, kind, fragment):
-    """What is no reply is quoted, and what had ended before is kept."""
+    """The message quotes what is not a reply; results of jobs that had ended are kept."""
     outcome = listen(shell, f"mid-garbage-{kind}").failed(4, fragment)
 
     assert "\x1b" not in outcome.err
     assert [job[0] for job in shell.ended_jobs()] == ["2", "1"]
     if kind != "parts":
-        assert "peer ended" in outcome.out  # it was told that it is over
+        assert "peer ended" in outcome.out  # it received the end of the run
 
 
 @pytest.mark.slow
 def test_a_frame_beyond_all_limits_costs_no_memory(shell):
-    """ZeroMQ ends the connection; that is told as what it looks like."""
+    """ZeroMQ closes the connection; the message says what that looks like."""
     listen(shell, "mid-garbage-enormous").failed(4, "disconnected after")
 
 
 @pytest.mark.parametrize("fault", ["kind-REQ", "tcp-silent"])
-def test_what_listens_but_is_no_rep_is_named(shell, free_endpoint, fault):
-    """A socket of another kind, or no ZeroMQ at all, is not waited for without a word about it."""
+def test_a_listener_that_is_not_a_rep_socket_is_named(shell, free_endpoint, fault):
+    """A socket of another kind, or no ZeroMQ at all, gets a message while the server waits."""
     outcome = listen(shell, fault, "--hello-timeout", "1.5", "--endpoint", free_endpoint)
 
     outcome.failed(4, "no scheduler was there within 1.5 s", "no ZeroMQ socket of the kind REP")
 
 
 def test_a_dead_scheduler_of_another_terminal_is_noticed(shell, free_endpoint):
-    """Its connection alone tells; it may come back, but the run does not go on with a stranger."""
+    """Only the connection shows it; the scheduler may reconnect, but the run does not continue with another peer."""
     peer = shell.spawn(*shell.peer("listener", "waits-60", endpoint=free_endpoint))
     server = shell.start(
         "serve", "-p", "tiny", "-w", shell.small(), "--dialect", "batsim", "--connect", free_endpoint,
@@ -193,7 +193,7 @@ def test_a_dead_scheduler_of_another_terminal_is_noticed(shell, free_endpoint):
 
 
 def test_an_interrupt_ends_the_run_and_the_scheduler(shell, free_endpoint):
-    """Ctrl-C at the server: the scheduler gets its reply in, is told of the end, and outputs are kept."""
+    """Ctrl-C at the server: the scheduler's pending reply is read, it receives the end, and outputs are kept."""
     peer = shell.spawn(*shell.peer("listener", "waits-60", endpoint=free_endpoint))
     server = shell.start(
         "serve", "-p", "tiny", "-w", shell.small(), "--dialect", "batsim", "--connect", free_endpoint, "--out", "out"
@@ -208,7 +208,7 @@ def test_an_interrupt_ends_the_run_and_the_scheduler(shell, free_endpoint):
     assert [job[0] for job in shell.ended_jobs()] == ["2"]
 
 
-# -- our scheduler and a server that is not ours ----------------------------------------------------------------------
+# -- our scheduler and a foreign server --------------------------------------------------------------------------------
 
 
 def served(shell, endpoint, frames, policy="easy", *options):
@@ -226,7 +226,7 @@ def message(now, *events):
 
 
 @pytest.mark.parametrize("recorded", ["batsched_easy_bf", "pybatsim_easyBackfill"])
-def test_a_real_batsim_gets_the_decisions_that_it_got_from_its_own_clients(shell, free_endpoint, batsim4_dir, recorded):
+def test_a_real_batsims_messages_get_the_recorded_decisions(shell, free_endpoint, batsim4_dir, recorded):
     """Given a real Batsim's messages, our EASY backfilling starts and rejects what the recorded one did."""
     lines = (batsim4_dir / f"wire_{recorded}.jsonl").read_text().splitlines()
     conversation = [json.loads(line) for line in lines]
@@ -260,7 +260,7 @@ def test_a_server_that_never_comes_meets_a_time_limit(shell, free_endpoint):
 
 
 def test_a_second_server_is_turned_away_and_the_first_undisturbed(shell, free_endpoint):
-    """Our scheduler serves one simulation; who comes later is told so at once."""
+    """Our scheduler serves one simulation; a later server is rejected at once."""
     job = {"id": "w0!1", "res": 2, "walltime": 60, "subtime": 5, "profile": "p"}
     frames = [
         {"now": 0.0, "events": [BEGINS]},
@@ -292,16 +292,16 @@ def test_a_second_server_is_turned_away_and_the_first_undisturbed(shell, free_en
         (message(5.0, ("JOB_COMPLETED", {"job_id": "w0!1"})), []),
     ],
 )
-def test_a_first_message_that_is_none_of_batsims_is_refused(shell, free_endpoint, frame, fragments):
-    """Garbage, our own dialect, jobs in Redis, a conversation already begun."""
+def test_a_first_message_that_batsim_does_not_send_is_rejected(shell, free_endpoint, frame, fragments):
+    """Garbage, our own dialect, jobs in Redis, a conversation that has already begun."""
     peer, scheduler = served(shell, free_endpoint, [frame])
 
     scheduler.finish().failed(4, *fragments)
     peer.kill()
 
 
-def test_machines_that_leave_and_come_back(shell, free_endpoint):
-    """Jobs start on what is available, and a question for a waiting time is answered."""
+def test_machines_that_fail_and_return(shell, free_endpoint):
+    """Jobs start on the available machines, and a question for a waiting time is answered."""
 
     def submitted(name, size):
         job = {"id": name, "res": size, "walltime": 60, "subtime": 5, "profile": "p"}
@@ -359,12 +359,12 @@ def test_machines_that_leave_and_come_back(shell, free_endpoint):
     ],
 )
 def test_wrong_combinations_are_refused(shell, words, fragment):
-    """Each with exit code 2 and what to do instead; nothing is waited for."""
+    """Each ends with exit code 2 and says what to do instead, without waiting."""
     shell.run(*words).failed(2, fragment)
 
 
 def test_a_star_is_loopback_unless_others_are_allowed(shell, free_endpoint):
-    """`tcp://*:PORT` is Batsim's usual spelling: it is said what it is taken for."""
+    """`tcp://*:PORT` is Batsim's usual spelling: a message says how it is interpreted."""
     port = free_endpoint.rpartition(":")[2]
     command = ("schedule", "easy", "--dialect", "batsim", "--bind", f"tcp://*:{port}", "--hello-timeout", "0.3")
     narrow = shell.run(*command)
@@ -376,7 +376,7 @@ def test_a_star_is_loopback_unless_others_are_allowed(shell, free_endpoint):
 
 
 def test_a_bound_endpoint_in_use_is_refused(shell, free_endpoint):
-    """The second scheduler at a port is told."""
+    """The second scheduler at a port gets an error message."""
     first = shell.start("schedule", "easy", "--dialect", "batsim", "--bind", free_endpoint).until("listening at ")
     shell.run("schedule", "easy", "--dialect", "batsim", "--bind", free_endpoint).failed(2, "the endpoint is in use")
     first.kill()

@@ -1,4 +1,4 @@
-"""`pipistrelle batsim`: Batsim 4's command line, what is wrong with it or with the files that it names."""
+"""`pipistrelle batsim`: Batsim 4's command line, and errors in it or in the files that it names."""
 
 import json
 
@@ -17,7 +17,7 @@ def files(shell, project_root):
 
 
 @pytest.mark.parametrize("option", sorted(REFUSED))
-def test_what_cannot_be_honoured_is_refused_with_a_reason(shell, files, option):
+def test_unsupported_options_are_rejected_with_a_reason(shell, files, option):
     """No option of Batsim's is ignored."""
     shell.run("batsim", *files, option, "x", "1").failed(2, f"{option} cannot be honoured", REFUSED[option])
 
@@ -54,7 +54,7 @@ def test_what_cannot_be_honoured_is_refused_with_a_reason(shell, files, option):
     ],
 )
 def test_wrong_options_are_one_message(shell, files, options, text):
-    """What is wrong with the command line is said at once, in one line, before anything is waited for."""
+    """A mistake on the command line is reported at once, in one line, before anything waits."""
     outcome = shell.run("batsim", *files, *options)
 
     outcome.failed(6 if text.startswith("cannot write") else 2, text)
@@ -74,7 +74,7 @@ def test_wrong_options_are_one_message(shell, files, options, text):
     ],
 )  # fmt: skip
 def test_wrong_files_are_one_message(shell, files, name, content, texts):
-    """What is wrong in a file is said with its place."""
+    """The message says where in the file the mistake is."""
     shell.write("events.txt", "")
     shell.write(name, content)
 
@@ -98,14 +98,14 @@ def test_an_input_is_not_written_over(shell, files):
 
 
 def test_long_options_can_be_cut_short(shell, files):
-    """The beginning of one option's name is enough, as with Batsim."""
+    """The beginning of an option's name is enough, as with Batsim."""
     shell.run("batsim", "--plat", "cluster.xml", "--workl=jobs.json", "--no-sch", "--exp=short", "--disable-m").ok()
 
     assert sorted(path.name for path in shell.folder.glob("short*")) == ["short_jobs.csv", "short_schedule.csv"]
 
 
 def test_the_execution_context_can_be_asked_for(shell):
-    """Tools that start Batsim and its scheduler get what they need, and nothing is read or run."""
+    """Tools that start Batsim and its scheduler get what they need, and nothing is read or simulated."""
     outcome = shell.run("batsim", "-p", "nowhere.xml", "-e", "a/b", "-s", "ipc://x", "--dump-execution-context").ok()
 
     assert json.loads(outcome.out) == {

@@ -1,4 +1,4 @@
-"""Runs in Batsim's dialect that are kept, and go on: the scheduler is told again what it was told."""
+"""Runs in Batsim's dialect with snapshots that are resumed: the scheduler is replayed all messages."""
 
 import json
 import signal
@@ -47,7 +47,7 @@ def files(shell):
 
 
 def outputs(shell, prefix="out"):
-    """Return the outputs without what the wall clock says, and without what is there for going on."""
+    """Return the outputs without wall-clock figures and snapshots."""
     found = {path.name: path.read_bytes() for path in shell.folder.glob(f"{prefix}_*.csv")}
     name = f"{prefix.rpartition('/')[2]}_schedule.csv"
     columns, values = found[name].decode().splitlines()
@@ -66,8 +66,8 @@ def decide(shell):
     return shell.start("schedule", "easy", "--dialect", "batsim", "--bind", ENDPOINT, "--quiet")
 
 
-def test_a_run_of_batsims_command_goes_on(shell, files):
-    """From each of its snapshots, told by its name or by the prefix; the outputs have the same bytes."""
+def test_a_run_of_pipistrelle_batsim_resumes_to_the_same_bytes(shell, files):
+    """From each of its snapshots, given by its name or by the prefix; the outputs have the same bytes."""
     scheduler = decide(shell)
     shell.run("batsim", *files, "-e", "sub/whole", "-s", ENDPOINT, *PATIENCE).ok()
     assert scheduler.finish().code == 0
@@ -96,11 +96,11 @@ def test_a_run_of_batsims_command_goes_on(shell, files):
 
 @pytest.mark.parametrize("more", [(), ("--no-sched",), ("--enable-dynamic-jobs", "--acknowledge-dynamic-jobs")])
 def test_an_interrupted_run_goes_on(shell, files, wait_until, more):
-    """SIGTERM ends it with a last snapshot; with a scheduler, and without."""
+    """SIGTERM ends it with a last snapshot, with a scheduler and without."""
     alone = "--no-sched" in more
     calls = ("-s", ENDPOINT, *PATIENCE)
     words = ["batsim", *files, *more, *calls]
-    if alone:  # there is nobody to tell of events
+    if alone:  # there is no scheduler to notify of events
         words = ["batsim", *files[:4], "--energy", "-q", *more, "--enable-compute-sharing"]
     scheduler = None if alone else decide(shell)
     shell.run(*words).ok()
@@ -119,8 +119,8 @@ def test_an_interrupted_run_goes_on(shell, files, wait_until, more):
     assert snapshots(shell) == []
 
 
-def test_a_scheduler_that_decides_otherwise_is_refused(shell, files):
-    """Its replies are checked; the message says where they part."""
+def test_a_scheduler_that_decides_differently_is_rejected(shell, files):
+    """Its replies are compared; the message says where they first differ."""
     scheduler = decide(shell)
     shell.run("batsim", *files, "-s", ENDPOINT, *PATIENCE, "--snapshot-every", "sim:500s", "--leave-snapshots").ok()
     scheduler.finish()
@@ -130,8 +130,8 @@ def test_a_scheduler_that_decides_otherwise_is_refused(shell, files):
     shell.run("resume", "out", "--connect", ENDPOINT, "--hello-timeout", "0.2").failed(4, "no scheduler was there")
 
 
-def test_run_and_serve_in_the_dialect(shell):
-    """Their folders go on as those of the native dialect do."""
+def test_run_and_serve_resume_in_the_batsim_dialect(shell):
+    """Their folders can be resumed like those of the native dialect."""
     run = ("--dialect", "batsim", "--until", "36h", "--quiet")
     keep = ("--snapshot-every", "sim:12h", "--leave-snapshots")
     shell.run("run", *run, *keep, "--out", "out").ok()
@@ -150,8 +150,8 @@ def test_run_and_serve_in_the_dialect(shell):
         assert shell.files("third")[name] == shell.files("served")[name], name
 
 
-def test_pybatsim_is_told_again(shell, files, clients):
-    """An unmodified client of Batsim's, too, is brought to where it was."""
+def test_pybatsim_is_replayed_all_messages(shell, files, clients):
+    """An unmodified client of Batsim is also brought back to its state."""
 
     def play(*words):
         client = shell.spawn(*clients.pybatsim("easyBackfill", ENDPOINT))

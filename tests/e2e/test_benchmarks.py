@@ -1,4 +1,4 @@
-"""The benchmarks as commands: what they are given may be wrong."""
+"""The benchmarks as commands with wrong input."""
 
 import subprocess
 import sys
@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 BENCHMARKS = Path(__file__).resolve().parent.parent.parent / "benchmarks"
-#: those that read files, or let the package read them
+#: the benchmarks that read files, or let the package read them
 READERS = sorted(path.name for path in BENCHMARKS.glob("*.py") if "from started import" in path.read_text("utf-8"))
 
 
 def test_those_that_read_files_are_known() -> None:
-    """The test below has them to try."""
+    """The list of the test below is complete."""
     assert {"in_process.py", "titan_month.py", "foreign.py"} <= {*READERS}
 
 
@@ -20,7 +20,7 @@ def test_those_that_read_files_are_known() -> None:
     "name", [pytest.param(one, marks=() if one in READERS[:2] else pytest.mark.slow) for one in READERS]
 )
 def test_a_file_that_is_not_there_is_one_line(name: str, tmp_path: Path) -> None:
-    """No traceback, whether it reads the file itself or a command of the package does; nothing else is printed."""
+    """No traceback, whether the benchmark or a command of the package reads the file; nothing else is printed."""
     words = [sys.executable, str(BENCHMARKS / name), str(tmp_path / "nothing.swf")]
 
     done = subprocess.run(words, check=False, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Schedulers that die, hang or talk nonsense: one message, the right exit code, nothing lost, the peer told why."""
+"""Schedulers that die, hang or send garbage: one message, the right exit code, no lost output, the peer informed."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ import pytest
     ],
 )
 def test_a_scheduler_that_dies_ends_the_run_at_once(shell, when, how, fragment, reason):
-    """Its death is noticed long before the time limits, and said with exit code 4; jobs that had ended are kept."""
+    """Its death is noticed long before the time limits and ends with exit code 4; jobs that had ended are kept."""
     outcome = shell.simulate("dies", when, how)
     outcome.failed(4, fragment, "before the simulation was over", "dies.py")
 
@@ -53,8 +53,8 @@ def test_a_scheduler_that_hangs_meets_a_time_limit(shell, when, fragments):
         assert shell.end_reason() == "scheduler_timeout"
 
 
-def test_a_scheduler_that_answers_too_late_is_told(shell):
-    """A reply that comes soon after the limit is not used, but its sender learns how the run ended."""
+def test_a_late_reply_gets_the_end_of_the_run(shell):
+    """A reply that arrives soon after the limit is not used, but its sender learns how the run ended."""
     outcome = shell.simulate("hangs", "late", options=["--decision-timeout", "1"])
     outcome.failed(4, "did not answer notice 6 within 1 s")
 
@@ -102,7 +102,7 @@ def test_a_frame_that_is_no_reply_ends_the_run(shell, kind, fragments):
 
 
 def test_a_reply_dated_before_its_notice_ends_the_run(shell):
-    """The scheduler is told with SIMULATION_ENDS."""
+    """The scheduler receives the reason in SIMULATION_ENDS."""
     outcome = shell.simulate("garbage", "past")
     outcome.failed(4, "$.now", "dated before its notice", "expected at least 100.0, found 99.0")
 
@@ -125,8 +125,8 @@ def test_a_reply_dated_before_its_notice_ends_the_run(shell):
         ("version-turned", "malformed", ["protocol_min is above protocol_max"]),
     ],
 )
-def test_who_does_not_say_hello_is_refused(shell, kind, code, fragments):
-    """The stranger is told why, and so is the user when no other scheduler can come."""
+def test_a_peer_without_hello_is_rejected(shell, kind, code, fragments):
+    """The peer receives the reason, and so does the user when no other scheduler can connect."""
     outcome = shell.simulate("stranger", kind)
     outcome.failed(4, "ended with exit code 0", "1 refused, the last one because", *fragments)
 
@@ -150,8 +150,8 @@ def test_decisions_before_the_first_notice_are_not_silently_dropped(shell):
     assert "peer refused protocol_error" in outcome.out
 
 
-def test_a_stranger_that_never_gives_up_cannot_prolong_the_wait(shell):
-    """The time limit holds even if there is always something to refuse."""
+def test_repeated_wrong_hellos_do_not_prolong_the_wait(shell):
+    """The time limit holds even if there is always another peer to reject."""
     outcome = shell.simulate("stranger", "for-ever", options=["--hello-timeout", "1"])
 
     assert outcome.code == 4
@@ -159,7 +159,7 @@ def test_a_stranger_that_never_gives_up_cannot_prolong_the_wait(shell):
 
 
 @pytest.mark.parametrize("name", ["markup", "control", "long", "empty", "wide"])
-def test_a_scheduler_may_call_itself_anything(shell, name):
+def test_a_scheduler_may_have_any_name(shell, name):
     """Neither markup nor control characters nor length of a name disturb the run or the terminal."""
     outcome = shell.simulate("name", name).ok()
 
@@ -178,7 +178,7 @@ def test_a_dealer_socket_works_too(shell, kind):
 
 
 def test_answering_twice_breaks_the_protocol(shell):
-    """A second reply to one notice is not taken for the next one's."""
+    """A second reply to one notice is not taken for the reply to the next one."""
     outcome = shell.simulate("dealer", "plain", "impatient")
     outcome.failed(4, "the reply answers another message")
 
@@ -186,7 +186,7 @@ def test_answering_twice_breaks_the_protocol(shell):
 
 
 def test_a_second_scheduler_is_refused_and_the_first_undisturbed(shell):
-    """Who comes while a scheduler is served gets REFUSED busy; the outputs are those of an undisturbed run."""
+    """A scheduler that connects while another is served gets REFUSED busy; the run's outputs are undisturbed."""
     small = shell.small()
     shell.run("run", "-p", "tiny", "-w", small, "--out", "alone", "--scheduler", *shell.peer("good")).ok()
     server = shell.start("serve", "-p", "tiny", "-w", small, "--out", "out", "--endpoint", "tcp://127.0.0.1:*")
@@ -204,8 +204,8 @@ def test_a_second_scheduler_is_refused_and_the_first_undisturbed(shell):
     assert shell.files("alone") == shell.files("out")
 
 
-def test_a_refused_stranger_leaves_room_for_a_good_scheduler(shell):
-    """Garbage before the HELLO of another costs nothing but a warning."""
+def test_a_scheduler_is_served_after_another_was_rejected(shell):
+    """Garbage before the HELLO of another scheduler only causes a warning."""
     server = shell.start("serve", "-p", "tiny", "-w", shell.small(), "--out", "out")
     endpoint = server.until("listening at ").out.split()[2].rstrip(";")
     for kind in ("not-json", "version-99"):
@@ -220,8 +220,8 @@ def test_a_refused_stranger_leaves_room_for_a_good_scheduler(shell):
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "ipc"])
-def test_visitors_that_only_knock_do_not_disturb_a_run(shell, scheme):
-    """Connections that are opened and closed again, or send what is not ZeroMQ, are not taken for the scheduler's."""
+def test_connections_without_messages_do_not_disturb_a_run(shell, scheme):
+    """Connections that are opened and closed, or send what is not ZeroMQ, are not taken for the scheduler's."""
     address = "tcp://127.0.0.1:*" if scheme == "tcp" else f"ipc://{shell.temporary}/knock"
     server = shell.start("serve", "-p", "tiny", "-w", shell.small(), "--out", "out", "--endpoint", address)
     endpoint = server.until("listening at ").out.split()[2].rstrip(";")
@@ -235,7 +235,7 @@ def test_visitors_that_only_knock_do_not_disturb_a_run(shell, scheme):
             visitor.connect(endpoint.removeprefix("ipc://"))
         visitor.sendall(words)
         visitor.close()
-    if scheme == "ipc":  # looks whether the endpoint is in use, which it is
+    if scheme == "ipc":  # checks whether the endpoint is in use, which it is
         shell.run("serve", "-w", shell.small(), "--out", "o2", "--endpoint", endpoint).failed(2, "in use")
     shell.write("go", "")
 
@@ -244,7 +244,7 @@ def test_visitors_that_only_knock_do_not_disturb_a_run(shell, scheme):
 
 
 def test_a_dead_scheduler_is_noticed_although_others_are_connected(shell):
-    """Whose connection was closed counts, not how many there are."""
+    """The closed connection counts, not the number of connections."""
     server = shell.start(
         "serve", "-p", "tiny", "-w", shell.small(), "--out", "out", "--endpoint", "tcp://127.0.0.1:*",
         "--decision-timeout", "600",

@@ -1,4 +1,4 @@
-"""``pipistrelle check cases``: exit codes, JUnit's XML, what is written and what is said; ``compare`` with a case."""
+"""``pipistrelle check cases``: exit codes, JUnit XML, files and messages; ``compare`` with a case."""
 
 import shutil
 import sys
@@ -14,7 +14,7 @@ PEERS = Path(__file__).resolve().parent.parent / "peers"
 
 @pytest.fixture
 def cases(shell):
-    """Return a shell with three cases of its own: one the same, one that differs, one that cannot be run."""
+    """Return a shell with three cases: one the same, one that differs, one that cannot be run."""
     for name in ("ties", "dual-ended", "walltime-kill"):
         shutil.copytree(bundled_folder() / name, shell.folder / "cases" / name)
     differs = shell.folder / "cases" / "dual-ended" / "case.toml"
@@ -24,7 +24,7 @@ def cases(shell):
 
 
 def test_exit_codes_and_junit(cases):
-    """0 if all is the same, 1 if something differs, 2 if something could not be run; JUnit tells which."""
+    """0 if all is the same, 1 if something differs, 2 if something could not be run; the JUnit file says which."""
     found = cases.run("check", "cases", "cases", "--junit", "out.xml")
     suite = ElementTree.fromstring((cases.folder / "out.xml").read_text())[0]  # noqa: S314 - our own
 
@@ -37,8 +37,8 @@ def test_exit_codes_and_junit(cases):
     assert "dual-ended" in cases.run("check", "cases", "cases", "--list", "-k", "*-ended").ok().out
 
 
-def test_what_makes_no_sense(cases):
-    """The package's golden results are not updated, and what is not there is refused."""
+def test_updating_the_packages_cases_is_refused(cases):
+    """The package's golden results are not updated, and a missing case is rejected."""
     for words in (
         ["check", "cases", "--update"],
         ["check", "cases", "nowhere"],
@@ -49,8 +49,8 @@ def test_what_makes_no_sense(cases):
         assert (found.code, found.out) == (2, "")
 
 
-def test_a_program_decides(cases):
-    """A case's scheduler may be a program in the case's folder; how it writes units, and its reasons, do not count."""
+def test_a_case_may_have_a_program_as_scheduler(cases):
+    """A case's scheduler may be a program in its folder; how it writes units, and its reasons, are not compared."""
     folder = cases.folder / "cases" / "ties"
     shutil.copy(PEERS / "broken.py", folder / "mine.py")
     text = (folder / "case.toml").read_text()

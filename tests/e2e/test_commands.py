@@ -1,4 +1,4 @@
-"""The commands that simulate nothing, and what every command says of itself."""
+"""The commands that do not simulate, and what every command prints about itself."""
 
 import contextlib
 import os
@@ -43,7 +43,7 @@ def find(path):
 
 @pytest.fixture
 def answer(monkeypatch, capsys):
-    """Return a function that gives what a command prints when it is called here, without a process of its own."""
+    """Return a function that returns what a command prints when it runs in this process."""
     monkeypatch.setenv("COLUMNS", "200")
 
     def call(path, *words):
@@ -93,7 +93,7 @@ def test_purposes_are_short(path):
 
 
 def test_an_old_name_leads_to_the_new_one(shell):
-    """Commands of version 0.1 that moved are no aliases, but the error names the new place."""
+    """Commands of version 0.1 that moved are not aliases; the error names the new command."""
     shell.run("diff", "a", "b").failed(2, "there is no command 'diff'. Use 'compare'.")
     shell.run("outages", "show").failed(2, "Use 'failures'.")
     shell.run("check", "diff").failed(2, "there is no command 'diff'")
@@ -203,7 +203,7 @@ def test_validate_shows_classes_and_failures(shell):
 
 
 def test_validate_knows_what_is_bundled(shell, answer):
-    """A name means the platform, the workload, or both; one that means nothing brings the closest."""
+    """A name stands for the platform, the workload, or both; for an unknown one the message names the closest."""
     assert "class qlong        pools plain; at most 256 nodes in all; walltime up to 6 d" in answer(
         "validate", "salomon"
     )
@@ -213,8 +213,8 @@ def test_validate_knows_what_is_bundled(shell, answer):
     shell.run("validate", "salmon").failed(2, "'salmon'", "Did you mean 'salomon'?")
 
 
-def test_validate_goes_on_after_a_wrong_file(shell):
-    """Exit code 2 if any is wrong; the others are described all the same."""
+def test_validate_continues_after_a_wrong_file(shell):
+    """Exit code 2 if any is wrong; the others are still described."""
     shell.write("bad.swf", "1 2 3\n")
     outcome = shell.run("validate", "bad.swf", shell.small())
 
@@ -236,12 +236,12 @@ def test_parts_of_a_preset_can_be_replaced(shell):
     assert b"easy+order=sjf" in shell.files("ran")["out_config.json"]
 
 
-def test_parts_do_not_go_with_a_policy_of_ones_own(shell):
-    """What would be accepted and ignored is refused."""
+def test_parts_are_rejected_with_your_own_policy(shell):
+    """Options that would have no effect are rejected."""
     shell.run("run", "--scheduler", "mine.py:Mine", "--order", "sjf").failed(2, "mine.py:Mine", "--order")
 
 
-def test_timings_are_written_where_they_were_asked_for(shell):
+def test_timings_are_written_to_their_file_only(shell):
     """Wall-clock figures are in this file and in no other."""
     shell.run("run", "-p", "tiny", "-w", shell.small(), "--timings", "t.json", "--out", "out").ok()
 
@@ -253,7 +253,7 @@ def test_timings_are_written_where_they_were_asked_for(shell):
 
 
 def test_a_progress_bar_can_be_asked_for(shell):
-    """It goes to standard error, and away again; standard output is the same with and without."""
+    """It is drawn on standard error and removed; standard output is the same with and without it."""
     plain = shell.run("run", "-p", "tiny", "-w", shell.small(), "--out", "out", "--in-process").ok()
     shown = shell.run("run", "-p", "tiny", "-w", shell.small(), "--out", "out", "--in-process", "--progress")
 
@@ -265,7 +265,7 @@ def test_a_progress_bar_can_be_asked_for(shell):
 
 
 def test_on_a_terminal_the_progress_is_shown(shell):
-    """Simulated date, jobs done, queue length and events a second; the summary follows."""
+    """Simulated date, jobs done, queue length and events per second; the summary follows."""
     master, slave = pty.openpty()
     run = subprocess.Popen(
         [*shell.command, "run", "-p", "tiny", "-w", shell.many(), "--out", "out"],
@@ -273,7 +273,7 @@ def test_on_a_terminal_the_progress_is_shown(shell):
     )  # fmt: skip
     os.close(slave)
     shown = b""
-    with contextlib.suppress(OSError):  # the terminal is gone when nobody writes to it any more
+    with contextlib.suppress(OSError):  # the terminal is gone when no process writes to it any more
         while block := os.read(master, 65536):
             shown += block
     os.close(master)
@@ -284,8 +284,8 @@ def test_on_a_terminal_the_progress_is_shown(shell):
         assert fragment in text
 
 
-def test_the_bundled_example_runs_as_the_readme_has_it(shell):
-    """`pipistrelle run`, without anything else: two processes, a table, a folder that is named."""
+def test_the_bundled_example_runs_as_in_the_readme(shell):
+    """`pipistrelle run` without arguments: two processes, a table, and a message that names the folder."""
     shell.forks = None  # as a user starts them: from nothing
     outcome = shell.run("run").ok()
 

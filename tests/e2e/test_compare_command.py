@@ -1,4 +1,4 @@
-"""``pipistrelle compare``: tables, JSON, a file of jobs, exit codes, and what can be wrong."""
+"""``pipistrelle compare``: tables, JSON, a file of jobs, exit codes and errors."""
 
 import csv
 import json
@@ -14,8 +14,8 @@ def ran(shell):
     return shell
 
 
-def test_two_runs(ran):
-    """Tables that fit 80 columns, exit code 1, and where the two part."""
+def test_two_runs_are_compared_with_exit_code_1(ran):
+    """Tables that fit 80 columns, exit code 1, and the first difference."""
     found = ran.run("compare", "fcfs", "easy", "--by", "size", "--jobs", "jobs.csv")
 
     assert found.code == 1
@@ -31,12 +31,12 @@ def test_two_runs(ran):
 
 
 def test_equal_runs(ran):
-    """Exit code 0, and it is said."""
+    """Exit code 0, and a message that they are equal."""
     assert "every decision, every job" in ran.run("compare", "easy", "easy").ok().out
 
 
 def test_json(ran):
-    """Three runs, the others against the first."""
+    """Three runs; the others are compared with the first."""
     told = json.loads(ran.run("compare", "fcfs", "easy", "fcfs", "--json", "--exit-zero").ok().out)
 
     assert [run["scheduler"] for run in told["runs"]] == ["fcfs", "easy", "fcfs"]
@@ -58,8 +58,8 @@ def test_what_can_be_wrong(ran, words, says):
     ran.run("compare", *words).failed(2, says)
 
 
-def test_a_run_that_was_cut_short(ran):
-    """It is compared as far as it went, and said to be cut short."""
+def test_an_interrupted_run_can_be_compared(ran):
+    """It is compared up to its end, and the output says that it was interrupted."""
     cut = ran.folder / "cut"
     cut.mkdir()
     for path in (ran.folder / "easy").iterdir():

@@ -48,7 +48,7 @@ ALONE = ("batsim", "--no-sched", "-e", "alone")
 
 
 def test_the_slowest_host_counts(play):
-    """One after the other under FCFS; a composed profile's parts add up."""
+    """They run one after the other under FCFS; the times of a composed profile's parts add up."""
     jobs = [("1", 2, "both", 100), ("2", 2, "total", 100), ("3", 2, "each", 100), ("4", 2, "rounds", 100)]
 
     outcome, rows = play(jobs, *NATIVE, folder="out/out")
@@ -59,7 +59,7 @@ def test_the_slowest_host_counts(play):
 
 
 def test_without_a_scheduler_jobs_share_the_hosts(play):
-    """All start at once: the fast host gives each a third, which is less than the slow one could do."""
+    """All start at once: the fast host gives each a third of its speed, which is less than that of the slow one."""
     jobs = [("1", 1, "both", 1000), ("2", 2, "both", 1000), ("3", 1, "both", 1000)]
 
     outcome, rows = play(jobs, *ALONE, folder="alone")
@@ -71,7 +71,7 @@ def test_without_a_scheduler_jobs_share_the_hosts(play):
 
 @pytest.mark.parametrize(("words", "folder"), [(NATIVE, "out/out"), (ALONE, "alone")])
 def test_endless_work_ends_at_its_walltime(play, words, folder):
-    """More flops than any machine can do in any time."""
+    """The job has more flops than any machine can compute."""
     outcome, rows = play([("1", 1, "endless", 50)], *words, folder=folder)
 
     outcome.ok()
@@ -79,7 +79,7 @@ def test_endless_work_ends_at_its_walltime(play, words, folder):
 
 
 @pytest.mark.parametrize(("words", "folder"), [(NATIVE, "out/out"), (ALONE, "alone")])
-def test_endless_work_without_a_walltime_is_told(play, words, folder):
+def test_endless_work_without_a_walltime_is_reported(play, words, folder):
     """The run ends early with one message that names the job; what was done before is written."""
     outcome, _ = play([("1", 1, "endless", -1)], *words, folder=folder)
 

@@ -1,4 +1,4 @@
-"""``pipistrelle check scheduler``: our own schedulers pass, broken ones fail where they are broken."""
+"""``pipistrelle check scheduler``: our schedulers pass, and broken ones fail the script for their fault."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from pipistrelle.runs.conformance.suite import ScriptOutcome, play_script
 
 PEERS = Path(__file__).resolve().parent.parent / "peers"
 BY_NAME = {script.name: script for script in SCRIPTS}
-#: {fault of peers/broken.py: the script that is made for it}
+#: {fault of peers/broken.py: the script that finds it}
 FAULTS = {
     "waits-after-the-end": "one-job",
     "fails-at-the-end": "one-job",
@@ -56,12 +56,12 @@ BATSIM_FAULTS = {
     "frees-killed-jobs-again": "kill-race",
     "forgets-attempts": "job-loses-its-node",
 }
-#: those of them that take long, or are much like another
+#: scripts that take long, or are much like another
 SLOW = {
     *("submissions-first", "folds-case", "number-names", "no-empty-reply", "knows-all-types", "knows-all-notifies"),
     *("waits-after-the-end", "forgets-attempts", "ascii-names", "narrow-times"),
 }
-#: faults that show as silence: these alone wait for the limit (s) to be over
+#: faults that show as silence; only these wait for the limit (s)
 SILENT = 0.4
 PATIENT = 120.0
 Play = Callable[..., ScriptOutcome]
@@ -69,7 +69,7 @@ Play = Callable[..., ScriptOutcome]
 
 @pytest.fixture
 def play(forks) -> Play:
-    """Return a function that plays a script to a scheduler in a file, or to one of ours."""
+    """Return a function that plays a script to a scheduler in a file, or to one of our schedulers."""
 
     def played(script: str, words: Sequence[str], dialect: str = "native", limit: float = PATIENT) -> ScriptOutcome:
         path, *rest = words
@@ -92,7 +92,7 @@ def broken(play) -> Play:
 
 @pytest.fixture
 def ours(play) -> Play:
-    """Return a function that plays a script to a scheduler of ours."""
+    """Return a function that plays a script to one of our schedulers."""
 
     def played(script: str, name: str, dialect: str) -> ScriptOutcome:
         way = ["--dialect", "batsim", "--bind"] if dialect == "batsim" else ["--connect"]
@@ -103,13 +103,13 @@ def ours(play) -> Play:
 
 
 def pairs(faults: dict[str, str]) -> list[Any]:
-    """Return fault and script, of which some are slow."""
+    """Return pairs of fault and script; some are slow."""
     return [pytest.param(*pair, marks=[pytest.mark.slow] * (pair[0] in SLOW)) for pair in faults.items()]
 
 
 @pytest.mark.parametrize(("fault", "script"), pairs(FAULTS))
 def test_a_fault_is_found(fault, script, broken):
-    """The script that is made for a fault fails, and its messages are kept."""
+    """The script for a fault fails, and its messages are kept."""
     outcome = broken(script, fault)
 
     assert outcome.verdict == "failed"
@@ -135,8 +135,8 @@ def test_easy_passes(script, ours):
 
 
 @pytest.mark.parametrize("more", [(), ("--cancellations",)])
-def test_of_cancelled_jobs_those_are_told_who_ask(more, play):
-    """Nobody else sees a JOB_CANCELLED, and both pass: the one drops such jobs, the other starts them in vain."""
+def test_only_subscribed_schedulers_receive_job_cancelled(more, play):
+    """Only a subscriber receives JOB_CANCELLED. Both pass: one drops such jobs, the other tries to start them."""
     program = str(Path(sys.executable).with_name("pipistrelle"))
     words = [program, "schedule", "easy", "--connect", "{endpoint}", "--quiet", *more]
     outcome = play("cancelled", words)
@@ -150,8 +150,8 @@ def test_of_cancelled_jobs_those_are_told_who_ask(more, play):
 @pytest.mark.slow
 @pytest.mark.parametrize("dialect", ["native", "batsim"])
 @pytest.mark.parametrize("name", ["fcfs", "conservative", "maui"])
-def test_ours_pass(name, dialect, ours):
-    """So do the others, in both dialects."""
+def test_all_bundled_schedulers_pass(name, dialect, ours):
+    """The other schedulers pass too, in both dialects."""
     wrong = {
         script: outcome.lines for script in BY_NAME if (outcome := ours(script, name, dialect)).verdict == "failed"
     }
@@ -160,8 +160,8 @@ def test_ours_pass(name, dialect, ours):
 
 
 @pytest.mark.slow
-def test_a_fault_in_what_was_asked_for_fails_its_script_alone(broken):
-    """All others are passed: who keeps jobs that were cancelled is wrong where some are."""
+def test_a_fault_in_a_feature_fails_its_script_only(broken):
+    """All others pass: a scheduler that keeps cancelled jobs is only wrong when jobs are cancelled."""
     failed = [script for script in BY_NAME if broken(script, "keeps-cancelled-jobs").verdict == "failed"]
 
     assert failed == ["cancelled"]
@@ -169,20 +169,20 @@ def test_a_fault_in_what_was_asked_for_fails_its_script_alone(broken):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("fault", "dialect"), [("none", "native"), ("aware", "native"), ("none", "batsim")])
-def test_without_a_fault_all_is_passed(fault, dialect, broken):
-    """What is broken there is the fault alone."""
+def test_without_a_fault_all_scripts_pass(fault, dialect, broken):
+    """The broken scheduler fails because of the fault alone."""
     wrong = {script: found.lines for script in BY_NAME if (found := broken(script, fault, dialect)).verdict == "failed"}
 
     assert wrong == {}
 
 
 def test_every_script_has_a_fault_that_it_finds():
-    """But all-nodes-fail, which no single fault of these fails alone."""
+    """The exception is all-nodes-fail, which none of these faults fails alone."""
     assert set(BY_NAME) - {*FAULTS.values(), *BATSIM_FAULTS.values()} == {"all-nodes-fail"}
 
 
-def test_what_is_told(shell):
-    """Text, JSON, JUnit's XML and logs tell the same; the exit code is 1."""
+def test_all_reports_agree(shell):
+    """Text, JSON, JUnit XML and logs report the same; the exit code is 1."""
     words = ["--", sys.executable, str(PEERS / "broken.py"), "{endpoint}", "only-success-frees", "native"]
     found = shell.run(
         "check", "scheduler", "-k", "walltimes", "-k", "large", "--json", "--junit", "c.xml", "--logs", "l", *words
@@ -217,8 +217,8 @@ def test_what_is_told(shell):
         (["--limit", "0", "easy"], "--limit"),
     ],
 )
-def test_what_cannot_be_played(words, says, shell):
-    """Exit code 2, and why."""
+def test_a_wrong_script_or_scheduler_is_refused(words, says, shell):
+    """Exit code 2 and a reason."""
     found = shell.run("check", "scheduler", *words)
 
     assert (found.code, found.out) == (2, "")
@@ -234,8 +234,8 @@ def test_a_folder(shell):
     assert shell.run("check", "scheduler", "mine", "-k", "one-job").ok().out == "passed   one-job\n1 passed, 0 failed\n"
 
 
-def test_the_list_and_a_name_of_ours(shell):
-    """`--list` has them all; the name of a scheduler stands for its command."""
+def test_the_list_and_the_name_of_a_bundled_scheduler(shell):
+    """`--list` has them all; the name of one of our schedulers stands for its command."""
     listed = shell.run("check", "scheduler", "--list").ok().out
     assert [name for name in BY_NAME if name in listed] == list(BY_NAME)
     assert shell.run("check", "scheduler", "fcfs", "-k", "one-job").ok().out == "passed   one-job\n1 passed, 0 failed\n"

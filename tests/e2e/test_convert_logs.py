@@ -1,4 +1,4 @@
-"""``pipistrelle workload convert`` and ``validate`` on centres' logs."""
+"""``pipistrelle workload convert`` and ``validate`` with the logs of computing centres."""
 
 import csv
 import json
@@ -38,7 +38,7 @@ def log(shell):
 
 
 def test_a_log_in_several_files(shell, log):
-    """Files of several days are one log; what the format does not keep is told."""
+    """Files of several days are one log; a message names what the format does not keep."""
     done = shell.run(
         "workload", "convert", *log, "out.swf", "--units", "processors", "--timezone", "Europe/Prague"
     ).ok()
@@ -94,7 +94,7 @@ def test_a_machine(shell):
 
 
 def test_validate(shell, log):
-    """Each log is told what it is."""
+    """The output names the format of each log."""
     shell.write("leases.xml", LEASES)
     out = shell.run("validate", *log, "leases.xml").ok().out
     assert out.count("PBS accounting") == 2
@@ -115,21 +115,21 @@ def test_validate(shell, log):
     ],
 )
 def test_wrong_use(shell, log, words, message):
-    """What does not go is told in one message."""
+    """Unsupported combinations are rejected with one message."""
     done = shell.run("workload", "convert", *words)
     assert done.code == 2
     assert message in done.err
 
 
-def test_a_log_that_says_no_machine_needs_a_platform(shell, log):
-    """`run` and `serve` take a log as it is; the message tells how to name the machine, and to count processors."""
+def test_a_log_without_a_machine_needs_a_platform(shell, log):
+    """`run` and `serve` read a log unchanged; the message says how to name the machine, and to count processors."""
     shell.run("run", "-w", log[0], "--in-process").failed(
         2, "does not give the size of its machine", "PBS accounting never gives it", "--platform", "--units processors"
     )
 
 
-def test_how_a_log_is_read_is_part_of_a_run(shell):
-    """`run` counts processors and knows the zone; both are kept, and `explain` reads the log so again."""
+def test_a_run_records_how_its_log_is_read(shell):
+    """`run` counts processors and knows the zone; both are recorded, and `explain` reads the log in the same way."""
     rows = "".join(f"{n}|2024-01-01T08:00:0{n}|100|1|24|00:05:00\n" for n in (1, 2))
     shell.write("jobs.txt", f"JobID|Submit|ElapsedRaw|NNodes|NCPUS|Timelimit\n{rows}")
     shell.write("m.toml", 'name = "m"\n[[pools]]\nname = "p"\nnodes = 1\nunits_per_node = 24\nunit = "core"\n')
@@ -149,7 +149,7 @@ def test_how_a_log_is_read_is_part_of_a_run(shell):
 
 
 def test_a_log_with_a_bad_record(shell, log):
-    """Each command says which line was left out; ``--strict`` refuses the log."""
+    """Each command says which line was left out; ``--strict`` rejects the log."""
     shell.write("cut", SECOND + FIRST[:12] + "\n")
     said = "1 record of cut left out: cut, line 2: the line is not an accounting record"
     for words in (
@@ -166,7 +166,7 @@ def test_a_log_with_a_bad_record(shell, log):
 
 
 def test_a_log_without_header(shell):
-    """What sacct printed without a header is read by the names of its columns, which a run keeps."""
+    """Output of sacct without a header is read with given column names, which the run records."""
     shell.write("jobs.txt", "1|2024-01-01T08:00:01|100|1|00:05:00\n")
     columns = ["--columns", "JobID,Submit,ElapsedRaw,NNodes,Timelimit"]
     shell.run("validate", "jobs.txt").failed(2, "--columns JobID,Submit,...")
@@ -179,14 +179,14 @@ def test_a_log_without_header(shell):
 
 
 @pytest.mark.parametrize("command", ["run", "serve"])
-def test_how_to_read_a_log_goes_with_logs_alone(shell, command):
-    """Nothing is written for a workload that is none."""
+def test_options_for_reading_logs_need_a_log(shell, command):
+    """Nothing is written for a workload that is not a log."""
     shell.run(command, "--timezone", "Europe/Prague", "--out", "out").failed(2, "applies to a centre's log", "SWF")
     assert not (shell.folder / "out").exists()
 
 
 def test_validate_needs_a_log_for_how_to_read_it(shell, log):
-    """One log among the files is enough, a resource trace too; without any the options are refused."""
+    """One log among the files is enough, also a resource trace; without any, the options are rejected."""
     shell.write("resources", NODE.format("AVAILABLE", "n1", "[NONE]"))
     shell.run("validate", log[0], "demo", "--timezone", "Europe/Prague").ok()
     assert "24 cores" in shell.run("validate", "resources", "--units", "processors").ok().out
@@ -200,8 +200,8 @@ def test_validate_needs_a_log_for_how_to_read_it(shell, log):
         ("hpc2n", "hpc2n hands out cores: count processors with --units processors"),
     ],
 )
-def test_a_log_is_told_of_before_its_run(shell, platform, warning):
-    """Once, as a warning; the run goes on."""
+def test_a_log_is_described_before_its_run(shell, platform, warning):
+    """The warning is printed once, and the run continues."""
     shell.write("log", SECOND.replace("Exit_status=0", "Exit_status=0 depend=afterok:6.srv"))
     done = shell.run("run", "-w", "log", "-p", platform, "--in-process", "--out", "out")
 

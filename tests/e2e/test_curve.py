@@ -1,4 +1,4 @@
-"""A scheduler on another machine: keys, who is let in with which, and what is refused without any."""
+"""A scheduler on another machine: keys, which peers are accepted, and what is rejected without keys."""
 
 import stat
 
@@ -8,13 +8,13 @@ from pipistrelle.runs.inputs.keys import make_keys
 
 SERVER = ("--curve", "k/server.key", "--clients", "k")
 SCHEDULER = ("--curve", "k/scheduler.key", "--server-key", "k/server.pub")
-#: endpoints that are, or may be, those of other machines
+#: endpoints that are, or may be, on other machines
 REMOTE = ("tcp://*:28000", "tcp://node7:28000")
 
 
 @pytest.fixture
 def keys(shell):
-    """Make keys of a server, a scheduler, and a stranger, whose public key is elsewhere."""
+    """Make keys of a server, of a scheduler, and of an unknown peer whose public key is elsewhere."""
     make_keys(shell.folder / "k", ["server", "scheduler"])
     make_keys(shell.folder / "x", ["stranger", "server"])
 
@@ -31,8 +31,8 @@ def schedule(shell, *arguments):
     return shell.run("schedule", "easy", "--hello-timeout", "600", *arguments)
 
 
-def test_a_run_with_keys_is_as_any_other(shell, keys):
-    """The outputs have the same bytes; the server may be reached from everywhere, and its file leads there."""
+def test_a_run_with_keys_has_the_same_bytes(shell, keys):
+    """The outputs have the same bytes; the server is reachable from everywhere, and its connection file names it."""
     shell.run("run", "-p", "tiny", "-w", shell.small(), "--in-process", "--out", "alone").ok()
     server, endpoint = serve(shell, *SERVER, endpoint="tcp://*:*")
     assert endpoint.startswith("tcp://0.0.0.0:")
@@ -42,8 +42,8 @@ def test_a_run_with_keys_is_as_any_other(shell, keys):
     assert shell.files("out") == shell.files("alone")
 
 
-def test_who_has_the_wrong_keys_is_sent_away(shell, keys, wait_until):
-    """Each is told at once why, with exit code 4; then the right one comes to the same server."""
+def test_wrong_keys_are_rejected(shell, keys, wait_until):
+    """Each is rejected at once with a reason and exit code 4; then the right one connects to the same server."""
     server, endpoint = serve(shell, *SERVER)
     own, other = SCHEDULER[:2], ("--server-key", "x/server.pub")
     stranger = ("--curve", "x/stranger.key", *SCHEDULER[2:])
@@ -60,7 +60,7 @@ def test_who_has_the_wrong_keys_is_sent_away(shell, keys, wait_until):
 
 
 def test_keys_for_a_server_that_has_none_are_refused(shell, keys):
-    """A scheduler with --curve talks to nobody without; the server serves another then."""
+    """A scheduler with --curve does not talk to a server without keys; the server serves another one then."""
     server, endpoint = serve(shell)
     schedule(shell, "--connect", endpoint, *SCHEDULER).failed(4, "the keys do not match", "is not encrypted")
     shell.run("schedule", "easy", "--connect", "tcp://127.0.0.1:9", "--hello-timeout", "0.5", *SCHEDULER).failed(
@@ -73,7 +73,7 @@ def test_keys_for_a_server_that_has_none_are_refused(shell, keys):
 
 @pytest.mark.parametrize("who", ["server", "scheduler"])
 def test_the_end_of_the_other_side_is_noticed(shell, keys, who):
-    """Exit code 4 and one message, at once, whoever is killed."""
+    """Exit code 4 and one message, at once, whichever side is killed."""
     server, endpoint = serve(shell, *SERVER, "--decision-timeout", "600")
     policy = shell.write("waits.py", WAITS)
     scheduler = shell.start("schedule", f"{policy}:Waits", "--connect", endpoint, *SCHEDULER)
@@ -117,8 +117,8 @@ def test_batsims_dialect_has_keys_too(shell, keys, free_endpoint):
     assert scheduler.finish().code == 0
 
 
-def test_keys_are_kept_private_and_never_written_over(shell):
-    """Private keys are for their owner alone from the first moment on; nothing is written if one file is there."""
+def test_keys_are_private_and_never_overwritten(shell):
+    """Only the owner can read private keys, from their creation on; nothing is written if one of the files exists."""
     told = shell.run("new", "keys", "k").ok().out
     files = {path.name: path for path in (shell.folder / "k").iterdir()}
     rights = {name: stat.S_IMODE(path.stat().st_mode) for name, path in files.items()}
@@ -142,7 +142,7 @@ def test_keys_are_kept_private_and_never_written_over(shell):
 
 
 def test_a_private_key_that_others_can_read_is_refused(shell, keys):
-    """Before anything listens, with exit code 2; the message shows no key."""
+    """The key is rejected before anything listens, with exit code 2; the message does not show it."""
     path = shell.folder / "k" / "server.key"
     path.chmod(0o640)
     outcome = shell.run("serve", "-w", "demo", "--endpoint", "tcp://127.0.0.1:*", "--out", "out", *SERVER)
@@ -173,13 +173,13 @@ def test_a_private_key_that_others_can_read_is_refused(shell, keys):
     ],
 )
 def test_options_that_do_not_go_together_are_refused(shell, keys, words, fragments):
-    """Exit code 2, and what to do."""
+    """Exit code 2 and what to do instead."""
     shell.run(*words).failed(2, *fragments)
 
 
 @pytest.mark.parametrize("endpoint", REMOTE)
-def test_without_keys_other_machines_are_left_out(shell, endpoint):
-    """Neither side listens at, or connects to, what may be elsewhere, unless --insecure is said."""
+def test_remote_addresses_need_keys_or_insecure(shell, endpoint):
+    """Neither side listens at, or connects to, an address that may be remote, unless --insecure is given."""
     refusals = ("--curve", "--insecure")
     shell.run("serve", "-w", "demo", "--endpoint", endpoint).failed(2, "reached from other machines", *refusals)
     shell.run("run", "-w", "demo", "--endpoint", endpoint).failed(2, "reached from other machines", *refusals)
@@ -187,8 +187,8 @@ def test_without_keys_other_machines_are_left_out(shell, endpoint):
         shell.run("schedule", "easy", "--connect", endpoint).failed(2, "may be on another machine", *refusals)
 
 
-def test_insecure_lets_other_machines_in(shell):
-    """Who says it gets what he wants: on both sides, and with `run`, whose scheduler it tells."""
+def test_insecure_allows_remote_addresses(shell):
+    """Both sides accept --insecure, and so does `run`, which passes it to its scheduler."""
     server, endpoint = serve(shell, "--insecure", endpoint="tcp://*:*")
     shell.run("schedule", "easy", "--connect", "out").failed(2, endpoint, "may be on another machine")
     schedule(shell, "--connect", "out", "--insecure").ok()

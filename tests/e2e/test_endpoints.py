@@ -1,4 +1,4 @@
-"""Where a server listens: what is refused, what is cleaned up, who may start first."""
+"""Where a server listens: what is rejected, what is removed afterwards, and which side may start first."""
 
 import json
 import os
@@ -14,7 +14,7 @@ def serve(shell, *arguments):
 
 
 def address(server):
-    """Return where a server listens, as it says."""
+    """Return the address that a server prints."""
     return server.until("waiting for a scheduler").out.split()[2].rstrip(";")
 
 
@@ -57,7 +57,7 @@ def test_an_endpoint_in_use_is_refused(shell, scheme):
 
 
 def test_the_socket_file_of_a_dead_server_is_taken_over(shell):
-    """What a killed server left behind is in nobody's way, and is gone afterwards."""
+    """The socket file of a killed server does not prevent a new run, and is removed afterwards."""
     dead = serve(shell, "--out", "o1", "--endpoint", "ipc://s.sock")
     address(dead)
     dead.signal(signal.SIGKILL)
@@ -74,7 +74,7 @@ def test_the_socket_file_of_a_dead_server_is_taken_over(shell):
 
 
 @pytest.mark.parametrize("endpoint", ["tcp://localhost:*", "tcp://[::1]:*", "ipc://in.here", None])
-def test_what_is_allowed_works(shell, endpoint):
+def test_supported_endpoints_lead_to_a_run(shell, endpoint):
     """Names, IPv6, relative paths and the private default lead to a run."""
     if endpoint == "tcp://[::1]:*":
         try:
@@ -86,7 +86,7 @@ def test_what_is_allowed_works(shell, endpoint):
     server.finish().ok()
 
 
-def test_other_machines_are_let_in_only_on_request(shell):
+def test_other_machines_may_connect_only_with_insecure(shell):
     """--insecure listens on all addresses."""
     server = serve(shell, "--out", "out", "--endpoint", "tcp://*:*", "--insecure")
     port = address(server).rpartition(":")[2]
@@ -95,7 +95,7 @@ def test_other_machines_are_let_in_only_on_request(shell):
 
 
 def test_a_long_folder_for_temporary_files_does_not_matter(shell):
-    """The private socket then lies elsewhere, as its path would be too long."""
+    """The private socket is elsewhere then, because its path would be too long."""
     long = shell.temporary / ("t" * 120)
     long.mkdir()
     shell.environment["TMPDIR"] = str(long)
@@ -136,7 +136,7 @@ def test_without_a_scheduler_the_server_gives_up(shell):
     ids=lambda value: value[:20] if isinstance(value, str) else "",
 )
 def test_a_scheduler_without_a_server_gives_up(shell, connect, code, fragments):
-    """What is no address is refused at once, a server that does not come after the time limit."""
+    """An invalid address is rejected at once, a server that does not start after the time limit."""
     for name, content in {
         "garbage.json": b"{not json",
         "empty.json": b"",
@@ -180,7 +180,7 @@ def test_either_side_may_start_first(shell, way, first):
 
 @pytest.mark.parametrize("endpoint", [(), ("--endpoint", "tcp://127.0.0.1:*")])
 def test_the_connection_file_says_where_and_only_while_the_server_runs(shell, endpoint):
-    """It is whole JSON; a second server, which would write the same outputs, is refused, and the first undisturbed."""
+    """It is complete JSON; a second server with the same outputs is rejected, and the first undisturbed."""
     old = serve(shell, "--out", "out", *endpoint)
     file, where = shell.folder / "out" / "connection.json", address(old)
     assert json.loads(file.read_text()) == {"endpoint": where, "protocol": 1}
@@ -194,7 +194,7 @@ def test_the_connection_file_says_where_and_only_while_the_server_runs(shell, en
     assert "connection" not in " ".join(os.listdir(shell.folder / "out"))
 
 
-def test_the_file_of_a_server_that_was_killed_is_no_connection_file(shell):
+def test_the_connection_file_of_a_killed_server_is_ignored(shell):
     """A scheduler that finds it waits for the next server, which may start later."""
     server = shell.start("serve", "-p", "tiny", "-w", shell.small(), "--out", "out")
     server.until("listening")
@@ -209,7 +209,7 @@ def test_the_file_of_a_server_that_was_killed_is_no_connection_file(shell):
 
 @pytest.mark.parametrize("now", ["nobody", "a mute", "a mute of our kind"])
 def test_the_file_of_a_killed_server_with_a_port_is_read_again(shell, now):
-    """Whoever has its port by now, a scheduler that waits goes to the next server as soon as the file names that."""
+    """A waiting scheduler connects to the next server as soon as the file names it, whatever uses the old port."""
     greeting = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48)
     ready = b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06ROUTER"
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -236,12 +236,12 @@ def test_the_file_of_a_killed_server_with_a_port_is_read_again(shell, now):
 
 @pytest.mark.parametrize("path", ["@abstract", "*"])
 def test_a_socket_without_a_file_is_refused(shell, path):
-    """An abstract socket has no rights, and a wildcard ends up anywhere."""
+    """An abstract socket has no permissions, and a wildcard is not a fixed address."""
     shell.run("serve", "-w", "demo", "--endpoint", f"ipc://{path}").failed(2, "not a usable path of a Unix socket")
 
 
 def test_a_relative_socket_is_found_from_elsewhere(shell, tmp_path):
-    """The connection file names it from the root."""
+    """The connection file has the absolute path."""
     server = shell.start("serve", "-p", "tiny", "-w", shell.small(), "--out", "out", "--endpoint", "ipc://sock")
     server.until("listening")
     told = (tmp_path / "out" / "connection.json").read_text()

@@ -1,4 +1,4 @@
-"""`pipistrelle explain`: an account of a job's wait for every kind of run, or one clear message."""
+"""`pipistrelle explain`: why each job waited, for every kind of run, or one clear message."""
 
 import json
 import os
@@ -35,7 +35,7 @@ JOBS = {
 }
 
 
-#: runs many command lines in one process, which would be slow one by one
+#: runs many command lines in one process; separate processes would be slow
 DRIVER = """
 import contextlib, io, json, sys
 from pipistrelle.cli.main import main
@@ -53,14 +53,14 @@ print(json.dumps(told))
 
 
 def explained(shell, *calls):
-    """Return what `explain` writes for each call, and assert that all goes well."""
+    """Return what `explain` writes for each call, and assert that each call succeeds."""
     told = json.loads(shell.spawn(sys.executable, "-c", DRIVER, json.dumps(calls)).finish().ok().out)
     assert [(code, err) for code, _, err in told] == [(0, "")] * len(calls), told
     return [out for _, out, _ in told]
 
 
 def refused(shell, calls):
-    """Assert that each call ends with exit code 2 and one message, which holds the fragments that belong to it."""
+    """Assert that each call ends with exit code 2 and one message that contains the fragments."""
     words = [call for call, *_ in calls]
     told = json.loads(shell.spawn(sys.executable, "-c", DRIVER, json.dumps(words)).finish().ok().out)
     for (call, *fragments), (code, out, err) in zip(calls, told, strict=True):
@@ -90,7 +90,7 @@ def ran(shell, kept):
 
 
 def test_an_account_on_a_narrow_page(ran):
-    """Neither a pipe nor 40 columns squeeze a name or a number; no line ends with blanks."""
+    """Neither a pipe nor 40 columns shorten a name or a number; no line ends with blanks."""
     ran.environment["COLUMNS"] = "40"
 
     out = ran.run("explain", "job", "out", "2").ok().out
@@ -117,7 +117,7 @@ def test_an_account_on_a_narrow_page(ran):
 
 
 def test_an_account_on_a_narrow_terminal(ran):
-    """There only the text at a line's end is cut, to fit."""
+    """On a terminal only the text at a line's end is cut to fit."""
     master, slave = pty.openpty()
     words = [*ran.command, "explain", "job", "out", "2"]
     environment = ran.environment | {"COLUMNS": "70", "TERM": "xterm"}
@@ -133,8 +133,8 @@ def test_an_account_on_a_narrow_terminal(ran):
     assert len(last) == 70
 
 
-def test_dates_stand_beside_seconds(ran):
-    """Where the log tells when time 0 is, in its zone; the summary of a run has them, too."""
+def test_dates_are_shown_with_seconds(ran):
+    """Only if the log says when time 0 is, in its zone; the summary of a run has them, too."""
     rows = (ran.folder / "w.swf").read_text()
     ran.write("dated.swf", f"; UnixStartTime: 1485648000\n; TimeZoneString: Europe/Stockholm\n{rows}")
     summary = ran.run("run", "-p", "tiny", "-w", "dated.swf", "--in-process", "--out", "dated").ok().out
@@ -151,8 +151,8 @@ def test_dates_stand_beside_seconds(ran):
     assert "  w0!4      1             3  2017-01-29 01:00  2 min 27 s  fewer units free\n" in shares
 
 
-def test_whom_a_job_passed(ran):
-    """It is said of the job itself, too, and why its scheduler let it."""
+def test_the_account_names_the_jobs_that_were_passed(ran):
+    """The job's own account says so, too, and why its scheduler allowed it."""
     (out,) = explained(ran, ["out", "3"])
 
     assert out.splitlines()[-1] == (
@@ -161,7 +161,7 @@ def test_whom_a_job_passed(ran):
 
 
 def test_the_index(ran):
-    """The run is repeated once: later answers are the same without its inputs, until its outputs are others."""
+    """The run is repeated once; later answers need no inputs, until the outputs change."""
     calls = (["out", "2"], ["out", "4", "--json"], ["out", "4", "--at", "70"], ["out", "--user", "1"])
     first = explained(ran, *calls)
     (ran.folder / "w.swf").rename(ran.folder / "away.swf")
@@ -180,7 +180,7 @@ def test_the_index(ran):
 
 
 def test_an_index_that_cannot_be_kept(ran):
-    """Then all is made again each time, and nothing is left behind."""
+    """Each call then repeats the run, and nothing is left behind."""
     (ran.folder / "out" / "out_explain.index").mkdir()
     before = sorted(path.name for path in (ran.folder / "out").iterdir())
 
@@ -189,7 +189,7 @@ def test_an_index_that_cannot_be_kept(ran):
 
 
 def test_the_jobs_of_a_user(ran):
-    """Shares of their waits by reason, and who waited longest, also for programs."""
+    """Shares of their waits by reason, and the jobs that waited longest, also as JSON."""
     out, text = explained(ran, ["out", "--user", "1"], ["out", "--user", "1", "--json"])
 
     assert out == (
@@ -221,7 +221,7 @@ def test_the_jobs_of_a_user(ran):
 
 
 def test_one_moment(ran):
-    """`--at` shows what held then, as the scheduler had left it before."""
+    """`--at` shows the state at that time, as the scheduler had last left it."""
     out = ran.run("explain", "job", "out", "w0!4", "--at", "70").ok().out
 
     assert "At 70 s, as the scheduler left it at 62 s:\n" in out
@@ -231,7 +231,7 @@ def test_one_moment(ran):
 
 
 def test_the_json(ran):
-    """It holds the same, for programs."""
+    """It holds the same as the text."""
     found = json.loads(ran.run("explain", "job", "out", "4", "--json", "--at", "70").ok().out)
 
     assert found["limits"] == {"units": 109.0, "order": 38.0}
@@ -243,7 +243,7 @@ def test_the_json(ran):
     assert found["moment"]["limit"] == "order"
 
 
-def test_what_is_no_job_of_a_run_or_no_run(ran):
+def test_an_unknown_job_or_folder_is_rejected(ran):
     """One message that says what is wrong, and exit code 2."""
     (ran.folder / "empty").mkdir()
     refused(
@@ -262,7 +262,7 @@ def test_what_is_no_job_of_a_run_or_no_run(ran):
 
 
 def test_an_input_that_has_changed(ran):
-    """A workload that is another now, or is gone, is named; the outputs alone still tell something."""
+    """A workload that has changed or is missing is named; the outputs alone still explain something."""
     ran.swf("w.swf", ROWS[:3])
     refused(ran, [(["out", "2"], "w.swf", "an input has changed since", "--no-replay")])
     (ran.folder / "w.swf").unlink()
@@ -275,7 +275,7 @@ def test_an_input_that_has_changed(ran):
 
 
 def test_a_call_that_was_edited(ran):
-    """What says how the run was called is not trusted: each mistake is one message."""
+    """The recorded command line of a run is not trusted: each mistake in it is one message."""
     called = json.loads((ran.folder / "out" / "out_command.json").read_bytes())
     cases = []
     for number, (changed, text) in enumerate(
@@ -331,7 +331,7 @@ def test_limits_dependencies_and_rejections(shell):
 
 
 def test_priorities_under_a_maui_cfg(shell):
-    """The terms stand in a table; a maui.cfg that was edited since is named."""
+    """A table shows the terms; a maui.cfg that was edited since is named."""
     shell.write("jobs.json", json.dumps(JOBS))
     shell.write("maui.cfg", "USERWEIGHT 10\nCREDWEIGHT 1\nQUEUETIMEWEIGHT 1\nUSERCFG[bob] PRIORITY=3 MAXPROC=1\n")
     command = ("run", "-p", "tiny", "-w", "jobs.json", "--scheduler", "maui", "--config", "maui.cfg", "--poll", "30s")
@@ -347,7 +347,7 @@ def test_priorities_under_a_maui_cfg(shell):
 
 
 def test_failures(shell):
-    """A job that lost its nodes is explained attempt by attempt, with what failed while it waited."""
+    """A job that lost its nodes is explained by attempt, with what failed while it waited."""
     shell.swf("w.swf", ((1, 0, 100, 4, 200), (2, 1, 10, 1, 20)))
     shell.write("outages.csv", "node,down,up\n0,50,70\n")
     shell.run("run", "-p", "tiny", "-w", "w.swf", "--outages", "outages.csv", "--in-process", "--out", "out").ok()
@@ -360,8 +360,8 @@ def test_failures(shell):
 
 
 @pytest.mark.parametrize("kind", ["program", "serve", "batsim"])
-def test_schedulers_out_of_reach(shell, kind):
-    """Of a run with another's scheduler the outputs tell what they can, and it is said why not more."""
+def test_a_run_with_a_foreign_scheduler_is_explained_from_its_outputs(shell, kind):
+    """For a run with a foreign scheduler the outputs explain what they can, and a message says why not more."""
     shell.swf("w.swf", ROWS)
     run = ("-p", "tiny", "-w", "w.swf", "--out", "out")
     if kind == "program":
@@ -385,12 +385,12 @@ def test_schedulers_out_of_reach(shell, kind):
 
 
 def test_a_run_in_another_folder(ran):
-    """The outputs can be moved; names of inputs are looked up from where the user is."""
+    """The outputs can be moved; names of inputs are relative to the user's folder."""
     shutil.move(ran.folder / "out", ran.folder / "moved")
     assert "as reserved" in ran.run("explain", "job", "moved", "2").ok().out
 
 
-def test_who_waited_at_a_time(ran):
+def test_the_queue_at_a_time(ran):
     """A table with expected and actual starts, all of it as JSON, and a line for each job as CSV."""
     told, as_json, _ = explained(
         ran,
@@ -418,8 +418,8 @@ def test_who_waited_at_a_time(ran):
     assert [dict(zip(head.split(","), line.split(","), strict=True))["error"] for line in lines] == ["0.0", "0.0"]
 
 
-def test_who_waited_at_a_date(ran):
-    """A date is one by the log's clock; without such a clock that is said."""
+def test_the_queue_at_a_date(ran):
+    """A date is read by the log's clock; without such a clock the message says so."""
     rows = (ran.folder / "w.swf").read_text()
     ran.write("dated.swf", f"; UnixStartTime: 1485648000\n; TimeZoneString: Europe/Stockholm\n{rows}")
     ran.run("run", "-p", "tiny", "-w", "dated.swf", "--in-process", "--out", "dated").ok()
@@ -433,7 +433,7 @@ def test_who_waited_at_a_date(ran):
     refused(ran, [(["queue", "out", "--at", "2017-01-29"], "--at", "the date of time 0 is unknown")])
 
 
-def test_no_time_and_nobody_there(ran):
+def test_wrong_times_and_empty_queues(ran):
     """Each mistake of a time or a queue is one message that says what is possible."""
     refused(
         ran,

@@ -1,6 +1,6 @@
-"""Failures, maintenance and resilience from the command line, in process and over real sockets; and what can be wrong.
+"""Failures, maintenance and resilience from the command line, in process and over real sockets; and errors.
 
-A process takes longer to start than these runs take: what needs none of its own goes through one that runs many
+A process takes longer to start than these runs take. Runs that need no process of their own share one that runs many
 command lines, one after the other.
 """
 
@@ -20,7 +20,7 @@ RUN = ("run", "-w", "w.swf", "--no-progress")
 INSIDE = (*RUN, "--in-process", "-p", "m.toml")
 FOUR = ("run", "--no-progress", "--in-process", "-p", "four.toml", "--scheduler", "fcfs")
 
-#: what is run in process, by the name of the outputs
+#: runs in one process, by the name of the outputs
 RUNS = {
     "hand": (*FOUR, "-w", "hand.json", "--outages", "hand.csv", "--checkpoint", "100", "--dump", "10", "--read", "5"),
     "own": (*FOUR, "-w", "own.json", "--outages", "own.csv"),
@@ -41,7 +41,7 @@ RUNS = {
     "down": (*INSIDE, "--failures", "exponential,mtbf=20min", "--repair", "1h", "--max-attempts", "1"),
 }
 
-#: options that are refused, and what the message must have
+#: options that are rejected, and what the message must contain
 WRONG = (
     (["--failures", "exponential,mtbf=0", "--repair", "1h"], ["'mtbf' is not above zero"]),
     (["--failures", "exponential,mtbf=-5h", "--repair", "1h"], ["--failures", "'-5h'"]),
@@ -159,13 +159,13 @@ class Centre:
         self.wrong = said[2 + len(RUNS) :]
 
     def rows(self, name, table, folder=None):
-        """Return the lines of an output of a run that went well."""
+        """Return the lines of an output of a run that succeeded."""
         path = (folder or self.folder) / name / f"out_{table}.csv"
         with path.open(encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file))
 
     def files(self, name):
-        """Return the bytes of a run's results, but for how it was called."""
+        """Return the bytes of a run's results, except the file that tells how it was called."""
         paths = sorted((self.folder / name).iterdir())
         return {path.name: path.read_bytes() for path in paths if path.name != "out_command.json"}
 
@@ -186,7 +186,7 @@ def outside(shell):
 
 
 def test_a_run_in_which_nodes_fail(centre):
-    """Jobs come back and finish; attempts, nodes and figures tell of it, and agree."""
+    """Jobs are requeued and finish; attempts, nodes and figures report it and agree."""
     code, out, err = centre.said["living"]
     assert (code, err) == (0, "")
     assert "failures of nodes" in out
@@ -204,8 +204,8 @@ def test_a_run_in_which_nodes_fail(centre):
     assert config["reliability"]["seed"] == 3
 
 
-def test_a_run_that_was_worked_out_by_hand(centre):
-    """Dumps every 100 s of work: what each attempt saved and lost, and what each node did."""
+def test_a_run_computed_by_hand(centre):
+    """Dumps every 100 s of work: what each attempt saved and lost, and the state of each node."""
     names = ("job_id", "starting_time", "finish_time", "dumps", "reads", "saved", "unit_seconds_lost", "cause")
     attempts = [tuple(row[name] for name in names) for row in centre.rows("hand", "attempts")]
     nodes = centre.rows("hand", "nodes")
@@ -225,8 +225,8 @@ def test_a_run_that_was_worked_out_by_hand(centre):
     assert figures["by_size"][0]["mean_time_to_interruption"] == (250 + 500 + 105 + 875) / 2
 
 
-def test_jobs_that_meet_failures_in_ways_of_their_own(centre):
-    """One dumps and comes back, the other goes on with one node until that fails, too."""
+def test_jobs_with_different_resilience_to_failures(centre):
+    """One job dumps and restarts, the other continues on one node until that fails, too."""
     names = ("job_id", "starting_time", "finish_time", "nodes_lost", "failures_survived", "unit_seconds_lost")
     attempts = [tuple(row[name] for name in names) for row in centre.rows("own", "attempts")]
 
@@ -248,7 +248,7 @@ def test_every_transport_gives_the_same_bytes(centre, outside):
 
 
 def test_every_scheduler_meets_the_same_failures(centre, outside):
-    """FCFS, EASY, Maui and a foreign program, in either dialect: all that the models say happens until the run ends."""
+    """FCFS, EASY, Maui and a foreign program, in either dialect: the models' whole stream until the run ends."""
     words = (*RUN, "-p", "m.toml", *FAILING)
     outside.run(*words, "--out", "batsim", "--scheduler", "easy", "--dialect", "batsim").ok()
     outside.run(*words, "--out", "foreign", "--scheduler", *outside.peer("good")).ok()
@@ -267,7 +267,7 @@ def test_every_scheduler_meets_the_same_failures(centre, outside):
 
 
 def test_a_saved_stream_replays_to_the_same_bytes(centre):
-    """What a model makes, written to a file and replayed, leads to the same run, but for its description."""
+    """A model's stream, written to a file and replayed, gives the same run, except for its description."""
     model, replayed = centre.files("model"), centre.files("replayed")
 
     assert {name for name in model if model[name] != replayed[name]} == {"out_config.json", "out_summary.json"}
@@ -277,7 +277,7 @@ def test_a_saved_stream_replays_to_the_same_bytes(centre):
 
 
 def test_maintenance_is_kept_clear(centre):
-    """Nothing runs on the nodes then, and nothing is struck: no job was started that would have run into it."""
+    """Nothing runs on the nodes then and no job is killed: no job was started that would have overlapped it."""
     assert centre.said["maintained"][::2] == [0, ""]
     jobs = centre.rows("maintained", "jobs")
     begin, end = 2 * 86400.0, 2.5 * 86400.0
@@ -288,7 +288,7 @@ def test_maintenance_is_kept_clear(centre):
 
 
 def test_rules_of_a_file_and_failures_of_the_platform(centre):
-    """Rules come from a file, failures from the platform's; the command line can say that nothing fails."""
+    """Rules come from a file, failures from the platform; an option can disable failures."""
     assert [centre.said[name][::2] for name in ("ruled", "harmless")] == [[0, ""], [0, ""]]
 
     assert sum(int(row["failures"]) for row in centre.rows("ruled", "nodes")) > 10
@@ -309,8 +309,8 @@ def test_bad_input_is_refused_before_the_run(centre, number, words, fragments):
     assert not (centre.folder / "wrong" / "out_jobs.csv").exists()
 
 
-def test_jobs_that_will_not_go_as_meant_are_reported(centre):
-    """Walltimes that end before the first dump, and walltimes that dumps use up, are named before the run."""
+def test_walltimes_too_short_for_dumps_are_reported(centre):
+    """Walltimes that end before the first dump, or that dumps use up, are reported before the run."""
     code, _, err = centre.said["remarkable"]
 
     assert code == 0
@@ -320,12 +320,12 @@ def test_jobs_that_will_not_go_as_meant_are_reported(centre):
 
 
 def test_outages_name_hosts(centre):
-    """A host's name in a file of outages is that host of a machine in SimGrid's XML, numbered as its jobs see it."""
+    """A host's name in a file of outages means that host of a SimGrid XML machine, with the number that jobs use."""
     assert centre.said["hosts"][0] == 0, centre.said["hosts"]
     assert [row["node"] for row in centre.rows("hosts", "nodes") if row["failures"] == "1"] == ["3"]
 
 
-def test_the_outages_that_a_run_met_are_met_again(centre):
+def test_recorded_outages_replay_to_the_same_run(centre):
     """A run that replays them has the same jobs, attempts, decisions, nodes and outages."""
     for name in ("jobs", "attempts", "decisions", "nodes", "outages"):
         assert centre.rows("met", name) == centre.rows("model", name), name
@@ -335,7 +335,7 @@ def test_the_outages_that_a_run_met_are_met_again(centre):
     assert sum(row["ended"] == "1" for row in met) > len(met) - 8
 
 
-def test_a_job_that_will_never_be_done_is_found_early_and_named(centre):
+def test_a_job_that_cannot_finish_is_found_early_and_named(centre):
     """The message says which, how many attempts it lost and may need, and what to do; outputs are kept."""
     code, out, err = centre.said["endless"]
 
@@ -349,7 +349,7 @@ def test_a_job_that_will_never_be_done_is_found_early_and_named(centre):
 
 
 def test_failures_with_which_a_workload_can_hardly_end_are_reported(centre):
-    """A repair that is longer than the workload; a machine that is hardly ever up as a whole; nodes that are gone."""
+    """A repair longer than the workload; a machine that is hardly ever up as a whole; nodes that never return."""
     assert "a repair takes 3.15576e+07 s on average, longer than all jobs of w take" in centre.said["slow"][2]
     assert "2 of 8 units are up on average: job " in centre.said["down"][2]
     assert centre.said["gone"][0] == 5

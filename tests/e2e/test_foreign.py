@@ -1,4 +1,4 @@
-"""The schedulers in other languages: each takes the very decisions of our own EASY; folders that are wrong are told."""
+"""The schedulers in other languages decide exactly as our EASY; errors in their folders are reported."""
 
 import fcntl
 import json
@@ -15,7 +15,7 @@ FOREIGN = Path(__file__).resolve().parent.parent.parent / "schedulers" / "foreig
 LANGUAGES = ("c", "javascript", "rust")
 #: files of a run that follow from the scheduler's decisions
 DECIDED = ("out_jobs.csv", "out_decisions.csv", "out_machine_states.csv", "out_schedule.csv")
-#: submit time, run time, size, requested time: at one time, in one another's way, of equal ends, without a walltime
+#: submit time, run time, size, requested time: same times, competing jobs, equal ends, missing walltimes
 JOBS = (
     *((0, 100, 3, 100), (0, 50, 1, None), (0, 60, 8, 90), (0, 100, 2, 100), (0, 30, 2, 95), (5, 0.1, 1, 5)),
     *((100, 20, 7, 20), (100, 40, 1, 20), (101, 40, 5, 50), (102.7, 10, 3, 20), (103, 10, 1, 500), (104, 10, 1, 500)),
@@ -24,7 +24,7 @@ SLOW_TO_START = 'name = "slow"\n[[pools]]\nname = "all"\nnodes = 8\nprologue = 7
 
 
 def stale(folder: Path, built: Path) -> bool:
-    """Tell whether a program is older than what it is built from."""
+    """Return whether a program is older than its sources."""
     sources = [path for path in folder.iterdir() if path.suffix in {".c", ".rs", ".toml"}]
     return not built.exists() or (built.is_file() and any(s.stat().st_mtime > built.stat().st_mtime for s in sources))
 
@@ -38,7 +38,7 @@ def foreign(request) -> str:
         if shutil.which(tool) is None:
             pytest.skip(f"no {tool} on this machine (.ci/foreign installs it where that can be)")
     with (folder / "scheduler.toml").open() as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # two workers may want it at once
+        fcntl.flock(file, fcntl.LOCK_EX)  # two workers may build it at the same time
         if stale(folder, Path(described.built)):
             built = subprocess.run(described.build, capture_output=True, text=True, check=False)
             missing = ("No such file or directory", "no matching package", "cannot find", "network", "code E")
@@ -74,7 +74,7 @@ def test_a_foreign_scheduler_decides_as_easy_does(shell, foreign):
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory) -> tuple[tuple[str, ...], dict[str, bytes]]:
-    """Return the options for a real log, or for the demo where there is none, and what our EASY makes of it."""
+    """Return the options for a real log, or for the demo if there is none, and the outputs of our EASY."""
     from pipistrelle.runs.description.spec import RunSpec
     from pipistrelle.runs.execution.run import RunOptions, run
 
@@ -88,7 +88,7 @@ def reference(tmp_path_factory) -> tuple[tuple[str, ...], dict[str, bytes]]:
 
 @pytest.mark.slow
 def test_a_real_log_has_the_same_schedule(shell, foreign, reference):
-    """All of KTH's jobs run when and where they do under our own EASY, and for the same reasons."""
+    """All of KTH's jobs run when and where they do under our EASY, and for the same reasons."""
     options, ours = reference
     shell.run("run", *options, "--out", "theirs", "--strict", "--quiet", "--scheduler", foreign).ok()
 
@@ -123,7 +123,7 @@ def test_each_is_one_readable_file(language):
         ('argv = ["{folder}/x", "{endpoint}"]', ["mine/x", "cannot start the scheduler"]),
     ],
 )
-def test_a_folder_that_is_wrong_is_told(shell, text, fragments):
+def test_a_wrong_folder_is_reported(shell, text, fragments):
     """The message names file and key, or the command that builds the program; nothing is run."""
     (shell.folder / "mine").mkdir()
     shell.write("mine/scheduler.toml", text)
@@ -131,7 +131,7 @@ def test_a_folder_that_is_wrong_is_told(shell, text, fragments):
 
 
 def test_a_folder_is_described_and_trusted_as_a_program(shell):
-    """The run's description names it, with the digest of its file; the folder's name is that of the run."""
+    """The run's description names it, with the digest of its file; the run is named after the folder."""
     peer = shell.peer("good")
     (shell.folder / "mine").mkdir()
     shell.write("mine/scheduler.toml", f"argv = {peer!r}")

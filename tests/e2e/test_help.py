@@ -1,4 +1,4 @@
-"""What the command line tells of itself: sections, kinds of values, near misses, and the package's own name."""
+"""What the command line prints about itself: sections, kinds of values, near misses, and the package's name."""
 
 import os
 import re
@@ -99,7 +99,7 @@ def test_long_help_is_in_two_parts(name: str) -> None:
     ],
 )
 def test_help_has_sections(name: str, expected: list[str]) -> None:
-    """In one order; what belongs to none comes last, and short helps have one list."""
+    """They have a fixed order; options without a section come last, and short helps have one list."""
     command = dict(commands())[f"pipistrelle {name}"]
     text = all_help_of if getattr(command, "common", ()) else help_of
     found = titles(text(f"pipistrelle {name}", command))
@@ -108,7 +108,7 @@ def test_help_has_sections(name: str, expected: list[str]) -> None:
 
 
 def test_a_schedulers_name_is_enough(shell):
-    """``run fcfs`` is ``run --scheduler fcfs``; a file of that name is a description all the same."""
+    """``run fcfs`` is ``run --scheduler fcfs``; a file of that name is still a description."""
     words = ("-w", "seven-jobs", "--in-process")
     shell.run("run", "fcfs", *words, "-o", "a").ok()
     shell.run("run", *words, "--scheduler", "fcfs", "-o", "b").ok()
@@ -132,8 +132,8 @@ def test_a_schedulers_name_is_enough(shell):
         (("run", "--schedular", "easy"), "--scheduler"),
     ],
 )
-def test_a_misspelt_word_is_not_far(shell, words, near):
-    """The closest of what there is stands in the message."""
+def test_a_misspelt_word_gets_a_suggestion(shell, words, near):
+    """The message names the closest known word."""
     told = shell.run(*words).failed(2).err
 
     assert f"Did you mean '{near}'?" in told or f"Did you mean {near}" in told or f"({near}" in told, told
@@ -151,7 +151,7 @@ def test_the_package_runs_and_has_a_version():
 
 
 def test_what_is_bundled_can_be_shown(shell):
-    """Each as the file that it is: what is printed reads as what was named."""
+    """Each is printed as its file: reading the output gives the same as the name."""
     for kind, name, suffix in (("platform", "theta", ".toml"), ("workload", "seven-jobs", ".swf")):
         shell.write(f"mine{suffix}", shell.run("show", kind, name).ok().out)
         shell.run("validate", f"mine{suffix}").ok()
@@ -166,7 +166,7 @@ def test_what_is_bundled_can_be_shown(shell):
 
 
 def test_pages_come_with_the_package(shell):
-    """By their names; of a command, its help; of neither, what is near."""
+    """Pages by their names; a command's help; for an unknown name, the closest."""
     listed = shell.run("help").ok().out
     for name, path in pages().items():
         assert re.search(rf"^ *{name} ", listed, re.MULTILINE)
@@ -177,7 +177,7 @@ def test_pages_come_with_the_package(shell):
     shell.run("help", "workload", "scael").failed(2, "'workload scael'")
 
 
-def test_messages_lead_to_pages_that_there_are(project_root):
+def test_messages_name_pages_that_exist(project_root):
     """Every page that a message names comes with the package."""
     layers = ("protocol", "platforms", "traces", "server", "schedulers", "studies", "cli")
     texts = [path.read_text(encoding="utf-8") for layer in layers for path in (project_root / layer).rglob("*.py")]
@@ -188,7 +188,7 @@ def test_messages_lead_to_pages_that_there_are(project_root):
 
 
 def test_the_man_page_has_every_command_and_option(shell):
-    """It is made of the help; no line of it is an unknown request."""
+    """It is generated from the help; no line of it is an unknown request."""
     text = shell.run("help", "--man").ok().out
     for name, command in commands():
         assert f".B {name}\n".replace("-", "\\-") in text
@@ -244,7 +244,7 @@ def test_a_shell_completes_names(shell, kind, words, expected):
 
 @pytest.mark.parametrize("kind", ["bash", "zsh", "fish"])
 def test_a_shell_completes_files(shell, kind):
-    """Where a file will do, the shell is asked to complete its name."""
+    """Where a file is accepted, the shell completes its name."""
     shell.environment |= {
         "_PIPISTRELLE_COMPLETE": f"{kind}_complete",
         "COMP_WORDS": "pipistrelle validate mine",

@@ -8,8 +8,8 @@ import pytest
 CASES = json.loads((Path(__file__).resolve().parent.parent / "peers" / "illegal.json").read_text())
 
 
-def test_each_illegal_decision_is_rejected_and_the_run_goes_on(shell):
-    """Each comes back as DECISION_REJECTED with its code and index, at the same instant; the legal ones count."""
+def test_each_illegal_decision_is_rejected_and_the_run_continues(shell):
+    """Each is answered with DECISION_REJECTED, its code and index, at the same instant; the legal ones take effect."""
     outcome = shell.simulate("illegal", "all").ok()
 
     assert "NOT as expected" not in outcome.out
@@ -25,7 +25,7 @@ def test_each_illegal_decision_is_rejected_and_the_run_goes_on(shell):
 
 @pytest.mark.parametrize("name", CASES)
 def test_with_strict_an_illegal_decision_ends_the_run(shell, name):
-    """Exit code 3; user and scheduler are told the same text, with place, code and reason; ended jobs are kept."""
+    """Exit code 3; user and scheduler get the same text, with place, code and reason; ended jobs are kept."""
     case = CASES[name]
     outcome = shell.simulate("illegal", name, options=["--strict"])
     outcome.failed(3, f"illegal decision ({case['code']}): ", "decision 2 (", "of the reply to notice ", "--strict")
@@ -51,10 +51,10 @@ def test_with_strict_an_illegal_decision_ends_the_run(shell, name):
     ],
 )
 def test_an_illegal_registration_is_rejected(shell, kind, code):
-    """It comes back with its code, and the workload's jobs run as if it had not been."""
+    """It is rejected with its code, and the workload's jobs run as without it."""
     outcome = shell.simulate("illegal_dynamic", kind).ok()
 
     assert f"peer rejected {code} 0 0.0" in outcome.out
-    if kind == "no-prefix":  # of two equal legal ones, the second is rejected
+    if kind == "no-prefix":  # the second of two equal legal ones is rejected
         assert "peer rejected duplicate_job 2 0.0" in outcome.out
     assert {"1", "2", "3", "4"} == {job[0] for job in shell.ended_jobs() if job[1] == "w0"}

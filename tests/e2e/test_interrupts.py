@@ -1,4 +1,4 @@
-"""Ctrl-C, requests to terminate and sudden death: both sides end, outputs are whole, nothing is left behind."""
+"""Ctrl-C, SIGTERM and sudden death: both sides end, outputs are complete, nothing is left behind."""
 
 import re
 import signal
@@ -11,12 +11,12 @@ BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["
 
 @pytest.fixture(autouse=True)
 def _from_nothing(shell):
-    """Let all processes start as a user's do: what they do about signals is theirs from the first instruction on."""
+    """Start all processes as a user's do: their signal handling counts from the first instruction on."""
     shell.forks = None
 
 
 def busy(shell, *arguments):
-    """Start a run, or a server, that takes some ten seconds if nothing ends it."""
+    """Start a run, or a server, that takes about ten seconds if nothing ends it."""
     return shell.start(*arguments, "-p", "tiny", "-w", shell.many(JOBS), "--out", "out", "--decision-timeout", "600")
 
 
@@ -43,7 +43,7 @@ def check_outputs(shell, text):
 
 @BOTH
 def test_interrupting_the_server_ends_both_sides(shell, wait_until, number):
-    """The server ends with 130; the scheduler is told and ends well."""
+    """The server ends with 130; the scheduler receives the end and exits with 0."""
     server = busy(shell, "serve")
     server.until("listening")
     scheduler = shell.start("schedule", "easy", "--connect", "out")
@@ -57,7 +57,7 @@ def test_interrupting_the_server_ends_both_sides(shell, wait_until, number):
 
 @BOTH
 def test_interrupting_a_scheduler_that_listens_ends_both_sides(shell, wait_until, free_endpoint, number):
-    """So it is in the batsim dialect, where it says so to a server of ours alone."""
+    """The same in the batsim dialect, where the scheduler reports it only to our own server."""
     scheduler = shell.start("schedule", "easy", "--dialect", "batsim", "--bind", free_endpoint)
     server = busy(shell, "serve", "--dialect", "batsim", "--connect", free_endpoint)
     until_jobs_end(shell, wait_until)
@@ -70,7 +70,7 @@ def test_interrupting_a_scheduler_that_listens_ends_both_sides(shell, wait_until
 
 @BOTH
 def test_interrupting_the_scheduler_ends_both_sides(shell, wait_until, number):
-    """The scheduler ends with 130; it tells the server, which ends with 4."""
+    """The scheduler ends with 130; it notifies the server, which ends with 4."""
     server = busy(shell, "serve")
     server.until("listening")
     scheduler = shell.start("schedule", "easy", "--connect", "out")
@@ -85,7 +85,7 @@ def test_interrupting_the_scheduler_ends_both_sides(shell, wait_until, number):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 def test_interrupting_a_run_ends_it_and_its_scheduler(shell, wait_until, number):
-    """Exit code 130, outputs up to that moment, and no process stays behind."""
+    """Exit code 130, outputs up to that moment, and no process is left."""
     run = busy(shell, "run")
     until_jobs_end(shell, wait_until)
     run.signal(number)
@@ -96,7 +96,7 @@ def test_interrupting_a_run_ends_it_and_its_scheduler(shell, wait_until, number)
 
 
 def test_interrupting_a_run_in_one_process_keeps_its_outputs(shell, wait_until):
-    """There is no scheduler to be told."""
+    """There is no scheduler to notify."""
     run = shell.start("run", "--in-process", "-p", "tiny", "-w", shell.many(8 * JOBS), "--out", "out")
     until_jobs_end(shell, wait_until)
     run.signal(signal.SIGINT)
@@ -105,8 +105,8 @@ def test_interrupting_a_run_in_one_process_keeps_its_outputs(shell, wait_until):
     assert 0 < len(shell.ended_jobs()) < 8 * JOBS
 
 
-def test_impatience_does_no_harm(shell, wait_until):
-    """Several interrupts in a row still leave no process and no traceback."""
+def test_repeated_interrupts_leave_no_process(shell, wait_until):
+    """Several interrupts in a row leave no process and no traceback."""
     run = busy(shell, "run")
     until_jobs_end(shell, wait_until)
     for _ in range(6):
@@ -116,7 +116,7 @@ def test_impatience_does_no_harm(shell, wait_until):
 
 
 def test_a_scheduler_that_is_stuck_does_not_hold_up_an_interrupt(shell):
-    """It is given a little time to answer, and then ended."""
+    """It gets a little time to reply, and is then killed."""
     run = shell.start(
         "run", "-p", "tiny", "-w", shell.small(), "--out", "out", "--scheduler", *shell.peer("hangs", "mid-run")
     )
@@ -127,8 +127,8 @@ def test_a_scheduler_that_is_stuck_does_not_hold_up_an_interrupt(shell):
     assert [job[0] for job in shell.ended_jobs()] == ["2", "1"]
 
 
-def test_a_second_interrupt_while_the_scheduler_is_told_loses_nothing(shell):
-    """All that had ended by then is in the outputs, and the files that are written last are there, too."""
+def test_a_second_interrupt_at_the_end_loses_no_output(shell):
+    """The outputs have everything that had ended by then, also in the files that are written last."""
     run = shell.start(
         "run", "-p", "tiny", "-w", shell.small(), "--out", "out", "--scheduler", *shell.peer("hangs", "mid-run")
     )
@@ -144,7 +144,7 @@ def test_a_second_interrupt_while_the_scheduler_is_told_loses_nothing(shell):
 
 @BOTH
 def test_a_server_that_waits_can_be_interrupted(shell, number):
-    """Nothing was begun: no outputs, no connection file."""
+    """Nothing had begun: no outputs, no connection file."""
     server = busy(shell, "serve")
     server.until("listening")
     server.signal(number)
@@ -154,7 +154,7 @@ def test_a_server_that_waits_can_be_interrupted(shell, number):
 
 
 def test_a_run_whose_scheduler_never_connects_can_be_interrupted(shell):
-    """The scheduler's process is ended too."""
+    """The scheduler's process ends too."""
     run = busy(shell, "run", "--scheduler", "sh -c 'echo peer started; sleep 3600' {endpoint}")
     run.until("peer started")
     run.signal(signal.SIGINT)
@@ -164,7 +164,7 @@ def test_a_run_whose_scheduler_never_connects_can_be_interrupted(shell):
 
 @pytest.mark.parametrize("connect", ["tcp://127.0.0.1:9", "missing/connection.json"])
 def test_a_scheduler_that_waits_can_be_interrupted(shell, connect):
-    """For the server, or for its connection file."""
+    """It waits for the server, or for its connection file."""
     scheduler = shell.start("-v", "schedule", "easy", "--connect", connect)
     scheduler.until("waiting for a server")
     scheduler.signal(signal.SIGINT)
@@ -186,7 +186,7 @@ def test_a_scheduler_whose_server_is_killed_ends_by_itself(shell, wait_until):
 
 
 def test_a_run_that_is_killed_leaves_no_orphan(shell, wait_until):
-    """The scheduler that it had started notices, and ends by itself."""
+    """The scheduler that it had started notices, and exits."""
     run = busy(shell, "run")
     until_jobs_end(shell, wait_until)
     run.signal(signal.SIGKILL)
@@ -214,8 +214,8 @@ def test_what_a_schedulers_script_started_is_ended_too(shell):
 
 
 @pytest.mark.parametrize("keeping", [[], ["--snapshot-every", "1d"]], ids=["run", "snapshots"])
-def test_an_interrupt_ends_a_run_in_which_nobody_is_told_anything(shell, keeping):
-    """The only job comes when no run gets to; until then nodes fail, of which the scheduler does not want to know."""
+def test_an_interrupt_ends_a_run_without_notices(shell, keeping):
+    """The only job is submitted very late; until then nodes fail, and the scheduler is not subscribed to failures."""
     shell.swf("late.swf", [(1, 10**15, 25, 1, 30)])
     run = shell.start(
         "run", "-p", "tiny", "-w", "late.swf", "--out", "out", "--failures", "exponential,mtbf=1h", "--repair", "10s",

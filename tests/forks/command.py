@@ -1,7 +1,7 @@
-"""Asks the server beside this file for a process with these words and streams, and ends as that one ends.
+"""Ask the server in this folder for a process with these words and streams, and exit with its exit code.
 
-For shells, which start a program by its path: ``python -I -S command.py SOCKET WORDS...`` is there in a hundredth of a
-second, since it imports only what is built in.
+For shells, which start a program by its path: ``python -I -S command.py SOCKET WORDS...`` starts in a hundredth of a
+second, because it imports built-in modules only.
 """
 
 import _signal

@@ -1,12 +1,12 @@
-"""Starts processes of Python fast: as forks of one that has imported already what they need, not from nothing.
+"""Start Python processes fast: fork them from a process that has already imported what they need.
 
-They are real processes, with streams, folder, environment, session, signals and exit code of their own. What they share
-with their neighbours is what an interpreter takes from its environment when it starts, such as the seed of hashes: who
-wants another interpreter does not ask here (`Forks` in tests/conftest.py).
+They are real processes, each with its own streams, folder, environment, session, signals and exit code. They share
+what an interpreter reads from its environment when it starts, such as the hash seed. Tests that need another
+interpreter do not use this server (`Forks` in tests/conftest.py).
 
 A request comes over the Unix socket that is the only argument: its length, the words with the streams as descriptors.
-The answer is a line with the process's number, and at its end one with its return code. Whoever asks and goes away
-takes the process with him.
+The answer is a line with the process's number and, at its end, one with its return code. A client that disconnects
+ends its process.
 """
 
 import atexit
@@ -47,11 +47,11 @@ WARM: Final = (
     "tomllib",
     "zmq",
 )
-#: what few import, and what costs each fork some time to carry
+#: what few commands import, and what would make each fork slower
 COLD: Final = frozenset(("matplotlib", "numba", "pyarrow", "scipy"))
-#: what imports these at once
+#: programs that import these at once
 _LEFT_OUT: Final = ("pipistrelle.kernel.", "pipistrelle.schedulers.plan.compiled")
-#: by this variable /proc tells whose a process is (tests/e2e/conftest.py)
+#: the variable in /proc that tells which test a process belongs to (tests/e2e/conftest.py)
 MARK: Final = "PIPISTRELLE_TEST_MARK"
 #: commands that may start a scheduler as a child
 PARENTS: Final = frozenset(("run", "batsim"))
@@ -67,14 +67,14 @@ class Start:
         self.environment = environment
 
     def encode(self) -> bytes:
-        """Return it as bytes that say how long they are."""
+        """Return it as bytes that begin with their length."""
         pairs = (f"{name}={value}" for name, value in self.environment.items())
         data = b"\0".join(map(os.fsencode, (self.folder, str(len(self.words)), *self.words, *pairs)))
         return b"%*d" % (_HEAD, len(data)) + data
 
     @staticmethod
     def receive(connection: socket.socket, head: bytes = b"") -> "Start | None":
-        """Return what a connection sends, of which the head may have come; None when it sends nothing."""
+        """Return what a connection sends, of which the first bytes may have arrived; None when it sends nothing."""
         with connection.makefile("rb") as file:
             head = head or file.read(_HEAD)
             if not head:
@@ -89,7 +89,7 @@ class Start:
         return not PARENTS.isdisjoint(self.words) and "--in-process" not in self.words
 
     def enter(self) -> None:
-        """Make this process look as one that has just been started."""
+        """Make this process look like one that has just been started."""
         os.chdir(self.folder)
         os.environ.clear()
         os.environ.update(self.environment)
@@ -102,7 +102,7 @@ class Start:
         sys.argv = self.words[1:] if module else self.words
 
     def run(self) -> None:
-        """Run it to its end: an interpreter's, but that what nobody will use again is not taken apart."""
+        """Run it to its end like an interpreter, without tearing down what is not used again."""
         try:
             if self.words[0] == "-m":
                 runpy.run_module(self.words[1], run_name="__main__", alter_sys=True)
@@ -122,9 +122,9 @@ class Start:
 
 
 def _open_stream(number: int, name: str) -> None:
-    """Open a standard stream anew: one to a pipe is another than one to a file or a terminal."""
+    """Reopen a standard stream, because buffering differs between pipes, files and terminals."""
     old = getattr(sys, name)
-    whole = old.write_through  # as -u has it
+    whole = old.write_through  # the setting of -u
     binary: Any = os.fdopen(number, "wb" if number else "rb", 0 if whole else -1, closefd=False)
     getattr(binary, "raw", binary).name = f"<{name}>"
     lines = name == "stderr" or binary.isatty()
@@ -135,13 +135,13 @@ def _open_stream(number: int, name: str) -> None:
 
 
 def _write_mark(mark: bytes) -> None:
-    """Write the mark to where /proc tells the environment from: that with which this process's ancestor was started."""
+    """Write the mark where /proc reads the environment: the one with which this process's ancestor was started."""
     name = f"{MARK}=".encode()
     _, found, rest = Path("/proc/self/environ").read_bytes().partition(name)
     room, *_ = rest.split(b"\0", 1)
     assert found, "there is no room for a mark"
     assert len(mark) == len(room), "there is other room for a mark"
-    fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()  # from the third on
+    fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()  # from the third field on
     ctypes.memmove(
         int(fields[50 - 3]) + Path("/proc/self/environ").read_bytes().index(name) + len(name), mark, len(mark)
     )
@@ -160,15 +160,15 @@ class Twin:
             atexit.register(self._leave)
         else:
             os.setsid()
-            self._socket.sendall(b".")  # now the session is its own
+            self._socket.sendall(b".")  # from here on it has its own session
 
     def wait(self) -> Start | None:
-        """In the twin: wait until it is told what to become; None when it is not needed."""
+        """In the twin: wait for the program to run; return None when the twin is not needed."""
         with self._socket:
             return Start.receive(self._socket)
 
     def become(self, start: Start) -> bool:
-        """Let the twin run a program, if it still can."""
+        """Let the twin run a program, if it is still alive."""
         try:
             with self._socket:
                 self._socket.sendall(start.encode())
@@ -177,17 +177,17 @@ class Twin:
         return True
 
     def _leave(self) -> None:
-        """Let a twin go that was not needed."""
+        """End a twin that was not needed."""
         if self._socket.fileno() >= 0:
             self._socket.close()
             os.waitpid(self.pid, 0)
 
 
 def popen_with(twin: Twin) -> type[subprocess.Popen[Any]]:
-    """Return a class of processes of which the first that our interpreter shall run is the twin."""
+    """Return a class of processes whose first process of our interpreter is the twin."""
 
     class Popen(subprocess.Popen[Any]):
-        """As the standard library's."""
+        """Like the standard library's class."""
 
         def _execute_child(self, args: Any, *rest: Any) -> None:
             environment = rest[5]
@@ -203,7 +203,7 @@ def popen_with(twin: Twin) -> type[subprocess.Popen[Any]]:
 
 
 class Server:
-    """Takes requests, forks, and tells how forks end."""
+    """Takes requests, forks, and reports how forks end."""
 
     def __init__(self, path: str) -> None:
         self._listener = socket.socket(socket.AF_UNIX)
@@ -215,7 +215,7 @@ class Server:
         self._watch(self._listener.fileno(), self._fork)
 
     def serve(self) -> Start | None:
-        """Serve as long as there is who started us; in a fork, return what it shall run."""
+        """Serve while the process that started this one lives; in a fork, return the program to run."""
         parent = os.getppid()
         while os.getppid() == parent:
             for number, _ in self._poll.poll(1000):
@@ -234,7 +234,7 @@ class Server:
     def _fork(self) -> Start | None:
         connection, _ = self._listener.accept()
         head, streams, *_ = socket.recv_fds(connection, _HEAD, 3)
-        if not head:  # somebody has tried whether we are there
+        if not head:  # a client that only tested whether the server is there
             connection.close()
             return None
         start = Start.receive(connection, head)
@@ -270,7 +270,7 @@ class Server:
 
 
 def forked() -> Start | None:
-    """Import, serve, and return in a fork what it shall run; None where nothing is left to do."""
+    """Import, serve, and return in a fork the program to run; None when there is nothing left to do."""
     import_numpy()
     for name in WARM:
         importlib.import_module(name)
@@ -281,7 +281,7 @@ def forked() -> Start | None:
                 importlib.import_module(module.name)
     assert not COLD.intersection(sys.modules)
     gc.collect()
-    gc.freeze()  # collections need not touch, and so copy, what all share
+    gc.freeze()  # the garbage collector need not touch, and so copy, memory that all forks share
     start = Server(sys.argv[1]).serve()
     if start is None:
         return None

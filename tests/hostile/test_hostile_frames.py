@@ -1,4 +1,4 @@
-"""Malformed and hostile frames: some thousand of a seeded mutator's, and what hypothesis thinks of; and each find."""
+"""Malformed and hostile frames: thousands from a seeded mutator, more from hypothesis, and every bug found this way."""
 
 import json
 import os
@@ -65,7 +65,7 @@ def hostile(monkeypatch: pytest.MonkeyPatch, project_root: Path) -> Any:
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("frames", [700, pytest.param(6000, marks=pytest.mark.slow)])
 def test_hostile_frames_are_refused_or_end_a_run_as_documented(hostile: Any, side: str, frames: int) -> None:
-    """No traceback, no hang, no broken invariant; a message is one line, and a refused frame changes nothing."""
+    """No traceback, hang or broken invariant; a message is one line, and a rejected frame changes nothing."""
     tally = hostile.tried(side, frames, seed=frames)
     assert tally.tried >= frames
     assert min(tally.refused, tally.taken) > frames / 20
@@ -73,8 +73,8 @@ def test_hostile_frames_are_refused_or_end_a_run_as_documented(hostile: Any, sid
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_whatever_the_protocol_has_is_tried(hostile: Any, side: str) -> None:
-    """All kinds of events and decisions of a dialect are said, by its own tables; all fields and words are known."""
+def test_every_kind_of_message_is_mutated(hostile: Any, side: str) -> None:
+    """The mutator uses all kinds of events and decisions in a dialect's own tables, with all fields and words."""
     from hostile import mutator, tables  # type: ignore[import-not-found]
 
     kinds = {
@@ -95,7 +95,7 @@ def test_whatever_the_protocol_has_is_tried(hostile: Any, side: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("side", SIDES)
 def test_hostile_frames_over_sockets(project_root: Path, side: str) -> None:
-    """Commands as processes of their own: each ends with a documented exit code, and says no more than one line."""
+    """Commands as separate processes: each ends with a documented exit code and prints at most one line."""
     if not hasattr(os, "pidfd_open"):
         pytest.skip("there are no descriptors of processes")
     command = [sys.executable, project_root / "benchmarks" / "hostile_frames.py", "--side", f"{side}-socket"]
@@ -105,7 +105,7 @@ def test_hostile_frames_over_sockets(project_root: Path, side: str) -> None:
 
 
 def put(tree: Any, path: list[int], value: Any) -> Any:
-    """Return a tree of JSON with another value at a place, that is named by numbers however many there are."""
+    """Return a JSON tree with another value at a place; the place is a number, taken modulo the number of places."""
     if not path or not isinstance(tree, dict | list) or not tree:
         return value
     if isinstance(tree, list):
@@ -116,7 +116,7 @@ def put(tree: Any, path: list[int], value: Any) -> Any:
 
 
 def decoded(kind: str, frame: bytes) -> Any:
-    """Return a frame's message; None if it is refused, as it may be, with a message that can be shown."""
+    """Return a frame's message; None if it is rejected, which must give a message that can be printed."""
     refusal = ""
     try:
         return DECODERS[kind](frame)
@@ -133,8 +133,10 @@ def decoded(kind: str, frame: bytes) -> Any:
     value=values,
     kind=st.sampled_from(sorted(DECODERS)),
 )
-def test_a_valid_frame_with_any_value_anywhere(data: st.DataObject, path: list[int], value: Any, kind: str) -> None:
-    """It is read, or refused; read once more after it was written it is the same."""
+def test_a_valid_frame_with_any_value_is_decoded_or_rejected(
+    data: st.DataObject, path: list[int], value: Any, kind: str
+) -> None:
+    """It is decoded or rejected; encoded and decoded again, it is the same."""
     name = kind.rpartition(" ")[2]
     file = data.draw(st.sampled_from(sorted(VECTORS.glob(f"{name}-valid-*.json"))))
     frame = json.dumps(put(json.loads(file.read_bytes()), path, value)).encode()
@@ -146,12 +148,12 @@ def test_a_valid_frame_with_any_value_anywhere(data: st.DataObject, path: list[i
 
 @settings(max_examples=100)
 @given(frame=st.binary(max_size=60), kind=st.sampled_from(sorted(DECODERS)))
-def test_any_bytes(frame: bytes, kind: str) -> None:
-    """They are refused; what by chance is a message is no harm either."""
+def test_any_bytes_are_rejected_or_decoded(frame: bytes, kind: str) -> None:
+    """They are rejected; bytes that happen to be a message do no harm."""
     decoded(kind, frame)
 
 
-# -- finds ------------------------------------------------------------------------------------------------------------
+# -- bugs found -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -170,8 +172,8 @@ def test_any_bytes(frame: bytes, kind: str) -> None:
     ],
 )
 @pytest.mark.parametrize("batsim", [False, True])
-def test_time_that_goes_back_is_no_notice(notice: str, says: str, batsim: bool) -> None:
-    """Neither in a notice nor since the last one; the session does not change by it."""
+def test_a_notice_whose_time_goes_back_is_rejected(notice: str, says: str, batsim: bool) -> None:
+    """The time may not go back within a notice or since the last one; the session does not change."""
     session: Any = BatsimSchedulerSession() if batsim else SchedulerSession()
     if not batsim:
         session.send_hello(HelloData("s"))
@@ -181,8 +183,8 @@ def test_time_that_goes_back_is_no_notice(notice: str, says: str, batsim: bool) 
     assert (session.state, session.seq, session.now) == ("SERVER_TURN", 0, 5.0)
 
 
-def test_what_is_said_of_an_illegal_decision_is_one_line_of_some_length() -> None:
-    """It quotes the scheduler, in the notice with the rejection, in messages and outputs."""
+def test_the_text_of_an_illegal_decision_is_one_short_line() -> None:
+    """The text quotes the scheduler in the notice with the rejection, in messages and in outputs."""
     text = str(Illegal("unknown_job", f"no job {'n' * 70_000}\n\x1b[2J was submitted"))
     assert len(text) < 600
     assert text.isprintable()
@@ -190,8 +192,8 @@ def test_what_is_said_of_an_illegal_decision_is_one_line_of_some_length() -> Non
     assert text.endswith("was submitted")
 
 
-def test_a_machine_of_more_units_than_can_be_numbered_is_none() -> None:
-    """Nor does a Batsim's that is told wrongly take memory."""
+def test_a_machine_with_too_many_units_is_rejected() -> None:
+    """A Batsim that sends such a number does not cost memory either."""
     begins = '{"timestamp": 0, "type": "SIMULATION_BEGINS", "data": {"nb_resources": %s}}'
     frame = f'{{"seq": 1, "now": 0, "events": [{begins}]}}'
     assert codec.decode_notice((frame % MOST_UNITS).encode())
@@ -204,8 +206,8 @@ def test_a_machine_of_more_units_than_can_be_numbered_is_none() -> None:
         batsim_codec.decode_notice((of_batsim % (MOST_UNITS + 1)).encode(), 1)
 
 
-def test_an_event_of_a_long_name_is_refused_in_a_short_message() -> None:
-    """The name stands in the message."""
+def test_an_event_with_a_long_name_is_rejected_in_a_short_message() -> None:
+    """The message names the event."""
     frame = json.dumps({"now": 0.0, "events": [{"type": "n" * 70_000, "timestamp": "soon"}]})
     with pytest.raises(RemoteProtocolError, match=r"an event n+\.\.\.n+ of Batsim's") as refused:
         batsim_codec.decode_notice(frame.encode(), 1)
@@ -223,8 +225,8 @@ BEGINS = SimulationBegins(0.0, SimulationBeginsData(4))
         JobStarted(5.0, JobStartedData("j" * 9000 + "\x1b[2J", "0-1")),
     ],
 )
-def test_what_a_server_says_is_cut_where_a_scheduler_ends_over_it(event: Any) -> None:
-    """However long its texts are: one line of some length, which cannot steer a terminal."""
+def test_a_server_text_is_cut_in_the_schedulers_message(event: Any) -> None:
+    """However long the server's texts are, the message is one short line without terminal control codes."""
     runtime = Runtime(make_policy("easy"))
     runtime.welcome(WelcomeData(1, (), "run"))
     runtime.answer(Notice(1, 0.0, [BEGINS]))
@@ -234,8 +236,8 @@ def test_what_a_server_says_is_cut_where_a_scheduler_ends_over_it(event: Any) ->
     assert str(ended.value).isprintable()
 
 
-def test_recorded_nodes_that_are_none_are_the_servers_fault() -> None:
-    """A scheduler that starts jobs there ends as over any wrong frame; nodes that the machine lacks are no harm."""
+def test_wrong_recorded_nodes_are_the_servers_fault() -> None:
+    """A scheduler that starts jobs there ends as after any wrong frame; nodes that the machine lacks do no harm."""
     runtime = Runtime(make_policy("recorded"))
     runtime.welcome(WelcomeData(1, ("recorded",), "run"))
     runtime.answer(Notice(1, 0.0, [BEGINS]))

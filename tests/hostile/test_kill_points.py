@@ -1,4 +1,4 @@
-"""Runs that are killed at seeded points, and go on: benchmarks/kill_points.py, some of each of its ways."""
+"""Runs that are killed at seeded points and resumed: a few of each kind in benchmarks/kill_points.py."""
 
 import os
 import subprocess
@@ -9,8 +9,8 @@ import pytest
 
 
 @pytest.mark.slow
-def test_fifty_kill_points(project_root: Path) -> None:
-    """Server, scheduler, both; at a step, at a notice, in the middle of a snapshot, at the end, when it goes on."""
+def test_runs_killed_at_fifty_points_resume_to_the_same_bytes(project_root: Path) -> None:
+    """Server, scheduler or both are killed at a step, a notice, during a snapshot, at the end, or while resuming."""
     if not hasattr(os, "pidfd_open"):
         pytest.skip("there are no descriptors of processes")
     command = [sys.executable, project_root / "benchmarks" / "kill_points.py", "--steady"]

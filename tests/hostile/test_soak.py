@@ -1,4 +1,4 @@
-"""What a run holds does not grow with its length: benchmarks/soak.py, short."""
+"""The memory of a run does not grow with its length: benchmarks/soak.py, short."""
 
 import tracemalloc
 from pathlib import Path
@@ -14,7 +14,7 @@ from pipistrelle.server.outputs.metrics import Metrics
 def test_two_processes_hold_no_more_after_many_round_trips(
     monkeypatch: pytest.MonkeyPatch, project_root: Path, tmp_path: Path
 ) -> None:
-    """Memory and descriptors of both are looked at from outside, while the run goes on."""
+    """Memory and descriptors of both processes are measured from outside while the run continues."""
     if not Path("/proc/self/statm").is_file():
         pytest.skip("nobody tells what a process holds")
     monkeypatch.syspath_prepend(project_root / "benchmarks")
@@ -27,7 +27,7 @@ def test_two_processes_hold_no_more_after_many_round_trips(
 
 
 def test_the_figures_of_jobs_take_their_memory_at_once() -> None:
-    """Neither with each job that ends nor with the summary is there much more."""
+    """Neither each job's end nor the summary allocates much more."""
     jobs = 20_000
     job: Any = SimpleNamespace(attempt=None, state="COMPLETED_SUCCESSFULLY", submit=0.0, start=3.0, end=9.0)
     job.alloc = NodeSet.interval(0, 3)
