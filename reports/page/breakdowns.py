@@ -1,4 +1,4 @@
-"""What failed in a run, and what that cost: outages, attempts, nodes."""
+"""Failures of a run and what they cost, by outages, attempts and nodes."""
 
 from typing import Any, Final
 
@@ -8,28 +8,24 @@ from pipistrelle.reports.page.packing import ColumnPack
 from pipistrelle.runs.folders.cells import TextColumn
 from pipistrelle.runs.folders.tables import Columns, OutputTables, numbers
 
-#: what the units of attempts spent their time on, in the order in which it is shown
+#: what the units of attempts spent their time on, in the order shown
 SPENT: Final = ("useful", "unsaved", "lost", "dumping", "reading", "spare", "down", "waiting", "overhead")
+_SPENT_COLUMNS: Final = tuple(f"unit_seconds_{one}" for one in SPENT)
 _COUNTS: Final = ("nodes_lost", "failures_survived", "dumps", "reads", "retried")
 _NODE: Final = ("failures", "maintenances", "time_up", "time_down", "time_in_maintenance", "time_busy", "time_idle")
 
 
 def breakdowns(tables: OutputTables, pack: ColumnPack, names: TextColumn, until: float) -> dict[str, Any] | None:
-    """Return what a run tells of failures, and where it is packed; None where nothing could fail.
+    """Pack what a run's outputs have about failures; None if nothing could fail.
 
-    Parameters
-    ----------
-    names
-        the run's attempts; figures of attempts are packed in this order, 0 where an attempt has none.
-    until
-        the end of the outputs (s): of an outage that is not over then, that stands for its end.
+    Args:
+        names: the run's attempts. Figures of attempts are packed in this order, 0 where an attempt has none.
+        until: the end of the outputs (s), also the end of outages that are not over then.
 
-    Raises
-    ------
-    ExplainError
-        when a file cannot be read.
+    Raises:
+        ExplainError: a file cannot be read.
     """
-    attempts = tables.perhaps("attempts", "job_id", "workload_name", *_COUNTS, *_columns())
+    attempts = tables.perhaps("attempts", "job_id", "workload_name", *_COUNTS, *_SPENT_COLUMNS)
     outages = tables.perhaps("outages", "node", "down", "up", "planned")
     if attempts is None and outages is None:
         return None
@@ -41,15 +37,11 @@ def breakdowns(tables: OutputTables, pack: ColumnPack, names: TextColumn, until:
     }
 
 
-def _columns() -> list[str]:
-    return [f"unit_seconds_{one}" for one in SPENT]
-
-
 def _attempts(table: Columns, pack: ColumnPack, names: TextColumn) -> dict[str, Any]:
     lines = names.places_in(table["workload_name"].joined(table["job_id"], "!"))
     there = lines >= 0
     found: dict[str, Any] = {}
-    for column in (*_COUNTS, *_columns()):
+    for column in (*_COUNTS, *_SPENT_COLUMNS):
         values = np.zeros(len(names))
         values[there] = numbers(table[column])[lines[there]]
         found[column.removeprefix("unit_seconds_")] = pack.numbers(values)

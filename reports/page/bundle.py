@@ -1,14 +1,14 @@
-"""The modules of a page as one script, so that the page needs no other file.
+"""Combine the modules of a page into one script; the page needs no other file.
 
-Each module becomes a function whose arguments are what it imports and whose result is what it exports; a constant holds
-the result. Modules stand in the order of their dependencies.
+Each module becomes a function that takes its imports and returns its exports; a constant holds the result. Modules are
+in order of their dependencies.
 
-The source may use a small part of the language's modules, so that lines can be read one by one::
+Only these forms of imports and exports are supported, so that lines can be read one by one::
 
     import {one, other} from "./path.js";
     export function name(...) {     export async function     export class     export const name = ...
 
-Other forms, circles and names that are not there raise ValueError. Comments on lines of their own are left out.
+Other forms, import cycles and missing names raise ValueError. Comments on lines of their own are removed.
 """
 
 import posixpath
@@ -18,24 +18,19 @@ from typing import Final
 
 _IMPORT: Final = re.compile(r'import \{(\w+(?:, \w+)*)\} from "(\.[^"]*\.js)";')
 _EXPORT: Final = re.compile(r"export ((?:async function|function|class|const(?! \w+ = [\w.]+,)) (\w+)\b.*)")
-#: what no line of a module may have but in the forms above
+#: lines that must match one of the forms above
 _REFUSED: Final = re.compile(r"^\s*(?:import|export)\b|\bimport\s*[(.]")
 
 
 def bundle(entry: str, read: Callable[[str], str]) -> str:
-    """Return one script that runs a module after all that it imports.
+    """Return one script that runs a module after everything that it imports.
 
-    Parameters
-    ----------
-    entry
-        the path of the module, with slashes.
-    read
-        returns the source of a module, given its path.
+    Args:
+        entry: path of the module, with slashes.
+        read: returns the source of a module, given its path.
 
-    Raises
-    ------
-    ValueError
-        when a module uses another form of import or export, a name that is not exported, or imports itself.
+    Raises:
+        ValueError: a module uses an unsupported form, imports a name that is not exported, or imports itself.
     """
     bundled: dict[str, tuple[str, ...]] = {}
     script = ['"use strict";', *_bundle(entry, read, bundled, ())]
@@ -45,7 +40,7 @@ def bundle(entry: str, read: Callable[[str], str]) -> str:
 def _bundle(
     path: str, read: Callable[[str], str], bundled: dict[str, tuple[str, ...]], within: tuple[str, ...]
 ) -> Iterator[str]:
-    """Yield the lines of the modules that a module needs, unless they are bundled already, and then its own."""
+    """Yield the lines of a module's imports not yet bundled, then its own."""
     if path in within:
         raise ValueError(f"{path} imports itself: {' -> '.join([*within, path])}")
     taken, given, exported = [], [], []
@@ -63,7 +58,9 @@ def _bundle(
             body.append(found[1])
             exported.append(found[2])
         elif _REFUSED.search(line):
-            raise ValueError(f"{path}, line {number}: write imports and exports as bundle.py says, not {line!r}")
+            raise ValueError(
+                f"{path}, line {number}: unsupported import or export {line!r}; see the forms in bundle.py"
+            )
         else:
             body.append(line)
     bundled[path] = tuple(exported)
@@ -74,12 +71,12 @@ def _bundle(
 
 
 def _code(path: str, source: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a module with their numbers, without empty ones and comments on lines of their own."""
+    """Yield numbered lines of a module without empty lines and comment lines."""
     inside = False
     for number, line in enumerate(source.splitlines(), 1):
         text = line.strip()
         if line.count("`") % 2:
-            raise ValueError(f"{path}, line {number}: a template of several lines; bundle.py reads line by line")
+            raise ValueError(f"{path}, line {number}: a template over several lines; put it on one line")
         opens = text.startswith("/*") and (text.endswith("*/") or "*/" not in text)
         if not (inside or opens or not text or text.startswith("//")):
             yield number, line

@@ -1,4 +1,4 @@
-"""One HTML document out of the parts in the folders ``web``: nothing in it comes from elsewhere, or may."""
+"""A page as one HTML document; it loads nothing from elsewhere and forbids it."""
 
 import base64
 import hashlib
@@ -16,16 +16,12 @@ _CHARTS: Final = ("page/web/third_party/uPlot.iife.min.js", "page/web/third_part
 
 
 def document(title: str, facts: Mapping[str, Any], packed: str) -> str:
-    """Return the page of runs that are over.
+    """Return the page of finished runs.
 
-    Parameters
-    ----------
-    title
-        the heading, plain text.
-    facts
-        what web/data.js reads as JSON.
-    packed
-        the columns, as `ColumnPack.done` returns them.
+    Args:
+        title: the heading, plain text.
+        facts: what web/data.js reads as JSON.
+        packed: the columns, from `ColumnPack.done`.
     """
     charts, style = _CHARTS
     scripts, styles = [read_web(charts), bundle("page/web/main.js", read_web)], [read_web(style), read_web(_STYLE)]
@@ -36,15 +32,15 @@ def document(title: str, facts: Mapping[str, Any], packed: str) -> str:
 
 
 def live_document(title: str, facts: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the page of a run that goes on, and the policy that its server sends with it."""
+    """Return the page of a run in progress, and its Content-Security-Policy."""
     scripts, styles = [bundle("live/web/live.js", read_web)], [read_web(_STYLE), read_web("live/web/live.css")]
     policy = f"{_policy(scripts, styles)}; connect-src 'self'; frame-ancestors 'none'"
-    asks = "it asks nobody but the run that it shows"
+    asks = "it connects to the run that it shows and to nothing else"
     return _filled(title, facts, scripts, styles, head='<link rel="icon" href="data:,">', asks=asks), policy
 
 
 def in_script(value: Any) -> str:
-    """Return JSON that can stand in a script element: no character in it opens or closes anything."""
+    """Return JSON that is safe in a script element, without <, > and &."""
     text = json.dumps(value, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
@@ -55,7 +51,7 @@ def read_web(path: str) -> str:
 
 
 def _filled(title: str, facts: Mapping[str, Any], scripts: Sequence[str], styles: Sequence[str], **parts: str) -> str:
-    """Return the template with a part in the place of each name in double braces."""
+    """Fill in the template: replace each name in double braces by its part."""
     parts |= {
         "title": html.escape(title),
         "styles": "\n".join(f"<style>{style}</style>" for style in styles),
@@ -68,9 +64,9 @@ def _filled(title: str, facts: Mapping[str, Any], scripts: Sequence[str], styles
 
 
 def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
-    """Return a policy (Content-Security-Policy): no request leaves, and no script runs but these, by their digests.
+    """Return a Content-Security-Policy: no requests; only these scripts and styles.
 
-    What a log or a scheduler has written stands in a block of data and cannot end it.
+    Texts from logs and schedulers are in a data block, which they cannot end.
     """
     return (
         f"default-src 'none'; script-src {' '.join(map(digest, scripts))}; style-src {' '.join(map(digest, styles))};"
@@ -79,5 +75,5 @@ def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
 
 
 def digest(text: str) -> str:
-    """Return the source of a policy that allows this text of a script or style element."""
+    """Return the policy source that allows a script or style element with this text."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"

@@ -1,4 +1,4 @@
-"""Estimates for those who waited, at moments spread over a run, and what became of them."""
+"""Start estimates for jobs that waited, at moments spread over a run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,25 +14,20 @@ from pipistrelle.runs.folders.cells import TextColumn
 def estimates(
     folder: Path, rows: AttemptRows, pack: ColumnPack, moments: int, *, trust: bool = False
 ) -> dict[str, Any]:
-    """Return when jobs that waited were expected to start, and when they did, at regular moments; where it is packed.
+    """Pack expected and actual starts of the jobs that waited at regular moments.
 
-    ``times`` are the moments, in the middles of equal parts of the run; the other columns have a line for each job that
-    waited at one: ``moment`` and ``job`` are places, of a job that the outputs do not have -1; ``expected`` and
-    ``started`` are seconds after the moment, -1 if nobody could tell, or it did not start.
+    ``times`` are the moments (s), the middles of equal parts of the run. The other columns have a line per moment and
+    queued job. ``moment`` is an index in ``times``. ``job`` is an index of a job, -1 if the outputs do not have it.
+    ``expected`` and ``started`` are seconds after the moment, -1 if there is no estimate or the job did not start.
 
-    Parameters
-    ----------
-    rows
-        the run's attempts, as they are packed.
-    moments
-        how many, at least 1.
+    Args:
+        rows: the run's attempts, as packed.
+        moments: number of moments, at least 1.
 
-    Raises
-    ------
-    PipistrelleError
-        as `queue_then` does, and when the policy does not tell its state.
+    Raises:
+        PipistrelleError: the run cannot be repeated, or the policy does not report its state.
     """
-    # Here, not above: what repeats a run takes long to import, and most pages are without estimates.
+    # Imported here because repeating a run needs slow imports, and most pages have no estimates.
     from pipistrelle.reports.estimates.moments import glimpses
     from pipistrelle.reports.estimates.queue_estimates import repeatable
     from pipistrelle.reports.explain.making import setup_again
@@ -64,6 +59,6 @@ def _after(time: float | None, moment: float) -> float:
 
 
 def _jobs(names: Sequence[str], rows: AttemptRows) -> Any:
-    """Return the places of jobs by names of their attempts."""
+    """Return the indices of jobs, by names of their attempts."""
     at = TextColumn.of(names).places_in(rows.names)
     return np.where(at < 0, -1, rows.job[np.maximum(at, 0)] if len(rows.job) else -1)

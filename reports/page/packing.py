@@ -1,8 +1,8 @@
-"""Columns of numbers and texts as bytes that compress well; web/data.js reads them.
+"""Columns of numbers and texts as compressible bytes, read by web/data.js.
 
-A number is kept as a whole one, of millionths where a column has fractions, perhaps as the difference from the one
-before, with its sign in the lowest bit. All lowest bytes come first, then all second lowest, and so on: bytes that are
-alike stand side by side.
+Numbers are stored as integers, in millionths if a column has fractions, optionally as differences from the previous
+one. The sign is in the lowest bit. All lowest bytes come first, then all second lowest, and so on, so that similar
+bytes are adjacent.
 """
 
 import base64
@@ -17,20 +17,20 @@ from pipistrelle.runs.folders.cells import TextColumn
 from pipistrelle.runs.folders.octets import blocks_of, digits_before
 
 Ints = NDArray[np.int64]
-#: what the outputs' six decimals are counted in
+#: unit of columns with fractions, because the outputs have six decimals
 _MILLIONTHS: Final = 1_000_000
-#: digits of a whole number that is exact in a double
+#: the most digits of an integer that is exact in a double
 _DIGITS: Final = 15
-#: stands for a number in a text; no text of the outputs holds it unquoted
+#: replaces a number in a text; no text of the outputs contains it unquoted
 _HOLE: Final = 0
-#: stands between texts
+#: separates texts
 _END: Final = b"\n"
 
 
 class ColumnPack:
-    """Packs columns one behind the other; a column that was packed before is not packed again.
+    """Packs columns one behind another; equal columns are stored once.
 
-    Each method returns what the page needs to find the column, plain values.
+    Each method returns what the page needs to find the column, as plain values.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class ColumnPack:
         self._known: dict[bytes, int] = {}
 
     def numbers(self, values: ArrayLike, *, deltas: bool = False) -> dict[str, Any]:
-        """Pack finite numbers of at most six decimals, shape (n,); with ``deltas`` as steps from one to the next."""
+        """Pack finite numbers, shape (n,), to six decimals; ``deltas``: as differences."""
         floats = np.asarray(values)
         whole: Ints = np.rint(floats).astype(np.int64)
         scale = 1
@@ -54,12 +54,12 @@ class ColumnPack:
         return {"at": self._put(planes), "n": len(whole), "width": width, "scale": scale, "deltas": deltas}
 
     def names(self, texts: Sequence[str]) -> dict[str, Any]:
-        """Pack texts of which there are few: each one's place among the different ones, by their first use."""
+        """Pack texts with few distinct values as indices of these, in order of first use."""
         names, places = TextColumn.of(texts).codes()
         return {"names": names, "of": self.numbers(places)}
 
     def texts(self, texts: Sequence[str]) -> dict[str, Any]:
-        """Pack texts of which there may be many, but which differ in whole numbers above all, as ids do."""
+        """Pack texts with many distinct values that differ mainly in integers, as ids do."""
         cells = TextColumn.of(texts)
         flat, begins = cells.flat(_END)
         if (flat == _HOLE).any() or np.count_nonzero(flat == ord(_END)) != len(cells):
@@ -67,7 +67,7 @@ class ColumnPack:
         firsts, ends = _whole_numbers(flat)
         numbers = TextColumn(flat, firsts, ends - firsts).numbers()
         assert numbers is not None  # none has more than 15 digits
-        gone = np.zeros(len(flat) + 1, dtype=np.int64)  # of each number all digits but the first
+        gone = np.zeros(len(flat) + 1, dtype=np.int64)  # all digits of each number except the first
         gone[firsts + 1] += 1
         gone[ends] -= 1
         stays = np.cumsum(gone[:-1]) == 0
@@ -79,7 +79,7 @@ class ColumnPack:
         return {"shapes": self.names(shapes), "numbers": self.numbers(found, deltas=True)}
 
     def done(self) -> str:
-        """Return all that was packed: compressed (RFC 1951), as text (base64)."""
+        """Return all packed bytes, compressed (RFC 1951), as base64."""
         press = zlib.compressobj(4, zlib.DEFLATED, -15)
         packed = b"".join([*(press.compress(part) for part in self._parts), press.flush()])
         return base64.b64encode(packed).decode("ascii")
@@ -93,9 +93,10 @@ class ColumnPack:
 
 
 def _whole_numbers(flat: NDArray[np.uint8]) -> tuple[Ints, Ints]:
-    """Return where whole numbers begin and end that are exact in a double, as they would be written, no part of a word.
+    """Return where integers begin and end that survive a round trip through a double.
 
-    The texts are one behind the other, with marks between them: no number reaches from one to the next.
+    They have no leading zeros and are not part of a word or a fraction. ``flat`` has marks between texts, so no number
+    spans two texts.
     """
     digits = (flat >= ord("0")) & (flat <= ord("9"))
     edge = np.zeros(1, dtype=np.bool_)
@@ -110,19 +111,20 @@ def _whole_numbers(flat: NDArray[np.uint8]) -> tuple[Ints, Ints]:
 
 
 def intervals(texts: Iterable[str]) -> tuple[Ints, Ints, Ints]:
-    """Return the intervals of units in texts such as ``0-3 8-19``: how many each has, first and last units.
+    """Parse the intervals of units in texts such as ``0-3 8-19``.
 
-    Shapes (texts,), (intervals,), (intervals,). Texts are those of the outputs: numbers, ``-`` and blanks.
+    Returns:
+        The number of intervals per text, and the first and last unit of each interval.
     """
     cells = TextColumn.of(texts if isinstance(texts, TextColumn) else list(texts))
-    # Allocations are the longest texts that there are: some at a time stay in a processor's cache.
+    # Allocations are the longest texts; blocks of them stay in the processor's cache.
     parts = [_intervals(cells[rows]) for rows in blocks_of(cells.lengths)] or [_intervals(cells)]
     counts, first, last = map(np.concatenate, zip(*parts, strict=True))
     return counts, first, last
 
 
 def _intervals(cells: TextColumn) -> tuple[Ints, Ints, Ints]:
-    """Return the same of some texts."""
+    """Parse one block of texts."""
     whole, begins = cells.flat(b" ")
     blanks = np.concatenate([[0], np.cumsum(whole == ord(" "))])
     counts = np.where(cells.lengths > 0, blanks[begins + cells.lengths] - blanks[begins] + 1, 0)

@@ -1,4 +1,4 @@
-"""The page of a run, or of several: what is read, what is told, what is packed."""
+"""The HTML page of one or more runs."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,32 +29,24 @@ from pipistrelle.runs.folders.tables import OutputTables, numbers
 from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, SUMMARY_FILE
 from pipistrelle.server.outputs.lock import is_written
 
-#: of the configuration, what tells what ran
+#: the keys of the configuration that the page shows
 _TOLD: Final = ("run_id", "workloads", "dropped", "strict", "reliability", "batsim", "scheduler", "versions")
 
-#: labels by which it is told who gains and who loses
+#: labels by which two runs' changes are grouped
 _BY: Final = ("queue", "user", "group", "account", "qos")
 
 
 def page_of(folders: Sequence[Path], *, repeat: bool = False, trust: bool = False, estimates_at: int = 0) -> str:
-    """Return the page of some runs, HTML that needs nothing else.
+    """Return the page of some runs as self-contained HTML.
 
-    Parameters
-    ----------
-    folders
-        the outputs of each; the others are held against the first.
-    repeat
-        whether runs are repeated where nothing is kept that explains their worst-served jobs in full.
-    trust
-        whether Python code may run for that which a folder names as its run's scheduler.
-    estimates_at
-        at how many moments it is told when those who waited were expected to start, for which each run is repeated; 0:
-        at none.
+    Args:
+        folders: outputs of the runs; the others are compared with the first.
+        repeat: repeat a run if no index explains its worst-served jobs in full.
+        trust: allow Python code that a folder names as its scheduler to run.
+        estimates_at: number of moments at which start estimates are shown, by repeating each run; 0 for none.
 
-    Raises
-    ------
-    PipistrelleError
-        when there are no outputs of a run, they cannot be read, or a run is to be repeated and cannot be.
+    Raises:
+        PipistrelleError: outputs are missing or cannot be read, or a run cannot be repeated.
     """
     pack = ColumnPack()
     runs: list[dict[str, Any]] = []
@@ -76,7 +68,7 @@ def page_of(folders: Sequence[Path], *, repeat: bool = False, trust: bool = Fals
 def _run(
     folder: Path, pack: ColumnPack, *, repeat: bool, trust: bool, estimates_at: int
 ) -> tuple[dict[str, Any], AttemptRows, dict[str, TextColumn]]:
-    """Return what is told of a run, its attempts, and their labels."""
+    """Return the facts of a run, its attempts, and their labels."""
     config = read_config(folder)
     summary = output_json(folder / SUMMARY_FILE)
     tables = OutputTables(folder)
@@ -110,11 +102,13 @@ def _run(
 
 
 def _machine(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return the machine's pools, each with its nodes and the units of one."""
+    """Return the machine's pools, with their nodes and units per node."""
     platform = config.get("platform")
     pools = platform.get("pools") if isinstance(platform, dict) else None
     if not isinstance(platform, dict) or not isinstance(pools, list) or not pools:
-        raise ReportError("the configuration tells of no machine", where=str(folder), hint="Is it another version's?")
+        raise ReportError(
+            "out_config.json describes no machine", where=str(folder), hint="Was it written by another version?"
+        )
     told: list[dict[str, Any]] = [
         {
             "name": printable(str(pool.get("name"))),
@@ -133,7 +127,7 @@ def _machine(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _names(runs: Sequence[Mapping[str, Any]], folders: Sequence[Path]) -> list[str]:
-    """Return what to call each run: its scheduler, with the folder's name where that says more."""
+    """Return a name per run: its scheduler, or the folder's name if schedulers repeat."""
     names = [run["scheduler"] for run in runs]
     if len(set(names)) == len(names) > 1:
         return names
@@ -142,9 +136,9 @@ def _names(runs: Sequence[Mapping[str, Any]], folders: Sequence[Path]) -> list[s
 
 
 def _places(config: Mapping[str, Any], pack: ColumnPack) -> dict[str, Any] | None:
-    """Return the network's kind and shape, and where each node's coordinates are packed, one column a dimension.
+    """Return the network's kind and shape, and where node coordinates are packed.
 
-    None where the machine has no network with a shape, or another version's description cannot be read.
+    None if the network has no shape, or the platform cannot be read because another version wrote it.
     """
     platform = config.get("platform")
     if not isinstance(platform, dict) or not platform.get("topology"):
@@ -165,16 +159,11 @@ def _places(config: Mapping[str, Any], pack: ColumnPack) -> dict[str, Any] | Non
 
 
 def _paired(runs: Sequence[RunJobs], places: Sequence[NDArray[np.intp]], pack: ColumnPack) -> dict[str, Any]:
-    """Return what runs did with the jobs that all of them have, as `compare` tells it, and which jobs these are.
+    """Compare the jobs that all runs have; ``jobs`` is 0 if there are no such jobs.
 
-    Runs without a job in common are none the worse: ``jobs`` is 0 then.
-
-    Parameters
-    ----------
-    runs
-        two or more; the others are held against the first.
-    places
-        for each run, where each of its jobs is in the page's columns.
+    Args:
+        runs: at least two; the others are compared with the first.
+        places: for each run, the index of each of its jobs in the page's columns.
     """
     same = len({tuple(run.workloads) for run in runs}) == 1
     apart = [first_decision(runs[0].folder, run.folder) for run in runs[1:]] if same else None

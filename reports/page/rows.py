@@ -1,4 +1,4 @@
-"""A run's attempts as columns: those that ended, those that were refused, those that still ran at the end."""
+"""A run's attempts as columns: ended, rejected, and still running at the end."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,26 +23,21 @@ JOB_COLUMNS: Final = (
     *("job_id", "workload_name", "submission_time", "requested_number_of_resources", "requested_time"),
     *("final_state", "starting_time", "finish_time", "allocated_resources", "metadata"),
 )
-#: characters of a reason or of a job's metadata that are kept
+#: maximum number of characters of a reason or of a job's metadata
 _LONGEST: Final = 300
 
 
 @dataclass(frozen=True, eq=False)
 class Decided:
-    """What the decisions that were carried out tell.
+    """The decisions that were carried out; shapes (decisions,).
 
-    Parameters
-    ----------
-    names
-        attempts that were started or rejected, in that order.
-    times
-        when (s), shape (decisions,).
-    starts
-        which of these were starts, shape (decisions,).
-    alloc, why
-        the units; the reason of the scheduler, "" where it gave none.
-    until
-        when the last decision was taken (s), 0 without any.
+    Attributes:
+        names: attempts that were started or rejected, in order of decision.
+        times: when (s).
+        starts: whether each one is a start.
+        alloc: units of a start.
+        why: the scheduler's reason, "" if it gave none.
+        until: time of the last decision of any kind (s), 0 without decisions.
     """
 
     names: TextColumn
@@ -53,36 +48,30 @@ class Decided:
     until: float
 
     def rejections(self) -> dict[str, float]:
-        """Return {attempt: when it was rejected (s)}, in that order."""
+        """Return {attempt: when it was rejected (s)}, in order of time."""
         rows = np.flatnonzero(~self.starts)
         return dict(zip(self.names.take(rows), self.times[rows].tolist(), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
 class AttemptRows:
-    """Attempts by their job's first submission, then by its id, then by their number; times in seconds.
+    """Attempts sorted by their job's first submission, job id and number; times in s.
 
-    Parameters
-    ----------
-    names
-        ids of the attempts, ``w0!17#1``.
-    jobs
-        ids of the jobs, without the number of the attempt, in the same order.
-    job
-        the job of each attempt, by its place in ``jobs``, shape (attempts,).
-    submit, start, end
-        shape (attempts,). Of one that was rejected the last two are when that was; of one that still ran, the last is
-        the end of the outputs, and nothing tells when it was submitted: its start stands there.
-    began
-        starts as they were decided, to the last digit, shape (attempts,); the others have six decimals.
-    size
-        units that it asked for; of one that still ran those that it had, shape (attempts,).
-    walltime
-        s, -1 without one.
-    state
-        final states, `REJECTED` or `RUNNING`.
-    alloc, metadata, why
-        its units; what the scheduler wrote to it; the reason for its start or rejection.
+    Shapes are (attempts,), except that ``jobs`` is (jobs,).
+
+    Attributes:
+        names: ids of attempts, such as ``w0!17#1``.
+        jobs: ids of jobs, without the attempt's number, in the same order.
+        job: index of each attempt's job in ``jobs``.
+        submit: of an attempt still running its start, because the outputs do not have its submit time.
+        start: of a rejected attempt the time of the rejection.
+        end: of a rejected attempt the time of the rejection; of one still running the end of the outputs.
+        began: starts as decided, at full precision; the other times have six decimals.
+        size: units requested; of an attempt still running the units that it holds.
+        walltime: -1 without one.
+        state: final state, `REJECTED` or `RUNNING`.
+        metadata: what the scheduler attached to the job.
+        why: the reason for the start or the rejection.
     """
 
     names: TextColumn
@@ -101,7 +90,7 @@ class AttemptRows:
 
     @property
     def identical(self) -> bool:
-        """Whether each job has one attempt."""
+        """Whether each job has exactly one attempt."""
         return len(self.jobs) == len(self.names)
 
     def by_job(self, values: Floats) -> Floats:
@@ -112,7 +101,7 @@ class AttemptRows:
 
     @cached_property
     def ended(self) -> NDArray[np.bool_]:
-        """Which attempts ended: were neither refused nor still ran, shape (attempts,)."""
+        """Which attempts ended, neither rejected nor still running, shape (attempts,)."""
         names, codes = self.state.codes()
         return np.array([name not in NEVER_RAN and name != RUNNING for name in names], dtype=np.bool_)[codes]
 
@@ -123,7 +112,7 @@ class AttemptRows:
 
     @property
     def ended_jobs(self) -> NDArray[np.intp]:
-        """The jobs that ended, by their places in ``jobs``, ascending."""
+        """Indices in ``jobs`` of the jobs that ended, ascending."""
         return np.flatnonzero(self.ended[self.last])
 
     def run_jobs(
@@ -133,7 +122,7 @@ class AttemptRows:
         summary: Mapping[str, Any] | None,
         labels: Mapping[str, TextColumn],
     ) -> RunJobs:
-        """Return the jobs as runs are compared by them; ``labels`` as `packed` has them."""
+        """Return the jobs for a comparison of runs; ``labels``: a name per attempt."""
         jobs = self.ended_jobs
         chosen = self.last[jobs]
         first = np.searchsorted(self.job, jobs)
@@ -155,7 +144,7 @@ class AttemptRows:
         )
 
     def packed(self, pack: ColumnPack, labels: Mapping[str, TextColumn]) -> dict[str, Any]:
-        """Return where all of it is in a pack; ``labels`` are names of the jobs, one for each attempt."""
+        """Pack all columns; ``labels`` has a name per attempt for each label."""
         counts, first, last = intervals(self.alloc)
         behind = np.cumsum(counts)
         begins = np.zeros(len(first), dtype=np.bool_)
@@ -182,7 +171,7 @@ class AttemptRows:
             "intervals": pack.numbers(counts),
             "first": pack.numbers(first[begins]),
             "gap": pack.numbers(gaps[~begins]),
-            # The last interval's length follows from the size, where a job has as many units as it asks for.
+            # If jobs have as many units as requested, the last interval's length follows from the size.
             "length": pack.numbers(lengths[~closing] if as_asked else lengths),
             "as_asked": as_asked,
         }
@@ -192,13 +181,13 @@ class AttemptRows:
 
 
 def _apart(later: Floats, earlier: Floats) -> Floats:
-    """Return differences as the outputs' six decimals have them: of doubles they would have noise below."""
+    """Return differences, rounded to the six decimals of the outputs."""
     found: Floats = np.rint((later - earlier) * 1e6) / 1e6
     return found
 
 
 def read_decided(tables: OutputTables) -> Decided:
-    """Read what was decided; ExplainError when it cannot be read."""
+    """Read the decisions; raise ExplainError if they cannot be read."""
     table = tables.columns("decisions", "time", "decision", "job_id", "alloc", "verdict", "why")
     times = numbers(table["time"])
     starts, rejections = (table["decision"].equal(text) for text in ("EXECUTE_JOB", "REJECT_JOB"))
@@ -208,7 +197,11 @@ def read_decided(tables: OutputTables) -> Decided:
 
 
 def read_rows(tables: OutputTables, decided: Decided, until: float) -> AttemptRows:
-    """Read the attempts of a run whose outputs end at ``until`` (s); ExplainError when they cannot be read."""
+    """Read the attempts; raise ExplainError if they cannot be read.
+
+    Args:
+        until: the end of the outputs (s).
+    """
     table = tables.columns("jobs", *JOB_COLUMNS)
     names = table["workload_name"].joined(table["job_id"], "!")
     ended = decided.names.places_in(names)
@@ -233,7 +226,7 @@ def read_rows(tables: OutputTables, decided: Decided, until: float) -> AttemptRo
     metadata = table["metadata"].behind(TextColumn.of([""] * len(running)))
     jobs, job, order = _by_job(names, submit)
     names, start = names.take(order), start[order]
-    if len(jobs) == len(names):  # each name once: the other way round takes no second search
+    if len(jobs) == len(names):  # names are unique: inverting the first search is cheaper than a second one
         line = np.full(len(names), -1, dtype=np.int64)
         line[ended[ended >= 0]] = np.flatnonzero(ended >= 0)
         line[len(names) - len(running) :] = running
@@ -262,7 +255,7 @@ def read_rows(tables: OutputTables, decided: Decided, until: float) -> AttemptRo
 
 
 def _by_job(names: TextColumn, submit: Floats) -> tuple[TextColumn, Ints, NDArray[np.intp]]:
-    """Return the jobs in their order, the job of each attempt in that order, and which attempt comes where."""
+    """Return the jobs in order, and the sorted attempts' job indices and old indices."""
     if not names.counted(AGAIN).any():
         roots, numbered = names, np.zeros(len(names), dtype=np.int64)
     else:
@@ -285,7 +278,7 @@ def _by_job(names: TextColumn, submit: Floats) -> tuple[TextColumn, Ints, NDArra
 
 
 def _ranks(names: TextColumn) -> Ints:
-    """Return by what jobs that were submitted together are ordered: their numbers, else their names."""
+    """Return sort keys of jobs submitted together: numbers, else ranks of names."""
     flat, begins = names.flat()
     marks = np.flatnonzero(flat == ord("!"))
     if len(marks) == len(names) and (names.counted("!") == 1).all():
@@ -303,12 +296,12 @@ def _ranks(names: TextColumn) -> Ints:
 
 
 def _shown(texts: TextColumn) -> TextColumn:
-    """Return texts of a log or a scheduler as they may be shown; many of them are alike."""
+    """Make texts of a log or a scheduler safe to show; most need no change."""
     return texts if texts.plain(_LONGEST) else texts.mapped(lambda text: legible(text, _LONGEST))
 
 
 def labels_of(tables: OutputTables, rows: AttemptRows) -> dict[str, TextColumn]:
-    """Return {``user``, ``queue``, ...: a name for each attempt, "" where nobody knows}, of what the log tells."""
+    """Return {label: a name per attempt, "" where unknown} for the labels in the log."""
     table: Columns = tables.perhaps("labels", "job_id", "workload_name", *LABEL_NAMES) or {}
     if not table or not len(table["job_id"]):
         return {}

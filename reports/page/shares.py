@@ -1,4 +1,4 @@
-"""Who was to have which share of the machine, as the run's scheduler was told."""
+"""Fairshare targets of a run, as its scheduler was configured."""
 
 import hashlib
 from collections.abc import Mapping
@@ -8,20 +8,18 @@ from typing import Any, Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError, printable
 
-#: {kind of credential in a maui.cfg: the label of a job that says it}
+#: {credential kind in a maui.cfg: label of a job}
 _LABELS: Final = {"USER": "user", "GROUP": "group", "ACCOUNT": "account", "CLASS": "queue", "QOS": "qos"}
 
 
 def fairshare_targets(command: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Return the targets of a run's fairshare, by label: ``label``, ``targets`` {name: share of all}, ``how``.
+    """Return fairshare targets as ``label``, ``targets`` {name: share} and ``how``.
 
-    Shares of the order ``pbs`` are relative to each other, so they are divided by their sum, in which the names that
-    have none of their own are not. Targets of a maui.cfg are percent; that file must still be what the run has read.
+    Shares of the order ``pbs`` are divided by their sum, which leaves out names without shares of their own. Targets
+    in a maui.cfg are in percent; they are used only if that file is unchanged since the run.
 
-    Parameters
-    ----------
-    command
-        what out_command.json has; None without it: nothing is known then.
+    Args:
+        command: the content of out_command.json; without it (None) there are no targets.
     """
     if command is None:
         return []
@@ -62,7 +60,7 @@ def _maui(command: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _as_it_was(name: str, digest: str | None) -> bool:
-    """Tell whether the maui.cfg that the run has read is still there, and the same."""
+    """Return whether the maui.cfg that the run read still exists unchanged."""
     try:
         with Path(name).open("rb") as file:
             return digest is None or hashlib.file_digest(file, "sha256").hexdigest() == digest

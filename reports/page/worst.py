@@ -1,4 +1,4 @@
-"""The worst-served jobs of a run: those that waited longest and those that were slowed down most, each with why."""
+"""The worst-served jobs: longest waits and largest slowdowns, each explained."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ from pipistrelle.runs.folders.files import JobLine, MachineStates, RunFiles
 from pipistrelle.runs.folders.tables import OutputTables, numbers
 from pipistrelle.server.outputs.metrics import TAU
 
-#: so many by each measure
+#: number of jobs by each measure
 WORST: Final = 10
 _LONGEST: Final = 600
 _MOST_STRETCHES: Final = 8
@@ -36,13 +36,11 @@ def worst_served(
 ) -> dict[str, Any]:
     """Return the worst-served jobs and why they waited.
 
-    What explains them is the index that `pipistrelle explain` has kept, else the outputs alone; with ``repeat`` the run
-    is repeated where nothing is kept, as there, with ``trust`` also where Python code decides that the folder names.
+    Explanations come from the index that `pipistrelle explain` has kept, else from the outputs alone. With ``repeat``
+    the run is repeated if there is no index; with ``trust`` that may run Python code that the folder names.
 
-    Raises
-    ------
-    PipistrelleError
-        when the run is to be repeated and cannot be.
+    Raises:
+        PipistrelleError: the run cannot be repeated.
     """
     ended = rows.ended[rows.last]
     execution = rows.by_job(rows.end - rows.start)
@@ -100,12 +98,12 @@ def _states(tables: OutputTables) -> MachineStates:
 
 
 class _Outputs:
-    """What was read, as `explain` has it: for each job only those that may have to do with its wait."""
+    """The outputs as input for `explain`: per job the attempts near its wait."""
 
     def __init__(self, files: RunFiles, rows: AttemptRows, decided: Decided) -> None:
         self._rows = rows
         self._counts = ~rows.state.equal(RUNNING)
-        #: lines of attempts that were told of so far, by their rows: who waits long meets the same ones
+        #: lines of attempts read so far, by row: jobs with long waits share many of them
         self._known: dict[int, JobLine] = {}
         reliability = files.config.get("reliability")
         back = isinstance(reliability, dict) and reliability.get("requeue") == "original"
@@ -116,12 +114,12 @@ class _Outputs:
         self._files = replace(files, until=max(decided.until, float(times[-1]) if len(times) else 0.0))
 
     def explain(self, job: int) -> Explanation:
-        """Return why a job waited, which is at a place among the run's jobs, from the outputs alone."""
+        """Explain a job's wait from the outputs alone; ``job`` is its index in the run."""
         rows = self._rows
         place = int(np.searchsorted(rows.job, job))
         begin, end = float(rows.submit[place]), float(rows.start[place])
         near = np.flatnonzero(self._counts & (rows.submit <= end) & (rows.end >= begin)).tolist()
-        # Attempts of a job stand side by side, by their numbers.
+        # Attempts of a job are adjacent, in the order of their numbers.
         again = [place] if rows.identical else np.flatnonzero(rows.job == job).tolist()
         wanted = np.array(sorted({*near, *again}), dtype=np.int64)
         fresh = [row for row in wanted.tolist() if row not in self._known]
@@ -131,7 +129,7 @@ class _Outputs:
         return explain(replace(self._files, jobs=lines, whys=whys), self._known[place], None)
 
     def _lines(self, wanted: NDArray[np.int64]) -> Iterator[JobLine]:
-        """Yield what is told of some attempts."""
+        """Yield the lines of some attempts, by their rows."""
         rows = self._rows
         numbers = (rows.size, rows.submit, self._queued, rows.walltime, rows.began, rows.end)
         texts = (rows.names, rows.state, rows.metadata)
