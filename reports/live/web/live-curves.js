@@ -1,4 +1,4 @@
-// What has been so far, since the run began to be looked at: one curve a canvas, with its values as a table behind it.
+// Curves since the run began, one per canvas, each with its values as a table.
 import {colours} from "../../page/web/colours.js";
 import {penOn} from "../../page/web/drawing.js";
 import {make, makeBehind, makeTable} from "../../page/web/elements.js";
@@ -17,7 +17,7 @@ export class LiveCurve {
     this.title = title;
     this.column = column;
     this.show = show;
-    /** the highest value of the axis, at least */
+    /** lower limit of the axis's maximum */
     this.least = least;
     this.canvas = make("canvas", {class: "curve", role: "img"});
     this.caption = make("figcaption", {}, title);

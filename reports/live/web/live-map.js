@@ -1,25 +1,25 @@
-// The machine at this moment: a square a node, in rows as its network has them, or one after another.
+// The machine now: a square per node, in the rows of its network or in order of number.
 import {colours} from "../../page/web/colours.js";
 import {GAP, penOn, slicesIn, Stage} from "../../page/web/drawing.js";
 import {words} from "../../page/web/words.js";
 
 const FREE = -1, DOWN = -2;
 
-/** The nodes of a machine on a canvas, with what is told of the one under the pointer. */
+/** The nodes of a machine on a canvas, with a tooltip. */
 export class LiveMap extends Stage {
   /** @param {LiveFacts} facts @param {Element} holder */
   constructor(facts, holder) {
     super(holder, {class: "map", id: "map"});
     this.facts = facts;
     this.canvas.addEventListener("pointermove", (event) => this.say(event));
-    /** @type {LiveState | null} the state that is drawn: what each cell has, and where it stands */
+    /** @type {LiveState | null} the state drawn: the content and position of each cell */
     this.state = null;
     /** @type {number[]} */
     this.what = [];
     this.places = this.layout(0);
   }
 
-  /** Where each cell stands: its column and row in cells, in the largest squares that there is room for. @type {(count: number) => {side: number, at: [number, number][], tall: number}} */
+  /** The column and row of each cell, with the largest squares that fit. @type {(count: number) => {side: number, at: [number, number][], tall: number}} */
   layout(count) {
     const wide = Math.max(60, this.canvas.clientWidth), {blocks} = this.facts;
     /** @type {[number, number][]} */
@@ -90,14 +90,14 @@ export class LiveMap extends Stage {
       `${words.whole(what.length * map.each)} nodes: ${words.whole(busy * map.each)} with jobs, ${words.whole(down * map.each)} down, ${words.whole((what.length - busy - down) * map.each)} free`);
   }
 
-  /** Tell what is under the pointer. @param {MouseEvent} event */
+  /** Show what is under the pointer. @param {MouseEvent} event */
   say(event) {
     const {side, at} = this.places;
     const cell = at.findIndex((place) => place && event.offsetX >= place[0] && event.offsetX < place[0] + side && event.offsetY >= place[1] && event.offsetY < place[1] + side);
     this.tell(cell < 0 || !this.state ? null : this.about(cell, this.state), event.offsetX, event.offsetY + 14, 320);
   }
 
-  /** What is known of a cell, as a sentence. @type {(cell: number, state: LiveState) => string} */
+  /** The description of a cell. @type {(cell: number, state: LiveState) => string} */
   about(cell, state) {
     const {each} = state.map, one = this.what[cell];
     const name = each > 1 ? `Nodes ${cell * each} to ${Math.min((cell + 1) * each, this.facts.nodes) - 1}` : `Node ${cell}`;

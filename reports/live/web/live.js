@@ -1,4 +1,4 @@
-// The page of a run that goes on: what it is told, over server-sent events, and what it makes of that.
+// The live page of a run: it receives states as server-sent events and draws them.
 import {LiveCurve} from "./live-curves.js";
 import {LiveMap} from "./live-map.js";
 import {addSection, byId, make, makeTable, readFacts} from "../../page/web/elements.js";
@@ -12,14 +12,14 @@ const VERBS = {EXECUTE_JOB: "start", REJECT_JOB: "reject", KILL_JOB: "kill", PRE
   CANCEL_CALL: "cancel call", SET_JOB_METADATA: "note", STOP: "stop"};
 const AGAIN_S = 5;
 
-/** An element of a drawing. @type {(tag: string, attributes: Record<string, string>) => Element} */
+/** An SVG element. @type {(tag: string, attributes: Record<string, string>) => Element} */
 function svg(tag, attributes) {
   const found = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) found.setAttribute(name, value);
   return found;
 }
 
-/** A tile with a figure, what it is of, and a bar for a share. */
+/** A tile with a figure, its context, and optionally a bar for a share. */
 class Tile {
   /** @param {string} id @param {string} title @param {Element} holder @param {boolean} share */
   constructor(id, title, holder, share = false) {
@@ -44,55 +44,55 @@ class Tile {
 
 class LivePage {
   constructor() {
-    this.status = make("p", {class: "note", id: "status", role: "status"}, "Asking the run how it stands…");
+    this.status = make("p", {class: "note", id: "status", role: "status"}, "Connecting to the run…");
     this.clock = make("p", {class: "clock", id: "clock"});
     this.pause = make("button", {type: "button", id: "pause", "aria-pressed": "false", onclick: () => this.hold()}, "Pause");
     this.title = make("h1", {}, `${facts.name} on ${facts.machine}`);
     byId("top").append(this.title,
-      make("p", {class: "lead", id: "lead"}, "How a run stands. Nothing can be changed from here."), this.status, this.pause);
+      make("p", {class: "lead", id: "lead"}, "A run in progress, read-only."), this.status, this.pause);
     const now = addSection("now", "Now", null), tiles = make("div", {class: "tiles"});
     now.append(this.clock, tiles);
     this.tiles = {
       jobs: new Tile("jobs", "Jobs ended", tiles, true), held: new Tile("held", "Units held by jobs", tiles, true),
-      queue: new Tile("queue", "Jobs waiting", tiles), backlog: new Tile("backlog", "Work that waits", tiles),
-      speed: new Tile("speed", "Speed", tiles), notices: new Tile("notices", "Notices a second", tiles),
+      queue: new Tile("queue", "Queued jobs", tiles), backlog: new Tile("backlog", "Queued work", tiles),
+      speed: new Tile("speed", "Speed", tiles), notices: new Tile("notices", "Notices per second", tiles),
     };
     this.keeps = make("ul", {class: "keys", id: "keeps"});
     now.append(this.keeps);
     const machine = addSection("machine", "Machine", facts.blocks.length
-      ? `Its nodes in the rows of its network (${facts.kind}).` : "Its nodes, by their numbers.");
+      ? `The nodes in the rows of the network (${facts.kind}).` : "The nodes in order of number.");
     const figure = make("figure", {});
-    machine.append(figure, make("ul", {class: "legend"}, [["free", "free"], ["busy", "has a job, in one of eight colours"], ["gone", "down"]].map(
+    machine.append(figure, make("ul", {class: "legend"}, [["free", "free"], ["busy", "in use, in one of eight colours"], ["gone", "down"]].map(
       ([name, text]) => make("li", {}, make("span", {class: `swatch ${name}`}), text))));
     this.map = new LiveMap(facts, figure);
-    const time = addSection("time", "So far", "At the moments when the run was looked at, in simulated time."), grid = make("div", {class: "grid three"});
+    const time = addSection("time", "So far", "Samples over simulated time."), grid = make("div", {class: "grid three"});
     time.append(grid);
     this.curves = [
       new LiveCurve("Utilisation", 1, (share) => words.percent(share), grid, 1, clock),
-      new LiveCurve("Jobs that wait", 2, words.whole, grid, 1, clock),
-      new LiveCurve("Work that waits", 3, (work) => words.brief(work / (this.units || 1)), grid, 0, clock),
+      new LiveCurve("Queued jobs", 2, words.whole, grid, 1, clock),
+      new LiveCurve("Queued work", 3, (work) => words.brief(work / (this.units || 1)), grid, 0, clock),
     ];
     this.decisions = make("div", {class: "small"});
-    addSection("decisions", "Last decisions", "What the scheduler has decided last, and why, in its own words.").append(this.decisions);
+    addSection("decisions", "Last decisions", "The last decisions, with the scheduler's reasons.").append(this.decisions);
     this.waiting = make("div", {class: "small"});
-    addSection("waiting", "Waiting longest", "In the order of their submission; the scheduler may have another.").append(this.waiting);
+    addSection("waiting", "Waiting longest", "In order of submission; the scheduler may use another order.").append(this.waiting);
     this.held = false;
     this.units = 1;
     /** @type {string | null} */
     this.token = null;
     /** @type {LiveState | null} */
     this.last = null;
-    /** whether nothing more is to come */
+    /** whether no more states will come */
     this.done = false;
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw(this.last));
     addEventListener("resize", () => this.draw(this.last));
   }
 
-  /** Stop what moves, or let it go on. */
+  /** Pause or resume the display. */
   hold() {
     this.held = !this.held;
     this.pause.setAttribute("aria-pressed", `${this.held}`);
-    this.pause.textContent = this.held ? "Go on" : "Pause";
+    this.pause.textContent = this.held ? "Resume" : "Pause";
     if (!this.held) this.draw(this.last);
   }
 
@@ -109,8 +109,8 @@ class LivePage {
     source.onerror = () => {
       if (this.done) return;
       this.say("lost", this.last
-        ? `No word from the run: its process has ended, or was ended. This is how it stood at ${clock.say(this.last.now)}.`
-        : "The run does not answer: it is over, or has not begun.");
+        ? `No connection to the run: its process has ended. The page shows its state at ${clock.say(this.last.now)}.`
+        : "No connection to the run: it is over or has not begun.");
       if (source.readyState === EventSource.CLOSED) setTimeout(() => this.listen(), 1000 * AGAIN_S);
     };
   }
@@ -135,9 +135,9 @@ class LivePage {
         this.held = false;
         const why = `${String(state.reason).replaceAll("_", " ")}${state.message ? `: ${state.message}` : ""}`;
         const well = ["completed", "stopped", "horizon"].includes(state.reason);
-        this.say(well ? "over" : "broken", `${well ? "The run has ended" : "The run was broken off"} (${why}).`);
+        this.say(well ? "over" : "broken", `${well ? "The run has ended" : "The run was aborted"} (${why}).`);
       } else {
-        this.say("running", "The run goes on.");
+        this.say("running", "The run is in progress.");
       }
       if ("now" in state) {
         this.last = state;
@@ -157,25 +157,25 @@ class LivePage {
     document.title = `${words.percent(share(state.ended, state.jobs), 0)} ${facts.name}, ${state.scheduler}`;
     this.title.textContent = `${facts.name} on ${facts.machine}, ${state.scheduler}`;
     this.clock.textContent = `${clock.say(state.now)}${clock.dated ? ` (${clock.zone})` : ""}`;
-    tiles.jobs.set(words.whole(state.ended), `of ${words.whole(state.jobs)}; ${words.whole(state.running)} run`, share(state.ended, state.jobs));
+    tiles.jobs.set(words.whole(state.ended), `of ${words.whole(state.jobs)}; ${words.whole(state.running)} running`, share(state.ended, state.jobs));
     tiles.held.set(words.percent(share(state.held, state.units)),
       `${words.whole(state.held)} of ${words.whole(state.units)}${state.down ? `; ${words.whole(state.down)} down` : ""}`,
       share(state.held, state.units), share(state.down, state.units));
     tiles.queue.set(words.whole(state.queue), `for ${words.whole(state.waiting_units)} unit${state.waiting_units === 1 ? "" : "s"}`);
     tiles.backlog.set(words.brief(share(state.backlog, state.units)), "of the whole machine");
-    tiles.speed.set(`${words.brief(state.speed)} a second`, `for ${words.duration(Math.round(state.wall))} so far`);
+    tiles.speed.set(`${words.brief(state.speed)} per second`, `for ${words.duration(Math.round(state.wall))} so far`);
     tiles.notices.set(words.figure(state.notice_rate), `${words.whole(state.notices)} so far`);
     this.keeps.replaceChildren(...state.keeps.map((text) => make("li", {}, text)));
     this.map.paint(state);
     this.curves.forEach((curve) => curve.paint(state.past));
     this.fill(this.decisions, "The last decisions", [{title: "Time", text: true}, {title: "Decision", text: true}, {title: "Job", text: true}, {title: "Units"}, {title: "Which", text: true}, {title: "Why", text: true}],
       state.decisions.map((one) => [clock.say(one.time), VERBS[one.what] || one.what, one.job, one.size === null ? "–" : words.whole(one.size), one.units,
-        one.refused ? `refused: ${one.refused}` : one.why]));
-    this.fill(this.waiting, "The jobs that wait longest", [{title: "Job", text: true}, {title: "Units"}, {title: "Waits for"}, {title: "Asked for"}, {title: "User", text: true}, {title: "Queue", text: true}],
+        one.refused ? `rejected: ${one.refused}` : one.why]));
+    this.fill(this.waiting, "The oldest queued jobs", [{title: "Job", text: true}, {title: "Units"}, {title: "Wait"}, {title: "Walltime"}, {title: "User", text: true}, {title: "Queue", text: true}],
       state.longest.map((one) => [one.id, words.whole(one.size), words.brief(state.now - one.since), one.walltime === null ? "no limit" : words.brief(one.walltime), one.user, one.queue]));
   }
 
-  /** Put a table in the place of the one before, unless somebody is reading there. @type {(holder: Element, caption: string, columns: TableColumn[], rows: Cell[][]) => void} */
+  /** Replace a table, unless the reader has the focus in it. @type {(holder: Element, caption: string, columns: TableColumn[], rows: Cell[][]) => void} */
   fill(holder, caption, columns, rows) {
     if (holder.contains(document.activeElement)) return;
     holder.replaceChildren(rows.length ? makeTable(caption, columns, rows, {hideCaption: true, fixed: true}) : make("p", {class: "keys"}, "None."));

@@ -1,4 +1,4 @@
-// What ran: enough to run it again, and the digests of what came out.
+// Inputs, options and versions, which suffice to repeat the run, and digests of the outputs.
 import {addSection, make, makeTable} from "./elements.js";
 import {words} from "./words.js";
 
@@ -17,12 +17,12 @@ export function drawAbout(state, facts) {
       ...Object.entries(config.dropped || {}).map(([reason, count]) => ["Left out", `${words.whole(count)} jobs: ${reason}`]),
       ["Machine", `${machine.name}${machine.description ? `, ${machine.description}` : ""}`],
       ...machine.pools.map((pool) => ["Pool", `${pool.name}: ${words.whole(pool.nodes)} nodes of ${words.whole(pool.units)} ${pool.unit}${pool.units > 1 ? "s" : ""}`]),
-      ["Ended", summary ? `${summary.reason}${summary.message ? `: ${summary.message}` : ""}` : "no summary: the run did not come to its end"],
+      ["Ended", summary ? `${summary.reason}${summary.message ? `: ${summary.message}` : ""}` : "no summary: the run is not complete"],
       ["Versions", Object.entries(config.versions || {}).map(([name, version]) => `${name} ${version}`).join(", ")]];
     section.append(makeTable(`What ran: ${run.name}`, [{title: "", text: true}, {title: "", text: true}], rows, {fixed: true, hideCaption: true}));
     if (command) {
       const options = Object.entries(command).filter(([name, value]) => name !== "files" && said(value));
-      section.append(make("details", {}, make("summary", {}, "Its options (RunSpec)"),
+      section.append(make("details", {}, make("summary", {}, "Options (RunSpec)"),
         makeTable(`Options: ${run.name}`, [{title: "Option", text: true}, {title: "Value", text: true}], options.map(([name, value]) => [name, text(value)]), {fixed: true, hideCaption: true})));
     }
     const digests = [...Object.entries(command?.files || {}).map(([name, digest]) => ["read", name, digest]), ...["inputs", "results"].map((name) => ["all", name, summary?.[`${name}_sha256`]]).filter((one) => one[2]), ...Object.entries(summary?.sha256 || {}).map(([name, digest]) => ["written", name, digest])];

@@ -1,4 +1,4 @@
-// What failed, and what that cost: failures and maintenance over time, what the units' time was spent on, the worst nodes.
+// Failures and their cost: outages over time, use of the units' time, the worst nodes.
 import {addSection, cellOf, make, makeBehind, makeFigure, makeTable, shareBar} from "./elements.js";
 import {figures} from "./figures.js";
 import {BINS, chartOf, curveTable, middles, timeAxis} from "./series.js";
@@ -12,7 +12,7 @@ const SPENT = /** @type {[string, string][]} */ ([["useful", "useful work"], ["u
 export function drawBreakdowns(state) {
   const runs = state.runs.flatMap((run) => (run.failures ? [{run, failures: run.failures}] : []));
   if (!runs.length) return () => {};
-  const section = addSection("failures", "Failures and dumps", "What the units' time was spent on, which nodes were down, and what failures cost the jobs.");
+  const section = addSection("failures", "Failures and dumps", "How the units' time was spent, which nodes were down, and what failures cost the jobs.");
   const redraws = runs.map(({run, failures}) => {
     const part = make("div");
     section.append(runs.length > 1 ? make("h3", {}, run.name) : "", part);
@@ -78,7 +78,7 @@ export function drawBreakdowns(state) {
 }
 
 /**
- * A chart of some curves over the part of the time that is shown; `of` gives the values of a curve.
+ * A chart of curves over the time shown; `of` returns the values of a curve.
  * @type {(state: State, part: Element, run: Run, id: string, title: string, unit: string, names: string[], of: (name: string, from: number, to: number) => number[]) => () => void}
  */
 function curve(state, part, run, id, title, unit, names, of) {

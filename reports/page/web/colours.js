@@ -1,7 +1,7 @@
-// Colours: a set that the colour-blind can tell apart (Okabe and Ito 2008), one scale from little to much (viridis).
+// Colours: a colour-blind-safe set (Okabe and Ito 2008), and a sequential scale (viridis).
 
 export const colours = {
-  /** What the style sheet says of a colour now, in light or dark. @type {(name: string) => string} */
+  /** A colour of the style sheet in the current scheme, light or dark. @type {(name: string) => string} */
   of(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
   },
@@ -10,7 +10,7 @@ export const colours = {
     return matchMedia("(prefers-color-scheme: dark)").matches;
   },
 
-  /** The colour of the n-th of several things, as CSS has it. @type {(number: number) => string} */
+  /** The colour of the n-th series, in CSS. @type {(number: number) => string} */
   series(number) {
     return colours.of(`series-${(number % 8) + 1}`);
   },
@@ -20,7 +20,7 @@ export const colours = {
     return [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
   },
 
-  /** Red, green and blue for a share from 0 (close to the paper) to 1 (far from it). @type {(share: number) => Colour} */
+  /** Red, green and blue for a share from 0 (close to the background) to 1 (far from it). @type {(share: number) => Colour} */
   scale(share) {
     const stops = ["#fde725", "#b5de2b", "#6ece58", "#35b779", "#1f9e89", "#26828e", "#31688e", "#3e4989", "#482878", "#440154"];
     const place = Math.min(1, Math.max(0, colours.dark ? 1 - share : share)) * (stops.length - 1);

@@ -1,4 +1,4 @@
-// Several runs of the same jobs: what each did with them against the first, by job and by classes; who gains, who loses.
+// Other runs of the same jobs compared with the first: changes by job, by class and by label.
 import {colours} from "./colours.js";
 import {numbersOf} from "./data.js";
 import {POINTS} from "./distributions.js";
@@ -13,15 +13,15 @@ import {DAY, HOUR, MINUTE, words} from "./words.js";
 /** @type {Record<string, [string, (value: Unsure) => string]>} */
 const METRICS = {wait: ["Wait", words.duration], turnaround: ["Turnaround", words.duration], bounded_slowdown: ["Bounded slowdown", words.figure]};
 const MOST_CHANGED = 10;
-/** a change that the outputs' six decimals may have made is none */
+/** smaller changes may come from rounding to six decimals and count as none */
 const ROUNDED = 2e-6;
 
-/** The jobs in common: their places in each run's columns. @type {(bytes: Uint8Array, told: Paired) => Uint32Array[] | null} */
+/** The jobs in common: their indices in each run's columns. @type {(bytes: Uint8Array, told: Paired) => Uint32Array[] | null} */
 function pairsOf(bytes, told) {
   return told.jobs ? told.places.map((place) => Uint32Array.from(numbersOf(bytes, place))) : null;
 }
 
-/** Blue for a gain, orange for a loss, the paper for neither; `share` from -1 to 1. @type {(share: number) => Colour} */
+/** Blue for a gain, orange for a loss, the background for neither; `share` from -1 to 1. @type {(share: number) => Colour} */
 function diverging(share) {
   const paper = colours.rgb(colours.of("plot")), to = colours.rgb(colours.of(share < 0 ? "gain" : "loss"));
   const part = Math.min(1, Math.abs(share));
@@ -33,11 +33,11 @@ export function drawCompare(state, facts, bytes) {
   const told = facts.paired;
   if (!told) return () => {};
   const [first, ...others] = state.runs;
-  const section = addSection("compare", "Against the first run", `Every other run against ${first.name}, job by job: blue is less wait, orange is more.`);
+  const section = addSection("compare", "Comparison with the first run", `Every other run compared with ${first.name}, job by job: blue is less wait, orange is more.`);
   const pairs = pairsOf(bytes, told);
   if (!told.same_workload) {
-    section.append(make("p", {class: "note", role: "note"}, pairs ? `The runs are of different workloads: compared are the ${words.whole(told.jobs)} jobs that all of them have, of the same id, submit time and size.`
-      : "The runs are of different workloads and have no job in common: they stand beside each other, and no job is compared."));
+    section.append(make("p", {class: "note", role: "note"}, pairs ? `The runs have different workloads. The comparison covers the ${words.whole(told.jobs)} jobs with the same id, submit time and size in all of them.`
+      : "The runs have different workloads and no job in common. They are shown side by side, but no jobs are compared."));
   }
   drawPartings(section, state, told);
   if (!pairs) return () => {};
@@ -69,7 +69,7 @@ export function drawCompare(state, facts, bytes) {
     const change = mine.map((job, at) => run.job.wait[theirs[at]] - first.job.wait[job]);
     holder.replaceChildren();
     if (!mine.length) {
-      holder.append(make("p", {}, "No job in common fits what is chosen."));
+      holder.append(make("p", {}, "The filter selects no job that all runs have."));
       return;
     }
     drawSplit(holder, change, run, first);
@@ -83,16 +83,16 @@ export function drawCompare(state, facts, bytes) {
   return draw;
 }
 
-/** The first decision of each run that is another than the first run's. @type {(section: Element, state: State, told: Paired) => void} */
+/** The first decision of each run that differs from the first run's. @type {(section: Element, state: State, told: Paired) => void} */
 function drawPartings(section, state, told) {
   (told.first_decisions || []).forEach((parting, at) => {
-    const run = state.runs[at + 1], said = (/** @type {{text: string} | null} */ row) => (row === null ? "none, all was decided" : row.text);
-    section.append(parting === null ? make("p", {}, `${run.name} decided as ${state.runs[0].name} did, every time.`)
+    const run = state.runs[at + 1], said = (/** @type {{text: string} | null} */ row) => (row === null ? "no further decision" : row.text);
+    section.append(parting === null ? make("p", {}, `${run.name} made the same decisions as ${state.runs[0].name}.`)
       : make("p", {}, `Decision ${words.whole(parting.number)} is the first that differs. `, make("b", {}, state.runs[0].name), `: ${said(parting.first)}. `, make("b", {}, run.name), `: ${said(parting.second)}.`));
   });
 }
 
-/** What compare tells of all jobs in common: means and quantiles, differences with their intervals. @type {(told: Paired, runs: Run[]) => HTMLElement} */
+/** The comparison of all jobs in common: means, quantiles, and differences with their intervals. @type {(told: Paired, runs: Run[]) => HTMLElement} */
 function pairedFigures(told, runs) {
   const rows = told.figures.flatMap((figure) => {
     const [title, say] = METRICS[figure.metric];
@@ -106,12 +106,12 @@ function pairedFigures(told, runs) {
     });
   });
   const title = `${words.whole(told.jobs)} jobs ended in all runs; ± is the ${100 * told.level} % interval by batch means`;
-  const table = makeTable(title, [{title: "Of each job", text: true}, {title: "Run", text: true}, {title: "Mean"}, {title: "Median"}, {title: "95 %"}, {title: "Most"}, {title: `Mean − ${runs[0].name}'s`}, {title: "Jobs better"}, {title: "Jobs worse"}], rows, {fixed: true});
+  const table = makeTable(title, [{title: "Figure", text: true}, {title: "Run", text: true}, {title: "Mean"}, {title: "Median"}, {title: "95 %"}, {title: "Most"}, {title: `Mean − ${runs[0].name}'s`}, {title: "Jobs better"}, {title: "Jobs worse"}], rows, {fixed: true});
   table.id = "paired-figures";
   return table;
 }
 
-/** How many jobs of those chosen gain and lose, and how much in all. @type {(holder: Element, change: number[], run: Run, first: Run) => void} */
+/** How many of the selected jobs wait less or longer, and by how much. @type {(holder: Element, change: number[], run: Run, first: Run) => void} */
 function drawSplit(holder, change, run, first) {
   const better = change.filter((one) => one < -ROUNDED), worse = change.filter((one) => one > ROUNDED);
   /** @type {(name: string, title: string, value: Unsure, text: string) => HTMLElement} */
@@ -124,7 +124,7 @@ function drawSplit(holder, change, run, first) {
     tile("median", "Median change", figures.statistic(change, "median"), words.change(figures.statistic(change, "median")))));
 }
 
-/** Changes by job: how many changed by how much; and over time. @type {(holder: Element, state: State, first: Run, run: Run, mine: number[], change: number[]) => UPlot[]} */
+/** The distribution of changes, and the mean change over time. @type {(holder: Element, state: State, first: Run, run: Run, mine: number[], change: number[]) => UPlot[]} */
 function drawChanges(holder, state, first, run, mine, change) {
   const grid = make("div", {class: "grid"});
   holder.append(grid);
@@ -163,11 +163,11 @@ function drawChangeHeat(holder, first, run, mine, change) {
     (value) => [`${value > 0 ? "+" : ""}${words.brief(value)}`, diverging((0.85 * Math.sign(value) * Math.log(1 + Math.abs(value))) / most)]));
 }
 
-/** Who gains and who loses: by a label of the log. @type {(holder: Element, first: Run, mine: number[], change: number[]) => void} */
+/** Changes by a label of the log. @type {(holder: Element, first: Run, mine: number[], change: number[]) => void} */
 function drawWho(holder, first, mine, change) {
   const labels = LABELS.filter((label) => (first.labels[label]?.names.length ?? 0) > 1);
   if (!labels.length) return;
-  const part = make("div"), field = makeChoice("Who gains and who loses, by", labels.map(twice), labels[0], (value) => draw(value), "change-by");
+  const part = make("div"), field = makeChoice("Change by", labels.map(twice), labels[0], (value) => draw(value), "change-by");
   holder.append(make("div", {class: "bar plain"}, field), part);
   const draw = (/** @type {string} */ label) => {
     /** @type {Map<string, number[]>} */
@@ -189,7 +189,7 @@ function drawWho(holder, first, mine, change) {
   draw(labels[0]);
 }
 
-/** The jobs that gain most and those that lose most. @type {(holder: Element, first: Run, run: Run, mine: number[], theirs: number[], change: number[]) => void} */
+/** The jobs with the largest gains and losses. @type {(holder: Element, first: Run, run: Run, mine: number[], theirs: number[], change: number[]) => void} */
 function drawMostChanged(holder, first, run, mine, theirs, change) {
   const order = Array.from(change.keys()).sort((one, other) => change[one] - change[other]);
   const grid = make("div", {class: "grid"});
@@ -201,7 +201,7 @@ function drawMostChanged(holder, first, run, mine, theirs, change) {
     });
     grid.append(makeTable(title, [{title: "Job", text: true}, {title: "Units"}, {title: `Wait, ${first.name}`}, {title: `Wait, ${run.name}`}, {title: "Change"}], rows));
   };
-  list("Gain most", order.slice(0, MOST_CHANGED).filter((at) => change[at] < -ROUNDED));
-  list("Lose most", order.slice(-MOST_CHANGED).reverse().filter((at) => change[at] > ROUNDED));
+  list("Largest gains", order.slice(0, MOST_CHANGED).filter((at) => change[at] < -ROUNDED));
+  list("Largest losses", order.slice(-MOST_CHANGED).reverse().filter((at) => change[at] > ROUNDED));
   holder.append(grid);
 }

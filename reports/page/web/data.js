@@ -32,7 +32,7 @@ export function numbersOf(bytes, place) {
   return found;
 }
 
-/** A column of names: what they are, and the place of each row's among them. @type {(bytes: Uint8Array, place: NamesPlace) => Names} */
+/** A column of names: the distinct names, and each row's index among them. @type {(bytes: Uint8Array, place: NamesPlace) => Names} */
 function namesOf(bytes, place) {
   return {names: place.names, of: Uint32Array.from(numbersOf(bytes, place.of))};
 }
@@ -54,7 +54,7 @@ function added(one, other) {
   return found;
 }
 
-/** What failed, and what each attempt's units spent their time on. @param {Uint8Array} bytes @param {Breakdowns} told */
+/** Failures, and the use of each attempt's unit time. @param {Uint8Array} bytes @param {Breakdowns} told */
 function readFailures(bytes, told) {
   /** @type {(places: Record<string, any> | null | undefined) => Record<string, any> | null} */
   const columns = (places) => places ? Object.fromEntries(Object.entries(places).map(([name, place]) => [name, "of" in place ? namesOf(bytes, place) : numbersOf(bytes, place)])) : null;
@@ -88,7 +88,7 @@ export class Run {
     this.metadata = textsOf(bytes, columns.metadata);
     /** @type {Record<string, Names | undefined>} */
     this.labels = Object.fromEntries(Object.entries(columns.labels).map(([name, place]) => [name, namesOf(bytes, place)]));
-    /** Which units each row had: low[k] to high[k] for k from firstOf[row] to before firstOf[row + 1]. */
+    /** Units of each row: low[k] to high[k] for firstOf[row] <= k < firstOf[row + 1]. */
     this.firstOf = new Uint32Array(this.rows + 1);
     const counts = at(columns.intervals);
     for (let row = 0; row < this.rows; row++) this.firstOf[row + 1] = this.firstOf[row] + counts[row];
@@ -96,17 +96,17 @@ export class Run {
     this.high = new Int32Array(this.firstOf[this.rows]);
     this.held = new Float64Array(this.rows);
     this.readIntervals(at, columns);
-    /** what failed, and what each attempt's units spent their time on; null where nothing could fail */
+    /** failures, and the use of each attempt's unit time; null if nothing could fail */
     this.failures = facts.breakdowns && readFailures(bytes, facts.breakdowns);
     this.jobOf = columns.job ? Uint32Array.from(at(columns.job)) : new Uint32Array(this.rows).map((_, row) => row);
     this.jobs = this.rows ? this.jobOf[this.rows - 1] + 1 : 0;
     this.id = textsOf(bytes, columns.jobs);
     this.job = this.readJobs(waits);
-    /** which jobs are chosen, how many, and which of them ended: `State.choose` sets them */
+    /** selected jobs, their number, and those that ended; set by `State.choose` */
     this.chosen = new Uint8Array(this.jobs);
     this.count = 0;
     this.ended = new Uint32Array(0);
-    /** @type {Map<string, number> | null} the places of jobs by their ids, once they are asked for */
+    /** @type {Map<string, number> | null} indices of jobs by id, built on first use */
     this.places = null;
     /** @type {import("./gantt.js").Gantt | null} the drawing of its machine */
     this.gantt = null;
@@ -114,7 +114,7 @@ export class Run {
     this.to = Math.max(facts.until, this.from + 1);
   }
 
-  /** Fill in which units each row had. @type {(at: Reader, columns: Record<string, any>) => void} */
+  /** Unpack the units of each row. @type {(at: Reader, columns: Record<string, any>) => void} */
   readIntervals(at, columns) {
     const first = at(columns.first), gaps = at(columns.gap), lengths = at(columns.length);
     let opened = 0, gap = 0, length = 0;
@@ -130,8 +130,8 @@ export class Run {
   }
 
   /**
-   * The jobs: a job that lost its nodes and came back is one, whose wait and execution time are the sums over its
-   * attempts, as in the summary. `last` is the row of its last attempt.
+   * The jobs. A requeued job is one job; its wait and execution time are the sums over its attempts, as in the summary.
+   * `last` is the row of its last attempt.
    * @param {Float64Array} waits
    */
   readJobs(waits) {
@@ -140,7 +140,7 @@ export class Run {
     const tried = this.failures?.attempts;
     const open = this.state.names.map((name) => name === "REJECTED" || name === "RUNNING");
     const slowdown = new Float64Array(this.jobs), bounded = new Float64Array(this.jobs), turnaround = added(job.wait, job.execution);
-    /** 1 for a job that ended, killed or not: those that the figures are of */
+    /** 1 for a job that ended, killed or not; figures cover these */
     const ended = new Uint8Array(this.jobs);
     for (let i = 0; i < this.jobs; i++) {
       ended[i] = open[this.state.of[job.last[i]]] || (tried && tried.retried[job.last[i]]) ? 0 : 1;
@@ -150,7 +150,7 @@ export class Run {
     return {...job, ended, slowdown, bounded, turnaround};
   }
 
-  /** Columns of jobs out of those of their attempts. @param {Float64Array} waits */
+  /** Make the jobs' columns from those of their attempts. @param {Float64Array} waits */
   overAttempts(waits) {
     const make = () => new Float64Array(this.jobs);
     const found = {submit: make(), wait: make(), execution: make(), size: make(), end: make(), last: new Uint32Array(this.jobs), first: new Uint32Array(this.jobs).fill(this.rows)};
@@ -169,7 +169,7 @@ export class Run {
     return found;
   }
 
-  /** The place of a job by its id, -1 if there is none. @type {(text: string) => number} */
+  /** The index of a job by its id, -1 if unknown. @type {(text: string) => number} */
   find(text) {
     this.places ||= new Map(Array.from({length: this.jobs}, (_, job) => [this.id(job), job]));
     const prefixes = Object.keys(this.facts.config.workloads);
@@ -187,7 +187,7 @@ export class Run {
     return column ? column.names[column.of[row]] : "";
   }
 
-  /** A job by one of its attempts, in short. @type {(row: number) => string} */
+  /** A short description of a job, by one of its attempts. @type {(row: number) => string} */
   about(row) {
     const user = this.label("user", row);
     return `${this.id(this.jobOf[row])}${user ? ` of user ${user}` : ""}, ${words.whole(this.size[row])} units`;

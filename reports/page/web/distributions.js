@@ -1,4 +1,4 @@
-// Which share of the jobs had at most so much: waits, slowdowns, run times, sizes.
+// Cumulative distributions of waits, slowdowns, run times and sizes.
 import {addSection, cellOf, make, makeFigure, makeTable} from "./elements.js";
 import {figures} from "./figures.js";
 import {chartOf} from "./series.js";
@@ -17,7 +17,7 @@ export const POINTS = 300;
 
 /** @type {(state: State) => () => void} */
 export function drawDistributions(state) {
-  const section = addSection("distributions", "Distributions", "The share of the jobs that had at most so much, on a logarithmic axis; what is below one stands at one.");
+  const section = addSection("distributions", "Distributions", "Cumulative share of jobs, on a logarithmic axis; values below one are drawn at one.");
   const grid = make("div", {class: "grid"});
   section.append(grid);
   const panels = DISTRIBUTIONS.map((one) => {

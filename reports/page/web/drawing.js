@@ -1,10 +1,10 @@
-// Canvases: a pen on one, what is told of the point under the pointer, slices side by side.
+// Canvases: drawing contexts, tooltips, and slices side by side.
 import {make} from "./elements.js";
 
-/** between slices (pixels) */
+/** gap between slices (pixels) */
 export const GAP = 10;
 
-/** Make a canvas as large as its pixels and return its pen, whose unit is that of CSS. @type {(canvas: HTMLCanvasElement, wide: number, tall: number) => CanvasRenderingContext2D} */
+/** Set a canvas to device resolution; return its context, scaled to CSS pixels. @type {(canvas: HTMLCanvasElement, wide: number, tall: number) => CanvasRenderingContext2D} */
 export function penOn(canvas, wide, tall) {
   const ratio = devicePixelRatio || 1, pen = canvas.getContext("2d");
   if (!pen) throw new Error("the browser has no canvas");
@@ -14,7 +14,7 @@ export function penOn(canvas, wide, tall) {
   return pen;
 }
 
-/** A canvas that tells of what is under the pointer, in a box beside it. */
+/** A canvas with a tooltip for the point under the pointer. */
 export class Stage {
   /** @param {Element} holder @param {Record<string, any>} properties */
   constructor(holder, properties) {
@@ -24,7 +24,7 @@ export class Stage {
     this.canvas.addEventListener("pointerleave", () => this.tell(null));
   }
 
-  /** Say something at a point, `room` wide at least; null: nothing. @type {(text: string | null, x?: number, y?: number, room?: number) => void} */
+  /** Show a tooltip at a point, at least `room` wide; null hides it. @type {(text: string | null, x?: number, y?: number, room?: number) => void} */
   tell(text, x = 0, y = 0, room = 240) {
     this.tip.hidden = text === null;
     this.tip.textContent = text;
@@ -34,8 +34,8 @@ export class Stage {
 }
 
 /**
- * Set out `count` equal slices of rows and columns in the largest squares that there is room for, each below a heading
- * of `head` pixels: how large a square is, where a slice begins, how tall all are with the gap below the last.
+ * Arrange `count` equal slices of squares, each below a heading of `head` pixels, with the largest squares that fit.
+ * Return the side of a square, the position of each slice, and the total height including the last gap.
  * @type {(count: number, columns: number, rows: number, room: {wide: number, tall: number, most: number}, head?: number) => {side: number, at: (slice: number) => [number, number], tall: number}}
  */
 export function slicesIn(count, columns, rows, room, head = 0) {

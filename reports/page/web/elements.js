@@ -1,4 +1,4 @@
-// Elements of the page. Texts become text nodes and nothing else: no text is ever read as markup.
+// Elements of the page. Texts become text nodes only, so no text is read as markup.
 import {words} from "./words.js";
 
 /** The element with an id, which must be there. @type {(id: string) => HTMLElement} */
@@ -8,7 +8,7 @@ export function byId(id) {
   return found;
 }
 
-/** What the server says of the page. @type {() => any} */
+/** The facts in the page. @type {() => any} */
 export function readFacts() {
   return JSON.parse(byId("facts").textContent ?? "");
 }
@@ -34,12 +34,12 @@ export function make(tag, properties = {}, ...children) {
   return found;
 }
 
-/** Whether a cell says what it is sorted by. @type {(cell: Cell) => cell is {show: Child, value: any}} */
+/** Whether a cell has its own sort value. @type {(cell: Cell) => cell is {show: Child, value: any}} */
 const sorted = (cell) => Boolean(cell && typeof cell === "object" && "value" in cell);
 
 /**
- * A table that sorts by a click on a heading. A column has `title`, perhaps `text` (left-aligned), and each row one
- * cell a column: a text, an element, or {show, value}: what is shown, and what it is sorted by.
+ * A table that sorts by a click on a heading. A column has a `title` and optionally `text` (left-aligned). A cell is a
+ * text, an element, or {show, value}: the content and the sort value.
  * @type {(caption: string, columns: TableColumn[], rows: Cell[][], options?: TableOptions) => HTMLElement}
  */
 export function makeTable(caption, columns, rows, options = {}) {
@@ -89,7 +89,7 @@ export function makeTable(caption, columns, rows, options = {}) {
 }
 
 /**
- * A choice of one of several, with its label.
+ * A labelled list of options.
  * @type {(label: string, options: [string, string][], chosen: string, changed: (value: string) => void, id?: string) => HTMLElement}
  */
 export function makeChoice(label, options, chosen, changed, id) {
@@ -98,20 +98,20 @@ export function makeChoice(label, options, chosen, changed, id) {
   return make("label", {class: "field"}, make("span", {}, label), select);
 }
 
-/** A cell with a value and what is shown of it. @type {<T>(say: (value: T) => Child, value: T) => {show: Child, value: T}} */
+/** A cell with a sort value and its text. @type {<T>(say: (value: T) => Child, value: T) => {show: Child, value: T}} */
 export function cellOf(say, value) {
   return {show: say(value), value};
 }
 
-/** A name as a choice that is called by itself. @type {(name: string) => [string, string]} */
+/** An option whose value and text are the same. @type {(name: string) => [string, string]} */
 export const twice = (name) => [name, name];
 
-/** A word that begins a heading. @type {(word: string) => string} */
+/** A word with a capital first letter. @type {(word: string) => string} */
 export function capital(word) {
   return word[0].toUpperCase() + word.slice(1);
 }
 
-/** A share as a bar and as text; the bar of a target is marked on it. @type {(share: Unsure, decimals?: number, target?: number) => HTMLElement} */
+/** A share as a bar with text; a target is marked on the bar. @type {(share: Unsure, decimals?: number, target?: number) => HTMLElement} */
 export function shareBar(share, decimals = 1, target) {
   const bar = make("i"), mark = make("u");
   bar.style.width = `${90 * (share ?? 0)}px`;
@@ -119,12 +119,12 @@ export function shareBar(share, decimals = 1, target) {
   return make("span", {class: target === undefined ? "share" : "share both"}, bar, target === undefined ? null : mark, words.percent(share, decimals));
 }
 
-/** A drawing with its title, and perhaps a table behind it. @type {(title: string, ...parts: Child[]) => HTMLElement} */
+/** A drawing with its title, and optionally a table. @type {(title: string, ...parts: Child[]) => HTMLElement} */
 export function makeFigure(title, ...parts) {
   return make("figure", {}, make("figcaption", {}, title), ...parts);
 }
 
-/** A part of the page with a heading; `lead` says in a sentence what there is to see. @type {(id: string, title: string, lead: string | null) => HTMLElement} */
+/** A section of the page with a heading; `lead` introduces it in a sentence. @type {(id: string, title: string, lead: string | null) => HTMLElement} */
 export function addSection(id, title, lead) {
   const found = make("section", {id, "aria-labelledby": `${id}-title`},
     make("h2", {id: `${id}-title`}, title), lead ? make("p", {class: "lead"}, lead) : null);
@@ -132,7 +132,7 @@ export function addSection(id, title, lead) {
   return found;
 }
 
-/** What a drawing shows, as a table for those who do not see it; made when it is opened. @type {(title: string, build: () => Node) => HTMLDetailsElement} */
+/** The content of a drawing as a table, built when it is opened. @type {(title: string, build: () => Node) => HTMLDetailsElement} */
 export function makeBehind(title, build) {
   const found = make("details", {class: "behind"}, make("summary", {}, title));
   found.addEventListener("toggle", () => {

@@ -1,4 +1,4 @@
-// Estimates for those who waited: when each was expected to start, at moments over the run, and when it did.
+// Start estimates of queued jobs at moments spread over the run, and actual starts.
 import {colours} from "./colours.js";
 import {numbersOf} from "./data.js";
 import {POINTS, TIME_TICKS} from "./distributions.js";
@@ -13,7 +13,7 @@ const ERROR_TICKS = [-7 * DAY, -DAY, -6 * HOUR, -HOUR, -10 * MINUTE, 0, 10 * MIN
 const ERROR_SHARES = [0.05, 0.25, 0.5, 0.75, 0.95];
 const EXPECTED = /** @type {[string, number][]} */ ([["at most 10 min", 10 * MINUTE], ["at most 1 h", HOUR], ["at most 6 h", 6 * HOUR], ["at most 1 d", DAY], ["more", Infinity]]);
 const CLOUD = {height: 300, left: 66, right: 12, top: 8, bottom: 40};
-/** Errors within a minute count as none. */
+/** Smaller errors (s) count as none. */
 const PUNCTUAL = MINUTE;
 
 /** Minutes on an axis that is linear around zero and logarithmic far from it. @type {(seconds: number) => number} */
@@ -30,12 +30,12 @@ function readEstimates(run, bytes, told) {
 /** @typedef {{run: Run, job: Float64Array, moment: Float64Array, times: Float64Array, expected: Float64Array, started: Float64Array, count: number}} Estimates */
 /** @typedef {ReturnType<typeof errorsOf>} Errors */
 
-/** Whether what is chosen leaves out a job, or one that is not known. @type {(run: Run, job: number) => boolean} */
+/** Whether the filter leaves out a job; unknown jobs are left out by every filter. @type {(run: Run, job: number) => boolean} */
 function leftOut(run, job) {
   return job < 0 ? run.count < run.jobs : !run.chosen[job];
 }
 
-/** What the chosen jobs' estimates come to: lines with an estimate and a start, their errors, and how many have not. @param {Estimates} found */
+/** Results for the selected jobs: lines with an estimate and a start, their errors, and numbers of the others. @param {Estimates} found */
 function errorsOf(found) {
   const {run} = found;
   /** @type {number[]} */
@@ -62,9 +62,9 @@ export function drawEstimates(state, bytes) {
   const all = state.runs.flatMap((run) => (run.facts.estimates ? [readEstimates(run, bytes, run.facts.estimates)] : []));
   if (!all.length) return () => {};
   const clock = state.runs[0].clock;
-  const section = addSection("estimates", "Estimates for those who waited",
-    "At moments spread over the run: when each job that waited was expected to start, as the policy then stood, if every job took its whole walltime and nothing else came; "
-    + "and when it did start. An error is the actual start less the expected one: + is later than expected.");
+  const section = addSection("estimates", "Start estimates of queued jobs",
+    "At moments spread over the run: when the policy expected each queued job to start if every job ran for its full walltime and no further job were submitted, "
+    + "and when it started. The error is the actual start minus the expected one: + is later than expected.");
   const figuresPart = make("div"), grid = make("div", {class: "grid"}), list = make("div");
   section.append(figuresPart, grid);
   /** @type {(title: string, id: string) => {holder: HTMLElement, part: HTMLElement, chart: UPlot | null}} */
@@ -74,12 +74,12 @@ export function drawEstimates(state, bytes) {
     grid.append(part);
     return {holder, part, chart: null};
   };
-  const spread = figure("Error: share of estimates (%) that are not above", "chart-estimates-errors");
+  const spread = figure("Error: cumulative share of estimates (%)", "chart-estimates-errors");
   const overTime = figure("Median error at each moment (h)", "chart-estimates-time");
   const clouds = all.map((one) => {
     const canvas = make("canvas", {class: "cloud", id: `estimates-${one.run.number}`, role: "img"});
     const table = make("div");
-    grid.append(makeFigure(`${one.run.name}: wait from the moment on, expected (across) and actual (up)`, canvas, table));
+    grid.append(makeFigure(`${one.run.name}: remaining wait, expected (horizontal) and actual (vertical)`, canvas, table));
     return {one, canvas, table};
   });
   /** @type {(told: Errors) => Unsure[]} */
@@ -92,7 +92,7 @@ export function drawEstimates(state, bytes) {
   let shown = [];
   const behind = makeBehind("As a table", () => timeTable());
   overTime.part.append(behind);
-  // Runs of different length have different moments: what is none of a run's own is no gap in its curve.
+  // Runs of different lengths have different moments; a moment of another run makes no gap in a curve.
   const moments = [...new Set(all.flatMap((one) => Array.from(one.times)))].sort((one, other) => one - other);
   const placeOf = all.map((one) => new Map(Array.from(one.times, (time, at) => [time, at])));
   const timeTable = () => {
@@ -117,9 +117,9 @@ export function drawEstimates(state, bytes) {
       cellOf(words.percent, share(told, (error) => error < -PUNCTUAL)), cellOf(words.percent, share(told, (error) => error > PUNCTUAL)),
       cellOf(words.whole, told.unknown), cellOf(words.whole, told.open)]);
     const table = makeTable("Errors of estimates", [{title: "Run", text: true}, {title: "Moments"}, {title: "Estimates"}, {title: "Mean error"},
-      ...ERROR_SHARES.map((at) => ({title: at === 0.5 ? "Median" : `${100 * at} %`})), {title: "Without sign"}, {title: "Earlier"}, {title: "Later"}, {title: "Nobody could tell"}, {title: "Did not start"}], rows, {fixed: true, hideCaption: true});
+      ...ERROR_SHARES.map((at) => ({title: at === 0.5 ? "Median" : `${100 * at} %`})), {title: "Mean absolute"}, {title: "Earlier"}, {title: "Later"}, {title: "No estimate"}, {title: "Did not start"}], rows, {fixed: true, hideCaption: true});
     table.id = "estimates-figures";
-    figuresPart.replaceChildren(table, make("p", {class: "keys"}, "Earlier and later: by more than a minute. Nobody could tell: it waited for nodes that were down or for a job without a walltime, or would have been rejected."));
+    figuresPart.replaceChildren(table, make("p", {class: "keys"}, "Earlier and later: by more than a minute. No estimate: the job waited for nodes that were down or for a job without a walltime, or would have been rejected."));
   };
   const drawSpread = () => {
     const least = Math.min(-1, ...shown.map((told) => bent(told.sorted[0] ?? 0))), most = Math.max(1, ...shown.map((told) => bent(told.sorted[told.sorted.length - 1] ?? 0)));
@@ -146,7 +146,7 @@ export function drawEstimates(state, bytes) {
     behind.open = false;
   };
 
-  /** A point for each estimate, both axes logarithmic from a minute on; a line where both are the same. @type {(cloud: typeof clouds[number], number: number) => void} */
+  /** A point for each estimate, both axes logarithmic above a minute; the line marks equality. @type {(cloud: typeof clouds[number], number: number) => void} */
   const drawCloud = ({one, canvas, table}, number) => {
     const told = shown[number], wide = canvas.clientWidth || 520, pen = penOn(canvas, wide, CLOUD.height);
     const most = bent(told.lines.reduce((least, line) => Math.max(least, one.expected[line], one.started[line]), HOUR));
@@ -188,7 +188,7 @@ export function drawEstimates(state, bytes) {
     pen.lineTo(CLOUD.left + width, CLOUD.top);
     pen.stroke();
     const below = told.errors.filter((error) => error < 0).length;
-    canvas.setAttribute("aria-label", `${one.run.name}: ${words.whole(told.lines.length)} estimates, expected against actual waits; ${words.whole(below)} started before the expected time. The table below says the same by classes.`);
+    canvas.setAttribute("aria-label", `${one.run.name}: ${words.whole(told.lines.length)} estimates, expected against actual waits; ${words.whole(below)} started before the expected time. The table below shows them by classes.`);
     let before = -1;
     const rows = EXPECTED.map(([title, bound]) => {
       const some = told.lines.filter((line) => one.expected[line] > before && one.expected[line] <= bound);
@@ -214,10 +214,10 @@ export function drawEstimates(state, bytes) {
       const id = job < 0 ? "–" : run.id(job);
       rows.push({expected: expected ?? Infinity, cells: [{show: job < 0 ? id : jobLink(id, [run, job]), value: id},
         job < 0 ? "" : run.label("user", run.job.first[job]), cellOf(words.whole, job < 0 ? null : run.job.size[job]),
-        {show: expected === null ? "nobody could tell" : clock.say(expected), value: expected}, {show: started === null ? "did not start" : clock.say(started), value: started}, cellOf(words.change, error)]});
+        {show: expected === null ? "no estimate" : clock.say(expected), value: expected}, {show: started === null ? "did not start" : clock.say(started), value: started}, cellOf(words.change, error)]});
     }
     rows.sort((first, second) => first.expected - second.expected);
-    const table = makeTable(`Who waited at ${clock.say(one.times[moment])}, ${run.name}`, [{title: "Job", text: true}, {title: "User", text: true}, {title: "Units"}, {title: "Expected"}, {title: "Started"}, {title: "Error"}], rows.map((row) => row.cells), {most: 20});
+    const table = makeTable(`Queued jobs at ${clock.say(one.times[moment])}, ${run.name}`, [{title: "Job", text: true}, {title: "User", text: true}, {title: "Units"}, {title: "Expected"}, {title: "Started"}, {title: "Error"}], rows.map((row) => row.cells), {most: 20});
     table.id = "estimates-then";
     list.replaceChildren(table);
   };
@@ -227,7 +227,7 @@ export function drawEstimates(state, bytes) {
     return Array.from(one.times, (time, moment) => ({key: `${number} ${moment}`, text: `${all.length > 1 ? `${one.run.name}, ` : ""}${clock.say(time)}: ${words.whole(waiting[moment])} waited`, waited: waiting[moment]}));
   });
   let chosen = choices.reduce((one, other) => (other.waited > one.waited ? other : one)).key;
-  const field = makeChoice("Who waited at", choices.map(({key, text}) => [key, text]), chosen, (value) => {
+  const field = makeChoice("Queued jobs at", choices.map(({key, text}) => [key, text]), chosen, (value) => {
     chosen = value;
     drawMoment(value);
   }, "estimates-moment");

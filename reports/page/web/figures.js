@@ -4,7 +4,7 @@
 const STATISTIC_SHARES = {median: 0.5, p95: 0.95, most: 1};
 
 export const figures = {
-  /** The sum of numbers, with the rounding of each step carried along (Neumaier 1974): good to the last digits. @type {(values: ArrayLike<number>) => number} */
+  /** The sum of numbers, with compensated rounding errors (Neumaier 1974). @type {(values: ArrayLike<number>) => number} */
   sum(values) {
     let total = 0, lost = 0;
     for (let i = 0; i < values.length; i++) {
@@ -20,7 +20,7 @@ export const figures = {
     return values.length ? figures.sum(values) / values.length : null;
   },
 
-  /** A quantile of ascending values, by linear interpolation between order statistics, as the summary has it. @type {(sorted: ArrayLike<number>, share: number) => number | null} */
+  /** A quantile of ascending values, by linear interpolation between order statistics, like the summary. @type {(sorted: ArrayLike<number>, share: number) => number | null} */
   quantile(sorted, share) {
     if (!sorted.length) return null;
     const place = share * (sorted.length - 1);
@@ -35,14 +35,14 @@ export const figures = {
     return figures.quantile(Float64Array.from(values).sort(), STATISTIC_SHARES[name]);
   },
 
-  /** A column's values at some places. @type {(column: ArrayLike<number>, places: ArrayLike<number>) => Float64Array} */
+  /** A column's values at some indices. @type {(column: ArrayLike<number>, places: ArrayLike<number>) => Float64Array} */
   pick(column, places) {
     const found = new Float64Array(places.length);
     for (let i = 0; i < places.length; i++) found[i] = column[places[i]];
     return found;
   },
 
-  /** The share of ascending values that are not above each of some bounds. @type {(sorted: ArrayLike<number>, bounds: number[]) => Unsure[]} */
+  /** The shares of ascending values at or below each bound. @type {(sorted: ArrayLike<number>, bounds: number[]) => Unsure[]} */
   below(sorted, bounds) {
     let at = 0;
     return bounds.map((bound) => {
@@ -52,8 +52,8 @@ export const figures = {
   },
 
   /**
-   * The mean over each bin of what is there from begin[i] to end[i], with weight[i]: units in use, jobs that wait.
-   * Each of `count` equal bins between two times; where `take(i)` is false, nothing counts.
+   * The time-weighted mean in each of `count` equal bins of intervals from begin[i] to end[i] with weight[i], such as units
+   * in use or queued jobs. Intervals for which `take(i)` is false do not count.
    * @type {(begin: ArrayLike<number>, end: ArrayLike<number>, weight: (i: number) => number, take: (i: number) => unknown, from: number, to: number, count: number) => number[]}
    */
   overTime(begin, end, weight, take, from, to, count) {
@@ -91,7 +91,7 @@ export const figures = {
     return bins.map((bin) => figures.statistic(bin, name));
   },
 
-  /** The first place in ascending values that is not below a bound. @type {(sorted: ArrayLike<number>, bound: number) => number} */
+  /** The first index in ascending values that is not below a bound. @type {(sorted: ArrayLike<number>, bound: number) => number} */
   firstFrom(sorted, bound) {
     let low = 0, high = sorted.length;
     while (low < high) {

@@ -1,4 +1,4 @@
-// The machine over time: every job where and when it ran, down to single minutes and units.
+// The machine over time: where and when each job ran, down to seconds and units.
 import {colours} from "./colours.js";
 import {penOn, Stage} from "./drawing.js";
 import {addSection, byId, capital, make, makeChoice, makeFigure, twice} from "./elements.js";
@@ -12,7 +12,7 @@ const HEIGHT = 360;
 const SPECIAL = /** @type {[string, string][]} */ ([["size", "size"], ["state", "final state"], ["wait", "wait"]]);
 
 /**
- * How jobs are coloured: the colour of a row, and what the colours mean.
+ * The colour of each row, and the legend.
  * @type {(state: State, run: Run) => {of: (row: number) => Colour, legend: [Colour, string][], unit: string}}
  */
 export function colouring(state, run) {
@@ -39,7 +39,7 @@ export function colouring(state, run) {
   return {of: chosen((row) => palette[column.of[row]]), legend, unit: colour};
 }
 
-/** Keep to the part of the canvas where the machine is, until the context is restored. @type {(context: CanvasRenderingContext2D, scale: Gantt["scale"]) => void} */
+/** Clip to the machine's part of the canvas until the context is restored. @type {(context: CanvasRenderingContext2D, scale: Gantt["scale"]) => void} */
 function clip(context, scale) {
   context.save();
   context.beginPath();
@@ -47,7 +47,7 @@ function clip(context, scale) {
   context.clip();
 }
 
-/** The names that jobs are coloured by, those whose jobs had most of the machines first; reckoned once. @type {(state: State) => string[]} */
+/** The names by which jobs are coloured, sorted by the work of their jobs; calculated once. @type {(state: State) => string[]} */
 function rankedNames(state) {
   const known = state.ranked.get(state.colour);
   if (known) return known;
@@ -64,7 +64,7 @@ function rankedNames(state) {
   return sorted;
 }
 
-/** A link to jobs on the machine, each of a run. @type {(text: string, ...jobs: [Run, number][]) => HTMLElement} */
+/** A link that shows jobs on the machine, one per run. @type {(text: string, ...jobs: [Run, number][]) => HTMLElement} */
 export function jobLink(text, ...jobs) {
   return make("button", {type: "button", class: "link", title: "Show it on the machine", onclick: () => {
     for (const [run, job] of jobs) run.gantt?.find(job);
@@ -88,7 +88,7 @@ export class Gantt extends Stage {
     this.listen();
   }
 
-  /** Where times and units are on the canvas. */
+  /** The scale: positions of times and units on the canvas. */
   get scale() {
     const {from, to} = this.state.view, {bottom, top} = this.units;
     const width = this.canvas.clientWidth - MARGIN.left - MARGIN.right, height = HEIGHT - MARGIN.top - MARGIN.bottom;
@@ -144,7 +144,7 @@ export class Gantt extends Stage {
     context.restore();
   }
 
-  /** A frame around the job that is looked at. @type {(context: CanvasRenderingContext2D, scale: Gantt["scale"]) => void} */
+  /** A frame around the selected job. @type {(context: CanvasRenderingContext2D, scale: Gantt["scale"]) => void} */
   mark(context, scale) {
     const {run, selected} = this;
     if (selected < 0) return;
@@ -281,7 +281,7 @@ export class Gantt extends Stage {
     return !this.inside(x, y) ? -1 : this.raster.at(scale.time(x), Math.floor(scale.unit(y)));
   }
 
-  /** Say what is at a point. @type {(x: number, y: number) => void} */
+  /** Show what is at a point. @type {(x: number, y: number) => void} */
   say(x, y) {
     if (!this.inside(x, y)) return this.tell(null);
     const {run} = this, scale = this.scale, row = this.under(x, y);
@@ -290,7 +290,7 @@ export class Gantt extends Stage {
       + (row < 0 ? "no job" : `${run.about(row)}, waited ${words.duration(run.job.wait[run.jobOf[row]])}`), x, y - 40);
   }
 
-  /** The next job by its start, or the one before. @type {(by: number) => void} */
+  /** Select the next or previous job by start time. @type {(by: number) => void} */
   step(by) {
     const {order} = this.raster;
     const now = order.indexOf(this.selected);
@@ -301,7 +301,7 @@ export class Gantt extends Stage {
     if (begin < from || begin > to) this.state.setView(begin - (to - from) / 2, begin + (to - from) / 2);
   }
 
-  /** Look at a job: say all that is known of it. @type {(row: number) => void} */
+  /** Select a job and show its details. @type {(row: number) => void} */
   select(row) {
     const {run, detail} = this;
     this.selected = row;
@@ -332,7 +332,7 @@ export class Gantt extends Stage {
 /** @param {State} state */
 export function drawGantt(state) {
   const section = addSection("machine", "Machine",
-    "Every job where and when it ran. Drag to move, Ctrl and the wheel to zoom (with Shift: the units), click a job to see what is known of it.");
+    "Where and when each job ran. Drag to move, use Ctrl and the wheel to zoom (with Shift: the units), click a job for details.");
   const labels = LABELS.filter((label) => state.runs.some((run) => run.labels[label]));
   const legend = make("div", {class: "legend", "aria-label": "Colours"});
   const said = make("output", {class: "said"});
@@ -350,7 +350,7 @@ export function drawGantt(state) {
     button("Whole time", "Show the whole time", () => gantts.forEach((gantt) => gantt.whole())),
     make("label", {class: "field"}, make("span", {}, "Job"), wanted), said));
   section.append(make("p", {class: "hidden", id: "gantt-keys"},
-    "Arrow keys move, plus and minus zoom the time, brackets zoom the units, Home shows all, Enter looks at the job in the middle, n and p go to the next job and the one before."));
+    "Arrow keys move, plus and minus zoom the time, brackets zoom the units, Home shows all, Enter selects the job in the middle, n and p select the next and the previous job."));
   const gantts = state.runs.map((run) => {
     const figure = makeFigure(`${state.runs.length > 1 ? `${run.name}: units` : "Units"} of ${run.facts.machine.name} over time`);
     section.append(figure);

@@ -1,4 +1,4 @@
-// Whose jobs: by user, group, account, queue and QOS; what each was to have of the machine, and what it had.
+// Jobs by user, group, account, queue and QOS; fairshare targets and delivery.
 import {addSection, capital, cellOf, make, makeChoice, makeTable, shareBar, twice} from "./elements.js";
 import {figures} from "./figures.js";
 import {LABELS} from "./state.js";
@@ -6,7 +6,7 @@ import {HOUR, words} from "./words.js";
 
 /** @typedef {{jobs: number, waits: number[], bounded: number[], works: number[]}} Group */
 
-/** What the jobs of each name of a label had, those that are chosen or all. @type {(run: Run, label: string, all?: boolean) => Map<string, Group & {work: number}>} */
+/** Totals by name of a label, over the selected jobs or all. @type {(run: Run, label: string, all?: boolean) => Map<string, Group & {work: number}>} */
 function groupsOf(run, label, all = false) {
   const column = run.labels[label];
   /** @type {Map<string, Group>} */
@@ -37,7 +37,7 @@ function groupsOf(run, label, all = false) {
 export function drawGroups(state) {
   const labels = LABELS.filter((label) => state.runs.some((run) => run.labels[label] && run.labels[label].names.length > 1));
   if (!labels.length) return () => {};
-  const section = addSection("groups", "By whom", "What the jobs of each had, and how long they waited. A click on a heading sorts.");
+  const section = addSection("groups", "By user and group", "Work and waits of the jobs by label. Click a heading to sort.");
   let label = labels[0];
   const holder = make("div");
   const field = makeChoice("By", labels.map(twice), label, (value) => {
@@ -54,7 +54,7 @@ export function drawGroups(state) {
     const columns = [{title: capital(label), text: true}, {title: "Jobs"}];
     for (const run of state.runs) {
       const prefix = several ? `${run.name}: ` : "";
-      // beside each other there is room for what runs differ in
+      // several runs side by side leave room only for columns in which they differ
       if (!several) columns.push({title: "Unit-hours"});
       columns.push({title: `${prefix}share`}, {title: `${prefix}mean wait`}, {title: `${prefix}median`}, {title: `${prefix}95 %`}, {title: `${prefix}mean bounded slowdown`});
     }
@@ -76,7 +76,7 @@ export function drawGroups(state) {
   return draw;
 }
 
-/** Fairshare targets against what was delivered, where the run's scheduler was told targets. @type {(state: State, section: Element) => void} */
+/** Fairshare targets and delivered shares, if the scheduler had targets. @type {(state: State, section: Element) => void} */
 function drawFairshare(state, section) {
   for (const run of state.runs) {
     for (const {label, targets, how} of run.facts.fairshare) {
@@ -87,7 +87,7 @@ function drawFairshare(state, section) {
         const share = total ? (groups.get(name)?.work ?? 0) / total : null;
         return [name, cellOf(words.percent, target), {show: shareBar(share, 1, target), value: share}, {show: share === null ? "–" : `${share >= target ? "+" : "−"}${words.percent(Math.abs(share - target))}`, value: share === null ? null : share - target}];
       });
-      const table = makeTable(`${run.name}: fairshare target by ${label} (${how}) against the share of all unit-hours delivered; the mark is the target`,
+      const table = makeTable(`${run.name}: fairshare target by ${label} (${how}) and share of all unit-hours delivered; the mark is the target`,
         [{title: capital(label), text: true}, {title: "Target"}, {title: "Delivered"}, {title: "Difference"}], rows, {most: 20});
       table.classList.add("fairshare");
       section.append(table);

@@ -1,4 +1,4 @@
-// Waits by size and run time: a table whose cells are coloured by what they say.
+// Waits by size and run time: a table with cells coloured by value.
 import {colours} from "./colours.js";
 import {addSection, make, makeChoice} from "./elements.js";
 import {figures} from "./figures.js";
@@ -34,7 +34,7 @@ export function heatCells(run, jobs, valueOf) {
 }
 
 /**
- * A table of what each class comes to; `say` gives the text and the colour of a value.
+ * A table with a value per class; `say` returns the text and the colour of a value.
  * @type {(id: string, label: string, caption: string, cells: Map<string, number[]>, values: Map<string, number>, say: (value: number) => [string, Colour]) => HTMLElement}
  */
 export function heatTable(id, label, caption, cells, values, say) {
@@ -55,7 +55,7 @@ export function heatTable(id, label, caption, cells, values, say) {
 
 /** @type {(state: State) => () => void} */
 export function drawHeat(state) {
-  const section = addSection("heat", "Waits by size and run time", "Who waits: the wait of the jobs of each size and run time, and how many they are.");
+  const section = addSection("heat", "Waits by size and run time", "The wait of jobs by size and run time, and the number of jobs.");
   let name = "mean";
   const holder = make("div", {class: "grid"});
   section.append(make("div", {class: "bar plain"}, makeChoice("Wait:", STATISTICS, name, (value) => {

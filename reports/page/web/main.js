@@ -1,4 +1,4 @@
-// The page: panels in their order, and what they do together.
+// The page: its sections in order, and how they are redrawn.
 import {drawAbout} from "./about.js";
 import {drawBreakdowns} from "./breakdowns.js";
 import {drawCompare} from "./compare.js";
@@ -15,7 +15,7 @@ import {drawFilter, drawHead, drawSummary} from "./summary.js";
 import {drawNetworks} from "./torus.js";
 import {drawWorst} from "./worst.js";
 
-/** Let the browser show what is there, and see to what the reader does, before more is drawn. */
+/** Let the browser paint and handle input before the next section is drawn. */
 function breath() {
   return new Promise((go) => setTimeout(go));
 }
@@ -29,7 +29,7 @@ async function main() {
   drawFilter(state);
   drawSummary(state);
   const redraws = [drawSeries(state), drawGantt(state)];
-  document.documentElement.dataset.open = "yes";  // what one sees first is there; the rest comes part by part
+  document.documentElement.dataset.open = "yes";  // the first screen is drawn; the rest follows section by section
   /** @type {(() => (() => void) | void)[]} */
   const below = [() => drawNetworks(state, bytes), () => drawDistributions(state), () => drawHeat(state), () => drawGroups(state), () => drawBreakdowns(state),
     () => drawCompare(state, facts, bytes), () => drawEstimates(state, bytes), () => drawWorst(state), () => drawAbout(state, facts)];

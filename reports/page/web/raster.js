@@ -1,5 +1,5 @@
-// Drawing all jobs as areas of time and units: each pixel has the colours of what was in it, by how much of it they had.
-// A year and a minute are drawn by the same rule, so a level of detail leaves out nothing.
+// Draw jobs as areas of time and units. Each pixel mixes the colours of its jobs by their share of its area, at every
+// zoom level, so no job is left out.
 import {figures} from "./figures.js";
 
 export class Raster {
@@ -9,7 +9,7 @@ export class Raster {
     const {start, end} = run;
     const ran = [];
     for (let row = 0; row < run.rows; row++) if (run.firstOf[row + 1] > run.firstOf[row]) ran.push(row);
-    /** rows by their start, and the latest end in each block of them: whole blocks are passed over */
+    /** rows by start, and the latest end in each block of rows, to skip whole blocks */
     this.order = Uint32Array.from(ran).sort((one, other) => start[one] - start[other]);
     this.block = 256;
     this.latest = new Float64Array(Math.ceil(this.order.length / this.block));
@@ -32,7 +32,7 @@ export class Raster {
     }
   }
 
-  /** The attempt that has a unit at a time, -1 if none has. @type {(time: number, unit: number) => number} */
+  /** The attempt on a unit at a time, -1 without one. @type {(time: number, unit: number) => number} */
   at(time, unit) {
     let found = -1;
     const {firstOf, low, high} = this.run;
@@ -43,8 +43,8 @@ export class Raster {
   }
 
   /**
-   * Fill an image of width times height pixels with the jobs between two times, on the units from `bottom` to before
-   * `top`. `colour(row)` is [red, green, blue] of each, `paper` that of where nothing runs.
+   * Fill an image with the jobs between two times on the units from `bottom` up to, not including, `top`. `colour(row)`
+   * is the colour of an attempt, `paper` the background.
    * @type {(image: ImageData, place: {from: number, to: number, bottom: number, top: number}, colour: (row: number) => Colour, paper: Colour) => void}
    */
   paint(image, {from, to, bottom, top}, colour, paper) {

@@ -1,4 +1,4 @@
-// Curves over time: utilisation, queue, backlog, waits and slowdowns. All show the same part of the time.
+// Curves over time: utilisation, queue, backlog, waits and slowdowns. All show the same interval.
 import {colours} from "./colours.js";
 import {addSection, cellOf, make, makeBehind, makeChoice, makeFigure, makeTable} from "./elements.js";
 import {figures} from "./figures.js";
@@ -9,7 +9,7 @@ export const BINS = 240;
 export const STATISTICS = /** @type {[string, string][]} */ ([["mean", "mean"], ["median", "median"], ["p95", "95 %"], ["most", "most"]]);
 
 /**
- * What can be drawn over time; each gives a value, or null, for each bin of a run.
+ * The curves over time; each has a value, or null, per bin of a run.
  * @type {{id: string, title: string, unit: string, most?: number, of: (run: Run, from: number, to: number, name: string) => Unsure[]}[]}
  */
 const SERIES = [
@@ -67,19 +67,19 @@ export function chartOf(holder, options) {
   return chart;
 }
 
-/** The axis of a part of the time: its ends, its ticks and their texts. @type {(clock: Clock, view: () => {from: number, to: number}) => Pick<ChartOptions, "labelX" | "sayX" | "range" | "splits" | "values">} */
+/** The time axis: its ends, ticks and labels. @type {(clock: Clock, view: () => {from: number, to: number}) => Pick<ChartOptions, "labelX" | "sayX" | "range" | "splits" | "values">} */
 export function timeAxis(clock, view) {
   /** @type {(chart: UPlot) => Ticks} */
   const ticks = (chart) => clock.ticks(view().from, view().to, chart.width / 90);
   return {labelX: "Time", sayX: (time) => clock.say(time), range: () => [view().from, view().to], splits: (chart) => ticks(chart).at, values: (chart, splits) => splits.map(ticks(chart).label)};
 }
 
-/** The middles of so many equal bins of time. @type {(from: number, to: number, count: number) => number[]} */
+/** The middles of `count` equal bins of time. @type {(from: number, to: number, count: number) => number[]} */
 export function middles(from, to, count) {
   return Array.from({length: count}, (_, bin) => from + ((bin + 0.5) * (to - from)) / count);
 }
 
-/** What curves show, as a table: a row for each point. @type {(title: string, first: string, data: ChartData, labels: string[], sayX: (x: number) => string) => HTMLElement} */
+/** The points of curves as a table. @type {(title: string, first: string, data: ChartData, labels: string[], sayX: (x: number) => string) => HTMLElement} */
 export function curveTable(title, first, data, labels, sayX) {
   const rows = Array.from(data[0], (x, at) => [cellOf(sayX, Number(x)), ...labels.map((_, curve) => cellOf(words.figure, data[curve + 1][at]))]);
   return makeTable(title, [{title: first, text: true}, ...labels.map((label) => ({title: label}))], rows);
@@ -88,7 +88,7 @@ export function curveTable(title, first, data, labels, sayX) {
 /** @param {State} state */
 export function drawSeries(state) {
   const section = addSection("time", "Over time",
-    "Drag across a chart, or zoom the machine below, to look at a part of the time. Each point is the mean over its stretch of time, or of the jobs submitted in it.");
+    "Drag across a chart, or zoom the machine below, to show a shorter interval. Each point is a mean over its interval, or over the jobs submitted in it.");
   const said = make("output", {class: "said"});
   section.append(make("div", {class: "bar plain"}, makeChoice("Waits and slowdowns:", STATISTICS, state.statistic, (value) => {
     state.statistic = value;

@@ -1,4 +1,4 @@
-// What the reader has chosen: which jobs, which part of the time, which colours; and who is told when that changes.
+// What the reader has selected (jobs, interval, colours), and the listeners to changes.
 
 export const LABELS = ["user", "group", "account", "queue", "qos"];
 
@@ -27,7 +27,7 @@ export class State {
     return Object.values(this.filter).some((value) => value !== null && value !== undefined);
   }
 
-  /** Note which jobs are chosen: run.chosen[job] is 1, run.count of them; run.ended are the places of those that ended. */
+  /** Apply the filter: run.chosen[job] is 1 for selected jobs, run.count their number, run.ended those that ended. */
   choose() {
     for (const run of this.runs) {
       const wanted = LABELS.filter((label) => typeof this.filter[label] === "string").map((label) => {
@@ -63,7 +63,7 @@ export class State {
     this.setFilter({});
   }
 
-  /** Show a part of the time: within the whole, at least ten seconds long. @type {(from: number, to: number) => void} */
+  /** Show an interval, clipped to the run and at least ten seconds long. @type {(from: number, to: number) => void} */
   setView(from, to) {
     const length = Math.min(Math.max(to - from, 10), this.whole.to - this.whole.from);
     const middle = (from + to) / 2;
@@ -72,13 +72,13 @@ export class State {
     for (const told of this.onView) told();
   }
 
-  /** Zoom by a factor around a time: below 1 into it. @type {(factor: number, around?: number) => void} */
+  /** Zoom by a factor around a time; below 1 zooms in. @type {(factor: number, around?: number) => void} */
   zoom(factor, around = (this.view.from + this.view.to) / 2) {
     const {from, to} = this.view;
     this.setView(around - (around - from) * factor, around + (to - around) * factor);
   }
 
-  /** Move by a share of what is shown. @type {(share: number) => void} */
+  /** Move by a share of the interval shown. @type {(share: number) => void} */
   pan(share) {
     const by = (this.view.to - this.view.from) * share;
     this.setView(this.view.from + by, this.view.to + by);
@@ -91,7 +91,7 @@ export class State {
   }
 }
 
-/** Call a function once, when nothing has asked for it again before the next frame, or for so many milliseconds. @type {(work: () => void, pause?: number) => () => void} */
+/** Debounce a function until the next frame, or for `pause` milliseconds. @type {(work: () => void, pause?: number) => () => void} */
 export function calmly(work, pause = 0) {
   let waiting = 0;
   return () => {

@@ -1,4 +1,4 @@
-// The head of the page, the filter, and the figures: the run's own beside those of the jobs that are chosen.
+// The head of the page, the filter, and the figures of the run and of the selected jobs.
 import {addSection, byId, capital, make, makeChoice, makeTable} from "./elements.js";
 import {figures} from "./figures.js";
 import {LABELS} from "./state.js";
@@ -14,10 +14,10 @@ const FIGURES = {
     ["max_slowdown", "Largest slowdown", "number"], ["mean_bounded_slowdown", "Mean bounded slowdown", "number"], ["max_bounded_slowdown", "Largest bounded slowdown", "number"]],
 };
 
-/** The figures that stand first. */
+/** The figures shown first. */
 const TILES = ["utilisation", "mean_wait", "p95_wait", "mean_bounded_slowdown"];
 
-/** The figures of the summary, reckoned from the columns, over the chosen jobs. @type {(run: Run) => Record<string, number | null>} */
+/** The figures of the summary for the selected jobs, calculated from the columns. @type {(run: Run) => Record<string, number | null>} */
 function figuresOf(run) {
   const {ended} = run, counts = new Array(run.state.names.length).fill(0);
   const refused = run.state.names.indexOf("REJECTED"), running = run.state.names.indexOf("RUNNING");
@@ -37,7 +37,7 @@ function figuresOf(run) {
     found[`mean_${name}`] = figures.mean(values);
     found[`max_${name}`] = values.length ? values.reduce((most, value) => Math.max(most, value)) : null;
   }
-  // As the summary has it: attempts that ended; those that still ran count at a horizon alone.
+  // Like the summary: attempts that ended; those still running count only if the run stopped at a horizon.
   const horizon = run.facts.summary?.horizon;
   const work = [];
   let last = 0, first = Infinity;
@@ -78,25 +78,25 @@ export function drawHead(state, facts) {
   for (const run of runs) for (const note of notesOf(run, facts)) head.append(make("p", {class: "note", role: "note"}, `${runs.length > 1 ? `${run.name}: ` : ""}${note}`));
 }
 
-/** What is to be known before one believes the figures. @type {(run: Run, facts: Facts) => string[]} */
+/** Warnings about the figures. @type {(run: Run, facts: Facts) => string[]} */
 function notesOf(run, facts) {
   const found = [], summary = run.facts.summary, made = run.facts.config.versions?.pipistrelle;
   const end = run.clock.say(run.facts.until);
   if (!summary) {
-    found.push(`${run.facts.goes_on ? "The run goes on" : "The run was cut short"}: it is shown as far as its outputs go, to ${end}. `
-      + "Figures are of the jobs that had ended; of those that waited nothing is known.");
+    found.push(`${run.facts.goes_on ? "The run is in progress" : "The run was cut short"}: it is shown up to the end of its outputs, ${end}. `
+      + "Figures cover the jobs that had ended; queued jobs are not in the outputs.");
   } else if (!["completed", "stopped"].includes(summary.reason)) {
     const why = summary.reason === "horizon" ? "at its horizon" : `early (${summary.reason}${summary.message ? `: ${summary.message}` : ""})`;
     found.push(`The run ended ${why}, at ${end}: ${words.whole(summary.unfinished)} jobs were unfinished.`);
   }
-  if (made && made !== facts.version) found.push(`Its outputs are of pipistrelle ${made}; this page is by ${facts.version}.`);
-  if (!Object.keys(run.labels).length) found.push("Its workload does not tell whose jobs these are.");
+  if (made && made !== facts.version) found.push(`The outputs were written by pipistrelle ${made}, this page by ${facts.version}.`);
+  if (!Object.keys(run.labels).length) found.push("The workload does not name users, groups, accounts or queues.");
   return found;
 }
 
 /** @param {State} state */
 export function drawFilter(state) {
-  const bar = make("form", {class: "bar", role: "search", "aria-label": "Which jobs", onsubmit: (/** @type {Event} */ event) => event.preventDefault()});
+  const bar = make("form", {class: "bar", role: "search", "aria-label": "Filter jobs", onsubmit: (/** @type {Event} */ event) => event.preventDefault()});
   const said = make("output", {class: "said"});
   for (const label of LABELS) {
     const counts = new Map();
@@ -149,7 +149,7 @@ export function drawSummary(state) {
       const columns = [{title: part, text: true}];
       for (const run of state.runs) {
         columns.push({title: state.runs.length > 1 ? run.name : "The run"});
-        if (state.filtered) columns.push({title: `${state.runs.length > 1 ? `${run.name}, ` : ""}chosen jobs`});
+        if (state.filtered) columns.push({title: `${state.runs.length > 1 ? `${run.name}, ` : ""}selected jobs`});
       }
       const rows = some.map(([name, title, kind]) => [title, ...state.runs.flatMap((run, at) => {
         const all = whole(run, at, name), cells = [{show: figureText(kind, all), value: all ?? null}];

@@ -1,4 +1,4 @@
-// The network at one moment: which job each node has, slice by slice through the third dimension and those after it.
+// The network at one moment: the job on each node, in slices along the third and later dimensions.
 import {colours} from "./colours.js";
 import {numbersOf} from "./data.js";
 import {penOn, slicesIn, Stage} from "./drawing.js";
@@ -20,7 +20,7 @@ class Network extends Stage {
     this.nodes = this.along[0].length;
     this.slices = told.shape.slice(2).reduce((product, count) => product * count, 1);
     this.drawn = {on: new Int32Array(this.nodes).fill(-1), down: new Uint8Array(this.nodes)};
-    /** how many nodes of each router came before a node */
+    /** position of each node within its router */
     const met = new Map();
     this.seat = Uint16Array.from({length: this.nodes}, (_, node) => {
       const router = this.along.map((column) => column[node]).join(" "), before = met.get(router) || 0;
@@ -30,25 +30,25 @@ class Network extends Stage {
     this.canvas.addEventListener("pointermove", (event) => this.say(event));
   }
 
-  /** The slice of a node: its place in all dimensions from the third on. @type {(node: number) => number} */
+  /** The slice of a node, from its coordinates in the third and later dimensions. @type {(node: number) => number} */
   sliceOf(node) {
     let slice = 0;
     for (let dimension = 2; dimension < this.along.length; dimension++) slice = slice * this.shape[dimension] + this.along[dimension][node];
     return slice;
   }
 
-  /** How large a router is drawn, and where each slice begins. */
+  /** The size of a router, and the position of each slice. */
   layout() {
     return slicesIn(this.slices, this.shape[0], this.shape[1], {wide: this.canvas.clientWidth, tall: 720, most: 24}, 14);
   }
 
-  /** Where a node is drawn, and how wide. @type {(node: number, layout: ReturnType<Network["layout"]>) => {x: number, y: number, part: number}} */
+  /** The position and width of a node. @type {(node: number, layout: ReturnType<Network["layout"]>) => {x: number, y: number, part: number}} */
   placeOf(node, {side, at}) {
     const [left, above] = at(this.sliceOf(node)), part = side / this.perRouter;
     return {x: left + this.along[0][node] * side + this.seat[node] * part, y: above + (this.along.length > 1 ? this.along[1][node] : 0) * side, part};
   }
 
-  /** The attempt on each node at a time, one of them where several share it, -1 where there is none; which nodes are down; how many jobs run. @param {number} time */
+  /** The attempt on each node at a time (one of those that share it, -1 without one), which nodes are down, and the number of running jobs. @param {number} time */
   look(time) {
     const {run} = this, on = new Int32Array(this.nodes).fill(-1), down = new Uint8Array(this.nodes);
     let jobs = 0;
@@ -61,7 +61,7 @@ class Network extends Stage {
     return {on, down, jobs};
   }
 
-  /** Draw the network at a time; return that in words. @type {(time: number) => string} */
+  /** Draw the network at a time; return a description. @type {(time: number) => string} */
   paint(time) {
     const {canvas, run} = this, wide = canvas.clientWidth;
     if (!wide) return "";
@@ -102,7 +102,7 @@ class Network extends Stage {
     return found.join(", ");
   }
 
-  /** Say what is at a point. @type {(event: MouseEvent) => void} */
+  /** Show what is at a point. @type {(event: MouseEvent) => void} */
   say(event) {
     const box = this.canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top, layout = this.layout();
     this.tell(null);
@@ -122,7 +122,7 @@ export function drawNetworks(state, bytes) {
   const found = state.runs.flatMap((run) => (run.facts.places ? [{run, places: run.facts.places}] : []));
   if (!found.length) return () => {};
   const {kind, shape} = found[0].places;
-  const section = addSection("network", "Network", `Which job each node has at one moment of the time shown above: a ${kind} of ${shape.map((one) => words.whole(one)).join(" × ")} routers, slice by slice, in the machine's colours.`);
+  const section = addSection("network", "Network", `The job on each node at one moment of the time shown above: a ${kind} of ${shape.map((one) => words.whole(one)).join(" × ")} routers, slice by slice, in the machine's colours.`);
   const said = make("output", {class: "said", "aria-live": "polite"});
   const slider = make("input", {type: "range", id: "network-time", min: 0, max: 1000, value: 500, oninput: () => draw()});
   section.append(make("div", {class: "bar plain"}, make("label", {class: "field wide"}, make("span", {}, "Moment"), slider), said));

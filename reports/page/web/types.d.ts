@@ -8,7 +8,7 @@ type Unsure = number | null | undefined;
 type Colour = number[];
 
 type Child = Node | string | null | undefined;
-/** What a table shows, and what it sorts by. */
+/** The content of a cell, and its sort value. */
 type Cell = Child | {show: Child, value: any};
 interface TableColumn {title: string; text?: boolean; tip?: string}
 interface TableOptions {most?: number; plain?: boolean; fixed?: boolean; hideCaption?: boolean}
@@ -86,7 +86,7 @@ interface ChartOptions {
 }
 interface Ticks {at: number[]; label: (time: number) => string}
 
-// -- the page of a run that goes on, as reports/live/page_view.py writes its facts and its states --------------------
+// -- the live page: its facts and states, as reports/live/page_view.py writes them -----------------------------------
 
 interface LiveFacts {
   name: string;

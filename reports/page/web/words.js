@@ -1,17 +1,17 @@
-// How numbers, lengths of time and dates are written, and where the ticks of a time axis stand.
+// Formats of numbers, durations and dates, and the ticks of time axes.
 
 export const MINUTE = 60;
 export const HOUR = 3600;
 export const DAY = 86400;
 
-/** {least and most decimals: what writes numbers with them}; to make one takes much longer than to use it */
+/** {least and most decimals: number format}, because creating a format is much slower than using it */
 const formats = new Map();
 
 /** @type {(number: Unsure) => number is number} */
 const finite = (number) => Number.isFinite(number);
 
 export const words = {
-  /** A number as the locale has it, with at least and at most so many decimals. @type {(number: number, least: number, most: number) => string} */
+  /** A number in the locale's format, with at least `least` and at most `most` decimals. @type {(number: number, least: number, most: number) => string} */
   local(number, least, most) {
     const key = 32 * least + most;
     let format = formats.get(key);
@@ -19,7 +19,7 @@ export const words = {
     return format.format(number);
   },
 
-  /** A length of time in its two largest units, as "3 h 12 min". @type {(seconds: Unsure) => string} */
+  /** A duration in its two largest units, such as "3 h 12 min". @type {(seconds: Unsure) => string} */
   duration(seconds) {
     if (!finite(seconds)) return "–";
     const sign = seconds < 0 ? "−" : "";
@@ -35,12 +35,12 @@ export const words = {
     return "";
   },
 
-  /** A length of time with its sign: more is +. @type {(seconds: Unsure) => string} */
+  /** A duration with its sign. @type {(seconds: Unsure) => string} */
   change(seconds) {
     return finite(seconds) && seconds > 0 ? `+${words.duration(seconds)}` : words.duration(seconds);
   },
 
-  /** A length of time in one unit, as "4.2 d": where there is little room. @type {(seconds: Unsure) => string} */
+  /** A duration in one unit, such as "4.2 d", for narrow places. @type {(seconds: Unsure) => string} */
   brief(seconds) {
     if (!finite(seconds)) return "–";
     const length = Math.abs(seconds);
@@ -56,20 +56,20 @@ export const words = {
     return whole >= 0 && whole < 1000 ? `${whole}` : words.local(whole, 0, 0);
   },
 
-  /** A number with so many decimals, and blanks between thousands as the locale has them. @type {(number: Unsure, decimals: number) => string} */
+  /** A number with `decimals` decimals and the locale's separators. @type {(number: Unsure, decimals: number) => string} */
   decimal(number, decimals) {
     if (!finite(number)) return "–";
     return words.local(number, decimals, decimals);
   },
 
-  /** About four figures: what a reader compares. @type {(number: Unsure) => string} */
+  /** A number with about four significant digits. @type {(number: Unsure) => string} */
   figure(number) {
     if (!finite(number)) return "–";
     const size = Math.abs(number);
     return words.decimal(number, size >= 1000 || Number.isInteger(number) ? 0 : size >= 10 ? 1 : 2);
   },
 
-  /** As short as a tick of an axis can be. @type {(number: number) => string} */
+  /** A number as the label of a tick. @type {(number: number) => string} */
   tick(number) {
     return words.local(number, 0, 2);
   },
@@ -79,7 +79,7 @@ export const words = {
     return !finite(share) ? "–" : `${words.decimal(100 * share, decimals)} %`;
   },
 
-  /** "COMPLETED_WALLTIME_REACHED" as people say it. @type {(name: string) => string} */
+  /** A final state in plain words. @type {(name: string) => string} */
   state(name) {
     /** @type {Record<string, string>} */
     const known = {
@@ -90,7 +90,7 @@ export const words = {
   },
 };
 
-/** The clock of a run: seconds since its time 0 as dates where the log tells when that was, else as days. */
+/** The clock of a run: shows seconds since time 0 as dates if the log gives the date of time 0, else as days. */
 export class Clock {
   /** @param {Unsure} epoch @param {string | null} timezone */
   constructor(epoch, timezone) {
@@ -111,7 +111,7 @@ export class Clock {
     }
   }
 
-  /** Seconds that the clock on the wall is ahead of Unix time; it changes at full hours at most. @type {(unix: number) => number} */
+  /** Seconds that local time is ahead of Unix time; assumed to change only at full hours. @type {(unix: number) => number} */
   offset(unix) {
     const hour = Math.floor(unix / HOUR);
     if (!this.offsets.has(hour)) {
@@ -122,7 +122,7 @@ export class Clock {
     return this.offsets.get(hour);
   }
 
-  /** The time on the wall as a Date whose UTC parts are what the wall shows. @type {(time: number) => Date} */
+  /** Local time as a Date whose UTC parts are the local parts. @type {(time: number) => Date} */
   wall(time) {
     const unix = time + this.epoch;
     return new Date((unix + (this.dated ? this.offset(unix) : 0)) * 1000);
@@ -136,7 +136,7 @@ export class Clock {
     return `day ${Math.floor(time / DAY)}, ${text.slice(11, 19)}`;
   }
 
-  /** Where ticks stand between two times, at most so many of them, and what they are called. @type {(from: number, to: number, most: number) => Ticks} */
+  /** At most `most` ticks between two times, and their labels. @type {(from: number, to: number, most: number) => Ticks} */
   ticks(from, to, most) {
     const steps = [1, 2, 5, 10, 30, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR,
       6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY];

@@ -1,11 +1,11 @@
-// The jobs that were served worst, each with why: what `pipistrelle explain` answers.
+// The worst-served jobs, each with the answer of `pipistrelle explain job`.
 import {addSection, cellOf, make, makeTable} from "./elements.js";
 import {jobLink} from "./gantt.js";
 import {words} from "./words.js";
 
 /** @param {State} state */
 export function drawWorst(state) {
-  const section = addSection("worst", "Served worst", "The jobs that waited longest and those that were slowed down most, each with what pipistrelle explain job answers.");
+  const section = addSection("worst", "Worst-served jobs", "The jobs with the longest waits and those with the largest slowdowns, each with the answer of pipistrelle explain job.");
   for (const run of state.runs) {
     const told = run.facts.worst;
     if (state.runs.length > 1) section.append(make("h3", {}, run.name));
@@ -15,7 +15,7 @@ export function drawWorst(state) {
     }
     const answers = new Map(told.jobs.map((one) => [one.job, one]));
     if (told.how === "outputs") {
-      section.append(make("p", {class: "keys"}, `These answers are from the outputs alone${told.why_not ? `: ${told.why_not}` : ""}. With --explain the run is repeated, and they say what the scheduler saw.`));
+      section.append(make("p", {class: "keys"}, `These answers are from the outputs alone${told.why_not ? `: ${told.why_not}` : ""}. Use --explain to repeat the run, and the answers show what the scheduler saw.`));
     }
     /** @type {(title: string, ids: string[]) => void} */
     const list = (title, ids) => {
@@ -25,8 +25,8 @@ export function drawWorst(state) {
         const job = one.place;
         const more = make("details", {}, make("summary", {}, one.answer), make("ul", {},
           Object.entries(one.limits).map(([limit, seconds]) => make("li", {}, `${words.duration(seconds)}: ${limit}`)),
-          one.holders.length ? make("li", {}, `most was held by ${one.holders.map(([holder, size]) => `${holder} (${words.whole(size)})`).join(", ")}`) : null,
-          one.why ? make("li", {}, `the scheduler says: ${one.why}`) : null, one.remarks.map((text) => make("li", {}, text))));
+          one.holders.length ? make("li", {}, `most units were held by ${one.holders.map(([holder, size]) => `${holder} (${words.whole(size)})`).join(", ")}`) : null,
+          one.why ? make("li", {}, `the scheduler's reason: ${one.why}`) : null, one.remarks.map((text) => make("li", {}, text))));
         return [[{show: jobLink(id, [run, job]), value: id}, cellOf(words.duration, run.job.wait[job]), cellOf(words.figure, run.job.bounded[job]),
           cellOf(words.whole, run.job.size[job]), cellOf(words.duration, run.job.execution[job]), run.label("user", run.job.first[job]), {show: more, value: one.answer}]];
       });
@@ -34,7 +34,7 @@ export function drawWorst(state) {
       table.classList.add("answers");
       section.append(table);
     };
-    list("Waited longest", told.by_wait);
-    list("Slowed down most", told.by_slowdown);
+    list("Longest waits", told.by_wait);
+    list("Largest slowdowns", told.by_slowdown);
   }
 }

@@ -122,7 +122,7 @@ def test_the_page_follows_the_run_to_its_end(browser, stage):
     sections = do("return [...document.querySelectorAll('main > section')].map((one) => one.id)")
     assert sections == ["now", "machine", "time", "decisions", "waiting"]
     wait(browser, "document.querySelectorAll('#decisions tbody tr').length > 5")
-    assert text(browser, "#status") == "The run goes on."
+    assert text(browser, "#status") == "The run is in progress."
     ended, label = text(browser, "#jobs"), do("return document.getElementById('map').getAttribute('aria-label')")
     assert int(ended) > 0
     assert label.startswith("48 nodes: ")
@@ -221,7 +221,7 @@ def test_a_run_that_is_gone_stays_readable(browser, stage):
     stage.view._server.publish = lambda state: None
     stage.end()
     wait(browser, "document.getElementById('status').dataset.phase === 'lost'")
-    assert text(browser, "#status").startswith("No word from the run")
+    assert text(browser, "#status").startswith("No connection to the run")
     assert text(browser, "#clock") == clock
     other = Stage(stage._setup, port)
     other.until(100_000.0)

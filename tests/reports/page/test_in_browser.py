@@ -192,7 +192,7 @@ def test_filters_choose_jobs(page):
     by_user = page.text("form.bar output")
     assert before == "500 of 500 jobs"
     assert by_user != before
-    assert "chosen jobs" in page.text("#summary thead")
+    assert "selected jobs" in page.text("#summary thead")
     assert image(page) != drawn
     page.run(
         "const box = document.getElementById('filter-least'); box.value = 8; box.dispatchEvent(new Event('change'));"
