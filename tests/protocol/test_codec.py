@@ -1,4 +1,4 @@
-"""The codec: exact round trips, refusals of whatever is no message, and nothing that JSON cannot carry."""
+"""The codec: exact round trips, rejection of all other input, and no output that JSON cannot represent."""
 
 import json
 import math
@@ -48,12 +48,12 @@ JSON = st.recursive(
 )
 
 
-#: a busy machine is no failure
+#: hypothesis must not fail tests on a slow machine
 unhurried = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def values_of(info: Any) -> st.SearchStrategy[Any]:
-    """Return a strategy for the values of a type, made from what msgspec knows of it: new fields need no new test."""
+    """Return a strategy for the values of a type, derived from msgspec's type information."""
     match info:
         case inspect.StructType():
             required = {f.name: values_of(f.type) for f in info.fields if f.required}
@@ -115,7 +115,7 @@ def test_what_is_encoded_is_decoded(message: Any) -> None:
 @unhurried
 @given(st.floats(0, LATEST))
 def test_times_survive_any_json_library(time: float) -> None:
-    """A time is printed so that the standard library, too, reads the same double, and the other way about."""
+    """A time is printed so that the standard library also reads the same double, and the other way round."""
     frame = codec.encode(Reply(0, time))
 
     assert json.loads(frame)["now"] == time
@@ -128,7 +128,7 @@ def test_times_are_printed_shortest(time: float, text: bytes) -> None:
     assert codec.encode(Reply(0, time)) == b'{"reply_to":0,"now":' + text + b"}"
 
 
-def test_defaults_stay_at_home() -> None:
+def test_fields_with_default_values_are_left_out() -> None:
     """Fields with their default value are left out: frames are short."""
     frame = codec.encode(reply(ExecuteJob(0.0, ExecuteJobData("w0!1", "0-3"))))
 
@@ -140,7 +140,7 @@ def test_defaults_stay_at_home() -> None:
 
 
 def read(decode: Any, frame: bytes) -> Any:
-    """Decode a frame that may be anything; a refusal is one readable line, any other exception fails the test."""
+    """Decode a frame that may be anything; a rejection is one readable line, any other exception fails the test."""
     try:
         return decode(frame)
     except RemoteProtocolError as refusal:
@@ -214,14 +214,14 @@ def test_damaged_frames_are_read_or_refused(message: Any, data: st.DataObject) -
 )
 @pytest.mark.parametrize("closing", [b"", b"]"], ids=["open", "closed"])
 def test_deep_nesting_is_refused(decode: Any, opening: bytes, closing: bytes) -> None:
-    """A hundred thousand brackets are refused, not a crash."""
+    """A hundred thousand brackets are rejected without a crash."""
     depth = 100_000
     tail = b"}" if opening.startswith(b"{") and closing else b""
     assert read(decode, opening + b"[" * depth + closing * depth + tail) is None
 
 
 def test_a_hundred_levels_are_fine() -> None:
-    """The depth that SPEC.md promises is read, in fields that are unknown and in those that may hold anything."""
+    """The depth that SPEC.md promises is read, in unknown fields and in those that may hold any JSON."""
     nest = b"[" * 100 + b"]" * 100
     begins = b'{"timestamp":0,"type":"SIMULATION_BEGINS","data":{"nb_resources":1,"config":{"deep":' + nest + b"}}}"
 
@@ -235,7 +235,7 @@ def test_a_hundred_levels_are_fine() -> None:
     ids=["400 digits", "5000 digits", "1e999", "-1e999"],
 )
 def test_numbers_beyond_a_double_are_no_times(number: str) -> None:
-    """A decision dated beyond what a double holds is malformed, whatever its type, and dated when the reply is."""
+    """A decision dated beyond what a double holds is malformed, whatever its type, and gets the reply's time."""
     bad = f'{{"reply_to":1,"now":7.5,"events":[{{"timestamp":{number},"type":"STOP","data":{{}}}}]}}'
     unknown = bad.replace("STOP", "PAUSE")
 
@@ -247,7 +247,7 @@ def test_numbers_beyond_a_double_are_no_times(number: str) -> None:
 
 
 def test_a_malformed_decision_keeps_its_own_time() -> None:
-    """What has a usable timestamp is rejected at that time, so that rejections come in order."""
+    """A malformed decision with a usable timestamp is rejected at that time, so that rejections are in order."""
     found = codec.decode_reply(b'{"reply_to":1,"now":9,"events":[{"timestamp":12.5,"type":"REJECT_JOB","data":{}}]}')
 
     assert found.events == [
@@ -255,8 +255,8 @@ def test_a_malformed_decision_keeps_its_own_time() -> None:
     ]
 
 
-def test_an_unknown_decision_gets_a_proposal() -> None:
-    """The text of a rejection names the type that was probably meant."""
+def test_an_unknown_decision_gets_a_suggestion() -> None:
+    """The text of a rejection suggests the type that was probably meant."""
     found = codec.decode_reply(b'{"reply_to":1,"now":9,"events":[{"timestamp":9,"type":"execute_jobs","data":{}}]}')
 
     assert isinstance(found.events[0], Malformed)
@@ -265,14 +265,14 @@ def test_an_unknown_decision_gets_a_proposal() -> None:
     )
 
 
-def test_the_envelope_is_blamed_for_its_own_faults() -> None:
-    """If both a decision and the reply around it are wrong, the refusal names what is refused: the reply."""
+def test_an_error_in_the_envelope_is_reported_first() -> None:
+    """If both a decision and the reply around it are wrong, the message names the reply."""
     with pytest.raises(RemoteProtocolError, match=r"\$\.wake\[0\]"):
         codec.decode_reply(b'{"reply_to":1,"now":9,"events":[{}],"wake":["SUNRISE"]}')
 
 
 def test_long_and_wild_texts_of_a_peer_are_cut() -> None:
-    """What a peer sends can neither fill a log nor steer a terminal: quotations are short and printable."""
+    """A peer's text can neither fill a log nor control a terminal: quotations are short and printable."""
     wild = "\x1b[2J" + "A" * 100_000
     frame = json.dumps({"reply_to": 1, "now": 0, "events": [{"timestamp": 0, "type": wild, "data": {}}]}).encode()
     bad = codec.decode_reply(frame).events[0]
@@ -295,8 +295,8 @@ def test_another_message_than_awaited_is_named() -> None:
         codec.decode_hello(b'{"type":"REFUSED","data":{"code":"busy","message":""}}')
 
 
-def test_a_type_must_be_said() -> None:
-    """A handshake without its type is none, even if all else fits."""
+def test_a_handshake_needs_its_type() -> None:
+    """A handshake without its type is rejected, even if everything else is right."""
     assert read(codec.decode_hello, b'{"data":{"name":"x"}}') is None
     assert read(codec.decode_notice, b'{"data":{"code":"busy","message":"x"}}') is None
 
@@ -314,7 +314,7 @@ def test_the_limit_is_64_mib() -> None:
 
 
 def test_only_a_scheduler_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scheduler's frame that would be refused does not leave; a notice may be as long as it must."""
+    """A scheduler's frame that would be rejected is not sent; a notice may have any length."""
     monkeypatch.setattr(codec, "MAX_FRAME_BYTES", 1000)
     text = "x" * 1000
     begins = SimulationBegins(0.0, SimulationBeginsData(1, config={"text": text}))
@@ -345,8 +345,8 @@ def with_floats_replaced(value: Any, bad: float) -> Iterator[Any]:
 
 @unhurried
 @given(messages(), st.sampled_from([math.nan, math.inf, -math.inf]))
-def test_numbers_that_are_not_finite_never_leave(message: Any, bad: float) -> None:
-    """NaN and infinities are refused wherever in a message they are."""
+def test_numbers_that_are_not_finite_are_not_sent(message: Any, bad: float) -> None:
+    """NaN and infinities are rejected wherever in a message they are."""
     for poisoned in with_floats_replaced(message, bad):
         with pytest.raises(LocalProtocolError, match="not finite"):
             codec.encode(poisoned)
@@ -360,8 +360,8 @@ def test_the_refusal_says_where() -> None:
         codec.encode(bad)
 
 
-def test_the_word_null_is_no_null() -> None:
-    """Texts that contain `null`, and real nulls where any JSON may stand, are sent."""
+def test_the_word_null_in_a_text_is_sent() -> None:
+    """Texts that contain `null`, and real nulls where any JSON is allowed, are sent."""
     decision = RejectJob(0.0, RejectJobData("w0!null", "null"))
     begins = SimulationBegins(0.0, SimulationBeginsData(1, config={"null": None, "x": [None, 1.5]}))
     notice = Notice(1, 0.0, [begins, JobKilled(0.0, JobKilledData(("null",), {"null": Progress(0.5)}))])
@@ -371,7 +371,7 @@ def test_the_word_null_is_no_null() -> None:
 
 
 def test_other_libraries_numbers_and_texts_are_sent_as_ours() -> None:
-    """A policy may compute with numpy: its scalars go out as plain numbers and strings, NaN is found there too."""
+    """A policy may compute with numpy: its scalars are sent as plain numbers and strings; NaN in them is found."""
     half: Any = np.float32(2.5)
     three: Any = np.int64(3)
     call = CallMeLater(np.float64(1.5), CallMeLaterData(half, np.str_("a")))
@@ -388,8 +388,8 @@ def test_other_libraries_numbers_and_texts_are_sent_as_ours() -> None:
 @pytest.mark.parametrize(
     "thing", [object(), {1, object()}, "\ud800", [[]] * 2], ids=["object", "set", "surrogate", "recursion"]
 )
-def test_what_json_has_nothing_for_never_leaves(thing: Any) -> None:
-    """Objects, broken texts and endless structures are the caller's fault and are called so."""
+def test_values_that_json_cannot_represent_are_not_sent(thing: Any) -> None:
+    """Objects, broken texts and endless structures are reported as the caller's error."""
     if isinstance(thing, list):
         thing[0].append(thing)
     notice = Notice(1, 0.0, [SimulationBegins(0.0, SimulationBeginsData(1, config={"thing": thing}))])

@@ -24,7 +24,7 @@ def test_a_length_of_time_is_printed_in_large_units(seconds: float, text: str, i
 
 
 def test_a_caller_chooses_units_and_digits() -> None:
-    """The last form takes what is shorter than its unit."""
+    """The last form is used for everything shorter than its unit."""
     forms = {"d": "{:.1f} days", "h": "{:.0f} hours"}
 
     assert [length_text(seconds, forms) for seconds in (129_600.0, 7200.0, 0.0)] == ["1.5 days", "2 hours", "0 hours"]

@@ -1,4 +1,4 @@
-"""How much one reply may ask for: too much is refused before it takes memory."""
+"""How much one reply may contain: too much is rejected before it takes memory."""
 
 import json
 import tracemalloc
@@ -34,7 +34,7 @@ def reply(events: str) -> bytes:
 @both
 @pytest.mark.parametrize("separator", [",", pytest.param(" ,\n ", marks=pytest.mark.slow)])
 def test_too_many_decisions_are_refused_at_little_cost(decode, separator):
-    """However short they are, nobody reads more than the limit."""
+    """However short they are, no more than the limit is read."""
     frame = reply(separator.join(["0"] * (MAX_DECISIONS + MAX_DECISIONS // 8)))
     tracemalloc.start()
     try:
@@ -48,14 +48,14 @@ def test_too_many_decisions_are_refused_at_little_cost(decode, separator):
 @both
 @pytest.mark.parametrize("one", ["0", '"a,b"', "{}", '{"timestamp":0.0,"type":"START","data":{}}'])
 def test_too_many_that_cannot_be_read_are_refused(decode, one):
-    """The limit counts those alone, and the last one is quoted."""
+    """The limit counts unreadable decisions only, and the last one is quoted."""
     assert len(decode(reply(",".join([one] * MAX_REJECTIONS))).events) == MAX_REJECTIONS
     with pytest.raises(RemoteProtocolError, match="cannot be read: expected at most 10,000, found one more"):
         decode(reply(",".join([one] * (MAX_REJECTIONS + 1))))
 
 
 @both
-def test_commas_are_no_decisions(decode):
+def test_commas_do_not_count_as_decisions(decode):
     """A long text, or a decision of many fields, is one decision."""
     texts = [",]" * MAX_DECISIONS, "\\" * 3, '"']
     stops = [{"timestamp": 0.0, "type": "NOTHING", "data": {"reason": text}} for text in texts]
@@ -63,8 +63,8 @@ def test_commas_are_no_decisions(decode):
     assert [type(decision) for decision in decode(frame).events] == [Malformed] * 3
 
 
-def test_what_is_no_json_is_said_to_be_none():
-    """Counting lets pass what cannot be read."""
+def test_invalid_json_is_reported_as_such():
+    """Counting accepts what cannot be read, so that the decoder reports it."""
     for frame in (b"[" + b"," * (2 * MAX_DECISIONS), reply("0," * (2 * MAX_DECISIONS))[:-5]):
         with pytest.raises(RemoteProtocolError, match=r"too many decisions|cannot be read"):
             codec.decode_reply(frame)
@@ -76,7 +76,7 @@ def test_what_is_no_json_is_said_to_be_none():
     ids=["job_ids", "keeps"],
 )
 def test_other_lists_have_the_same_limit(events, more):
-    """A list that is too long is wrong as any other value would be."""
+    """A list that is too long is wrong like any other wrong value."""
     names = ",".join(['"j"'] * (MAX_DECISIONS + 1))
     frame = reply(events.replace("%s", names))[:-1] + more.replace("%s", names).encode() + b"}"
     if events:
@@ -88,14 +88,14 @@ def test_other_lists_have_the_same_limit(events, more):
 
 
 def test_long_texts_lose_their_middle():
-    """Both ends stay, and short texts whole."""
+    """Both ends are kept, and short texts are unchanged."""
     assert cut("short", 5) == "short"
     assert cut("a" * 50 + "z" * 50, 20) == "a" * 15 + " ... " + "z" * 5
 
 
 @both
 def test_too_many_texts_are_refused_before_they_take_memory(decode, monkeypatch):
-    """Whatever else is wrong with them; the limit is one of the whole frame."""
+    """The limit is one of the whole frame, whatever else is wrong with it."""
     monkeypatch.setattr("pipistrelle.protocol.frames.MAX_TEXTS", 20_000)
     frame = reply("").replace(b'"now"', b'"keeps":[%b"ab"],"now"' % (b'"ab",' * 20_000))
     tracemalloc.start()
@@ -108,7 +108,7 @@ def test_too_many_texts_are_refused_before_they_take_memory(decode, monkeypatch)
 
 
 def test_many_quotes_are_not_many_texts(monkeypatch):
-    """Names and quoted quotes do not count, whatever stands in them; a text that does not end is one."""
+    """Names and escaped quotes do not count, whatever they contain; an unterminated text counts as one."""
     monkeypatch.setattr("pipistrelle.protocol.frames.MAX_TEXTS", 5)
     names, quoted, escaped = '{"a" :1,"b":2,"c"\n:3}', '"\\"\\"\\"\\"\\"\\"\\":"', '"\\\\","\\\\\\"","","d"'
     for inner in (names, quoted, escaped):

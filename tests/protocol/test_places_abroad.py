@@ -1,4 +1,4 @@
-"""Where nodes are, as a program in another language reads it off the wire: docs/examples/placement/places.js."""
+"""Node positions as a program in another language reads them from a message: docs/examples/placement/places.js."""
 
 import shutil
 import subprocess
@@ -22,7 +22,7 @@ GROUPS = (
 
 @pytest.mark.parametrize("name", ["titan", "groups", "tiny"])
 def test_javascript_finds_the_same_places(name: str) -> None:
-    """All coordinates of all nodes, from the frame that a scheduler gets."""
+    """All coordinates of all nodes, from the frame that a scheduler receives."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("Node is not installed")

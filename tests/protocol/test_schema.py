@@ -1,4 +1,4 @@
-"""The exported JSON Schema: up to date, sound, plain enough for other languages' validators, documented."""
+"""The exported JSON Schema: up to date, valid, plain enough for other languages' validators, documented."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ from pipistrelle.protocol.schema import FRAMES, build, text
 
 EXPORT = Path(__file__).parents[2] / "protocol" / "schema.json"
 COMMAND = "python -m pipistrelle.protocol.schema > protocol/schema.json"
-#: what every validator of draft 2020-12 knows
+#: keywords that every validator of draft 2020-12 knows
 KEYWORDS = {
     "$schema",
     "$id",
@@ -44,12 +44,12 @@ KEYWORDS = {
 
 @pytest.fixture(scope="module")
 def schema() -> dict[str, Any]:
-    """Return the schema as it is made now."""
+    """Return the schema generated from the current structs."""
     return build()
 
 
 def nodes(node: Any) -> Iterator[dict[str, Any]]:
-    """Yield every subschema, the names of properties and definitions left out."""
+    """Yield every subschema, without the names of properties and definitions."""
     yield node
     for key in ("properties", "$defs"):
         for child in node.get(key, {}).values():
@@ -62,13 +62,13 @@ def nodes(node: Any) -> Iterator[dict[str, Any]]:
 
 
 def test_the_export_is_up_to_date() -> None:
-    """The committed file is what the structs say today."""
+    """The committed file equals the schema of the current structs."""
     assert EXPORT.read_text(encoding="utf-8") == text(), f"protocol/schema.json is stale; run: {COMMAND}"
 
 
 @pytest.mark.parametrize("seed", ["0", "1"])
 def test_the_command_writes_the_export(seed: str) -> None:
-    """The command that makes the file prints it, the same whatever the order of hashes."""
+    """The command that generates the file prints it, the same with any hash seed."""
     command = [sys.executable, "-W", "error", "-m", "pipistrelle.protocol.schema"]
     done = subprocess.run(command, capture_output=True, check=True, env={"PYTHONHASHSEED": seed})
 
@@ -76,7 +76,7 @@ def test_the_command_writes_the_export(seed: str) -> None:
 
 
 def test_the_schema_is_a_schema(schema: dict[str, Any]) -> None:
-    """It obeys its own dialect, names the protocol's version, and every reference leads somewhere."""
+    """It is valid by its own dialect, names the protocol's version, and every reference resolves."""
     Draft202012Validator.check_schema(schema)
     assert schema["title"] == f"pipistrelle/{PROTOCOL_VERSION}"
     for node in nodes(schema):
@@ -85,12 +85,12 @@ def test_the_schema_is_a_schema(schema: dict[str, Any]) -> None:
 
 
 def test_other_validators_understand_it(schema: dict[str, Any]) -> None:
-    """It uses plain keywords only; OpenAPI's and msgspec's own are left out."""
+    """It uses plain keywords only, none of OpenAPI's or msgspec's own."""
     assert set().union(*(set(node) for node in nodes(schema))) <= KEYWORDS
 
 
 def test_every_frame_and_type_is_there(schema: dict[str, Any]) -> None:
-    """All frames stand at the top; all events and decisions have a definition; nothing internal has one."""
+    """All frames are at the top level; all events and decisions have a definition; nothing internal has one."""
     types = {struct.__name__ for struct in (*get_args(AnyEvent), *get_args(AnyDecision))}
 
     assert [node["$ref"] for node in schema["anyOf"]] == [f"#/$defs/{name}" for name in FRAMES]
@@ -100,7 +100,7 @@ def test_every_frame_and_type_is_there(schema: dict[str, Any]) -> None:
 
 
 def test_everything_is_described(schema: dict[str, Any]) -> None:
-    """Each definition and each field says in one line what it is; numbers say their unit or what they count."""
+    """Each definition and each field has a one-line description; numbers have a unit or say what they count."""
     for name, definition in schema["$defs"].items():
         assert definition["description"], name
         for field, node in definition["properties"].items():

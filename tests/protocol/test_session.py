@@ -1,4 +1,4 @@
-"""The conversation: every message in every state from both ends, both ends on one wire, and what they agree on."""
+"""The session: every message in every state at both ends, both ends connected, and what they negotiate."""
 
 import math
 from collections.abc import Callable
@@ -39,7 +39,7 @@ REFUSED = Refused(RefusedData("protocol_error", "no"))
 STATE = Raw(b'{"any": [1, "json"]}')
 KINDS: tuple[Kind, ...] = get_args(Kind)
 STATES: tuple[State, ...] = get_args(State)
-#: whose messages they are; REFUSED can also be sent by force, see `ServerSession.refuse`
+#: who sends which messages; REFUSED can also be forced, see `ServerSession.refuse`
 FROM_SCHEDULER = {"HELLO", "REPLY", "LEAVING", "SAVED"}
 
 Session = ServerSession | SchedulerSession
@@ -104,19 +104,19 @@ def scheduler_acts(scheduler: SchedulerSession, kind: Kind) -> Any:
 
 
 def make(side: str, state: State, seq: int = 0) -> Session:
-    """Return a session in a state, as if it had come there by itself."""
+    """Return a session in a state, as if it had reached it normally."""
     if side == "server":
         return ServerSession(state=state, seq=seq)
     return SchedulerSession(state=state, seq=seq, hello=None if state == "IDLE" else HELLO)
 
 
 def act(end: Session, kind: Kind) -> Any:
-    """Let either end do its part in a message of a kind."""
+    """Let either end send or receive a message of a kind."""
     return server_acts(end, kind) if isinstance(end, ServerSession) else scheduler_acts(end, kind)
 
 
 def snapshot(end: Session) -> tuple[Any, ...]:
-    """Return all that a session remembers."""
+    """Return the whole state of a session."""
     return end.state, end.seq, end.welcome, end.quiet
 
 
@@ -124,7 +124,7 @@ def snapshot(end: Session) -> tuple[Any, ...]:
 
 
 def test_the_table_is_whole() -> None:
-    """Every state has its row; each can be reached; CLOSED, and nothing else, is the end."""
+    """Every state has its row; each can be reached; CLOSED is the only final state."""
     assert set(TRANSITIONS) == set(STATES)
     assert {after for kinds in TRANSITIONS.values() for after in kinds.values()} == set(STATES) - {"IDLE"}
     assert [state for state, kinds in TRANSITIONS.items() if not kinds] == ["CLOSED"]
@@ -133,7 +133,7 @@ def test_the_table_is_whole() -> None:
 
 @pytest.mark.parametrize(("side", "state", "kind"), list(product(("server", "scheduler"), STATES, KINDS)))
 def test_every_message_in_every_state(side: str, state: State, kind: Kind) -> None:
-    """What the table allows leads to its state; all else is refused, as one's own fault or the peer's, unchanged."""
+    """What the table allows leads to its state; anything else is an error of the caller or the peer, without effect."""
     end = make(side, state, seq=3)
     before = snapshot(end)
     after = TRANSITIONS[state].get(kind)
@@ -160,11 +160,11 @@ def test_a_server_may_refuse_at_any_time(state: State) -> None:
     assert server.state == "CLOSED"
 
 
-# -- both ends on one wire --------------------------------------------------------------------------------------------
+# -- both ends connected ----------------------------------------------------------------------------------------------
 
 
 class Wire:
-    """Both ends, and what was last put on the wire between them."""
+    """Both ends, and the last frame between them."""
 
     def __init__(self) -> None:
         self.server = ServerSession()
@@ -177,7 +177,7 @@ class Wire:
         assert self.scheduler.receive_greeting(self.server.greet(answer)) == answer
 
     def exchange(self, told: Notice, decided: Reply) -> None:
-        """Carry a notice over, and the reply back."""
+        """Deliver a notice, and the reply."""
         assert self.scheduler.receive_notice(self.server.send_notice(told)) == told
         assert list(self.server.receive_reply(self.scheduler.send_reply(decided)).events) == list(decided.events)
 
@@ -189,7 +189,7 @@ def wire() -> Wire:
 
 
 def test_a_whole_conversation(wire: Wire) -> None:
-    """Handshake, turns and end: both ends go through the same states and count alike."""
+    """Handshake, turns and end: both ends go through the same states with the same numbers."""
     wire.shake()
     assert wire.server.welcome == wire.scheduler.welcome
     assert wire.server.welcome is not None
@@ -205,8 +205,8 @@ def test_a_whole_conversation(wire: Wire) -> None:
 
 
 @given(st.lists(st.sampled_from(KINDS), max_size=40))
-def test_lawful_ends_never_meet_an_error(kinds: list[Kind]) -> None:
-    """Whatever either side tries: what its own session lets out is welcome at the other end, and both stay in step."""
+def test_ends_that_follow_the_table_cause_no_error(kinds: list[Kind]) -> None:
+    """What one side's session lets it send, the other side accepts, and both stay in the same state."""
     wire = Wire()
     for kind in kinds:
         first, second = wire.server, wire.scheduler
@@ -221,8 +221,8 @@ def test_lawful_ends_never_meet_an_error(kinds: list[Kind]) -> None:
 
 
 @given(st.lists(st.sampled_from([kind for kind in KINDS if kind not in FROM_SCHEDULER]), max_size=20))
-def test_a_lawless_server_meets_remote_errors_only(kinds: list[Kind]) -> None:
-    """A scheduler that gets frames in any order refuses what is out of turn and goes on where it was."""
+def test_a_server_out_of_turn_causes_remote_errors_only(kinds: list[Kind]) -> None:
+    """A scheduler that receives frames in any order rejects what is out of turn and keeps its state."""
     scheduler = SchedulerSession()
     scheduler.send_hello(HELLO)
     for kind in kinds:
@@ -238,9 +238,11 @@ def test_a_lawless_server_meets_remote_errors_only(kinds: list[Kind]) -> None:
             scheduler.send_saved(SavedData(scheduler.seq, STATE))
 
 
-@given(st.binary(max_size=60).filter(lambda frame: b'"reply_to"' not in frame))  # which might be a reply
+@given(
+    st.binary(max_size=60).filter(lambda frame: b'"reply_to"' not in frame)
+)  # bytes that contain it might be a reply
 def test_garbage_changes_nothing(frame: bytes) -> None:
-    """A frame that cannot be read is the peer's fault in every state, and the session stays where it was."""
+    """A frame that cannot be read is the peer's error in every state, and the session keeps its state."""
     for state in STATES:
         server, scheduler = make("server", state), make("scheduler", state)
         assert isinstance(server, ServerSession)
@@ -256,7 +258,7 @@ def test_garbage_changes_nothing(frame: bytes) -> None:
 
 @pytest.mark.parametrize("reply_to", [0, 2, 4, 10**30])
 def test_a_reply_answers_the_last_message(reply_to: int) -> None:
-    """A reply with another number is refused at both ends, with the right number, and nothing has changed."""
+    """A reply with another number is rejected at both ends with the right number, and nothing changes."""
     server, scheduler = ServerSession("SCHEDULER_TURN", 3), SchedulerSession("SCHEDULER_TURN", 3)
 
     with pytest.raises(RemoteProtocolError, match=f"expected 3, found {reply_to}"):
@@ -268,7 +270,7 @@ def test_a_reply_answers_the_last_message(reply_to: int) -> None:
 
 @pytest.mark.parametrize("seq", [0, 3, 5])
 def test_notices_have_no_gaps(seq: int) -> None:
-    """A notice with another number than the next is refused at both ends, and nothing has changed."""
+    """A notice with a number other than the next is rejected at both ends, and nothing changes."""
     server, scheduler = ServerSession("SERVER_TURN", 3), SchedulerSession("SERVER_TURN", 3)
 
     with pytest.raises(LocalProtocolError, match=f"expected 4, found {seq}"):
@@ -279,7 +281,7 @@ def test_notices_have_no_gaps(seq: int) -> None:
 
 
 def test_the_reply_to_welcome_is_empty() -> None:
-    """Decisions before the simulation has begun are refused at both ends instead of being lost."""
+    """Decisions before the simulation has begun are rejected at both ends instead of being lost."""
     early = Reply(0, 0.0, [Stop(0.0, StopData())])
     server, scheduler = ServerSession("SCHEDULER_TURN"), SchedulerSession("SCHEDULER_TURN")
 
@@ -289,8 +291,8 @@ def test_the_reply_to_welcome_is_empty() -> None:
         scheduler.send_reply(early)
 
 
-def test_a_state_is_asked_for_and_given_back(wire: Wire) -> None:
-    """SAVE changes no number; RESTORE is a message of a later one, whose reply is empty; notices go on behind it."""
+def test_a_state_is_saved_and_restored(wire: Wire) -> None:
+    """SAVE changes no number; RESTORE is a message with a later number and an empty reply; notices continue."""
     wire.shake()
     wire.server.receive_reply(wire.scheduler.send_reply(Reply(0, 0.0)))
     wire.scheduler.receive_notice(wire.server.send_restore(RestoreData(7, 4.0, STATE)))
@@ -323,8 +325,8 @@ def test_a_state_is_asked_for_and_given_back(wire: Wire) -> None:
         (b'{"type":"SAVED","data":{"reply_to":3,"state":' + b"[" * 100_000 + b"]" * 100_000 + b"}}", "cannot be read"),
     ],
 )
-def test_what_is_no_state_is_refused(frame: bytes, says: str) -> None:
-    """Another message than SAVED, one about another notice, or one whose state is no JSON; nothing has changed."""
+def test_an_invalid_state_is_rejected(frame: bytes, says: str) -> None:
+    """Another message than SAVED, one about another notice, or one whose state is not JSON; nothing changes."""
     server = ServerSession("SAVING", 3)
     with pytest.raises(RemoteProtocolError, match=says):
         server.receive_saved(frame)
@@ -332,7 +334,7 @@ def test_what_is_no_state_is_refused(frame: bytes, says: str) -> None:
 
 
 def test_a_state_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """WELCOME tells it to who is asked; a longer one is refused."""
+    """WELCOME has the limit for subscribed schedulers; a longer state is rejected."""
     asked = negotiate(HelloData("s", features=("state",)), run_id="", server="", saves=True)
     assert isinstance(asked, Welcome)
     assert (asked.data.max_state, asked.data.features) == (60 * 1024 * 1024, ())
@@ -346,7 +348,7 @@ def test_a_state_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_the_last_event_ends_the_simulation() -> None:
-    """SIMULATION_ENDS anywhere but at the end of a notice does not close the session; a notice may be empty."""
+    """SIMULATION_ENDS before the end of a notice does not close the session; a notice may be empty."""
     for told in (Notice(1, 1.0, [SimulationEnds(1.0), NoMoreJobs(1.0)]), Notice(1, 1.0, [])):
         server = ServerSession("SERVER_TURN")
         server.send_notice(told)
@@ -354,7 +356,7 @@ def test_only_the_last_event_ends_the_simulation() -> None:
 
 
 def test_what_cannot_be_encoded_was_not_sent() -> None:
-    """A message with NaN leaves a session as it was: the last word can still be said."""
+    """A message with NaN leaves a session unchanged: the last message can still be sent."""
     bad = Notice(1, 1.0, [RequestedCall(math.nan, RequestedCallData())])
     server, scheduler = ServerSession("SERVER_TURN"), SchedulerSession("SCHEDULER_TURN")
 
@@ -367,7 +369,7 @@ def test_what_cannot_be_encoded_was_not_sent() -> None:
     assert server.state == "CLOSED"
 
 
-# -- what is agreed on ------------------------------------------------------------------------------------------------
+# -- negotiation ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -392,7 +394,7 @@ def test_what_cannot_be_encoded_was_not_sent() -> None:
 def test_the_highest_common_version_is_agreed_on(
     monkeypatch: pytest.MonkeyPatch, lowest: int, highest: int, agreed: int | str
 ) -> None:
-    """A server that speaks 3 to 5 welcomes with the highest version that both speak, or refuses with a text."""
+    """A server that speaks 3 to 5 welcomes with the highest version that both support, or rejects with a text."""
     monkeypatch.setattr(session, "PROTOCOL_OLDEST", 3)
     monkeypatch.setattr(session, "PROTOCOL_VERSION", 5)
     answer = negotiate(HelloData("bat", protocol_min=lowest, protocol_max=highest), run_id="run", server="server")
@@ -405,8 +407,8 @@ def test_the_highest_common_version_is_agreed_on(
             assert f"the server speaks 3 to 5, bat speaks {lowest} to {highest}" in answer.data.message
 
 
-def test_this_package_understands_itself() -> None:
-    """The default HELLO is welcome, and the range of versions is in order."""
+def test_the_default_hello_is_accepted() -> None:
+    """The default HELLO is accepted, and the range of versions is in order."""
     assert PROTOCOL_OLDEST <= PROTOCOL_VERSION
     answer = negotiate(HelloData("x"), run_id="run", server="server")
     assert isinstance(answer, Welcome)
@@ -428,7 +430,7 @@ def test_this_package_understands_itself() -> None:
     ],
 )
 def test_common_features_are_agreed_on(wanted: Any, offered: Any, agreed: Any) -> None:
-    """What is wanted and offered is agreed on, in the server's order; unknown wishes are no error."""
+    """Features both wanted and offered are agreed on, in the server's order; unknown wishes are not an error."""
     answer = negotiate(HelloData("x", features=wanted), run_id="run", server="server", offered=offered)
 
     assert isinstance(answer, Welcome)
@@ -444,7 +446,7 @@ def test_common_features_are_agreed_on(wanted: Any, offered: Any, agreed: Any) -
     ],
 )
 def test_a_scheduler_checks_its_welcome(welcome: WelcomeData, text: str) -> None:
-    """A server that agrees on what was not offered is refused; the scheduler does not half believe it."""
+    """A server that agrees on a feature that was not offered is rejected."""
     scheduler = SchedulerSession()
     scheduler.send_hello(HelloData("x", protocol_min=1, protocol_max=1, features=("wake_filter",)))
 
@@ -453,7 +455,7 @@ def test_a_scheduler_checks_its_welcome(welcome: WelcomeData, text: str) -> None
     assert (scheduler.state, scheduler.welcome) == ("GREETED", None)
 
 
-def test_a_refused_scheduler_is_done(wire: Wire) -> None:
+def test_both_ends_are_closed_after_refused(wire: Wire) -> None:
     """After REFUSED both ends are closed, and the code has arrived."""
     wire.server.receive_hello(wire.scheduler.send_hello(HelloData("x", protocol_min=8, protocol_max=9)))
     answer = negotiate(HelloData("x", protocol_min=8, protocol_max=9), run_id="run", server="server")

@@ -1,4 +1,4 @@
-"""SPEC.md against the code: every example decodes, every table is complete, the conversation really takes place."""
+"""SPEC.md against the code: every example decodes, every table is complete, the sample session runs as written."""
 
 import json
 import re
@@ -92,7 +92,7 @@ def malformed_places(frame: bytes) -> list[int]:
 
 
 def check_example(kind: str, text: str) -> None:
-    """Decode an example as what its block says it is."""
+    """Decode an example as the kind that its block names."""
     frame = text.encode()
     if kind == "hello":
         codec.decode_hello(frame)
@@ -125,7 +125,7 @@ def section(heading: str) -> str:
 
 
 def tables(text: str) -> list[list[list[str]]]:
-    """Return the tables in a text as rows of cells, heads included, rulers left out."""
+    """Return the tables in a text as rows of cells, with heads, without rulers."""
     found: list[list[list[str]]] = []
     inside = False
     for line in text.splitlines():
@@ -146,19 +146,19 @@ def column(heading: str, head: str) -> list[str]:
 
 
 def test_every_example_names_its_kind() -> None:
-    """There is no JSON block of which the reader cannot tell what it is."""
+    """Every JSON block names its kind."""
     assert len(BLOCKS) > 40
     assert not [line for kind, _, line in BLOCKS if not re.fullmatch(r" \S+", kind)]
 
 
 @pytest.mark.parametrize(("kind", "text"), [pytest.param(k[1:], t, id=f"line {n}:{k}") for k, t, n in BLOCKS])
 def test_every_example_decodes(kind: str, text: str) -> None:
-    """Each JSON example is what its block says, for the real codec."""
+    """Each JSON example decodes as its kind."""
     check_example(kind, text)
 
 
 def test_every_type_has_its_section_and_example() -> None:
-    """Each event and each decision has a section of its own, with an example of that type."""
+    """Each event and each decision has its own section, with an example of that type."""
     for kind, types in (("event", EVENTS), ("decision", DECISIONS)):
         for name in types:
             found = re.findall(rf"```json {kind}\n(.*?)```", section(name), re.DOTALL)
@@ -186,7 +186,7 @@ def documented() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("heading", "number", "struct"), list(documented()))
 def test_every_field_is_documented(heading: str, number: int, struct: type[msgspec.Struct]) -> None:
-    """The table of fields names just the fields of the struct, and says which are required and the others' defaults."""
+    """The table has exactly the struct's fields, and says which are required and the others' defaults."""
     fields = msgspec.structs.fields(struct)
     found = [rows for rows in tables(section(heading)) if rows[0] == ["field", "type", "default", "meaning"]]
     if not fields:
@@ -204,7 +204,7 @@ def test_every_field_is_documented(heading: str, number: int, struct: type[msgsp
 
 
 def test_the_state_table_is_the_sessions() -> None:
-    """The table of states has exactly the session's transitions, each from the side that sends that message."""
+    """The table has exactly the session's transitions, each from the side that sends that message."""
     rows = tables(section("The conversation"))[0]
     senders = dict.fromkeys(("HELLO", "REPLY", "LEAVING", "SAVED"), "scheduler")
 
@@ -227,12 +227,12 @@ def test_the_state_table_is_the_sessions() -> None:
     ],
 )
 def test_every_code_is_explained(heading: str, head: str, literal: Any) -> None:
-    """Each code that a message can carry stands in its table, and nothing else does."""
+    """The table has exactly the codes that a message can carry."""
     assert sorted(column(heading, head)) == sorted(get_args(literal))
 
 
 def test_the_wake_types_are_named() -> None:
-    """The section on the filter names what may be listed, and what always wakes is all other events."""
+    """The section on the filter names the types that may be listed; all other events always wake."""
     text = section("Wake filter").replace("\n  ", " ")
     always = re.search(r"^- (.*?) always wake, and so do (.*?)\.", text, re.MULTILINE)
 
@@ -260,7 +260,7 @@ def test_the_numbers_are_the_codes() -> None:
 
 
 def test_the_order_of_an_instant_is_the_agendas() -> None:
-    """The list names the kinds of events in the order in which the engine's agenda has their classes."""
+    """The list names the kinds of events in the order of the classes in the engine's agenda."""
     places = {"Ends": END, "Failures": FAILURE, "Repairs": REPAIR, "Maintenance": MAINTENANCE}
     places |= {"Preemptions": PREEMPTION, "Submissions": REQUEUE}
     listed = re.findall(r"^\d\. (\w+):", section("Order"), re.MULTILINE)
@@ -272,7 +272,7 @@ def test_the_order_of_an_instant_is_the_agendas() -> None:
 
 
 def test_features_bring_their_events() -> None:
-    """The sections on nodes and maintenance are all there, and the text on the feature names each of these events."""
+    """The sections on nodes and maintenance exist, and the text on the feature names each of these events."""
     named = set(re.findall(r"\b[A-Z]+_[A-Z]+\b", section("Failures and maintenance").split("**Without it**")[0]))
 
     assert {name for name in EVENTS if name.startswith(("NODES_", "MAINTENANCE_"))} <= named
@@ -286,7 +286,7 @@ def test_the_sets_of_units_are_sets_of_units() -> None:
 
 
 def transcript() -> Iterator[tuple[str, bytes]]:
-    """Yield (kind, frame) of the conversation at the end."""
+    """Yield (kind, frame) of the sample session at the end."""
     start = SPEC.count("\n", 0, SPEC.index("<!-- transcript")) + 1
     stop = SPEC.count("\n", 0, SPEC.index("\n## Schema and vectors"))
     for kind, text, line in BLOCKS:
@@ -294,8 +294,8 @@ def transcript() -> Iterator[tuple[str, bytes]]:
             yield kind.strip(), text.encode()
 
 
-def test_the_conversation_takes_place() -> None:
-    """Played with the real engine and both sessions, the conversation goes word for word as it is written."""
+def test_the_sample_session_runs_as_written() -> None:
+    """With the real engine and both sessions, the sample session runs exactly as written."""
     rows = tables(section("A whole conversation"))[0]
     jobs = [
         Job(name, float(submit), int(res), float(walltime), float(runtime), "")
@@ -327,5 +327,5 @@ def test_the_conversation_takes_place() -> None:
 
 
 def test_the_features_are_in_the_codes_order() -> None:
-    """A WELCOME with everything lists the features in the order of the table."""
+    """A WELCOME with all features lists them in the order of the table."""
     assert column("Handshake", "feature") == list(FEATURES)

@@ -1,4 +1,4 @@
-"""The published accept/reject vectors: the codec and the schema say what each file's name says."""
+"""The published accept/reject vectors: codec and schema give the verdict in each file's name."""
 
 import json
 import re
@@ -32,7 +32,7 @@ SCHEMAS = {
     "saved": ["Saved"],
 }
 SCHEMA = build()
-#: those whose fields are all required have no fuller form
+#: types whose fields are all required have no fuller form
 WITHOUT_FULL_FORM = {
     "CANCEL_CALL",
     "JOB_CANCELLED",
@@ -41,7 +41,7 @@ WITHOUT_FULL_FORM = {
     "MAINTENANCE_BEGINS",
     "MAINTENANCE_ENDS",
 }
-#: refused for what JSON Schema cannot see: how a number or a character was written
+#: rejected for what JSON Schema cannot see: how a number or a character was written
 BEYOND_SCHEMA = {
     "hello-invalid-protocol-with-fraction",
     "reply-invalid-reply-to-with-fraction",
@@ -56,7 +56,7 @@ def vectors(verdict: str) -> Any:
 
 
 def test_names_say_what_the_files_are() -> None:
-    """Every file is KIND-VERDICT-WHAT.json; there are many, and each kind is both accepted and refused."""
+    """Every file is KIND-VERDICT-WHAT.json; there are many, and each kind is both accepted and rejected."""
     assert len(FILES) >= 60
     assert not [
         path.name
@@ -71,7 +71,7 @@ def test_names_say_what_the_files_are() -> None:
 
 @pytest.mark.parametrize("union", [AnyEvent, AnyDecision], ids=["events", "decisions"])
 def test_every_type_has_its_vectors(union: Any) -> None:
-    """Each event and decision is there with the least that it needs, and with all that it can carry."""
+    """Each event and decision has a vector with its required fields only, and one with all its fields."""
     frame = "notice" if union is AnyEvent else "reply"
     for struct in get_args(union):
         tag = str(struct.__struct_config__.tag)
@@ -85,7 +85,7 @@ def test_every_type_has_its_vectors(union: Any) -> None:
 
 @pytest.mark.parametrize(("kind", "frame"), vectors("valid"))
 def test_valid_frames_are_accepted_and_survive(kind: str, frame: bytes) -> None:
-    """A valid frame decodes, and is the same after it was encoded and decoded again, to the last bit."""
+    """A valid frame decodes, and is the same after encoding and decoding again, to the last bit."""
     message = DECODERS[kind](frame)
 
     assert not (isinstance(message, Reply) and any(isinstance(item, Malformed) for item in message.events))
@@ -96,7 +96,7 @@ def test_valid_frames_are_accepted_and_survive(kind: str, frame: bytes) -> None:
 
 @pytest.mark.parametrize(("kind", "frame"), vectors("invalid"))
 def test_invalid_frames_are_refused(kind: str, frame: bytes) -> None:
-    """An invalid frame is refused as a whole, with a message of one line that says what was awaited."""
+    """An invalid frame is rejected as a whole, with a message of one line that says what was expected."""
     with pytest.raises(RemoteProtocolError) as caught:
         DECODERS[kind](frame)
 
@@ -106,7 +106,7 @@ def test_invalid_frames_are_refused(kind: str, frame: bytes) -> None:
 
 @pytest.mark.parametrize("path", [path for path in FILES if "-malformed-" in path.name], ids=lambda path: path.stem)
 def test_malformed_decisions_are_rejected_alone(path: Path) -> None:
-    """One decision of the reply is not read, with the code that the name tells; the others are."""
+    """One decision of the reply is rejected with the code in the file's name; the others are read."""
     events = codec.decode_reply(path.read_bytes()).events
     bad = [item for item in events if isinstance(item, Malformed)]
 
@@ -118,7 +118,7 @@ def test_malformed_decisions_are_rejected_alone(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_schema_agrees(path: Path) -> None:
-    """Whatever is JSON at all is valid by the schema just if the name says so, but for what no schema can tell."""
+    """Every JSON vector is valid by the schema exactly if its name says so, except for what no schema can express."""
     kind, verdict = path.name.split("-")[:2]
     try:
         value = json.loads(path.read_bytes().decode("utf-8"), parse_constant=_not_json)

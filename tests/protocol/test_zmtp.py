@@ -1,4 +1,4 @@
-"""ZeroMQ's wire protocol: what comes in pieces comes out whole, and what is none is found out."""
+"""ZeroMQ's wire protocol: messages are reassembled from pieces, and other input is detected."""
 
 from contextlib import suppress
 from itertools import pairwise
@@ -17,7 +17,7 @@ MESSAGES = st.lists(st.lists(BODIES, min_size=1, max_size=3), min_size=1, max_si
 
 
 def stream() -> ZmtpStream:
-    """Return the stream of somebody who talks to a ROUTER."""
+    """Return the stream of a peer that talks to a ROUTER."""
     return ZmtpStream(b"ROUTER", (b"REQ", b"DEALER"), longest=LONGEST, farthest=FARTHEST)
 
 
@@ -41,7 +41,7 @@ def on_wire(parts: list[bytes]) -> bytes:
 @settings(database=None, deadline=None)
 @given(messages=MESSAGES, cuts=st.lists(st.integers(0, 3000), max_size=12))
 def test_a_stream_may_come_in_any_pieces(messages, cuts):
-    """From the first byte of the greeting on it does not matter where the stream is cut."""
+    """It may be cut anywhere, from the first byte of the greeting on."""
     data = GREETING + READY + b"".join(map(on_wire, messages))
     places = sorted({0, len(data), *(min(cut, len(data)) for cut in cuts)})
     assert heard([data[begin:end] for begin, end in pairwise(places)]) == [ZmtpMessage(parts) for parts in messages]
@@ -49,8 +49,8 @@ def test_a_stream_may_come_in_any_pieces(messages, cuts):
 
 @settings(database=None, deadline=None)
 @given(first=st.binary(min_size=1001, max_size=5000), cut=st.integers(1, 5100), parts=st.lists(BODIES, max_size=2))
-def test_what_is_too_long_is_read_over(first, cut, parts):
-    """Its length is told in its place, and the next message is whole."""
+def test_a_message_over_the_limit_is_skipped(first, cut, parts):
+    """Its length is reported in its place, and the next message is complete."""
     data = on_wire([*parts, first]) + on_wire([b"next"])
     said = stream()
     assert heard([GREETING + READY], said) == []
@@ -59,16 +59,16 @@ def test_what_is_too_long_is_read_over(first, cut, parts):
     assert said.at_rest
 
 
-def test_parts_are_too_long_together():
-    """A message of many parts has the limit of one that has a single part."""
+def test_the_limit_counts_all_parts_of_a_message():
+    """The limit for a message of many parts is that for a single part."""
     (message,) = heard([GREETING + READY, on_wire([b"x" * 600, b"y" * 600])])
     assert message == ZmtpMessage([b"x" * 600, b""], 600)
 
 
 @settings(database=None, deadline=None, max_examples=500)
 @given(pieces=st.lists(st.binary(max_size=600), max_size=12), ready=st.booleans())
-def test_anything_at_all(pieces, ready):
-    """What is no ZMTP raises ZmtpError and nothing else."""
+def test_any_bytes_are_read_or_raise_zmtp_error(pieces, ready):
+    """Input that is not ZMTP raises ZmtpError and nothing else."""
     with suppress(ZmtpError):
         heard([GREETING + READY if ready else GREETING, *pieces])
 
@@ -91,8 +91,8 @@ def test_anything_at_all(pieces, ready):
     ],
     ids=["http", "zmtp 1", "zmtp 2", "curve", "plain", "message", "flags", "long", "error", "push", "far", "parts"],
 )
-def test_who_cannot_be_talked_to(said, reason):
-    """It is found out with the first byte that shows it."""
+def test_unsupported_peers_are_detected(said, reason):
+    """An unsupported peer is detected at the first byte that shows it."""
     with pytest.raises(ZmtpError, match=reason):
         heard([said])
 
@@ -108,14 +108,14 @@ def test_who_cannot_be_talked_to(said, reason):
     ids=["type", "capitals", "none", "identity"],
 )
 def test_properties_of_a_peer(ready):
-    """Names of properties have any case; a type need not be told; others are not looked at."""
+    """Names of properties are case-insensitive; the type is optional; others are ignored."""
     said = stream()
     assert heard([GREETING + ready], said) == []
     assert said.ready
 
 
-def test_what_is_answered():
-    """READY follows the greeting, and a PONG with the same context each PING; other commands are not answered."""
+def test_greeting_and_ping_are_answered():
+    """READY follows the greeting, and PONG with the same context each PING; other commands get no answer."""
     said = stream()
     said.feed(GREETING)
     assert said.message() is None
@@ -133,8 +133,8 @@ def test_what_is_answered():
 @given(
     body=BODIES, before=st.lists(BODIES, max_size=2), cut=st.integers(1, 20), more=st.binary(min_size=1, max_size=20)
 )
-def test_the_short_way(body, before, cut, more):
-    """It takes one whole message and nothing else."""
+def test_the_fast_path_takes_one_complete_message(body, before, cut, more):
+    """It accepts one complete message and nothing else."""
     head = parts_before(before)
     data = head + framed(body)
     assert sole_frame(data, head) == body

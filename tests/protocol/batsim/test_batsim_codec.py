@@ -1,4 +1,4 @@
-"""The batsim dialect's codec: recordings of a real Batsim, round trips, and frames that are no message."""
+"""The batsim dialect's codec: recordings of a real Batsim, round trips, and invalid frames."""
 
 import json
 from pathlib import Path
@@ -70,7 +70,7 @@ FILES = (
 
 
 def wire(kind: str, data: Any, at: Any = 10.0) -> dict[str, Any]:
-    """Return an event or decision as it stands on the wire."""
+    """Return an event or decision as JSON on the wire."""
     return {"timestamp": at, "type": kind, "data": data}
 
 
@@ -81,7 +81,7 @@ def decided(*decisions: Any, now: Any = 10.0) -> Reply:
 
 @pytest.mark.parametrize("name", FILES)
 def test_recorded_messages_survive(batsim4_dir: Path, name: str) -> None:
-    """Every recorded frame can be read on the side that it came to, and is written again with equal data."""
+    """Every recorded frame can be decoded by its receiver, and encoded again with equal data."""
     notice, forwarded = NOTICE, False
     for number, line in enumerate((batsim4_dir / f"wire_{name}.jsonl").read_text().splitlines()):
         direction, text = json.loads(line)
@@ -118,8 +118,8 @@ BAD_FRAMES = [
 
 
 @pytest.mark.parametrize("frame", BAD_FRAMES, ids=lambda frame: repr(frame[:40]))
-def test_frames_that_are_no_message(frame: bytes) -> None:
-    """Both sides refuse them with one text that shows how they begin."""
+def test_invalid_frames_are_rejected(frame: bytes) -> None:
+    """Both sides reject them with one text that quotes their beginning."""
     with pytest.raises(RemoteProtocolError, match="cannot be read"):
         codec.decode_notice(frame, 1)
     with pytest.raises(RemoteProtocolError, match="cannot be read"):
@@ -179,8 +179,8 @@ DECISIONS = st.one_of(
 
 @unhurried
 @given(TIMES, st.lists(EVENTS, max_size=4))
-def test_notices_come_back(now: float, events: list[Any]) -> None:
-    """Any notice of events that this wire has is read as it was, each float to the bit."""
+def test_notices_survive_a_round_trip(now: float, events: list[Any]) -> None:
+    """Any notice of events that this dialect has is decoded as it was encoded, each float to the bit."""
     if any(isinstance(e, Notify) and e.data.get("type") == "no_more_static_job_to_submit" for e in events):
         return
     notice = Notice(3, now, events)
@@ -190,8 +190,8 @@ def test_notices_come_back(now: float, events: list[Any]) -> None:
 
 @unhurried
 @given(TIMES, st.lists(DECISIONS, max_size=4))
-def test_replies_come_back(now: float, decisions: list[Any]) -> None:
-    """Any reply that lies after its notice by more than rounding is read as it was, in the order of its times."""
+def test_replies_survive_a_round_trip(now: float, decisions: list[Any]) -> None:
+    """Any reply whose times exceed its notice's by more than rounding is decoded as it was, ordered by time."""
     decisions.sort(key=lambda decision: decision.timestamp)
     latest = max([now, *[decision.timestamp for decision in decisions]])
     notice = Notice(3, 0.0, [])
@@ -206,7 +206,7 @@ def test_replies_come_back(now: float, decisions: list[Any]) -> None:
 @unhurried
 @given(st.binary(max_size=60) | st.builds(lambda value: json.dumps(value).encode(), JSON))
 def test_noise_is_refused(frame: bytes) -> None:
-    """Whatever comes, nothing but the house's error goes out."""
+    """Arbitrary bytes raise no other error than the package's own."""
     for decode in (lambda: codec.decode_notice(frame, 1), lambda: codec.decode_reply(frame, NOTICE)):
         try:
             decode()
@@ -217,5 +217,5 @@ def test_noise_is_refused(frame: bytes) -> None:
 @unhurried
 @given(st.lists(JSON | st.builds(wire, st.sampled_from(codec.DECISION_TYPES), OBJECTS), max_size=3))
 def test_nonsense_in_a_reply_is_malformed(decisions: list[Any]) -> None:
-    """A reply with any JSON for decisions is read, with as many decisions."""
+    """A reply with arbitrary JSON as decisions is decoded, with as many decisions."""
     assert len(decided(*decisions).events) == len(decisions)

@@ -1,4 +1,4 @@
-"""A server's messages on Batsim's wire: what is told, and what a scheduler reads."""
+"""A server's messages in Batsim's dialect: what it sends, and what a scheduler reads."""
 
 import json
 from typing import Any
@@ -65,20 +65,20 @@ def heard(*events: Any, now: Any = 10.0) -> list[Any]:
 
 
 def wire(kind: str, data: Any, at: Any = 10.0) -> dict[str, Any]:
-    """Return an event or decision as it stands on the wire."""
+    """Return an event or decision as JSON on the wire."""
     return {"timestamp": at, "type": kind, "data": data}
 
 
 def test_completions_have_every_field() -> None:
-    """A return code of 0 is written, too: clients look for it without asking."""
+    """A return code of 0 is also written, because clients read it without a check."""
     event = JobCompleted(9.0, JobCompletedData("w0!1", "COMPLETED_SUCCESSFULLY", "0-1"))
     data = {"job_id": "w0!1", "job_state": "COMPLETED_SUCCESSFULLY", "return_code": 0, "alloc": "0-1"}
 
     assert told(event) == [wire("JOB_COMPLETED", data, 9.0)]
 
 
-def test_a_job_is_told_by_its_own_json() -> None:
-    """Fields that nobody here knows reach the scheduler, and the profile if it is forwarded."""
+def test_a_job_is_sent_as_its_own_json() -> None:
+    """Unknown fields reach the scheduler, and the profile if profiles are forwarded."""
     raw = msgspec.Raw(b'{"id": "w0!1", "res": 2, "mine": [1, null]}')
     job = BatsimJob("w0!1", 2, None, 5.0, "p", raw=raw)
     profile = msgspec.Raw(b'{"type":"delay","delay":3}')
@@ -91,8 +91,8 @@ def test_a_job_is_told_by_its_own_json() -> None:
     assert both["data"] == {**alone["data"], "profile": {"type": "delay", "delay": 3}}
 
 
-def test_a_native_job_is_told_with_a_profile_too() -> None:
-    """A profile can be forwarded beside a job that has no JSON of its own."""
+def test_a_native_job_is_also_sent_with_a_profile() -> None:
+    """A profile can be forwarded with a job that has no JSON."""
     data = BatsimSubmittedData("w0!1", JobDescription("w0!1", 2), msgspec.Raw(b"{}"))
 
     assert told(JobSubmitted(9.0, data))[0]["data"] == {
@@ -102,8 +102,8 @@ def test_a_native_job_is_told_with_a_profile_too() -> None:
     }
 
 
-def test_kills_always_tell_of_progress() -> None:
-    """The object is there when no job was really ended; a composed profile's progress is nested and has no share."""
+def test_kills_always_have_progress() -> None:
+    """The object is there when no job was really killed; a composed profile's progress is nested and has no share."""
     inner = TaskProgress(0.1, "seq", current_task_index=1, current_task=Progress(0.25, "d"))
     outer = TaskProgress(0.2, "all", current_task_index=0, current_task=inner)
     none, some = told(
@@ -122,7 +122,7 @@ def test_kills_always_tell_of_progress() -> None:
     }
 
 
-def test_a_part_that_had_not_begun_is_told() -> None:
+def test_a_kill_before_the_first_part_has_index_minus_1() -> None:
     """A composed job killed before its first part has the index -1 and no part."""
     progress = TaskProgress(0.0, "all", current_task_index=-1)
     data = told(JobKilled(9.0, JobKilledData(("w0!1",), {"w0!1": progress})))[0]["data"]
@@ -131,7 +131,7 @@ def test_a_part_that_had_not_begun_is_told() -> None:
     assert heard(wire("JOB_KILLED", data))[0].data.job_progress == {"w0!1": progress}
 
 
-def test_what_the_wire_names_otherwise() -> None:
+def test_events_with_other_names_in_the_dialect() -> None:
     """The end of the workloads is a NOTIFY; the simulation's end has no reason; calls have no names."""
     ends = SimulationEnds(9.0, SimulationEndsData("stalled", "jobs wait"))
     events = told(NoMoreJobs(9.0), RequestedCall(9.0, RequestedCallData("mine")), RequestedCall(9.0), ends)
@@ -144,8 +144,8 @@ def test_what_the_wire_names_otherwise() -> None:
     ]
 
 
-def test_events_of_batsim_alone_are_told_as_they_are() -> None:
-    """Power states, notifications, answers and queries have the same form on the wire."""
+def test_batsims_own_events_are_sent_unchanged() -> None:
+    """Power states, notifications, answers and queries have the same form in both dialects."""
     events = [
         ResourceStateChanged(9.0, ResourceStateChangedData("0-3", "13")),
         Notify(9.0, {"type": "event_machine_available", "resources": "1"}),
@@ -157,8 +157,8 @@ def test_events_of_batsim_alone_are_told_as_they_are() -> None:
     assert heard(*told(*events)) == events
 
 
-def test_nodes_that_go_down_and_come_up_are_machines() -> None:
-    """Failures and maintenance are Batsim's events of machines, by their units; what is planned is not told."""
+def test_node_failures_are_sent_as_machine_events() -> None:
+    """Failures and maintenance are Batsim's events of machines, by their units; planned maintenance is not sent."""
     nodes: dict[str, Any] = {"nodes": "1-2", "units": "4-11"}
     events = told(
         NodesFailed(9.0, NodesFailedData(**nodes, cause="fan")),
@@ -179,8 +179,8 @@ def test_nodes_that_go_down_and_come_up_are_machines() -> None:
     assert heard(*events) == [Notify(9.0, gone), Notify(9.0, back), Notify(10.0, gone), Notify(10.0, back)]
 
 
-def test_a_job_that_lost_its_nodes_is_one_that_failed() -> None:
-    """The wire has no cause; the new attempt is told by its own JSON, whose id is the attempt's."""
+def test_a_job_that_lost_its_nodes_is_sent_as_failed() -> None:
+    """The dialect has no cause; the new attempt has its own JSON, whose id is the attempt's."""
     lost = JobCompletedData("w0!1", "COMPLETED_FAILED", "0-1", -1, "fan")
     raw = msgspec.Raw(b'{"id":"w0!1#1","res":2,"subtime":5,"walltime":60,"profile":"p","mine":1}')
     again = BatsimJob("w0!1#1", 2, 60.0, 5.0, "p", attempt=1, remaining=0.5, raw=raw)
@@ -196,7 +196,7 @@ def test_a_job_that_lost_its_nodes_is_one_that_failed() -> None:
     ]
 
 
-def test_a_plain_machine_is_told_with_all_that_clients_want() -> None:
+def test_a_plain_machine_is_sent_with_all_fields_for_clients() -> None:
     """Without Batsim's own data, hosts are bare ones and settings Batsim's defaults; given settings stay."""
     data = SimulationBeginsData(2, workloads={"w0": "log"}, config={"sched-config": "x"})
     (begins,) = told(SimulationBegins(0.0, data), now=0.0)
@@ -210,8 +210,8 @@ def test_a_plain_machine_is_told_with_all_that_clients_want() -> None:
     assert begins["config"]["sched-config"] == "x"
 
 
-def test_storage_counts_as_resources_on_the_wire_alone() -> None:
-    """Batsim's number of resources has storage in it; here it is the number of hosts that compute."""
+def test_storage_counts_as_a_resource_in_messages_only() -> None:
+    """Batsim's number of resources includes storage; ours is the number of hosts that compute."""
     host = {"id": 0, "name": "h", "state": "idle", "properties": {}}
     data = BatsimBeginsData(
         nb_resources=1,
@@ -233,7 +233,7 @@ def test_storage_counts_as_resources_on_the_wire_alone() -> None:
 
 
 def test_our_server_is_known_by_its_first_message() -> None:
-    """It names itself beside the first events only, and neither a Batsim nor garbage passes for it."""
+    """It names itself with the first events only; neither a Batsim nor garbage is taken for it."""
     first = codec.encode_notice(Notice(1, 0.0, [SimulationBegins(0.0, SimulationBeginsData(1))]))
 
     assert codec.is_ours(first)
@@ -241,8 +241,8 @@ def test_our_server_is_known_by_its_first_message() -> None:
     assert not codec.is_ours(b"\xff{")
 
 
-def test_a_rejected_decision_cannot_be_told() -> None:
-    """The dialect has no such event: the run has to end, and must not go on as if nothing were."""
+def test_a_rejected_decision_cannot_be_sent() -> None:
+    """The dialect has no such event, so the run has to end."""
     rejected = DecisionRejected(9.0, DecisionRejectedData("unknown_job", "no such job", 1, 0, "KILL_JOB"))
 
     with pytest.raises(LocalProtocolError, match=r"no event DECISION_REJECTED.*no such job"):
@@ -251,7 +251,7 @@ def test_a_rejected_decision_cannot_be_told() -> None:
 
 @pytest.mark.parametrize("time", [float("nan"), float("inf")])
 def test_notices_are_finite(time: float) -> None:
-    """No notice leaves with a number that JSON has nothing for, wherever it stands."""
+    """No notice with a number that JSON cannot represent is sent, wherever the number is."""
     completed = JobCompletedData("w0!1", "COMPLETED_SUCCESSFULLY", "0")
     for notice in (
         Notice(1, time, []),
@@ -265,15 +265,15 @@ def test_notices_are_finite(time: float) -> None:
             codec.encode_notice(notice)
 
 
-def test_null_inside_a_workload_is_no_fault() -> None:
-    """What looks like a lost number may stand in a job's own fields, or in a text."""
+def test_null_inside_a_workload_is_accepted() -> None:
+    """What looks like a lost number may occur in a job's own fields, or in a text."""
     job = BatsimJob("w0!1", 1, raw=msgspec.Raw(b'{"id":"w0!1","note":null}'))
 
     assert told(JobSubmitted(9.0, BatsimSubmittedData("w0!1", job)))[0]["data"]["job"]["note"] is None
 
 
-def test_half_a_character_cannot_be_sent() -> None:
-    """What UTF-8 has nothing for is refused with the house's error."""
+def test_a_lone_surrogate_cannot_be_sent() -> None:
+    """Text that UTF-8 cannot encode is rejected with the package's own error."""
     completed = JobCompletedData("\ud800", "COMPLETED_SUCCESSFULLY", "0")
 
     with pytest.raises(LocalProtocolError, match="cannot be written as JSON"):
@@ -281,7 +281,7 @@ def test_half_a_character_cannot_be_sent() -> None:
 
 
 def test_no_walltime_has_two_spellings() -> None:
-    """Batsim's -1 is none; other walltimes must be above 0."""
+    """Batsim's -1 means no walltime; other walltimes must be above 0."""
     job = {"id": "w0!1", "res": 1, "subtime": 3, "profile": "p"}
     none: list[dict[str, Any]] = [{}, {"walltime": -1}, {"walltime": -1.0}, {"walltime": None}]
     bad: list[dict[str, Any]] = [{"walltime": 0}, {"walltime": -2}, {"walltime": "1"}, {"walltime": 2 * LONGEST}]
@@ -294,7 +294,7 @@ def test_no_walltime_has_two_spellings() -> None:
 
 
 def test_forwarded_profiles_are_read_on_request() -> None:
-    """Without the request they are left, at no cost; with it they are kept as they stand."""
+    """Without the request they are skipped, at no cost; with it they are kept unchanged."""
     event = wire("JOB_SUBMITTED", {"job_id": "w0!1", "job": {"id": "w0!1", "res": 1}, "profile": {"type": "delay"}})
     frame = json.dumps({"now": 10.0, "events": [event]}).encode()
     (plain,) = codec.decode_notice(frame, 1).events
@@ -307,7 +307,7 @@ def test_forwarded_profiles_are_read_on_request() -> None:
 
 
 def test_events_of_extended_batsims_are_kept() -> None:
-    """An event type that Batsim 4 does not have becomes a notification with all that it said."""
+    """An event type that Batsim 4 does not have becomes a notification with all its data."""
     (event,) = heard(wire("FROM_JOB_MSG", {"job_id": "w0!1", "msg": "hello"}))
 
     assert event == Notify(10.0, {"type": "FROM_JOB_MSG", "data": {"job_id": "w0!1", "msg": "hello"}})
@@ -322,7 +322,7 @@ def test_shares_are_rounded_back_into_range() -> None:
 
 @pytest.mark.parametrize("config", [{"redis-enabled": True}, {"redis": {"enabled": True}}, {"redis-enabled": "yes"}])
 def test_redis_is_refused(config: dict[str, Any]) -> None:
-    """Jobs that lie in a data base cannot be read from here: the text says which option to leave out."""
+    """Jobs in Redis cannot be read: the text says which option to leave out."""
     with pytest.raises(RemoteProtocolError, match=r"Redis.*--enable-redis"):
         heard(wire("SIMULATION_BEGINS", {"nb_compute_resources": 1, "config": config}))
 
@@ -342,7 +342,7 @@ def test_redis_is_refused(config: dict[str, Any]) -> None:
     ],
 )
 def test_bad_machines_are_refused(data: dict[str, Any], text: str) -> None:
-    """A machine that cannot be scheduled on, or that units cannot stand for, is refused with a reason."""
+    """A machine that cannot be scheduled on, or that units cannot represent, is rejected with a reason."""
     with pytest.raises(RemoteProtocolError, match=text):
         heard(wire("SIMULATION_BEGINS", data))
 
@@ -365,6 +365,6 @@ def test_bad_machines_are_refused(data: dict[str, Any], text: str) -> None:
     ids=str,
 )
 def test_events_that_cannot_be_read(event: Any) -> None:
-    """A server whose events cannot be read is refused, with the place."""
+    """A server whose events cannot be read is rejected; the message says where."""
     with pytest.raises(RemoteProtocolError, match=r"\$\.events\[1\]"):
         heard(wire("REQUESTED_CALL", {}), event)

@@ -1,4 +1,4 @@
-"""A scheduler's messages on Batsim's wire: what a server reads, and what is written."""
+"""A scheduler's messages in Batsim's dialect: what a server reads, and what is sent."""
 
 import json
 from typing import Any
@@ -48,7 +48,7 @@ NOTICE = Notice(7, 10.0, [])
 
 
 def wire(kind: str, data: Any, at: Any = 10.0) -> dict[str, Any]:
-    """Return an event or decision as it stands on the wire."""
+    """Return an event or decision as JSON on the wire."""
     return {"timestamp": at, "type": kind, "data": data}
 
 
@@ -64,7 +64,7 @@ def one(kind: str, data: Any) -> Any:
 
 
 def sent(*decisions: Any, now: float = 10.0, why: bool = False) -> dict[str, Any]:
-    """Return a scheduler's message as a Batsim sees it."""
+    """Return a scheduler's message as Batsim receives it."""
     message = json.loads(codec.encode_reply(Reply(7, now, list(decisions)), why=why))
     assert isinstance(message, dict)
     return message
@@ -88,14 +88,14 @@ def test_decisions_become_the_engines() -> None:
 
 @pytest.mark.parametrize("state", ["13", 13])
 def test_power_states_are_numbers_or_texts(state: Any) -> None:
-    """Clients send the one or the other; the engine gets a text."""
+    """Clients send either; the engine gets a text."""
     switch = SetResourceState(10.0, SetResourceStateData("0-3", "13"))
 
     assert one("SET_RESOURCE_STATE", {"resources": "0-3", "state": state}) == switch
 
 
 def test_registrations_keep_their_json() -> None:
-    """What a scheduler says of jobs and profiles is handed on undecoded, with or without a profile beside the job."""
+    """The JSON of jobs and profiles is passed on undecoded, with or without a profile next to the job."""
     job = {"id": "dyn!1", "res": 1, "profile": "p", "mine": None}
     alone, both = (
         one("REGISTER_JOB", {"job_id": "dyn!1", "job": job}),
@@ -112,7 +112,7 @@ def test_registrations_keep_their_json() -> None:
 
 
 def test_mappings_are_normalised() -> None:
-    """Ranks and places may be texts or numbers, and have leading zeros; the engine gets plain decimals."""
+    """Ranks and places may be texts or numbers with leading zeros; the engine gets plain decimals."""
     decision = one("EXECUTE_JOB", {"job_id": "a", "alloc": "4-5", "mapping": {"0": 1, "01": "00"}})
 
     assert decision == BatsimExecuteJob(10.0, BatsimExecuteJobData("a", "4-5", mapping={"0": "1", "1": "0"}))
@@ -136,8 +136,8 @@ def test_mappings_are_normalised() -> None:
         ({"mapping": {"0": "0"}, "storage_mapping": {"pfs": 2}}, "storage is not simulated"),
     ],
 )
-def test_executions_that_are_not_possible(data: dict[str, Any], text: str) -> None:
-    """An execution with a wrong mapping, or on storage, is malformed with its place, never carried out as another."""
+def test_impossible_executions_are_malformed(data: dict[str, Any], text: str) -> None:
+    """An execution with a wrong mapping, or on storage, is malformed with its place."""
     good = wire("EXECUTE_JOB", {"job_id": "b", "alloc": "1"})
     first, second = decided(good, wire("EXECUTE_JOB", {"job_id": "a", "alloc": "0", **data})).events
 
@@ -174,7 +174,7 @@ def test_executions_that_are_not_possible(data: dict[str, Any], text: str) -> No
     ],
 )
 def test_decisions_that_cannot_be_read(decision: Any, code: str, text: str) -> None:
-    """One that is unreadable is kept in its place with its code and the place of the fault; the next one is read."""
+    """An unreadable decision keeps its place, with a code and the place of the error; the next one is read."""
     first, second = decided(decision, wire("REJECT_JOB", {"job_id": "a"})).events
 
     assert isinstance(first, Malformed)
@@ -184,7 +184,7 @@ def test_decisions_that_cannot_be_read(decision: Any, code: str, text: str) -> N
 
 
 def test_registered_json_must_be_utf8() -> None:
-    """What is handed on undecoded is text, so that its readers meet JSON errors alone."""
+    """The undecoded JSON is valid text, so its readers need to handle JSON errors only."""
     frame = b'{"now":10,"events":[{"timestamp":10,"type":"REGISTER_JOB","data":{"job_id":"a!1","job":{"x":"\xff"}}}]}'
     (decision,) = codec.decode_reply(frame, NOTICE).events
 
@@ -192,7 +192,7 @@ def test_registered_json_must_be_utf8() -> None:
 
 
 def test_times_are_compared_as_they_are_printed() -> None:
-    """Times within a millionth of a second of the notice's are the notice's; others stay as they are."""
+    """Times within a millionth of a second of the notice's are the notice's; others are unchanged."""
     job = {"job_id": "a", "alloc": "0"}
     early, late = 10.0 - 9e-7, 10.0 + 9e-7
     reply = decided(
@@ -227,8 +227,8 @@ def test_replies_that_are_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
         sent()
 
 
-def test_batsim_gets_no_field_that_it_does_not_know() -> None:
-    """Reasons and names of calls stay behind; our own server gets the reasons."""
+def test_batsim_gets_no_unknown_field() -> None:
+    """Reasons and names of calls are not sent; our own server gets the reasons."""
     decisions = [
         ExecuteJob(10.0, ExecuteJobData("a", "0", "backfilled")),
         BatsimExecuteJob(10.0, BatsimExecuteJobData("a", "0", "by hand", {"0": "0"})),
@@ -251,7 +251,7 @@ def test_batsim_gets_no_field_that_it_does_not_know() -> None:
 
 
 def test_decisions_go_out_by_time() -> None:
-    """Batsim wants them ascending, equal ones in their order, and none after the message's own time."""
+    """Batsim requires ascending times, equal ones in their order, and none after the message's own time."""
     late = ExecuteJob(12.0, ExecuteJobData("late", "0"))
     soon = [RejectJob(11.0, RejectJobData("a")), RejectJob(11.0, RejectJobData("b"))]
     message = sent(late, *soon)
@@ -261,7 +261,7 @@ def test_decisions_go_out_by_time() -> None:
 
 
 def test_native_registrations_are_translated() -> None:
-    """A job with a run time becomes a delay profile of its own and a job with it."""
+    """A job with a run time becomes a job with its own delay profile."""
     limited = RegisterJob(10.0, RegisterJobData("dyn!a", JobDescription("dyn!a", 2, 60.0), 30.0))
     free = RegisterJob(10.0, RegisterJobData("dyn!b", JobDescription("dyn!b", 1), 0.0))
     events = sent(limited, free)["events"]
@@ -291,14 +291,14 @@ def test_native_registrations_are_translated() -> None:
     ],
 )
 def test_decisions_that_cannot_be_sent(decision: Any, text: str) -> None:
-    """What the dialect has no word for, or JSON no number, does not leave."""
+    """Decisions that the dialect lacks, and numbers that JSON cannot represent, are not sent."""
     with pytest.raises(LocalProtocolError, match=text):
         sent(decision)
 
 
 @pytest.mark.parametrize("now", [float("nan"), float("inf"), float("-inf")])
 def test_replies_are_finite(now: float) -> None:
-    """The reply's own time is looked at, too, with and without decisions."""
+    """The reply's own time is also checked, with and without decisions."""
     with pytest.raises(LocalProtocolError, match="not finite"):
         sent(now=now)
     with pytest.raises(LocalProtocolError, match="not finite"):
@@ -306,13 +306,13 @@ def test_replies_are_finite(now: float) -> None:
 
 
 def test_a_wake_filter_cannot_be_sent() -> None:
-    """It would have no effect, and the policy counts on it."""
+    """It would have no effect, and the policy relies on it."""
     with pytest.raises(LocalProtocolError, match="wake filter"):
         codec.encode_reply(Reply(7, 10.0, [], ("JOB_COMPLETED",)))
 
 
-def test_a_last_word_goes_to_servers_of_ours_alone() -> None:
-    """They learn why the scheduler leaves; Batsim, which knows no such field, gets an empty reply."""
+def test_only_our_own_server_gets_the_reason_for_leaving() -> None:
+    """They receive the reason why the scheduler leaves; Batsim lacks such a field and gets an empty reply."""
     leaving = Reply(7, 0.0, leaves="interrupted")
 
     assert json.loads(codec.encode_reply(leaving)) == {"now": 0.0, "events": []}

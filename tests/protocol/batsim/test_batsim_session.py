@@ -42,8 +42,8 @@ def test_a_whole_conversation() -> None:
     assert server.state == scheduler.state == "CLOSED"
 
 
-def test_only_our_server_is_told_why() -> None:
-    """A scheduler keeps its reasons from a Batsim, which would refuse them, and gives them to our server."""
+def test_only_our_server_receives_reasons() -> None:
+    """A scheduler sends its reasons to our server, but not to Batsim, which would reject them."""
     decision = RejectJob(0.0, RejectJobData("w0!1", "too large"))
     message = json.loads(codec.encode_notice(FIRST))
     ours = BatsimSchedulerSession()
@@ -58,7 +58,7 @@ def test_only_our_server_is_told_why() -> None:
 
 
 def test_forwarded_profiles_are_read_when_announced(batsim4_dir: Path) -> None:
-    """The first notice says whether profiles will come beside the jobs."""
+    """The first notice says whether profiles follow with the jobs."""
     scheduler = BatsimSchedulerSession()
     submissions = []
     for line in (batsim4_dir / "wire_batsched_submitter.jsonl").read_text().splitlines():
@@ -74,7 +74,7 @@ def test_forwarded_profiles_are_read_when_announced(batsim4_dir: Path) -> None:
 
 
 def test_the_first_notice_begins_the_simulation() -> None:
-    """Neither side lets another event come first, nor a second beginning."""
+    """Neither side accepts another event first, or a second beginning."""
     with pytest.raises(LocalProtocolError, match="NOTICE is not allowed in state IDLE"):
         BatsimServerSession().send_notice(Notice(1, 0.0, []))
     with pytest.raises(RemoteProtocolError, match="expected FIRST_NOTICE"):
@@ -87,7 +87,7 @@ def test_the_first_notice_begins_the_simulation() -> None:
 
 
 def test_turns_are_strict() -> None:
-    """Out of turn nothing is sent, nothing taken, and nothing changes."""
+    """Out of turn, messages are neither sent nor accepted, and the state is unchanged."""
     server, scheduler = begun()
     before = (server.state, server.seq, scheduler.state, scheduler.seq)
 
@@ -111,7 +111,7 @@ def test_turns_are_strict() -> None:
 
 
 def test_what_cannot_be_encoded_changes_nothing() -> None:
-    """A message of ours that is refused leaves the turn where it was."""
+    """If an outgoing message is rejected, the turn is unchanged."""
     server, scheduler = begun()
     with pytest.raises(LocalProtocolError, match="not finite"):
         server.send_notice(Notice(2, float("nan"), []))
@@ -122,7 +122,7 @@ def test_what_cannot_be_encoded_changes_nothing() -> None:
 
 
 def test_nothing_is_decided_after_the_end() -> None:
-    """Our scheduler cannot; what another one says then is read, since it may, and left."""
+    """Our scheduler cannot decide then; decisions of another one are read and ignored."""
     server, scheduler = begun()
     scheduler.receive_notice(server.send_notice(Notice(2, 10.0, [SimulationEnds(10.0)])))
     late = [RejectJob(10.0, RejectJobData("w0!1"))]
@@ -135,7 +135,7 @@ def test_nothing_is_decided_after_the_end() -> None:
 
 
 def test_every_state_can_be_reached_and_left() -> None:
-    """The table has no state that is not known, none beyond reach, and one that is final."""
+    """Every state in the table is known and can be reached, and exactly one is final."""
     reached, new = {"IDLE"}, ["IDLE"]
     while new:
         for state in BATSIM_TRANSITIONS[new.pop()].values():  # type: ignore[index]

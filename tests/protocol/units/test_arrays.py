@@ -1,4 +1,4 @@
-"""Sets of units as arrays and as masks: there and back, however many pieces they are in."""
+"""Sets of units as arrays and as masks: round trips, with few or many intervals."""
 
 import copy
 import pickle
@@ -30,7 +30,7 @@ def _draw(seed):
 
 @given(units=UNITS, more=st.integers(1, 70))
 def test_there_and_back(units, more):
-    """Flags, numbers and masks name the same units as the set does."""
+    """Flags, numbers and masks give the same units as the set."""
     expected = NodeSet.of(units)
     count = max(units, default=0) + more
 
@@ -48,8 +48,8 @@ def test_there_and_back(units, more):
 
 
 @given(units=UNITS.filter(bool), asked=st.permutations(["text", "pair", "numbers", "hash"]))
-def test_a_set_of_an_array_is_like_any(units, asked):
-    """Whatever it is asked first, and whether its numbers are still at hand."""
+def test_a_set_made_from_an_array_equals_any_other(units, asked):
+    """Whatever is called first, and whether or not its numbers are still cached."""
     expected = NodeSet.of(units)
     found = set_of(np.array(sorted(units)))
     looks = {

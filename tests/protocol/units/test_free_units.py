@@ -24,7 +24,7 @@ class AgainstSet(RuleBasedStateMachine):
 
     @rule(k=st.integers(-1, MACHINE + 1))
     def take_lowest(self, k):
-        """The k lowest units leave the set; what cannot be taken is refused."""
+        """The k lowest units are removed; more than the set has are rejected."""
         if 0 <= k <= len(self.model):
             lowest = sorted(self.model)[:k]
             assert self.free.take_lowest(k) == NodeSet.of(lowest)
@@ -35,7 +35,7 @@ class AgainstSet(RuleBasedStateMachine):
 
     @rule(units=SOME, inside=st.booleans())
     def remove(self, units, inside):
-        """Units of the set leave it; a request with others changes nothing and names them."""
+        """Units of the set are removed; a request with others changes nothing and names them."""
         units = units & self.model if inside else units
         if units <= self.model:
             self.free.remove(NodeSet.of(units))
@@ -46,7 +46,7 @@ class AgainstSet(RuleBasedStateMachine):
 
     @rule(units=SOME, outside=st.booleans())
     def add(self, units, outside):
-        """Units outside the set join it; a request with others changes nothing and names them."""
+        """Units outside the set are added; a request with others changes nothing and names them."""
         units = units - self.model if outside else units
         if units.isdisjoint(self.model):
             self.free.add(NodeSet.of(units))
@@ -57,7 +57,7 @@ class AgainstSet(RuleBasedStateMachine):
 
     @rule(units=SOME)
     def ask(self, units):
-        """Questions agree with the set and change nothing."""
+        """Queries agree with the set and change nothing."""
         assert (not self.free.missing(NodeSet.of(units))) == (units <= self.model)
         assert self.free.missing(NodeSet.of(units)) == NodeSet.of(units - self.model)
 
@@ -95,7 +95,7 @@ def test_a_fragmented_machine():
 
 
 def test_taking_over_a_boundary_splits_an_interval():
-    """Whole intervals are taken first and the next is cut."""
+    """Whole intervals are taken first and the next is split."""
     free = FreeUnits(NodeSet.parse("0-3 8-19 30"))
 
     assert str(free.take_lowest(6)) == "0-3 8-9"
@@ -111,7 +111,7 @@ def test_taking_over_a_boundary_splits_an_interval():
         ([0], [3], 3, "count is 3 but the intervals hold 4"),
     ],
 )
-def test_broken_invariants_are_seen(starts, ends, count, complaint):
+def test_broken_invariants_are_detected(starts, ends, count, complaint):
     """The check finds lists of unequal length, adjacent or backward intervals and a wrong count."""
     free = FreeUnits()
     free._starts, free._ends, free.count = starts, ends, count

@@ -15,7 +15,7 @@ UNITS = st.frozensets(st.integers(0, 60))
 
 
 def texts_of(units):
-    """Return the canonical text, made the slow way."""
+    """Return the canonical text, computed in a slow and simple way."""
     pieces = []
     for unit in sorted(units):
         if pieces and pieces[-1][1] == unit - 1:
@@ -88,7 +88,7 @@ PLAIN = "'lo' or 'lo-hi' in decimal digits"
     ],
 )
 def test_a_bad_text_is_refused_with_its_piece(text, message):
-    """Text outside the grammar raises an error that names the piece and where it stands."""
+    """Text outside the grammar raises an error with the wrong piece and its position."""
     with pytest.raises(NodeSetError) as caught:
         NodeSet.parse(text)
 
@@ -99,7 +99,7 @@ def test_a_bad_text_is_refused_with_its_piece(text, message):
 
 @given(st.one_of(st.text(), st.text(alphabet="0123 -,"), st.from_regex(PATTERN)))
 def test_any_text_is_a_set_or_an_error(text):
-    """Parsing gives a set whose text parses to the same set, or `NodeSetError`; only what fits the pattern parses."""
+    """Parsing gives a set whose text parses to the same set, or `NodeSetError`; the text must fit the pattern."""
     try:
         units = NodeSet.parse(text)
     except NodeSetError:
@@ -139,8 +139,8 @@ def test_the_algebra_is_that_of_sets(one, two):
 
 
 @given(UNITS, st.randoms(use_true_random=False))
-def test_equal_sets_hash_alike(units, random):
-    """The order in which units are given leaves no trace."""
+def test_equal_sets_have_equal_hashes(units, random):
+    """The order in which units are given does not matter."""
     shuffled = list(units) * 2
     random.shuffle(shuffled)
 
@@ -163,7 +163,7 @@ def test_fragmented_sets_of_a_large_machine():
 
 
 @pytest.mark.parametrize(("lo", "hi"), [(3, 2), (-1, 2), (0, LARGEST_UNIT + 1)])
-def test_an_interval_that_is_none_is_refused(lo, hi):
+def test_an_invalid_interval_is_rejected(lo, hi):
     """`interval` and the constructor refuse pairs that run backwards, are negative or too large."""
     with pytest.raises(NodeSetError, match=f"lo = {lo}, hi = {hi}"):
         NodeSet.interval(lo, hi)
@@ -195,7 +195,7 @@ def test_the_empty_set_has_no_ends():
 
 
 def test_other_types_are_not_mixed_in():
-    """Sets of units compare and combine with sets of units alone; membership asks for an integer."""
+    """Sets of units compare and combine with sets of units only; membership needs an integer."""
     ours = NodeSet.of([1, 2])
 
     assert ours != {1, 2}
@@ -205,7 +205,7 @@ def test_other_types_are_not_mixed_in():
 
 
 def test_a_set_is_a_slotted_value():
-    """No attribute can be added, the shown form evaluates to the set's text, pickling keeps the value."""
+    """No attribute can be added, the repr contains the set's text, pickling keeps the value."""
     units = NodeSet.parse("8-19 0-3")
 
     assert repr(units) == "NodeSet.parse('0-3 8-19')"
