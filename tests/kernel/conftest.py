@@ -45,7 +45,7 @@ class Kept(Observer):
         self.book.submitted(now, job)
 
     def started(self, now: float, job: Job) -> None:
-        """Keep who runs."""
+        """Record the jobs that run."""
         self.running[job.id] = job
 
     def ended(self, now: float, job: Job) -> None:
@@ -89,7 +89,7 @@ def reference(setup: Setup, spec: RunSpec, policy=None) -> tuple[Kept, Result]:
 
 
 def attempts_of(made: kernel.KernelRun, setup: Setup) -> list[tuple]:
-    """Return what the kernel says of each attempt that has ended, as `Kept` does."""
+    """Return the kernel's record of each ended attempt, in the form of `Kept`."""
     lives = made.lives
     (workload,) = setup.workloads.values()
     if setup.reliability is None:
@@ -114,7 +114,7 @@ def attempts_of(made: kernel.KernelRun, setup: Setup) -> list[tuple]:
 
 
 def same_table(one: JobTable, other: JobTable) -> None:
-    """Assert that two tables are equal; holds may stand in any order."""
+    """Assert that two tables are equal, except for the order in which nodes are held."""
     for field in fields(JobTable):
         mine, others = getattr(one, field.name), getattr(other, field.name)
         if field.name.startswith("hel") or field.name == "holder":

@@ -35,7 +35,7 @@ TIMES = st.one_of(st.integers(1, 12).map(lambda number: 10.0 * number), st.float
 
 @st.composite
 def workloads(draw, units: int) -> Workload:
-    """Return some jobs for a machine of so many units, many of them submitted at one time."""
+    """Return jobs for a machine of this many units; many share a submission time."""
     count = draw(st.one_of(st.integers(0, 3), st.integers(15, 40)))
     largest = draw(st.sampled_from([1, 2, max(units // 2, 1), units]))
 
@@ -109,7 +109,7 @@ def maintenance(draw, nodes: int) -> MaintenancePlan:
 
 @st.composite
 def resiliences(draw) -> Resilience:
-    """Return a way to meet failures that the kernel knows."""
+    """Return an options object for failures that the kernel supports."""
     if draw(st.booleans()):
         return Resilience()
     interval = draw(st.one_of(st.sampled_from(["daly", "young", 10.0]), st.floats(1.0, 60.0)))
@@ -152,14 +152,14 @@ def test_the_kernel_does_what_the_reference_engine_does(compare, run: tuple[Setu
 @settings(deadline=None, max_examples=250)
 @given(runs(failing=True))
 def test_the_kernel_does_the_same_when_nodes_fail(compare, run: tuple[Setup, RunSpec]) -> None:
-    """So are all attempts, what became of their time, the figures of nodes, and runs that will never end."""
+    """The same holds for all attempts, their use of time, the figures of nodes, and runs that never end."""
     compare(*run)
 
 
 @settings(deadline=None, max_examples=100)
 @given(st.booleans().flatmap(lambda failing: runs(failing=failing, planned=True)))
 def test_the_kernel_does_the_same_around_maintenance(compare, run: tuple[Setup, RunSpec]) -> None:
-    """Jobs keep clear of what is announced, lose their nodes to what is not, and reserve units for what comes after."""
+    """Jobs avoid announced maintenance, lose nodes to unannounced maintenance, and reserve units for later."""
     compare(*run)
 
 
@@ -229,7 +229,7 @@ def test_outages_and_attempts_without_end_in_sight(compare) -> None:
 @pytest.mark.skipif(not TRACES, reason="no PIPISTRELLE_TRACES")
 @pytest.mark.parametrize("platform", LOGS)
 def test_logs_give_the_same_runs(compare, platform: str) -> None:
-    """So do the beginnings of logs of machines, in both orders, with failures and dumps and without."""
+    """The same holds for the first jobs of logs, in both orders, with and without failures and dumps."""
     workload = load_workload(str(Path(str(TRACES)) / LOGS[platform]))
     workload = workload.select(np.arange(len(workload)) < 1500)
     machine = load_platform(platform)
@@ -252,7 +252,7 @@ def test_logs_give_the_same_runs(compare, platform: str) -> None:
 @pytest.mark.skipif(not TRACES, reason="no PIPISTRELLE_TRACES")
 @pytest.mark.parametrize("platform", LOGS)
 def test_whole_logs_give_the_same_runs(compare, platform: str) -> None:
-    """So do whole logs, job by job: without failures, and with failures, dumps and maintenance every other week."""
+    """The same holds for whole logs: without failures, and with failures, dumps and biweekly maintenance."""
     workload, machine = load_workload(str(Path(str(TRACES)) / LOGS[platform])), load_platform(platform)
     spec = RunSpec(
         scheduler="easy",

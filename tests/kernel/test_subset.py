@@ -1,4 +1,4 @@
-"""What the kernel says of runs that it cannot do."""
+"""Errors for runs that the kernel does not support."""
 
 import subprocess
 import sys
@@ -60,7 +60,7 @@ def test_what_the_kernel_does_not_know_of_is_outside() -> None:
 
 
 def test_without_numba_the_reason_is_that() -> None:
-    """A base installation can ask, and is told what to install."""
+    """Without Numba the check works, and the error says what to install."""
     program = (
         "import sys\n"
         "class Absent:\n"

@@ -1,4 +1,4 @@
-"""The kernel's queue against a plain list, and what the compiled functions do without a compiler."""
+"""The kernel's queue against a plain list, and the compiled functions without a compiler."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from pipistrelle.kernel.waiting import BLOCK, drop_first, join, make_queue, pass
 
 
 class List:
-    """The same as a list of (rank, number, job, size, walltime)."""
+    """The same queue as a plain list of (rank, number, job, size, walltime)."""
 
     def __init__(self) -> None:
         self.rows: list[tuple] = []
@@ -40,7 +40,7 @@ class List:
 
 
 def in_order(queue: queues.Queue) -> list[int]:
-    """Return the jobs of a queue in order, after a look at what its index says of them."""
+    """Return the jobs of a queue in order, after checking its index."""
     found = []
     lines = queue.line[: queue.counts.line].tolist()
     for place, block in enumerate(lines):
@@ -93,7 +93,7 @@ def test_the_queue_is_a_sorted_list(seed: int, ranks: int, in_turn: bool) -> Non
 
 
 def test_the_plain_functions_give_the_same_run(tmp_path) -> None:
-    """With NUMBA_DISABLE_JIT=1 nothing is compiled, and the run is the same."""
+    """With NUMBA_DISABLE_JIT=1 nothing is compiled, and the run has the same results."""
     program = (
         "import sys, hashlib\n"
         "from pipistrelle.runs.inputs.named import load_platform\n"

@@ -1,4 +1,4 @@
-"""Entries of papers as data: what agrees, how an entry ends, what each must tell of itself."""
+"""Paper entries as data: agreement, results, and the fields that each entry must have."""
 
 import pytest
 
@@ -83,7 +83,7 @@ def test_what_each_entry_tells(number):
 
 @pytest.mark.parametrize("number", paper_ids())
 def test_quick_entries_end_as_they_should(number):
-    """Closed forms, tables and arithmetic agree with the paper, or differ where it is said."""
+    """Closed forms, tables and arithmetic agree with the paper, or the entry states the difference."""
     chosen = chosen_entries([get_paper(number)], QUICK[number])
     results = list(make_entries(Bench(SIZES["small"]), chosen))
 
@@ -92,7 +92,7 @@ def test_quick_entries_end_as_they_should(number):
 
 
 def test_entries_are_found_by_name():
-    """In the paper's order; what there is not is refused, and so are entries of several papers."""
+    """Entries follow the paper's order; unknown entries and entries of several papers are rejected."""
     first, second = get_paper("001"), get_paper("003")
 
     assert [entry.id for _, entry in chosen_entries([first], ["table-4.8", "table-4.1"])] == ["table-4.1", "table-4.8"]
@@ -127,7 +127,7 @@ def test_a_file_of_a_paper_that_cannot_be(text, message):
 
 
 def test_an_entry_without_its_log_is_left_out(tmp_path):
-    """It says which log is missing, and where it was looked for."""
+    """The message names the missing log and the searched folder."""
     chosen = chosen_entries([get_paper("004")], ["figure-1"])
 
     for folder, told in ((None, "no folder of real logs is named"), (tmp_path, f"is not in {tmp_path}")):

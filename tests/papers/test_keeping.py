@@ -1,4 +1,4 @@
-"""Parts and studies of papers that were interrupted go on without losing anything."""
+"""Interrupted parts and studies of papers resume without losing anything."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_a_line_that_was_cut_off_is_made_again(tmp_path):
 
 
 def test_a_folder_is_of_one_size(tmp_path):
-    """Another size, or another version, is refused; so is a line that cannot be read, which is named."""
+    """Another size or version is rejected; an unreadable line is rejected and named."""
     with open_parts(tmp_path, SMALL) as parts:
         counted(Bench(SMALL, parts), "a", {})
     with pytest.raises(PapersError, match="another size, or of another version"), open_parts(tmp_path, SIZES["full"]):
@@ -68,14 +68,14 @@ def test_a_folder_is_of_one_size(tmp_path):
 
 
 def test_one_command_at_a_time_writes_to_a_folder(tmp_path):
-    """A second one is refused while the first is there."""
+    """A second process is rejected while the first runs."""
     with open_parts(tmp_path, SMALL), pytest.raises(OutputFailed, match="another run"), open_parts(tmp_path, SMALL):
         pass
 
 
 @pytest.mark.slow
 def test_an_interrupted_study_goes_on(tmp_path):
-    """Trials that have ended are there; in the end all are as if nobody had interrupted."""
+    """Completed trials are kept; the final results equal those of an uninterrupted run."""
     study = Study(
         {"platform": "demo", "transform": [{"step": "filter", "first": 50}], "failures": "exponential,mtbf=300d"},
         axes={"repair": ["1h", "5h"]},

@@ -48,7 +48,7 @@ def addresses(reader: Reader) -> Iterator[str]:
 
 
 def test_nothing_that_is_told_is_markup():
-    """Whatever stands in an entry, its figures or its charts is text on the page."""
+    """Text in entries, figures and charts is escaped on the page."""
     entry = Entry(id=NASTY, title=NASTY, place=NASTY, shows=NASTY, command=NASTY, reason=NASTY)
     paper = Paper(id="009", name=NASTY, citation=NASTY, entries=(entry,), page=NASTY)
     chart = Chart(NASTY, NASTY, NASTY, [Series(NASTY, [0, 1], [1, 2]), Series("b", [0, 1], [1, 2])], names=[NASTY, "b"])
@@ -78,7 +78,7 @@ def test_a_page_asks_for_nothing_from_elsewhere():
 
 
 def test_a_long_table_is_folded():
-    """99 figures do not stand in everybody's way; how many differ is told."""
+    """99 figures are collapsed; the page states how many differ."""
     paper = get_paper("001")
     results = list(make_entries(Bench(SIZES["small"]), chosen_entries([paper], ["table-4.5"])))
     reader = read(paper_page(paper, results, "small"))

@@ -1,4 +1,4 @@
-"""All papers at the small size: how each entry ends, and that docs/explanation/papers.md says what comes out."""
+"""All papers at the small size: each entry's result, and that docs/explanation/papers.md states the results."""
 
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, list[EntryResult]]:
-    """Return what becomes of each paper's entries, without real logs."""
+    """Return the result of each paper's entries, without real logs."""
     bench = Bench(SIZES["small"], jobs=2)
     return {number: list(make_entries(bench, chosen_entries([get_paper(number)], []))) for number in paper_ids()}
 
@@ -29,7 +29,7 @@ def maker() -> ModuleType:
 
 @pytest.mark.parametrize("number", paper_ids())
 def test_entries_end_as_they_should(number: str, results: dict[str, list[EntryResult]]) -> None:
-    """Those that should agree with the paper do; the others differ, and say why."""
+    """Entries that should agree with the paper do; the others differ and state why."""
     mine = results[number]
 
     assert [one.entry.id for one in mine] == [entry.id for entry in get_paper(number).entries]
@@ -46,7 +46,7 @@ def test_entries_end_as_they_should(number: str, results: dict[str, list[EntryRe
 def test_the_page_says_what_comes_out(
     results: dict[str, list[EntryResult]], maker: ModuleType, project_root: Path
 ) -> None:
-    """It is written anew with `python docs/make_papers.py $PIPISTRELLE_TRACES`."""
+    """To rewrite it, run `python docs/make_papers.py $PIPISTRELLE_TRACES`."""
     told = maker.head() + markdown([one for number in paper_ids() for one in results[number]])
 
     assert (project_root / "docs" / "explanation" / "papers.md").read_text(encoding="utf-8").partition(maker.LOGS)[
@@ -55,7 +55,7 @@ def test_the_page_says_what_comes_out(
 
 
 def test_entries_of_real_logs_end_as_they_should(traces_dir: Path, maker: ModuleType, project_root: Path) -> None:
-    """With the logs of LANL, KTH and Titan's GPUs; the page says what comes out."""
+    """With the logs of LANL, KTH and Titan's GPUs; the page states the results."""
     bench = Bench(SIZES["small"], traces=traces_dir, jobs=2)
     chosen = [
         (get_paper(number), entry) for number in paper_ids() for entry in get_paper(number).entries if entry.needs

@@ -77,7 +77,7 @@ def polling(order: str, backfill: str, step: float) -> Callable[[], Policy]:
 
 
 def preempting(order: str, backfill: str, placement: str, *options: Any, step: float | None = None) -> Policy:
-    """Return a policy in which the jobs of a queue take units from those of others."""
+    """Return a policy in which the jobs of one queue preempt those of others."""
     rules = PreemptionOptions("partition_prio", priority_tier={"x": 2.0, "y": 1.0}, **dict(options))
     policy = compose(order=order, backfill=backfill, placement=placement, preemption=rules)
     return policy if step is None else Polling(policy, step)
@@ -184,7 +184,7 @@ MAINTENANCE = st.lists(
 
 
 class Story(NamedTuple):
-    """What a run is made of, its policy apart."""
+    """The inputs of a run, except for its policy."""
 
     platform: Platform
     workload: Workload
@@ -250,7 +250,7 @@ class Left(Exception):
 
 
 def play(story: Story, policy: Policy, out: Path, between: Callable[[Pause], None], resume: Any = None) -> str:
-    """Run, and return how it ended; SchedulerFailed where a scheduler is wrong: none of ours is."""
+    """Run, and return how it ended; raise SchedulerFailed if a scheduler is wrong, as no bundled one is."""
     try:
         with patch("pipistrelle.server.outages.failures.MAX_FRUITLESS", 30):  # not ten thousand outages without a job
             run_in_process(
@@ -268,7 +268,7 @@ def play(story: Story, policy: Policy, out: Path, between: Callable[[Pause], Non
 
 
 def straight(story: Story, policy: Policy, out: Path) -> tuple[str, int]:
-    """Run without an end, and return how it ended, and after how many notices."""
+    """Run without a horizon, and return how it ended and after how many notices."""
     notices = [0]
 
     def check(pause: Pause) -> None:

@@ -50,17 +50,17 @@ class Starts(Observer):
 
 
 class Unfiltered(Runtime):
-    """A runtime that wants to be told of everything: without the wake filter."""
+    """A runtime that is woken by every event: without the wake filter."""
 
     def hello(self) -> HelloData:
-        """Return the policy's name and the features but for the filter."""
+        """Return the policy's name and its features without the filter."""
         hello = super().hello()
         wanted = tuple(feature for feature in hello.features if feature != "wake_filter")
         return HelloData(hello.name, hello.version, features=wanted)
 
 
 class Run:
-    """What came out of a policy on a workload."""
+    """The results of a policy on a workload."""
 
     def __init__(self, starts: list[Start], result: Result) -> None:
         self.starts = starts
@@ -175,7 +175,7 @@ def _connected(endpoint: str) -> Iterator[ZmtpConnection]:
 
 @contextmanager
 def _peer(serve: Callable[[socket.socket], None]) -> Iterator[str]:
-    """Listen, and let ``serve`` do with each connection what it likes."""
+    """Listen, and let ``serve`` handle each connection."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def accept() -> None:
@@ -196,7 +196,7 @@ def _peer(serve: Callable[[socket.socket], None]) -> Iterator[str]:
 
 
 def _saying(said: bytes) -> Callable[[socket.socket], None]:
-    """Return what says something and then no more, and listens to the end."""
+    """Return a peer that sends something once and then only listens."""
 
     def serve(taken: socket.socket) -> None:
         taken.sendall(said)
@@ -209,7 +209,7 @@ def _saying(said: bytes) -> Callable[[socket.socket], None]:
 
 @pytest.fixture(scope="session")
 def saying() -> Callable[[bytes], Callable[[socket.socket], None]]:
-    """Return what makes a peer of a text that it says."""
+    """Return a function that makes a peer out of the text that it sends."""
     return _saying
 
 
@@ -221,5 +221,5 @@ def connected() -> Callable[[str], AbstractContextManager[ZmtpConnection]]:
 
 @pytest.fixture(scope="session")
 def peer() -> Callable[[Callable[[socket.socket], None]], AbstractContextManager[str]]:
-    """Return what listens as somebody else does."""
+    """Return a peer that listens like another one."""
     return _peer

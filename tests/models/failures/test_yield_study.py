@@ -25,7 +25,7 @@ WAITS = [wait * HOUR for wait in (0.1, 1.0, 10.0, 24.0, 100.0)]
 
 @pytest.fixture(scope="module")
 def study() -> ModuleType:
-    """Return the benchmark that simulates how long jobs take."""
+    """Return the benchmark that simulates job durations."""
     return load_program("benchmarks/yield_models.py")
 
 
@@ -55,7 +55,7 @@ def test_simulated_yields_are_those_of_the_closed_forms(shape: str, wait: float)
 
 
 def test_simulated_yields_without_spares_collapse() -> None:
-    """As the exact form says, within two intervals of confidence, and half a point of the slides', at all waits."""
+    """The result is within two confidence intervals of the exact form and half a point of the slides', at all waits."""
     lived = live("rigid", SLIDES, failures=0, lifetimes=16_000, generator=generator(3))
     paper, exact = (YieldModel("rigid", SLIDES, form=form, most=0) for form in ("paper", "exact"))
     yields = [lived.yield_after(wait) for wait in WAITS]

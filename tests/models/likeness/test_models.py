@@ -1,4 +1,4 @@
-"""Models of logs: what is fitted, what is drawn by them, and what they refuse."""
+"""Models of logs: fitting, sampling and rejected inputs."""
 
 import hashlib
 import math
@@ -47,7 +47,7 @@ def test_the_bundled_grizzly_is_the_papers_year():
 
 
 def test_the_bundled_grizzly_is_what_is_fitted(traces_dir):
-    """The file in the package is that which `workload model` makes of the month, but for its texts."""
+    """The bundled file equals what `workload model` makes of the month, except for its texts."""
     found = fit(load(traces_dir / "LANL-Grizzly-2018-01.swf"))
     made = planned(with_serial(found, 0.475), jobs=130_000, duration="365d", load=0.85)
     bundled = get("grizzly")
@@ -91,7 +91,7 @@ def test_equal_seeds_give_equal_bytes():
     ],
 )
 def test_two_of_three_say_the_third(wanted, jobs, days, load):
-    """Jobs are as many as said, submitted in the time that is said, and offer the load that is said."""
+    """The number of jobs, the submission period and the offered load are those requested."""
     made = generate_like(demo()[1], 5, **wanted)
     span = made.submit[-1] - made.submit[0]
 
@@ -101,7 +101,7 @@ def test_two_of_three_say_the_third(wanted, jobs, days, load):
 
 
 def test_a_log_and_its_model_are_alike():
-    """Marginals of ten times as many jobs are near those of the log; so are its week, users and load."""
+    """The marginals of a sample ten times larger are near those of the log; so are its week, users and load."""
     log, model = demo()
     made = generate_like(model, 9, jobs=50_000)
     found = compare(log, made)
@@ -151,7 +151,7 @@ def test_more_jobs_change_nothing_of_those_before(seed):
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=300))
 @settings(deadline=None, max_examples=60)
 def test_pieces_keep_range_and_mean(values):
-    """A distribution in pieces reaches from the least to the greatest and has the mean, but for three digits."""
+    """A piecewise distribution spans least to greatest and has the right mean, to three digits."""
     found = pieces(np.array(values))
     drawn = Draws(found).values(np.linspace(0.0, 1.0, 4001, endpoint=False))
 
@@ -262,13 +262,13 @@ def test_wrong_models_are_refused(old, new, message):
     ],
 )
 def test_what_does_not_go_with_a_model(wanted, message):
-    """What cannot be drawn is said before anything is."""
+    """Impossible requests are rejected before anything is drawn."""
     with pytest.raises(PipistrelleError, match=message):
         generate_like(demo()[1], 1, **wanted)
 
 
 def test_logs_that_tell_too_little():
-    """Too few jobs, no machine, no other jobs than those of one unit: each has a message of its own."""
+    """Too few jobs, no machine, and only jobs of one unit: each has its own message."""
     log = load_bundled("demo")
     with pytest.raises(ModelError, match="too few jobs to fit"):
         fit(log.select(range(10)))

@@ -24,7 +24,7 @@ def classes(demand):
 
 @pytest.fixture(scope="session")
 def paper():
-    """Return the thesis as `pipistrelle study papers` has it: its tables, and those of its entries."""
+    """Return the thesis as `pipistrelle study papers` shows it: its tables and its entries' tables."""
     return read_paper("001")
 
 

@@ -1,4 +1,4 @@
-"""Erlang's B and C, the linear form, complete sharing: exact values, limits, and what cannot be."""
+"""Erlang's B and C, the linear form, complete sharing: exact values, limits and rejected inputs."""
 
 import math
 
@@ -27,13 +27,13 @@ def test_ten_servers_of_five_erlang():
 
 @pytest.mark.parametrize(("servers", "exact"), [(1, 0.5), (10, 0.2146), (100, 0.0757), (1000, 0.0248)])
 def test_where_the_load_is_the_capacity(servers, exact):
-    """The linear form says that nobody is blocked; exactly, many are."""
+    """The linear form predicts no blocking; the exact form predicts much."""
     assert linear_blocking(servers, servers) == 0.0
     assert erlang_b(servers, float(servers)) == pytest.approx(exact, abs=5e-5)
 
 
 def test_one_server_for_the_class_of_8192(classes, printed):
-    """In 11,305 nodes there is room for one of its jobs: 58 % are blocked, where the linear form says none."""
+    """With 11,305 nodes one of its jobs fits: 58 % are blocked, where the linear form predicts none."""
     one = classes[7]
 
     assert erlang_b(printed.most[7] // one.size, one.rate * one.service) == pytest.approx(0.580, abs=5e-4)
@@ -53,7 +53,7 @@ def test_complete_sharing(classes):
 @settings(max_examples=60, deadline=None)
 @given(servers=st.integers(0, 60), load=st.floats(0.01, 80))
 def test_erlang_b_is_the_sum(servers, load):
-    """The recursion gives a^n / n! over the sum of such terms; one class that shares a machine with nobody has it."""
+    """The recursion gives a^n / n! over the sum of such terms; a class alone on a machine has that value."""
     terms = [math.exp(k * math.log(load) - math.lgamma(k + 1) - load) for k in range(servers + 1)]
 
     assert erlang_b(servers, load) == pytest.approx(terms[-1] / sum(terms), rel=1e-9)

@@ -1,4 +1,4 @@
-"""The plan: classes of a log, stability, what partitions change, what cannot be; and the command."""
+"""The plan: classes of a log, stability, effects of partitions, rejected inputs; and the command."""
 
 import json
 from math import fsum
@@ -62,7 +62,7 @@ def test_partitions_and_what_they_change(plan):
 
 
 def test_blocking_exactly_and_by_the_linear_form(plan):
-    """The class of 8192 nodes: one server, 58 % blocked, where the linear form says none; sharing as 640 units do."""
+    """The class of 8192 nodes: one server, 58 % blocked, linear form none; as when sharing 640 units."""
     row = next(one for one in plan["blocking"] if one["class"] == "8192")
 
     assert (row["levels"][0]["servers"], row["levels"][0]["linear"]) == (1, 0.0)
@@ -71,7 +71,7 @@ def test_blocking_exactly_and_by_the_linear_form(plan):
 
 
 def test_classes_of_a_log():
-    """Powers of two, or own bins; together they ask for what the log does."""
+    """Bins are powers of two or user-defined; together they request what the log requests."""
     demo = load_bundled("demo")
     by_power, by_bin = logged(demo, 256), logged(demo, 256, [16, 100])
     power = by_power.classes[5]
@@ -86,7 +86,7 @@ def test_classes_of_a_log():
 
 
 def test_a_machine_without_times_to_failure():
-    """Sizes and queues are told, reliability is not; --mttf says it for those nodes of which nobody else does."""
+    """Sizes and queues are known, reliability is not; --mttf sets it for nodes without a value of their own."""
     plan = make_plan(*load_demand("demo"))
     told = make_plan(*load_demand("demo", mttf="1y"))
 
@@ -149,7 +149,7 @@ def test_the_command_prints_tables_json_and_a_picture(tmp_path):
 
 
 def test_pictures_of_equal_plans_are_equal():
-    """Byte for byte; also where nobody knows a time to failure."""
+    """Results match byte for byte, also when no time to failure is known."""
     demand = logged(load_bundled("demo"), 256)
     plan = make_plan(demand, Machine(256, homogeneous(256, "x").info))
 

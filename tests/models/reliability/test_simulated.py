@@ -1,4 +1,4 @@
-"""Chapter 5 with the emulator, at a smaller size; a simulated loss system beside the exact one."""
+"""Chapter 5 with the simulator, at a smaller size; a simulated loss system beside the exact one."""
 
 import json
 
@@ -45,7 +45,7 @@ UNEQUAL = Platform(
 
 
 def test_where_all_nodes_are_equally_busy(printed, classes):
-    """The closed form for Intrepid: -17.2, +1.3, +11.3, +22.7, +31.0 %; the thesis prints what cannot follow."""
+    """The closed form for Intrepid: -17.2, +1.3, +11.3, +22.7, +31.0 %; the thesis prints other values."""
     machine = Machine(40960, catalogue.get("intrepid").info)
     mttf = machine.nodes.mttf / 3600
     parts, _ = partition(partition_sizes(classes, 40960, 0.0, printed.most)[0], mttf, machine)
@@ -58,7 +58,7 @@ def test_where_all_nodes_are_equally_busy(printed, classes):
 
 
 def test_victims_are_drawn_by_their_rates():
-    """One failure an hour, repaired after an hour, of each node as often as 1 / MTTF says; equal seeds, equal ones."""
+    """One failure per hour, one hour of repair, nodes chosen by 1 / MTTF; equal seeds give equal failures."""
     mttf = np.repeat([1.0, 3.0], 50)
     found = drawn_outages(mttf, 20_000.0, 7, 1.0, 1.0)
 
@@ -97,7 +97,7 @@ def test_an_overload_is_reported():
 
 
 def test_complete_sharing_is_within_the_simulation_s_interval():
-    """640 units of 64 nodes, all classes, nobody waits: the exact chances lie within what is simulated."""
+    """640 units of 64 nodes, all classes, no queueing: exact probabilities lie within the simulated intervals."""
     thesis = get("intrepid-classes")
     units = tuple(replace(one, size=int(one.size) // 64) for one in thesis.classes)
     simulated = simulated_loss(replace(thesis, machine_size=640, classes=units), 1, duration="1500h")
@@ -111,7 +111,7 @@ def test_complete_sharing_is_within_the_simulation_s_interval():
 
 
 def test_the_command(tmp_path):
-    """Tables, JSON; a platform whose nodes nobody knows is refused."""
+    """Output as tables and as JSON; a platform without node reliability is rejected."""
     (tmp_path / "c.toml").write_text(SMALL)
     (tmp_path / "p.toml").write_text('name = "p"\n[[pools]]\nname = "a"\nnodes = 64\nmttf = "900h"\n')
     arguments = [str(tmp_path / "c.toml"), "-p", str(tmp_path / "p.toml"), "--duration", "60h"]

@@ -173,7 +173,7 @@ def test_a_node_lives_some_time(mttf):
 
 
 def test_outages_move_nodes():
-    """A failure counts as much as what was known before: one in M; unknown ones share what the machine has seen."""
+    """A known MTTF M counts as one failure in M; unknown nodes share the machine's average."""
     known = observed(np.array([100.0, 200.0, 300.0]), np.array([0, 0, 3]), 100.0)
     unknown = observed(np.full(4, np.nan), np.array([0, 1, 0, 1]), 50.0)
 

@@ -19,7 +19,7 @@ TWO_ACCOUNTS = '[[accounts]]\nname = "a"\nshare = 3\ngpu = false\n[[accounts]]\n
 
 
 def classes(text=ONE, head=HEAD):
-    """Return what a text after the head says."""
+    """Return the part of a text after its header."""
     return parse_classes(head + text, "x.toml")
 
 
@@ -74,7 +74,7 @@ def test_all_that_is_drawn_can_run(seed, sizes, law, many):
     ],
 )
 def test_means_and_what_95_percent_take(law, mean, most):
-    """Mean and T are those of the distribution, and the jobs that are drawn have them."""
+    """The distribution's mean and T are right, and so are those of drawn jobs."""
     one = classes(f'[[classes]]\nsize = 1\njobs = 100000\nservice = "{law}"\n')
     drawn = generate_jobs(one, 5).runtime
 
@@ -86,7 +86,7 @@ def test_means_and_what_95_percent_take(law, mean, most):
 
 @pytest.mark.parametrize("law", ["1h", "fixed,mean=1h", "weibull,mean=1h,shape=0.7", "lognormal,median=40min,sigma=1"])
 def test_the_mean_of_services_that_are_cut(law):
-    """Where longer services are cut, the mean is that of what is left."""
+    """When long services are truncated, the mean is that of the truncated distribution."""
     cut = f'[[classes]]\nsize = 1\njobs = 100000\nservice = "{law}"\nlongest = "90min"\n'
     one = classes(cut)
 
@@ -94,7 +94,7 @@ def test_the_mean_of_services_that_are_cut(law):
 
 
 def test_accounts_have_their_shares(tmp_path):
-    """Accounts come by their shares, with their users; those of one class alone have no jobs of others."""
+    """Accounts are drawn by their shares, with their users; accounts of one class submit no jobs of others."""
     text = TWO_ACCOUNTS + '[[classes]]\nsize = 1\njobs = 4000\nservice = "1h"\n'
     text += '[[classes]]\nsize = 2\njobs = 50\nservice = "1h"\naccounts = ["b"]\n'
     jobs = generate_jobs(classes(text), 1)
@@ -155,7 +155,7 @@ def test_what_cannot_be_is_refused_by_name(text, said):
 
 
 def test_a_walltime_that_cannot_be_read_names_its_class():
-    """What jobs ask for is in the words of `workload scale`."""
+    """Jobs' requests follow the options of `workload scale`."""
     with pytest.raises(ClassesError, match="class 8: walltime"):
         generate_jobs(classes(ONE + 'walltime = "often"\n'), 1)
     asked = generate_jobs(classes(ONE + 'walltime = "150%"\n'), 1)

@@ -1,4 +1,4 @@
-"""Cases and their golden results: the package's, and what is said where a run differs."""
+"""Bundled cases and their golden results, and the messages when a run differs."""
 
 import json
 import shutil
@@ -37,7 +37,7 @@ def case(tmp_path: Path):
 
 @pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.slow] * (one in SLOW)) for one in BUNDLED])
 def test_a_bundled_case_is_the_same(name: str) -> None:
-    """Its results are the golden ones, and it tells what it proves and why."""
+    """Its results are the golden ones, and it states what it proves and why."""
     folder = bundled_folder() / name
     told = read_case(folder)
 
@@ -69,7 +69,7 @@ def test_the_bundled_cases_are_small() -> None:
     ],
 )
 def test_a_case_notices_its_rule(name: str, run: tuple[str, str], case) -> None:
-    """Where the rule is another one, the case differs, and tells of a decision or a job."""
+    """When the rule differs, the case fails and names a decision or a job."""
     outcome = play(case(name, run=run))
 
     assert outcome.verdict == "differs", outcome.lines
@@ -90,7 +90,7 @@ def test_the_first_difference_of_a_large_case(case) -> None:
 
 
 def test_golden_results_are_made_and_renewed(case) -> None:
-    """Without any the case fails; they are written when that is wanted, and what changes is told."""
+    """Without golden results the case fails; on request they are written, and changes are listed."""
     folder = case("ties", golden=False)
     assert play(folder).verdict == "failed"
     assert [play(folder, update=True).verdict for _ in range(2)] == ["new", "same"]
@@ -109,14 +109,14 @@ def test_golden_results_are_made_and_renewed(case) -> None:
 
 
 def test_golden_results_have_no_versions() -> None:
-    """Nothing of them tells with which version they were made."""
+    """The golden results contain no version."""
     for name in BUNDLED:
         config = json.loads((bundled_folder() / name / "golden" / "out_config.json").read_text())
         assert "versions" not in config
 
 
 def test_a_run_that_fails_differs(case) -> None:
-    """A scheduler that raises ends the run, and that is told."""
+    """A scheduler that raises ends the run, and the message says so."""
     folder = case("kill-race")
     (folder / "killer.py").write_text((folder / "killer.py").read_text().replace("self.killed = True", "raise OSError"))
     outcome = play(folder)
@@ -138,7 +138,7 @@ def test_a_run_that_fails_differs(case) -> None:
     ],
 )
 def test_what_is_wrong_with_a_case(text: str, says: str, tmp_path: Path) -> None:
-    """It fails, and its place is told."""
+    """The case fails, and the message says where."""
     (tmp_path / "case.toml").write_text(text)
     outcome = play(tmp_path)
 

@@ -97,7 +97,7 @@ def _placed(value: Any, folder: Path) -> Any:
 
 
 def drawn(count: int, *, exact: bool) -> list[Row]:
-    """Return jobs that come within 100 s; ``exact``: they take what they ask for, else less."""
+    """Return jobs that arrive within 100 s; with ``exact`` they run for their walltime, else for less."""
     draw = np.random.default_rng(4)
     found: list[Row] = []
     for number in range(count):
@@ -129,7 +129,7 @@ def told(found: QueueThen) -> dict[str, float | None]:
     ids=lambda spec: "-".join(map(str, spec.values())).replace("TMP/", ""),
 )
 def test_without_surprises_estimates_come_true(case: Case, spec: dict[str, Any]) -> None:
-    """Jobs that take their walltimes start when they were expected to, if nobody comes later, under every policy."""
+    """Jobs that use their full walltimes start when expected if no job arrives later, under every policy."""
     folder = case(drawn(40, exact=True), **spec)
 
     for at in (99.0, 640.5):
@@ -165,7 +165,7 @@ def test_who_comes_later_makes_estimates_wrong(case: Case) -> None:
 
 
 def test_jobs_without_a_walltime_end_never(case: Case) -> None:
-    """Who waits for such a job has no expected start, and no error; the figures leave it out."""
+    """A job that waits for such a job has no expected start and no error; the figures leave it out."""
     folder = case([(0, 8, 60, None), (1, 8, 50, 50)], scheduler="easy")
 
     found = queue_then(folder, 5.0, {})
@@ -175,7 +175,7 @@ def test_jobs_without_a_walltime_end_never(case: Case) -> None:
 
 
 def test_who_depends_on_others_is_told_without_an_expected_start(case: Case) -> None:
-    """The scheduler does not know of a job that the server keeps back; it is said what it waits for."""
+    """The scheduler does not see a held job; the report says what the job waits for."""
     folder = case([(0, 8, 60, 100), (1, 8, 50, 50), (2, 1, 10, 10)], {"w3": "afterok:1"}, scheduler="easy")
 
     found = queue_then(folder, 5.0, {})
@@ -188,7 +188,7 @@ def test_who_depends_on_others_is_told_without_an_expected_start(case: Case) -> 
 
 
 def test_announced_maintenance_is_expected_and_a_failure_is_not(case: Case, tmp_path: Path) -> None:
-    """Jobs are expected after a maintenance that was told of; nobody expects a node to come back from a failure."""
+    """Jobs are expected after announced maintenance; no repair is expected after a failure."""
     (tmp_path / "f.csv").write_text("node,down,up,cause\n7,20,400,x\n", encoding="utf-8")
     rows: list[Row] = [(0, 4, 60, 60), (1, 7, 100, 100), (2, 8, 10, 10)]
     folder = case(rows, scheduler="easy", maintenance=("@100 +50s all",), outages="TMP/f.csv")
@@ -199,7 +199,7 @@ def test_announced_maintenance_is_expected_and_a_failure_is_not(case: Case, tmp_
 
 
 def test_a_class_of_ones_own_is_asked_if_it_is_trusted(case: Case) -> None:
-    """It need not tell its state for one moment; for several it must, and that is said."""
+    """One moment needs no scheduler state; several do, and the error says so."""
     folder = case(drawn(40, exact=True), scheduler="TMP/own.py:Own")
 
     with pytest.raises(PipistrelleError, match="--trust"):
@@ -215,7 +215,7 @@ def test_a_class_of_ones_own_is_asked_if_it_is_trusted(case: Case) -> None:
 
 @pytest.mark.parametrize(("requeue", "second", "third"), [("original", 115.0, 135.0), ("back", 15.0, 35.0)])
 def test_preempted_jobs_go_and_come_back(case: Case, tmp_path: Path, requeue: str, second: float, third: float) -> None:
-    """Who preempts is expected to: units are free when the grace is over; the job comes back, to its place or not."""
+    """Expected starts include preemption: units are free after the grace; the job requeues in its place or last."""
     rows: list[Row] = [(0, 8, 100, 100), (10, 4, 20, 20), (11, 8, 40, 40)]
     (tmp_path / "f.csv").write_text("node,down,up,cause\n7,5000,5100,x\n", encoding="utf-8")
     folder = case(rows, scheduler="TMP/preempting.py:Preempting", requeue=requeue, outages="TMP/f.csv")
@@ -240,7 +240,7 @@ def test_several_moments_are_those_of_each_alone(case: Case) -> None:
 
 
 def test_labels_choose(case: Case) -> None:
-    """With labels the jobs that have them are told, with the same estimates; that none has is an error."""
+    """Labels restrict the list to matching jobs, with the same estimates; no match is an error."""
     folder = case(drawn(40, exact=False), scheduler="easy")
 
     whole, some = queue_then(folder, 99.0, {}), queue_then(folder, 99.0, {"user": "u1"})
@@ -252,7 +252,7 @@ def test_labels_choose(case: Case) -> None:
 
 
 def test_times_at_which_there_is_nothing_to_tell(case: Case) -> None:
-    """A time outside the run, and one at which nobody waited, are errors that say when somebody did."""
+    """A time outside the run, or one with an empty queue, is an error that states when jobs waited."""
     folder = case([(0, 8, 60, 100), (5, 8, 50, 50), (200, 8, 10, 10), (201, 8, 10, 10)], scheduler="easy")
 
     with pytest.raises(ExplainError, match="the only job that waited then is not of user nobody"):
@@ -266,7 +266,7 @@ def test_times_at_which_there_is_nothing_to_tell(case: Case) -> None:
 
 
 def test_a_run_that_goes_otherwise_now_is_not_told_of(case: Case) -> None:
-    """Starts that are not the run's end it with one message: its estimates would be those of another run."""
+    """Starts that differ from the run's are one error: the estimates would be those of another run."""
     folder = case(drawn(40, exact=False), scheduler="easy")
     (command := folder / "out_command.json").write_text(
         command.read_text(encoding="utf-8").replace('"scheduler": "easy"', '"scheduler": "filler"'), encoding="utf-8"
@@ -278,7 +278,7 @@ def test_a_run_that_goes_otherwise_now_is_not_told_of(case: Case) -> None:
 
 
 def test_a_run_whose_scheduler_was_a_program_is_refused(case: Case) -> None:
-    """No output has the state of another process, and it cannot be put into it; so it is said."""
+    """No output holds the state of another process, and it cannot be restored; the error says so."""
     folder = case(drawn(10, exact=False), scheduler="easy")
     command = msgspec.json.decode((folder / "out_command.json").read_bytes())
     (folder / "out_command.json").write_bytes(msgspec.json.encode(command | {"scheduler": ["prog", "{endpoint}"]}))
@@ -288,7 +288,7 @@ def test_a_run_whose_scheduler_was_a_program_is_refused(case: Case) -> None:
 
 
 def test_figures_of_errors() -> None:
-    """Means, median and counts are those of the errors as they are, with their signs."""
+    """Means, median and counts are those of the signed errors."""
     found = error_figures([-100.0, 0.0, 30.0, 200.0])
 
     assert (found.jobs, found.mean, found.median, found.mean_absolute) == (4, 32.5, 15.0, 82.5)

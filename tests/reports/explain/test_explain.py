@@ -1,4 +1,4 @@
-"""Why a job waited: what is said is compared with cases worked by hand, and with counts of its own."""
+"""Why a job waited: explanations against cases worked by hand and independent counts."""
 
 import csv
 import json
@@ -30,12 +30,12 @@ Maker = Callable[[], Policy]
 
 
 def job(submit: float, size: int, runtime: float, walltime: float | None = None, **labels: str) -> Row:
-    """Return a job, without ``walltime`` one that asks for what it takes."""
+    """Return a job; without ``walltime`` it requests its run time."""
     return submit, size, runtime, runtime if walltime is None else walltime, labels
 
 
 class Case:
-    """A run in a folder, and what is said of its jobs, numbered from 1."""
+    """A run in a folder, with explanations of its jobs, numbered from 1."""
 
     #: of objects that no description names
     spec = RunSpec(workload=(), scheduler=())
@@ -52,7 +52,7 @@ class Case:
         run_in_process(workload, make(), platform=machine, options=RunOptions(out=folder))
 
     def seen(self, number: int) -> Seen:
-        """Return what a replay shows of a job."""
+        """Return what a replay shows for a job."""
         return replay(self.spec, self.setup, self.make(), read_run(self.folder), until=inf).of(f"w0!{number}")
 
     def explained(self, number: int, *, alone: bool = False) -> Explanation:
@@ -118,7 +118,7 @@ def test_a_job_that_waits_for_nodes(case):
 
 
 def test_who_held_the_units_and_who_was_passed(case):
-    """The unit-seconds while units were lacking; whoever came earlier and still waited."""
+    """The unit-seconds while units were lacking, and the earlier jobs that still waited."""
     run = case(BACKFILLED)
 
     assert [(one.job, one.held) for one in run.explained(2).holders] == [("w0!1", 297.0), ("w0!3", 60.0)]
@@ -131,7 +131,7 @@ def test_who_held_the_units_and_who_was_passed(case):
 
 
 def test_an_index_of_too_many_jobs(case, monkeypatch, tmp_path):
-    """Where too much would be kept, the answer is the same, of the job alone, and nothing is kept."""
+    """Above the memory limit the answer for the job is the same, and nothing is kept."""
     folder = case(BACKFILLED).folder
     files = read_run(folder)
     monkeypatch.setattr("pipistrelle.reports.explain.replay.MOST_LOOKS", 3)
@@ -158,7 +158,7 @@ def test_a_job_for_which_units_are_free_but_kept(case):
 
 
 def test_a_job_that_started_at_once(case):
-    """It did not wait, and nothing is to be explained."""
+    """The job did not wait, so there is nothing to explain."""
     found = case(BACKFILLED).explained(1)
 
     assert found.answer == "w0!1 did not wait: it started when it was submitted, at 0 s."
@@ -177,7 +177,7 @@ def test_who_passes_and_holds_what_is_lacking_may_delay(case, alone):
 
 
 def test_reservations_under_conservative(case):
-    """Two planned starts of the third job: behind the second at first, and anew once the first ends early."""
+    """Two planned starts of the third job: first behind the second, then replanned when the first ends early."""
     jobs = (job(0, 3, 80, 100), job(1, 2, 50), job(2, 3, 10))
     found = case(jobs, "conservative").explained(3)
 
@@ -187,7 +187,7 @@ def test_reservations_under_conservative(case):
 
 
 def test_who_takes_the_room_of_a_class(case):
-    """A class of four nodes keeps a job of three back; who passed it in that class may have delayed it, no other."""
+    """A class of four nodes delays a job of three; only jobs that passed it in that class may have delayed it."""
     jobs = (
         job(0, 2, 100, queue="q", user="ann"),
         job(1, 3, 10, queue="q", user="bob"),
@@ -202,7 +202,7 @@ def test_who_takes_the_room_of_a_class(case):
 
 
 def test_who_takes_the_room_of_a_user(case):
-    """What a class lets one user have is taken by that user's jobs alone."""
+    """The per-user limit of a class counts only that user's jobs."""
     jobs = (
         job(0, 2, 100, queue="q", user="ann"),
         job(1, 2, 10, queue="q", user="ann"),
@@ -274,7 +274,7 @@ def test_the_terms_of_a_priority_under_maui(case):
 
 
 def test_the_terms_of_a_priority_under_pbs(case):
-    """The formula's value, and what stands in it, at every look while something was free."""
+    """The formula's value and its terms, at every check while units were free."""
 
     def make() -> Policy:
         return make_policy("pbs", order_options={"formula": "2*eligible_time + 1000*ncpus"})
@@ -297,7 +297,7 @@ def test_the_terms_of_a_priority_under_pbs(case):
     ],
 )
 def test_the_parameter_that_holds_is_named(case, text, detail):
-    """That of DEFAULT is, with whose limit it is, not one that stands nowhere in the file."""
+    """The DEFAULT limit is reported with its owner, not a limit that is missing from the file."""
     jobs = (job(0, 8, 100, user="ann"), job(1, 5, 179, user="ann"))
     found = case(jobs, lambda: MauiPolicy(parse_maui_config(text)[0]), nodes(16)).explained(2)
 
@@ -341,7 +341,7 @@ def test_a_moment(case):
 
 @pytest.mark.parametrize("policy", ["easy", "conservative", "pbs", "maui", "filler"])
 def test_every_account_agrees_with_the_outputs(case, small_workload, policy):
-    """The stretches are the whole wait; units were lacking where it is said; who passed is who came later."""
+    """The stretches cover the whole wait; units were lacking where stated; passing jobs were submitted later."""
     run = case(small_workload(), policy, nodes(32))
     rows = run.rows()
     times = {
@@ -406,9 +406,9 @@ def test_which_job_is_meant():
     ],
 )
 def test_a_folder_that_is_no_run(case, name, content, message):
-    """One message says which file is wrong, and how."""
+    """One message says which file is wrong and why."""
     folder = case(BACKFILLED).folder
-    (folder / "out_summary.json").unlink()  # it vouches for the others, and would say first that they are not they
+    (folder / "out_summary.json").unlink()  # this file lists the digests of the others, so it would be reported first
     (folder / name).unlink()
     if content is not None:
         (folder / name).write_bytes(content)

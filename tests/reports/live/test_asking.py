@@ -10,7 +10,7 @@ from pipistrelle.reports.live.asking import LONGEST_HEAD, read_request
 
 
 def asked(*lines: str):
-    """Return what is made of a whole request."""
+    """Return the response to a whole request."""
     return read_request("\r\n".join([*lines, "", ""]).encode("latin-1"))
 
 
@@ -48,7 +48,7 @@ def test_the_page_is_reached_by_its_names(host):
     ],
 )
 def test_everything_else_is_refused(lines, status):
-    """With a status that says why, and nothing of the run."""
+    """The response has an error status and no data of the run."""
     found = asked(*lines)
 
     assert found.path == ""

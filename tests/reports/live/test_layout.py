@@ -45,7 +45,7 @@ def test_every_bundled_machine_fits(name, width, height):
 
 
 def test_a_torus_is_slice_by_slice():
-    """The first dimension goes to the right, the second down, a block for each place in the third."""
+    """The first dimension runs right, the second down, with one block per place in the third."""
     layout = MapLayout.of(machine("torus", [3, 2, 2], 2))
 
     assert [block.shape for block in layout.blocks] == [(2, 6), (2, 6)]

@@ -1,4 +1,4 @@
-"""The page of a run that goes on, in a real browser: it follows, it says how the run ended, no text becomes markup."""
+"""The page of a running simulation in a real browser: updates, the end of the run, escaped text."""
 
 import json
 import threading
@@ -41,12 +41,12 @@ def never(simulation) -> bool:
 
 
 class Stage:
-    """A run of hostile texts that stands still wherever a test wants to look at it."""
+    """A run with hostile texts that pauses whenever a test wants to inspect it."""
 
     def __init__(self, setup, port=0) -> None:
         self.view = PageView(setup, port)
         self._setup = setup
-        #: whether it stands still now; that it does; that it may go on
+        #: is it paused now; has it paused; may it continue
         self._stops, self.stopped, self.go = never, threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -73,7 +73,7 @@ class Stage:
             self.stopped.set()
 
     def until(self, time, also=lambda simulation: True):
-        """Let the run go on until this time (s) and until something holds, or to its end."""
+        """Let the run continue until this time (s) and until a condition holds, or to its end."""
         self._stops = lambda simulation: simulation.engine.now >= time and also(simulation)
         self.stopped.clear()
         self.go.set()
@@ -116,7 +116,7 @@ def text(browser, css):
 
 
 def test_the_page_follows_the_run_to_its_end(browser, stage):
-    """Figures, map, curves and tables are there and change; at its end it says so and stays."""
+    """Figures, map, curves and tables appear and change; at the end the page says so and keeps them."""
     stage.until(200_000.0)
     do = opened(browser, stage)
     sections = do("return [...document.querySelectorAll('main > section')].map((one) => one.id)")
@@ -178,7 +178,7 @@ def test_no_text_becomes_markup(browser, stage):
 
 @pytest.mark.slow
 def test_the_nodes_tell_their_jobs(browser, stage):
-    """The node under the pointer says which job it has, of what size and since when."""
+    """Hovering over a node shows its job, the job's size and its start."""
     stage.until(300_000.0)
     do = opened(browser, stage)
     said = do(
@@ -198,7 +198,7 @@ def test_the_nodes_tell_their_jobs(browser, stage):
 
 @pytest.mark.slow
 def test_a_pause_stops_the_page_alone(browser, stage):
-    """What it shows stays until the reader goes on; the run does not wait."""
+    """The view stays until the reader continues; the run does not wait."""
     stage.until(200_000.0)
     do = opened(browser, stage)
     do("document.getElementById('pause').click()")
@@ -212,12 +212,12 @@ def test_a_pause_stops_the_page_alone(browser, stage):
 
 @pytest.mark.slow
 def test_a_run_that_is_gone_stays_readable(browser, stage):
-    """When nothing more is heard, the page says how it stood last; another run at its address is told apart."""
+    """When updates stop, the page shows the last state; another run at its address is recognised."""
     stage.until(200_000.0)
     do = opened(browser, stage)
     clock, port = text(browser, "#clock"), stage.view._server.port
     do("window.kept = 1")
-    stage.view._over = True  # so that no end is told
+    stage.view._over = True  # so that no end is announced
     stage.view._server.publish = lambda state: None
     stage.end()
     wait(browser, "document.getElementById('status').dataset.phase === 'lost'")

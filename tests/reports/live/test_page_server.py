@@ -1,4 +1,4 @@
-"""The server of a run's page, met by raw sockets: viewers that follow, that sleep, that break every rule."""
+"""The server of a run's page against raw sockets: viewers that follow, sleep or break every rule."""
 
 import json
 import socket
@@ -28,7 +28,7 @@ def server() -> Iterator[PageServer]:
 
 
 def connect(server, small=False):
-    """Return a connection, with little room for what it does not read."""
+    """Return a connection with a small receive buffer."""
     connection = socket.socket()
     if small:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -47,7 +47,7 @@ def ask(server, path="/", method="GET", host=None, more=""):
 
 
 class Follower:
-    """Somebody who follows the run."""
+    """A viewer that follows the run."""
 
     def __init__(self, server) -> None:
         self.connection = connect(server)
@@ -55,7 +55,7 @@ class Follower:
         self._file = self.connection.makefile("rb")
 
     def next(self):
-        """Return the next state; None when there is none to come."""
+        """Return the next state; None when no more will follow."""
         for line in self._file:
             if line.startswith(b"data: "):
                 return json.loads(line.removeprefix(b"data: "))
@@ -74,7 +74,7 @@ def until(condition):
 
 
 def test_the_page_and_the_state(server):
-    """Each is one whole answer; nothing else is there."""
+    """Each request gets one whole response and nothing else."""
     assert ask(server)[2] == b"<!doctype html>"
     status, head, body = ask(server, "/state")
     assert (status, json.loads(body)) == (200, {"now": 0})
@@ -103,7 +103,7 @@ def test_followers_get_every_state_they_have_time_for(server):
 
 
 def test_a_slow_follower_gets_the_newest(server):
-    """It misses what came while it took its time; nobody waits for it, and others miss nothing."""
+    """A slow viewer misses states; the run does not wait for it, and other viewers miss nothing."""
     large = b'{"now":%d,"text":"' + b"x" * 3_000_000 + b'"}'
     with connect(server, small=True) as slow:
         slow.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -165,7 +165,7 @@ def test_only_its_names_and_only_get(server):
 
 
 def test_who_never_asks_makes_room(server):
-    """Connections that say nothing, or not all that they would, do not keep others out."""
+    """Silent and incomplete connections do not block others."""
     with ExitStack() as stack:
         silent = [stack.enter_context(connect(server)) for _ in range(2 * MOST_VISITORS)]
         for one in silent[:10]:
@@ -178,7 +178,7 @@ def test_who_never_asks_makes_room(server):
 
 
 def test_more_followers_than_there_is_room_for(server):
-    """So many are served; the next is told that there is no room, until one goes."""
+    """This many are served; the next is rejected until one closes."""
     followers = [Follower(server) for _ in range(MOST_VISITORS)]
     until(lambda: server.viewers == MOST_VISITORS)
     with connect(server) as late:
@@ -224,7 +224,7 @@ def test_publishing_waits_for_nobody(server):
 
 
 def test_a_flood_of_questions_keeps_nobody_out(server):
-    """Who follows the run gets its states meanwhile."""
+    """Viewers of the run still get its states meanwhile."""
     over = threading.Event()
 
     def flood() -> None:
@@ -246,13 +246,13 @@ def test_a_flood_of_questions_keeps_nobody_out(server):
 
 
 def test_a_port_that_is_taken_is_said(server):
-    """One message that names the port and says what to do."""
+    """One message names the port and says what to do."""
     with pytest.raises(PipistrelleError, match=rf"--page {server.port}: cannot serve the page on this port .*--page 0"):
         PageServer(server.port, lambda: PAGE)
 
 
 def test_a_state_is_asked_for_before_there_is_one():
-    """What is there then is an empty answer, not none."""
+    """The response is empty, not missing."""
     server = PageServer(0, lambda: PAGE)
     server.start()
     assert ask(server, "/state")[::2] == (200, b"")

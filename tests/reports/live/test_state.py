@@ -1,4 +1,4 @@
-"""What is seen of a run while it goes on: true at every look, and without a trace in its results."""
+"""The live view of a run: correct at every look, and without effect on its results."""
 
 import filecmp
 import time
@@ -40,7 +40,7 @@ class Keen:
 
 
 class Ticks:
-    """A clock of which each look takes nothing and between two of which a second passes, as the run sees it."""
+    """A clock whose reads take no time; a second passes between two reads."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -51,7 +51,7 @@ class Ticks:
 
 
 def observed(setup, out, policy="easy", **more):
-    """Run with a look at every step that can be looked at; return the view and the result."""
+    """Run with a look at every possible step; return the view and the result."""
     view, clock = Keen(), Ticks()
     watch = LiveWatch(setup, [view], clock)
 
@@ -104,7 +104,7 @@ def check(view, setup):
 
 
 def test_every_look_is_at_a_whole_state(workload, tmp_path):
-    """At each of them units and jobs agree, and the last one says what the summary says."""
+    """At each look units and jobs agree, and the last one equals the summary."""
     setup = Setup.of(homogeneous(64, "m"), workload)
     view, result = observed(setup, tmp_path / "out")
 
@@ -131,7 +131,7 @@ def test_nodes_that_fail_are_seen(failing, tmp_path):
 
 @pytest.mark.parametrize("kind", ["steady", "failing"])
 def test_looking_leaves_no_trace(kind, workload, failing, tmp_path):
-    """Outputs of a run that is looked at as often as can be have the bytes of those of one that is not."""
+    """The outputs of a run viewed at every step have the bytes of a run without a viewer."""
     setup = failing if kind == "failing" else Setup.of(homogeneous(64, "m"), workload)
     run(RunSpec(), RunOptions(setup=setup, connection=InProcess(make_policy("easy")), out=tmp_path / "plain"))
     observed(setup, tmp_path / "seen")
@@ -143,7 +143,7 @@ def test_looking_leaves_no_trace(kind, workload, failing, tmp_path):
 
 
 def test_a_policy_that_thinks_long_is_looked_at(workload):
-    """While it thinks, the run is looked at again and again, and stands where it stood."""
+    """While the scheduler thinks, the view is read repeatedly and stays unchanged."""
     setup = Setup.of(homogeneous(64, "m"), workload)
     view, thought = Keen(), []
 

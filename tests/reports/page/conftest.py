@@ -1,4 +1,4 @@
-"""Runs with what a page can show: hostile texts, failures, dumps, maintenance."""
+"""Runs with everything that a page can show: hostile texts, failures, dumps, maintenance."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -22,12 +22,12 @@ MODULES = {
 
 
 def output_of(*command: str | Path) -> str:
-    """Return what a command prints."""
+    """Return the output of a command."""
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
 def test_modules_become_one_script():
-    """Each module once, after what it imports; names of one module are not those of another; no comments."""
+    """Each module appears once, after its imports; names do not clash between modules; comments are removed."""
     script = bundle("a/main.js", MODULES.__getitem__)
 
     constants = [line.split()[1] for line in script.splitlines() if line.startswith("const $")]

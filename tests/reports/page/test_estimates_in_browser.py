@@ -1,4 +1,4 @@
-"""The page's part on estimates for those who waited: its figures, its texts, what can be chosen in it."""
+"""The page's section on estimates for waiting jobs: figures, texts and choices."""
 
 import json
 from pathlib import Path
@@ -62,7 +62,7 @@ def page(show: Any, waiting_runs: tuple[Path, Path]) -> Any:
 
 
 def moments(folder: Path) -> list[float]:
-    """Return the moments that the page looks at, reckoned from the outputs."""
+    """Return the moments that the page checks, computed from the outputs."""
     config = json.loads((folder / "out_summary.json").read_text(encoding="utf-8"))
     return [(number + 0.5) / MOMENTS * config["makespan"] for number in range(MOMENTS)]
 
@@ -73,14 +73,14 @@ def errors(folder: Path, user: str | None = None) -> list[float]:
     for at in moments(folder):
         try:
             queue = queue_then(folder, at, {} if user is None else {"user": user})
-        except ExplainError:  # nobody waited
+        except ExplainError:  # no job waited
             continue
         found += [one.error for one in queue.jobs if one.error is not None]
     return found
 
 
 def test_figures_are_those_of_each_moment(page: Any, waiting_runs: tuple[Path, Path]) -> None:
-    """Of all jobs and of a user's: as `explain --queue --at` reckons them, for each run."""
+    """For all jobs and for one user's: as `explain queue --at` computes them, for each run."""
     for user in (None, "user 1"):
         if user is not None:
             option = "[...document.getElementById('filter-user').options].find((one) => one.textContent === 'user 1')"
@@ -97,7 +97,7 @@ def test_figures_are_those_of_each_moment(page: Any, waiting_runs: tuple[Path, P
 
 
 def test_who_waited_at_a_moment(page: Any, waiting_runs: tuple[Path, Path]) -> None:
-    """A moment that one chooses has a table of who waited then, with expected and actual starts."""
+    """A chosen moment has a table of the queued jobs, with expected and actual starts."""
     at = moments(waiting_runs[1])[5]
     page.run(CHOOSE, "estimates-moment", "1 5")
     page.run("document.querySelector('#estimates button.more')?.click()")
@@ -124,7 +124,7 @@ def test_markup_in_names_is_text(page: Any, waiting_runs: tuple[Path, Path]) -> 
 
 
 def test_its_drawings_have_names_and_tables(page: Any) -> None:
-    """No drawing is blank; each says what it shows, and what it shows stands in a table, too."""
+    """No drawing is blank; each has a description, and its data is also in a table."""
     found = page.run(
         """
         return [...document.querySelectorAll("#estimates [role=img]")].map((one) => {
@@ -151,13 +151,13 @@ def test_its_drawings_have_names_and_tables(page: Any) -> None:
 
 
 def test_without_the_option_there_is_no_such_part(show: Any, waiting_runs: tuple[Path, Path]) -> None:
-    """It costs the run's time once more, so that nobody gets it without asking."""
+    """Estimates cost another run, so they are made only on request."""
     page = show(waiting_runs[0])
 
     assert page.run("return document.getElementById('estimates')") is None
 
 
 def test_a_run_that_cannot_be_repeated_is_one_message(failing_run: Path) -> None:
-    """Outputs that do not say how they were made have no estimates, and that is said."""
+    """Outputs without their command have no estimates, and the page says so."""
     with pytest.raises(PipistrelleError, match="out_command"):
         page_of([failing_run], estimates_at=3)

@@ -1,4 +1,4 @@
-"""Each number on the page, as a browser has it, against the summary and against what DuckDB reckons from the files."""
+"""Each number on the page, as shown in a browser, against the summary and against DuckDB on the files."""
 
 # ruff: noqa: S608 - queries over files of our own
 import json
@@ -113,7 +113,7 @@ def summary_on(page, place):
 
 
 def test_the_summary_is_that_of_the_run(page, db, failing_run):
-    """All figures are to the last digit those of out_summary.json, and those of the files."""
+    """All figures equal those of out_summary.json and of the files to the last digit."""
     told = json.loads((failing_run / "out_summary.json").read_text())
     found = summary_on(page, 1)
 
@@ -124,7 +124,7 @@ def test_the_summary_is_that_of_the_run(page, db, failing_run):
 
 
 def test_figures_of_chosen_jobs(page, db):
-    """With a filter, those of the jobs that fit stand beside; without, what is reckoned is what the run says."""
+    """With a filter, figures of the matching jobs are added; without one, computed figures equal the run's."""
     choose(page, "#filter-least", 1)
     whole, again = summary_on(page, 1), summary_on(page, 2)
     close(list(again.values()), list(whole.values()))
@@ -253,7 +253,7 @@ def test_jobs_by_whom(page, db, label, column):
 
 
 def test_what_failed(page, db, failing_run):
-    """Failures, what the units' time was spent on, and the nodes that failed most."""
+    """Failures, the use of the units' time, and the nodes with most failures."""
     told = json.loads((failing_run / "out_summary.json").read_text())["reliability"]
     figures = {row[0]: row[1] for row in cells(page, "#failures .grid > .scroll:nth-child(1)")}
     outages = f"read_csv('{failing_run}/out_outages.csv', header = true)"

@@ -46,12 +46,12 @@ def settle(page):
 
 
 def shown_time(page):
-    """Return which part of the time the curves show, as the page says it."""
+    """Return the time range of the curves, as the page states it."""
     return page.text("#time .bar output")
 
 
 def image(page):
-    """Return a digest of what is on the machine's canvas."""
+    """Return a digest of the machine canvas."""
     return hashlib.sha256(page.run("return document.getElementById('gantt-0').toDataURL()").encode()).hexdigest()
 
 
@@ -70,7 +70,7 @@ def choose(page, element, option):
 
 
 def test_every_panel_draws_and_nothing_goes_wrong(page):
-    """Each part is there with its heading, no canvas is blank, no error is logged, no request leaves the page."""
+    """Each section has its heading, no canvas is blank, no error is logged, no request leaves the page."""
     assert page.run("return [...document.querySelectorAll('main > section')].map((one) => one.id)") == PANELS
     links = page.run("return [...document.querySelectorAll('nav a')].map((one) => one.hash.slice(1))")
     assert links == PANELS
@@ -149,7 +149,7 @@ def test_keys_zoom_and_move(page):
 
 
 def test_the_mouse_zooms_and_selects(page):
-    """Dragging across a curve shows that part; the wheel zooms with Ctrl alone; a click looks at a job."""
+    """Dragging across a curve zooms in; the wheel zooms only with Ctrl; a click selects a job."""
     from selenium.webdriver import ActionChains
 
     whole = shown_time(page)
@@ -216,7 +216,7 @@ def test_jobs_are_coloured_by(page, colour):
 
 
 def test_everything_has_a_name(page):
-    """What a screen reader meets has a name: drawings, fields, buttons, tables; headings go down in order."""
+    """Everything a screen reader finds has a name: drawings, fields, buttons, tables; headings are in order."""
     nodes = page.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
     wanted = {"button", "combobox", "textbox", "spinbutton", "image", "link", "table", "region"}
     nameless = [
@@ -282,7 +282,7 @@ def screenshot(page):
 
 
 def test_it_prints(page):
-    """On paper, what can be clicked is left out, and tables and drawings are there."""
+    """In print, controls are left out, and tables and drawings remain."""
     page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     hidden = page.run("return ['form.bar', 'nav'].map((one) => getComputedStyle(document.querySelector(one)).display)")
     printed = base64.b64decode(page.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"])
@@ -308,7 +308,7 @@ select count(distinct node), count(distinct job) from (
 
 @pytest.mark.parametrize("moment", [100, 500, 730])
 def test_the_network_at_a_moment(show, torus_run, moment):
-    """Which nodes have jobs, at the moment that a slider chooses; the map says it in words, too."""
+    """A slider chooses the moment; the map shows which nodes have jobs, and says it in words, too."""
     page = show(torus_run)
     page.run(SLIDE, moment)
     settle(page)
@@ -324,7 +324,7 @@ def test_the_network_at_a_moment(show, torus_run, moment):
 
 
 def test_the_network_says_what_is_where(show, torus_run):
-    """Over a node, its number, its coordinates and its job are said; colours are those of the machine."""
+    """Hovering over a node shows its number, coordinates and job; colours match the machine's."""
     page = show(torus_run)
     before = page.run("return document.getElementById('network-0').toDataURL()")
     choose(page, "gantt-colour", "size")

@@ -1,4 +1,4 @@
-"""The page as a file: what is in it, whatever the outputs hold; what cannot be shown."""
+"""The page as a file: its contents for any outputs, and outputs that cannot be shown."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ def easy(tmp_path_factory):
 
 @pytest.fixture
 def small_run(tmp_path):
-    """Return the outputs of a run that says how it was called."""
+    """Return the outputs of a run that include its command."""
     run(RunSpec(workload=("seven-jobs",)), RunOptions(out=tmp_path / "seven"))
     return tmp_path / "seven"
 
@@ -66,7 +66,7 @@ def test_summary_and_digests_are_those_of_the_run(easy):
 
 
 def test_a_script_in_data_ends_nothing():
-    """Whatever a text holds, the block of data that it stands in has neither ``<`` nor ``>``."""
+    """For any text, the data block that holds it contains neither ``<`` nor ``>``."""
     text = "</script><script>alert(1)</script><!-- \u2028 &"
 
     assert not set("<>&\u2028") & set(in_script({"user": text}))
@@ -74,7 +74,7 @@ def test_a_script_in_data_ends_nothing():
 
 
 def test_answers_are_those_of_explain(easy):
-    """Why the worst-served jobs waited: word for word what explain says of the outputs alone, and of a repeated run."""
+    """Why the worst-served jobs waited: word for word as explain says, from outputs alone and from a repeated run."""
     worst = facts_of(page_of([easy]))["runs"][0]["worst"]
     index = open_index(easy, repeat=False, wanted=lambda *_: True)
 
@@ -103,7 +103,7 @@ def test_a_run_without_summary_is_shown_as_far_as_it_went(easy, tmp_path):
 
 
 def test_outputs_of_an_older_version_have_fewer_files(easy, tmp_path):
-    """Without labels, nodes and how it was called, the rest is shown."""
+    """Without labels, nodes and the command, the rest is shown."""
     shutil.copytree(easy, tmp_path / "old")
     for name in ("labels.csv", "summary.json", "nodes.csv", "outages.csv", "attempts.csv"):
         (tmp_path / "old" / f"out_{name}").unlink()
@@ -125,7 +125,7 @@ def test_outputs_of_an_older_version_have_fewer_files(easy, tmp_path):
     ],
 )
 def test_what_is_no_run_is_refused(easy, tmp_path, name, content, what):
-    """A message says which file is missing or wrong."""
+    """A message names the file that is missing or wrong."""
     shutil.copytree(easy, tmp_path / "run")
     (tmp_path / "run" / "out_summary.json").unlink()
     (tmp_path / "run" / name).unlink()
@@ -137,13 +137,13 @@ def test_what_is_no_run_is_refused(easy, tmp_path, name, content, what):
 
 
 def test_no_such_run(tmp_path):
-    """A folder that is not there is said."""
+    """The message names a missing folder."""
     with pytest.raises(PipistrelleError, match="there is no such folder"):
         page_of([tmp_path / "none"])
 
 
 def test_third_party_files_are_what_their_page_says():
-    """Version, licence and digests of what others have written stand beside it."""
+    """Version, licence and digests of third-party code are included."""
     page = (THIRD_PARTY / "README.md").read_text()
     rows = re.findall(r"^\| (\S+) \|.*\| ([0-9a-f]{64}) \|$", page, re.MULTILINE)
 
@@ -153,7 +153,7 @@ def test_third_party_files_are_what_their_page_says():
 
 
 def test_a_kept_index_answers(small_run):
-    """What explain has kept beside the outputs is used, and --explain makes it."""
+    """Explanations saved beside the outputs are used, and --explain creates them."""
     page_of([small_run], repeat=True)
     found = facts_of(page_of([small_run]))["runs"][0]["worst"]
 

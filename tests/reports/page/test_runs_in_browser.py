@@ -1,4 +1,4 @@
-"""Several runs on one page: each number of the comparison against DuckDB's; who gains, who loses, what they share."""
+"""Several runs on one page: each number of the comparison against DuckDB's; gains, losses, shared jobs."""
 
 # ruff: noqa: S608 - queries over files of our own
 
@@ -57,7 +57,7 @@ def test_both_runs_are_everywhere(page):
 
 
 def test_figures_of_the_jobs_in_common(page, db):
-    """Means, quantiles, differences and how many jobs do better and worse."""
+    """Means, quantiles, differences and the number of jobs that do better and worse."""
     found = cells(page, "#paired-figures")
 
     assert len(found) == 6
@@ -167,7 +167,7 @@ def test_who_gains_and_loses_most(page, db):
 
 
 def test_runs_of_different_workloads(show, two_runs, tmp_path):
-    """That they differ is said, and they are joined by the jobs that are the same in both."""
+    """The page says that the runs differ, and joins them by their common jobs."""
     run_in_process(hostile_workload().select(np.arange(300)), "easy", options=RunOptions(out=tmp_path / "some"))
     page = show(two_runs[0], tmp_path / "some")
 
@@ -176,7 +176,7 @@ def test_runs_of_different_workloads(show, two_runs, tmp_path):
 
 
 def test_runs_without_a_job_in_common(show, two_runs, tmp_path):
-    """They stand beside each other, and that nothing is compared is said."""
+    """They are shown side by side, and the page says that nothing is compared."""
     run_in_process(generate(jobs=50, units=64, seed=9), "easy", options=RunOptions(out=tmp_path / "other"))
     page = show(two_runs[0], tmp_path / "other")
 

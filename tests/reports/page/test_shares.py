@@ -1,4 +1,4 @@
-"""Fairshare: what a run's scheduler was told, against what jobs had."""
+"""Fairshare: the targets given to a run's scheduler against the jobs' usage."""
 
 import duckdb
 import pytest
@@ -9,7 +9,7 @@ from pipistrelle.runs.execution.run import RunOptions, run
 
 
 def test_shares_of_pbs_are_relative():
-    """Their sum is all; without any there are no targets, nor where nothing tells how the run was called."""
+    """Shares sum to all usage; targets are missing without a configuration or without the run's command."""
     told = fairshare_targets({"fairshare-shares": {"ada": 30.0, "bob": 10.0, "eve": 0.0}, "fairshare-entity": "group"})
 
     assert told == [{"label": "group", "targets": {"ada": 0.75, "bob": 0.25}, "how": "--fairshare-shares"}]
@@ -18,7 +18,7 @@ def test_shares_of_pbs_are_relative():
 
 
 def test_targets_of_a_maui_cfg(tmp_path):
-    """FSTARGET is in percent, of each kind of name; of a file that has changed since nothing is told."""
+    """FSTARGET is in percent, for each kind of name; a file changed since the run gives no targets."""
     config = tmp_path / "maui.cfg"
     config.write_text("FSPOLICY DEDICATEDPS\nUSERCFG[ada] FSTARGET=25.0\nCLASSCFG[long] FSTARGET=40.0-\n")
     told = fairshare_targets({"config": str(config), "files": {}})

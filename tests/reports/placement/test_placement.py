@@ -119,7 +119,7 @@ def test_hours_by_position_follow_the_list(placed: PlacedRun) -> None:
 
 
 def test_another_list_strikes_others(placed: PlacedRun) -> None:
-    """The failed node's position in the other list is that of the node whose job is struck."""
+    """The failed node's position in the other order is that of the node whose job is hit."""
     told = whatif(placed, "id", True, own=("id", False))
     # Node 3 stands at position 13 of the other list, where job 2's node 13 is; node 19 at 9, but job 1 is gone.
     assert told["months"] == [
@@ -238,7 +238,7 @@ def test_means_of_large_jobs() -> None:
 
 
 def test_table_ii() -> None:
-    """Rates add up: the five MTBFs of a job on 4,000 nodes, and what the paper prints of them."""
+    """Rates add up: the five MTBFs of a job on 4,000 nodes, as the paper prints them."""
     assert [round(hours, 3) for hours in table_ii().values()] == [11.026, 13.810, 18.477, 27.908, 57.000]
     for new, hours in table_ii().items():
         assert hours == pytest.approx(TABLE_II[new], abs=0.05)
@@ -272,7 +272,7 @@ def test_rates_of_logs_that_have_none(traces_dir: Path, folder: Path) -> None:
 
 
 def test_a_run_without_jobs(placed: PlacedRun) -> None:
-    """All figures are there, and say nothing."""
+    """All figures are present and empty."""
     empty = np.zeros(0)
     nothing = replace(placed, ids=[], nodes=[], start=empty, end=empty, failed=np.zeros(0, np.intp), failed_at=empty)
     told = report(nothing, job_figures(nothing), "snake", False)

@@ -57,7 +57,7 @@ def test_stable_hours_and_hops_rise_where_stable_nodes_go_first(traces_dir: Path
 
 @pytest.mark.slow
 def test_the_share_of_failures_is_that_of_the_closed_form(traces_dir: Path) -> None:
-    """Failures strike leadership jobs as often as the form says that is fed with the run's own hours."""
+    """Failures hit leadership jobs as often as the form predicts from the run's own hours."""
     platform = titan_month.machine_of(str(traces_dir / LIVES), "2017-05-01")
     stable = Machine(platform.units, platform.info).nodes.stable
     jobs = generate_jobs(load_classes("titan-month"), 1)

@@ -1,4 +1,4 @@
-"""How near a run comes to its log: against figures reckoned by hand and by brute force, and from the command line."""
+"""The accuracy of a run against its log: figures computed by hand and by brute force, and the command line."""
 
 import csv
 import json
@@ -29,7 +29,7 @@ from pipistrelle.traces.workload import Workload
 
 @pytest.fixture(scope="module")
 def log() -> Workload:
-    """Return a log of three weeks whose jobs started some time after they came, one of them nobody knows when."""
+    """Return a log of three weeks whose jobs start some time after submission, one at an unknown time."""
     made = generate(jobs=900, units=32, seed=5, load=0.7)
     submit = made.submit * (3 * WEEK / made.submit.max())
     wait = np.random.default_rng(3).integers(0, 5000, len(made)).astype(float)
@@ -53,7 +53,7 @@ def both_of(folder: Path, log: Workload, name: str = "easy") -> Beside:
 
 
 def test_errors_are_simulated_minus_real(folder: Path, log: Workload) -> None:
-    """Mean, median and deviation are those of numpy over jobs after the first week, by week, too."""
+    """Mean, median and deviation equal numpy's over jobs after the first week, also by week."""
     both = both_of(folder, log)
     found = accuracy(both, by=("week", "size"))
 
@@ -76,7 +76,7 @@ def test_errors_are_simulated_minus_real(folder: Path, log: Workload) -> None:
 
 
 def test_reality_has_no_error(folder: Path, log: Workload) -> None:
-    """Where the run did what the log says, and the log is possible, errors are none and the curves are one."""
+    """When the run reproduces a feasible log, errors are zero and the curves are equal."""
     both = both_of(folder, log, "recorded")
     room = np.abs(both.real - both.simulated) <= 2e-6  # the outputs have six decimals
     found = accuracy(both, warm_up=0.0)["all"]
@@ -108,7 +108,7 @@ def test_curves_are_means_over_time(folder: Path, log: Workload) -> None:
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=30))
 @settings(deadline=None, max_examples=40)
 def test_distributions(waits: list[tuple[int, int]]) -> None:
-    """At each wait that occurs stands what share waited no longer; their largest distance is told."""
+    """Each observed wait has the share of jobs that waited no longer; the largest distance is reported."""
     real, simulated = (np.array(column, dtype=float) for column in zip(*waits, strict=True))
     rows = distributions(real, simulated)
 
@@ -146,7 +146,7 @@ def test_other_logs_are_refused(folder: Path, log: Workload) -> None:
 
 
 def test_command(folder: Path, tmp_path: Path) -> None:
-    """Tables, JSON and files say the same."""
+    """Tables, JSON and files agree."""
 
     def tell(*words: str) -> str:
         found = CliRunner().invoke(command, [str(folder / "easy"), str(folder / "log.swf"), *words])
@@ -171,7 +171,7 @@ def test_command(folder: Path, tmp_path: Path) -> None:
 
 
 def test_short_outages_are_left_out(tmp_path: Path) -> None:
-    """Those of less than four minutes, as in the paper; what is no length, or chooses of nothing, is refused."""
+    """Jobs under four minutes are left out, as in the paper; invalid lengths and empty choices are rejected."""
     (tmp_path / "o.csv").write_text("node,down,up,cause\n0,10,249,a\n1,10,250,b\n2,10,9999,c\n", encoding="utf-8")
     spec = RunSpec(outages=str(tmp_path / "o.csv"), outages_shortest="4m")
     found = load_reliability(spec, homogeneous(4, "m"), generate(jobs=5, units=4, seed=1, load=0.5))

@@ -1,4 +1,4 @@
-"""TextColumn as bytes say the same as the texts that they stand for, whatever these hold."""
+"""TextColumn as bytes equals the texts that it encodes, for any content."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ TEXTS = st.lists(st.text("ab!#é0\0 ", max_size=20), max_size=12)
 @example(["a"], [])
 @example(["a", "a\0"], ["a\0", "a", "a"])
 def test_columns_are_lists_of_texts(one, other):
-    """Lengths, single cells, slices, chosen rows, joined columns, comparisons and places are those of the lists."""
+    """Lengths, cells, slices, chosen rows, joined columns, comparisons and positions equal those of the lists."""
     cells, others = TextColumn.of(one), TextColumn.of(other)
     assert list(cells) == [cells[place] for place in range(len(cells))] == one
     assert list(cells[1:3]) == one[1:3]

@@ -1,4 +1,4 @@
-"""Runs beside each other, against figures reckoned by hand and by pandas-like brute force over the outputs."""
+"""Runs compared with each other, against figures computed by hand and by brute force over the outputs."""
 
 import csv
 import json
@@ -42,7 +42,7 @@ def test_jobs_are_those_of_the_summary(runs):
 
 
 def test_figures_are_those_of_the_files(runs):
-    """Means, differences and who does better, reckoned anew from the lines of both files."""
+    """Means, differences and better/worse counts, recomputed from the lines of both files."""
     waits = []
     for name in ("fcfs", "easy"):
         with (runs[name].folder / "out_jobs.csv").open() as file:
@@ -118,7 +118,7 @@ def test_only_jobs_in_common_count(tmp_path):
 @settings(max_examples=30)
 @given(st.lists(st.floats(-1e6, 1e6), min_size=0, max_size=400), st.floats(-1e3, 1e3))
 def test_an_interval_does_not_depend_on_where_zero_is(values, shift):
-    """Nor is there one of too few jobs."""
+    """Too few jobs give no interval either."""
     apart = np.array(values)
     half = half_width(apart)
 

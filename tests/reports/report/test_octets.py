@@ -1,4 +1,4 @@
-"""What columns of cells are made of: keys, digits and octets at the edges, and more rows than one block has."""
+"""Columns of cells: keys, digits and octets at the edges, and more rows than one block holds."""
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ def test_words_are_padded_with_zeros(texts):
 
 
 def test_digits_are_read_before_places():
-    """Up to sixteen at once, as many as are wanted; None where something else is among them."""
+    """Up to sixteen at once, any number in total; None if other characters are among them."""
     text = np.frombuffer(b"1234567890123456,7/:", dtype=np.uint8)
 
     assert digits_before(text, np.array([16, 16, 3, 18, 5]), np.array([16, 9, 3, 1, 0])).tolist() == [

@@ -64,7 +64,7 @@ def test_types_do_not_depend_on_rows(folder, tmp_path):
 
 
 def test_a_later_run_removes_them(folder, tmp_path):
-    """No table of an earlier run stays beside those of another."""
+    """No table of an earlier run remains beside those of another."""
     spec = RunSpec(workload=(str(folder / "w.swf"),), format="parquet")
     run(spec, RunOptions(out=tmp_path))
     assert (tmp_path / "out_jobs.parquet").is_file()

@@ -42,7 +42,7 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path, end):
 
 
 def test_numbers_are_finite():
-    """Empty cells have a value of their own; anything else that is no finite number is said."""
+    """Empty cells have a value of their own; other non-finite numbers are an error."""
     assert numbers(["1.5", "", "-2"], empty=7.0).tolist() == [1.5, 7.0, -2.0]
     for wrong in ("x", "inf", "nan"):
         with pytest.raises(ExplainError, match=f"is not a number: found '{wrong}'"):

@@ -85,7 +85,7 @@ def ran(
     platform: Platform | None = None,
     more: Callable[[Any, Runtime], None] = lambda simulation, runtime: None,
 ) -> tuple[Result, Ends]:
-    """Return what came out of a run that keeps cancelled jobs; all invariants hold at each notice."""
+    """Return the results of a run that honours recorded cancellations; all invariants hold at each notice."""
     machine = platform or homogeneous(UNITS, "m")
     setup = Setup.steady(machine, log_of(rows), strict=True, cancellations=True).with_reliability(reliability)
     watch, runtime = Ends(), Runtime(policy, cancellations=told)
@@ -117,7 +117,7 @@ ROWS = st.lists(
 @given(ROWS, st.sampled_from(POLICIES), st.booleans(), st.sampled_from([None, 5.0]))
 @settings(deadline=None, max_examples=120)
 def test_whoever_is_cancelled_leaves(rows: list[Row], name: str, told: bool, step: float | None) -> None:
-    """Under every policy, told or not, polling or not: each cancelled job is gone by its date, the others run."""
+    """Under every policy, with or without notices or polling: cancelled jobs are gone by their date, the others run."""
     policy = make_policy(name)
     result, watch = ran(rows, policy if step is None else Polling(policy, step), told=told)
 
@@ -156,7 +156,7 @@ def test_where_nodes_fail(rows: list[Row], name: str) -> None:
 
 
 @given(ROWS, st.sampled_from(["easy", "conservative", "maui", "easy-slices", "pbs", "filler"]), st.integers(0, 20))
-@example([(0.0, 1, -1.0, 4.0, 0.0), (6.0, 6, 1.0, 4.0, 0.0), (6.0, 1, -1.0, 4.0, 5.0)], "maui", 5)  # not told yet
+@example([(0.0, 1, -1.0, 4.0, 0.0), (6.0, 6, 1.0, 4.0, 0.0), (6.0, 1, -1.0, 4.0, 5.0)], "maui", 5)  # not announced yet
 @example(
     [
         *((0.0, 1, -1.0, 4.0, 0.0), (1.0, 1, -1.0, 4.0, 1.0), (11.0, 4, 6.0, 12.0, 0.0), (11.0, 3, 1.0, 4.0, 0.0)),
@@ -201,7 +201,7 @@ def test_a_reservation_is_given_back(name: str) -> None:
 
 
 def test_a_place_below_a_limit_is_given_back() -> None:
-    """Who was set aside by a class's limit joins the queue when another job of the class leaves it."""
+    """A job held by a class limit joins the queue when another job of the class leaves it."""
     platform = Platform(name="m", pools=(Pool(name="p", nodes=UNITS),), classes=(JobClass(name="short", max_nodes=4),))
     log = log_of([(0.0, 4, 50.0, 50.0, 0.0), (1.0, 4, -1.0, 100.0, 9.0), (2.0, 2, 9.0, 9.0, 0.0)])
     rows = [*zip(log.submit, log.size, log.runtime, log.walltime, log.measures["wait"], strict=True)]
@@ -221,7 +221,7 @@ SWF = """; MaxProcs: 4
 
 
 def test_runs_keep_or_drop_them(tmp_path: Path) -> None:
-    """Told over the wire or in process, outputs are the same; without a word today's are made."""
+    """Over the wire or in process, outputs are the same; without the feature they are today's."""
     (tmp_path / "log.swf").write_text(SWF, encoding="utf-8")
     assert were_cancelled(load(tmp_path / "log.swf")).tolist() == [False, True, False, True, False]
     outputs: dict[str, dict[str, bytes]] = {}
@@ -250,7 +250,7 @@ def test_batsims_dialect_has_no_word_for_it(tmp_path: Path) -> None:
 
 
 def test_sacct_tells_of_cancellations(tmp_path: Path) -> None:
-    """A job whose start is not known was cancelled at its end."""
+    """A job with an unknown start was cancelled at its end."""
     text = "JobID|Submit|Start|End|Elapsed|State|Timelimit|NNodes\n"
     text += "1|2024-01-01T00:00:00|Unknown|2024-01-01T00:05:00|00:00:00|CANCELLED by 7|01:00:00|2\n"
     text += "2|2024-01-01T00:00:00|2024-01-01T00:01:00|2024-01-01T00:02:00|00:01:00|CANCELLED by 7|01:00:00|2\n"

@@ -1,4 +1,4 @@
-"""A scheduler as a child process: its command, and how it ended."""
+"""A scheduler as a child process: its command and its exit."""
 
 import os
 import resource
@@ -20,7 +20,7 @@ def test_a_command_says_where_to_connect(command: Sequence[str]) -> None:
 
 @pytest.mark.parametrize("command", [["my scheduler"], ["x", "endpoint"], ["x", "{end point}"]])
 def test_a_command_without_a_place_for_the_endpoint_is_refused(command: Sequence[str]) -> None:
-    """The error repeats the command, quoted as in a shell, and shows how it would do."""
+    """The error repeats the command, quoted as in a shell, and shows the correct form."""
     with pytest.raises(CommandError, match=r"\{endpoint\} in one of its arguments") as caught:
         check_command(command)
 
@@ -44,7 +44,7 @@ def test_a_program_that_is_not_there_is_said() -> None:
 
 
 def test_too_few_descriptors_are_not_taken_for_a_wrong_path() -> None:
-    """What to do is said as it is: the program is there."""
+    """The message says that the program exists and what to do."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     with open(os.devnull, "rb") as last:  # the next descriptor is one beyond
         resource.setrlimit(resource.RLIMIT_NOFILE, (last.fileno() + 1, limits[1]))
@@ -116,7 +116,7 @@ def test_a_child_that_lives_has_no_fate_and_is_ended_with_the_run() -> None:
     ],
 )
 def test_how_a_child_ended_is_a_reason(how: str, reason: str, says: str) -> None:
-    """By its signal, which shells tell of as 128 and its number, or by its exit code."""
+    """By its signal, which shells report as 128 plus its number, or by its exit code."""
     with Child(["sh", "-c", f"trap - INT TERM HUP; {how}", "{endpoint}"], "X") as child:
         fate = child.fate(600.0)
 

@@ -84,7 +84,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_ten_runs_give_the_same_bytes(tmp_path: Path, small_workload: Make, policy: str) -> None:
-    """Every file of ten repeated runs is the same, from a workload made anew each time."""
+    """Every file of ten repeated runs is the same, with the workload rebuilt each time."""
     logs = []
     for number in range(10):
         folder = tmp_path / f"a name that differs {number}"
@@ -96,7 +96,7 @@ def test_ten_runs_give_the_same_bytes(tmp_path: Path, small_workload: Make, poli
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_frames_change_nothing(tmp_path: Path, small_workload: Make, policy: str) -> None:
-    """A run whose every message was JSON in between writes the same bytes, and both sessions end closed."""
+    """A run whose messages all pass through JSON writes the same bytes, and both sessions end closed."""
     run_in_process(small_workload(), policy, options=RunOptions(out=tmp_path / "direct"))
     (tmp_path / "framed").mkdir()
     workload = small_workload()
@@ -118,7 +118,7 @@ def test_policies_differ(tmp_path: Path, small_workload: Make) -> None:
 
 
 def test_a_policy_object_that_is_used_again_gives_the_same_bytes(tmp_path: Path, small_workload: Make) -> None:
-    """Nothing of an earlier run is left in it."""
+    """No file of an earlier run remains."""
     policy = make_policy("easy-sjbf")
     run_in_process("demo", policy)
     for name in ("again", "once more"):
@@ -129,7 +129,7 @@ def test_a_policy_object_that_is_used_again_gives_the_same_bytes(tmp_path: Path,
 
 
 def test_an_older_run_in_the_folder_leaves_no_trace(tmp_path: Path, small_workload: Make) -> None:
-    """Files are written anew, also over longer ones."""
+    """Files are rewritten, also over longer ones."""
     run_in_process("demo", "easy", options=RunOptions(out=tmp_path / "used"))
     run_in_process(small_workload(), "easy", options=RunOptions(out=tmp_path / "used"))
     run_in_process(small_workload(), "easy", options=RunOptions(out=tmp_path / "fresh"))

@@ -1,4 +1,4 @@
-"""The two digests in every summary: of what decides a run apart from its scheduler, and of what came of it."""
+"""The two digests in every summary: of a run's inputs apart from its scheduler, and of its results."""
 
 import json
 import shutil

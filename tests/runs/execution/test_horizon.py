@@ -1,4 +1,4 @@
-"""``--until``: a run that ends at a horizon is the run without one up to there, and says what was left."""
+"""``--until``: a run up to a horizon equals the run without one up to there, and counts what was left."""
 
 import json
 from dataclasses import replace
@@ -108,7 +108,7 @@ def test_what_runs_and_waits_at_the_horizon_is_counted(
 
 @pytest.mark.parametrize("until", ["310.5", "1y", None])
 def test_a_horizon_past_the_end_changes_nothing(tmp_path: Path, until: str | None) -> None:
-    """The summary has none of a horizon's figures, and is the same, but for the digest of what was asked for."""
+    """The summary has no horizon figures, and is the same except for the digest of the inputs."""
     assert ended(tmp_path, until).reason == "completed"
     after = json.loads((tmp_path / "out" / "out_summary.json").read_bytes())
     ended(tmp_path, None)
@@ -119,7 +119,7 @@ def test_a_horizon_past_the_end_changes_nothing(tmp_path: Path, until: str | Non
 
 
 def test_the_scheduler_is_told(tmp_path: Path) -> None:
-    """SIMULATION_ENDS at the horizon, with a reason of its own, and what it was not told before."""
+    """SIMULATION_ENDS at the horizon, with its own reason and the pending events."""
     runtime = Runtime(make_policy("fcfs"))
     setup = replace(load_setup(RunSpec(workload=(swf(tmp_path),))), until=150.0)
 
@@ -168,7 +168,7 @@ def test_a_date_must_be_one_after_time_0(tmp_path: Path, until: str) -> None:
 
 
 def test_the_books_of_nodes_close_at_the_horizon(tmp_path: Path) -> None:
-    """All nodes' seconds are those up to it, busy ones with those of the jobs that run."""
+    """All nodes' seconds end at the horizon; busy seconds include running jobs."""
     spec = RunSpec(workload=(swf(tmp_path),), scheduler="fcfs", maintenance=("@250 +100s 0-3",), until="300")
     reliability = run(spec, RunOptions(connection=InProcess())).summary.reliability
 

@@ -1,4 +1,4 @@
-"""What is said before a run of a maui.cfg that does not suit its jobs or its machine."""
+"""Warnings before a run of a maui.cfg that does not match its jobs or its machine."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def with_labels(**labels: list[str]) -> Workload:
 
 @pytest.fixture
 def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Return what is said of a configuration beside jobs with users ann and bob, and queue fast."""
+    """Return the warnings of a configuration for jobs with users ann and bob, and queue fast."""
     monkeypatch.chdir(tmp_path)
     jobs = with_labels(user=["ann", "bob", "ann", ""], queue=["fast"] * 4)
 
@@ -66,7 +66,7 @@ def test_rules_for_whom_the_log_does_not_have_are_said(said, text: str, expected
 
 
 def test_of_the_order_alone_no_limits_are_said(said) -> None:
-    """They stay out of it, and so do standing reservations and their hosts."""
+    """They are left out, and so are standing reservations and their hosts."""
     text = "CLASSCFG[fast] MAXJOB[GROUP]=3\nSRCFG[a] HOSTLIST=n1"
 
     assert said(text, scheduler="easy", order="maui") == []
@@ -74,7 +74,7 @@ def test_of_the_order_alone_no_limits_are_said(said) -> None:
 
 
 def test_the_file_of_a_preset_is_looked_at_too(said) -> None:
-    """With its warnings, which nobody else says; one that the command line names takes its place."""
+    """With its warnings, each only once; a scheduler named on the command line takes its place."""
     Path("own.cfg").write_text("RMPOLLINTERVAL 30\nUSERCFG[eve] PRIORITY=3", encoding="utf-8")
     Path("p.toml").write_text('order = "maui"\n[order-options]\nconfig = "own.cfg"', encoding="utf-8")
     preset = {"scheduler": "p.toml", "config": None}
@@ -90,7 +90,7 @@ def test_the_file_of_a_preset_is_looked_at_too(said) -> None:
 
 
 def test_hosts_that_are_not_there_are_an_error_before_the_run(said) -> None:
-    """With file and line; those that are there are fine."""
+    """The warning has file and line; existing names have none."""
     named = Platform(name="m", pools=(Pool(name="p", nodes=4, names="n[1-4]"),))
 
     assert said("SRCFG[a] HOSTLIST=n[1-2]", named) == []

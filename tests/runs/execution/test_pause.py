@@ -1,4 +1,4 @@
-"""The state of a run between two notices: taken, and refused where it does not belong."""
+"""The state of a run between two notices: saving it, and rejecting it in a different run."""
 
 import shutil
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def state(tmp_path: Path) -> dict[str, Any]:
 
 
 def test_the_outputs_are_those_of_a_run_without_a_break(tmp_path: Path, state: dict[str, Any]) -> None:
-    """All files, that of the description among them; lines written after the state was taken do not matter."""
+    """All files match, including the description; lines written after the state was taken do not matter."""
     with (tmp_path / "so-far" / "out_jobs.csv").open("a") as file:
         file.write("what a process wrote before it was killed\n")
     result = run(SPEC, RunOptions(out=tmp_path / "so-far", resume=state))
@@ -49,7 +49,7 @@ def test_the_outputs_are_those_of_a_run_without_a_break(tmp_path: Path, state: d
 
 
 def test_a_run_may_go_on_without_outputs(state: dict[str, Any]) -> None:
-    """Its figures are those of the whole run."""
+    """Its figures equal those of the whole run."""
     assert run(SPEC, RunOptions(resume=state)).summary == run(SPEC).summary
 
 
@@ -70,7 +70,7 @@ def test_a_run_may_go_on_without_outputs(state: dict[str, Any]) -> None:
 def test_a_state_that_is_not_this_runs_is_refused(
     tmp_path: Path, state: dict[str, Any], spec: RunSpec, change: Callable[[Any], Any], says: str
 ) -> None:
-    """The error says what differs, and the outputs so far are left as they are."""
+    """The error says what differs, and the outputs so far remain."""
     before = (tmp_path / "so-far" / "out_jobs.csv").read_bytes()
     with pytest.raises(StateError, match=says):
         run(spec, RunOptions(out=tmp_path / "so-far", resume=change(state)))
@@ -79,7 +79,7 @@ def test_a_state_that_is_not_this_runs_is_refused(
 
 
 def test_outputs_that_are_not_there_or_not_whole_are_refused(tmp_path: Path, state: dict[str, Any]) -> None:
-    """Nothing is made up for them."""
+    """Missing values are not invented."""
     with pytest.raises(PipistrelleError, match="cannot write the output"):
         run(SPEC, RunOptions(out=tmp_path / "empty", resume=state))
     file = tmp_path / "so-far" / "out_decisions.csv"
@@ -117,7 +117,7 @@ def test_what_cannot_be_told_is_said() -> None:
 
 
 def test_invariants_find_what_does_not_agree() -> None:
-    """A view that was told another story than the server's is found out."""
+    """A view that received other events than the server sent is detected."""
     pauses: list[Pause] = []
 
     class Forgetful(Own):

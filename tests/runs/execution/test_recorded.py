@@ -1,4 +1,4 @@
-"""The scheduler ``recorded``: jobs start when, and where, the log says, wherever that is possible."""
+"""The scheduler ``recorded``: jobs start at the log's times and places whenever possible."""
 
 from math import inf
 from pathlib import Path
@@ -56,7 +56,7 @@ def log_of(rows: list[tuple[float, float, int, float, float]], **more: Any) -> W
 
 
 def kept_to(log: Workload, platform: Platform, policy: str = "recorded") -> tuple[Result, Runs]:
-    """Return what came out of a run that keeps to the log, and the jobs' starts."""
+    """Return the results of a run that follows the log, and the jobs' starts."""
     watch = Runs()
     result = run_in_process(
         log,
@@ -85,7 +85,7 @@ ROWS = st.lists(
 def test_a_job_starts_as_recorded_unless_the_log_is_too_full(
     rows: list[tuple[float, float, int, float, float]],
 ) -> None:
-    """Jobs keep to their starts by these; the others start first where those leave room, in the order of theirs."""
+    """Jobs with recorded starts keep them; the others fill in, in the order of theirs."""
     units = 6
     log = log_of(rows)
     result, watch = kept_to(log, homogeneous(units, "m"))
@@ -117,7 +117,7 @@ def test_a_job_starts_as_recorded_unless_the_log_is_too_full(
 
 
 def test_rooms_of_many_jobs() -> None:
-    """Beyond the first steps of the load that are looked at, room is found where it is."""
+    """Room is found beyond the first steps of the load that are searched."""
     count = 4000
     starts = np.append(np.arange(count, dtype=float), [5.5, np.nan])
     sizes = np.append(np.ones(count, dtype=np.int64), [1, 1])
@@ -199,7 +199,7 @@ def test_as_a_process_it_does_the_same(tmp_path: Path) -> None:
 
 
 def test_a_run_goes_on_from_its_state() -> None:
-    """Whatever notice a run is interrupted at, it goes on to the same figures."""
+    """A run interrupted at any notice resumes to the same figures."""
     rows = [(0.0, 4.0, 3, 5.0, 9.0), (1.0, 3.0, 2, 5.0, 9.0), (2.0, 2.0, 2, 5.0, 9.0), (3.0, -1.0, 1, 2.0, 9.0)]
     log, states = log_of(rows), list[dict[str, Any]]()
     whole = run_in_process(
@@ -216,7 +216,7 @@ def test_a_run_goes_on_from_its_state() -> None:
 
 
 def test_what_cannot_be_recorded(tmp_path: Path) -> None:
-    """A log without starts is refused, and so is the dialect that tells of none."""
+    """A log without starts is rejected, and so is the dialect that does not carry them."""
     (tmp_path / "no.swf").write_text("1 0 -1 5 1 -1 -1 1 9 -1 1 -1 -1 -1 -1 -1 -1 -1\n", encoding="utf-8")
     spec = RunSpec(scheduler="recorded", workload=(str(tmp_path / "no.swf"),), platform="tiny")
     with pytest.raises(PipistrelleError, match=r"no\.swf: the log does not give start times of its jobs"):
@@ -236,7 +236,7 @@ def test_what_cannot_be_recorded(tmp_path: Path) -> None:
     ],
 )
 def test_real_logs(traces_dir: Path, name: str, late: int, unrecorded: int) -> None:
-    """Every job starts when the log says, unless more units would be held then than there are."""
+    """Every job starts at the log's time, unless more units would be held than exist."""
     log = load(traces_dir / name)
     assert log.machine_size is not None
     watch = Runs()

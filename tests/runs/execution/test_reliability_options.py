@@ -1,4 +1,4 @@
-"""What a user says of failures: what is warned of before a run, and what has no effect."""
+"""Failure options of the user: warnings before a run, and options without effect."""
 
 from pathlib import Path
 
@@ -192,7 +192,7 @@ def test_jobs_that_fail_again_and_again(warned, options, said):
     ],
 )
 def test_what_has_no_effect_is_refused(options, fragment):
-    """Nothing that is said is left out silently."""
+    """No option is ignored silently."""
     with pytest.raises(InputError, match=fragment):
         load_reliability(RunSpec(**options), MACHINE, jobs((0, 1, 60.0)))
 

@@ -70,7 +70,7 @@ def test_names_are_enough(tmp_path: Path) -> None:
 def test_rows_reach_the_disk_while_a_policy_thinks(
     small_workload: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another thread writes them then; what cannot be written ends the run when the policy has thought."""
+    """Another thread writes the outputs; an error in writing ends the run after the policy's reply."""
     monkeypatch.setattr("pipistrelle.runs.execution.run.FLUSH_S", 0.1)
     monkeypatch.setattr("pipistrelle.runs.execution.run._SOON_S", 0.01)
     rows: list[int] = []
@@ -101,7 +101,7 @@ def test_rows_reach_the_disk_while_a_policy_thinks(
 
 
 def test_objects_do_as_well(small_workload: Make) -> None:
-    """Workload, platform, policy and observers may be objects; the result is that of their names."""
+    """Workload, platform, policy and observers may be objects; the result equals that of their names."""
     seen: list[str] = []
 
     class Ear(Observer):
@@ -151,7 +151,7 @@ def test_a_folder_that_cannot_be_made_is_an_error_before_the_run(tmp_path: Path,
 
 
 def test_a_run_that_stalls_raises_and_keeps_its_outputs(tmp_path: Path, small_workload: Make) -> None:
-    """The files are complete up to the stall, and the summary says why it ended."""
+    """The files are complete up to the stall, and the summary says why the run ended."""
 
     class Lazy(Own):
         def decide(self, view: View) -> None:
@@ -182,7 +182,7 @@ def misplace(view: View) -> None:
 def test_a_policy_that_fails_keeps_the_outputs_so_far(
     tmp_path: Path, small_workload: Make, act: Callable[[View], None]
 ) -> None:
-    """As with a scheduler in another process that dies: the error is raised, the seven files are there and complete."""
+    """As when an external scheduler dies: the error is raised, and the seven files are complete."""
     with pytest.raises(PipistrelleError) as caught:
         run_in_process(small_workload(), Own(act), options=RunOptions(out=tmp_path))
 
@@ -193,7 +193,7 @@ def test_a_policy_that_fails_keeps_the_outputs_so_far(
 
 
 def test_a_last_mistake_beside_a_stop_does_not_spoil_the_end(tmp_path: Path, small_workload: Make) -> None:
-    """What is wrong in the reply that stops is told with the end: the run is stopped, and its outputs are whole."""
+    """An error in the stopping reply is reported with the end: the run stops, and its outputs are complete."""
 
     def stop(view: View) -> None:
         view.stop("seen enough")
@@ -215,7 +215,7 @@ class Bad(Fcfs):
 
 @pytest.mark.parametrize("order", [Bad(), None])
 def test_a_policy_with_a_broken_order_is_the_policys_mistake(small_workload: Make, order: Any) -> None:
-    """What a policy's order raises is reported like what its decide raises, and so is an order that is none."""
+    """An exception in a policy's order is reported like one in its decide; so is an invalid order."""
     policy = Own()
     policy.order = order
     with pytest.raises(PipistrelleError, match="own"):

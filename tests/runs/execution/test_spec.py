@@ -67,7 +67,7 @@ SPECS = st.builds(
 
 @given(SPECS)
 def test_a_run_is_read_as_it_was_written(spec: RunSpec) -> None:
-    """In TOML and in JSON, and what Python made is what a file would give."""
+    """TOML and JSON give the same, and Python's objects equal those of a file."""
     assert convert_spec(read_raw(to_toml(spec), "x"), "x") == spec
     assert convert_spec(read_raw(msgspec.json.encode(spec).decode(), "x"), "x") == spec
     assert checked(spec) == spec
@@ -138,7 +138,7 @@ def test_a_value_of_python_is_checked_like_that_of_a_file() -> None:
 
 
 def test_files_are_those_of_the_description(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that was changed, or is gone, is named; a digest of what is not read is left out."""
+    """A changed or missing file is named; a digest of an unused file is ignored."""
     monkeypatch.chdir(tmp_path)
     rules = Path("rules.txt")
     rules.write_text("@1h +1h all\n")
@@ -204,7 +204,7 @@ def test_a_run_has_the_same_outputs_however_it_is_connected(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("text", ["null", "[]", "17"])
 def test_json_that_is_no_object_is_called_so(tmp_path: Path, text: str) -> None:
-    """A .json file is read as JSON, and told apart from a description of a run."""
+    """A .json file is read as JSON, and distinguished from a description of a run."""
     path = tmp_path / "run.json"
     path.write_text(text)
 
@@ -214,7 +214,7 @@ def test_json_that_is_no_object_is_called_so(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize(("factor", "nodes"), [("120%", 307), ("0.5", 128), ("x2", 512), ("0.001", 1)])
 def test_a_machine_of_another_size(factor: str, nodes: int) -> None:
-    """Its pools have so many times the nodes, rounded, at least one; the workload's own machine is meant, too."""
+    """The nodes of each pool are multiplied and rounded, at least one; this includes the workload's own machine."""
     for platform in (None, "demo"):
         setup = load_setup(RunSpec(platform=platform, scale_platform=factor))
         assert setup.platform.nodes == nodes
@@ -235,7 +235,7 @@ def test_a_machine_of_another_size_has_no_places() -> None:
 
 
 def test_a_machine_of_no_other_size() -> None:
-    """What is no factor is said of the option; hosts of Batsim's are taken as they are."""
+    """An invalid factor names the option; Batsim's hosts are not scaled."""
     with pytest.raises(PipistrelleError, match=r"--scale-platform: a factor cannot be read.*found 'much'"):
         load_setup(RunSpec(scale_platform="much"))
     with pytest.raises(PipistrelleError, match="does not support this key"):
@@ -274,7 +274,7 @@ def test_partitions_are_bound_to_pools(tmp_path: Path) -> None:
 
 
 def test_constraints_can_be_ignored(tmp_path: Path) -> None:
-    """Jobs get any units then, also those whose constraint no pool meets."""
+    """Jobs then get any units, also when no pool matches their constraint."""
     jobs = [
         {"id": name, "subtime": 0, "res": 2, "walltime": 9, "profile": "d", "constraint": constraint}
         for name, constraint in (("1", "pool=gpu"), ("2", "h100"))
@@ -303,6 +303,6 @@ def test_constraints_can_be_ignored(tmp_path: Path) -> None:
     ],
 )
 def test_partitions_that_cannot_be_bound(tmp_path: Path, texts: tuple[str, ...], says: str) -> None:
-    """Unknown pools and partitions are named, and what cannot be read."""
+    """The error names unknown pools and partitions, and unreadable values."""
     with pytest.raises(PipistrelleError, match=says):
         load_setup(RunSpec(platform=pools(tmp_path), workload=(partitioned(tmp_path),), partition_pools=texts))

@@ -15,17 +15,17 @@ from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.runs.execution.pause import Pause
 from pipistrelle.schedulers.policy.interfaces import Policy
 
-#: how many examples all policies together have
+#: number of examples over all policies
 EXAMPLES, MANY_EXAMPLES = 300, 2000
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """Return {file: what it says}."""
+    """Return {file: its content}."""
     return {path.name: path.read_text() for path in sorted(folder.iterdir())}
 
 
 def handed_over(story: Story, make: Callable[[], Policy], folder: Path, stops: list[int]) -> tuple[str, Path]:
-    """Run in pieces: at each of these notices all that there is gives way to what is made anew from its state."""
+    """Run in pieces: at each of these notices all objects are replaced by new ones from their state."""
     state: Any = None
     for number, stop in enumerate([*stops, 0]):
         here, there = folder / str(number), folder / str(number + 1)
@@ -58,7 +58,7 @@ def handed_over(story: Story, make: Callable[[], Policy], folder: Path, stops: l
     "examples", [EXAMPLES, pytest.param(MANY_EXAMPLES, marks=pytest.mark.slow)], ids=["some", "many"]
 )
 def test_a_run_goes_on_from_its_state(name: str, examples: int) -> None:
-    """Whatever is under way: every output file has the same bytes, and so has that of a state of a state."""
+    """Whatever is in progress, every output file has the same bytes; so does the state of a restored state."""
     make = POLICIES[name]
 
     @settings(

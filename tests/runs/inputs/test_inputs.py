@@ -59,7 +59,7 @@ def test_every_bundled_workload_can_be_had_by_name_and_has_a_machine(name: str) 
     ],
 )
 def test_an_unknown_platform_brings_the_closest(name: str, hint: str) -> None:
-    """Neither a bundled name nor a file: the error says what there is."""
+    """Neither a bundled name nor a file: the error lists what is available."""
     text = refused(lambda: load_platform(name))
 
     assert f"there is no platform '{name}'" in text
@@ -108,14 +108,14 @@ def test_a_platform_file_that_is_wrong_is_named(tmp_path: Path, content: bytes, 
 
 
 def test_a_folder_is_no_platform_and_no_workload(tmp_path: Path) -> None:
-    """Both say so without a traceback."""
+    """Both report it without a traceback."""
     assert "there is no platform" in refused(lambda: load_platform(str(tmp_path)))
     assert "is a folder" in refused(lambda: load_workload(str(tmp_path)))
 
 
 @pytest.mark.parametrize("name", ["log.swf", "log.swf.gz", "log"])
 def test_a_workload_from_a_file(tmp_path: Path, name: str) -> None:
-    """Content decides what it is, not the name."""
+    """The content decides the kind of file, not the name."""
     path = tmp_path / name
     path.write_bytes(gzip.compress(LINE.encode()) if name.endswith(".gz") else LINE.encode())
 
@@ -132,7 +132,7 @@ def test_unsorted_submit_times_need_sort(tmp_path: Path) -> None:
 
 
 def test_a_workload_that_does_not_know_its_machine_needs_a_platform(tmp_path: Path) -> None:
-    """The error says where the size would stand and which option to use."""
+    """The error says where the size would be and which option to use."""
     path = tmp_path / "log.swf"
     path.write_text(LINE)
     workload = load_workload(str(path))
@@ -208,7 +208,7 @@ LEASES = (
 
 
 def test_a_centres_log_is_read_as_told(tmp_path: Path) -> None:
-    """Units say what sizes count, the zone what its clock shows."""
+    """Units define what sizes count, the zone defines the clock."""
     path = tmp_path / "jobs.txt"
     path.write_text(SACCT)
     told = load_workload(str(path), units="processors", timezone="Europe/Prague")
@@ -228,7 +228,7 @@ def test_a_centres_log_is_read_as_told(tmp_path: Path) -> None:
     ],
 )
 def test_how_to_read_a_log_is_refused_for_what_is_none(tmp_path: Path, options: dict[str, Any], says: str) -> None:
-    """Neither SWF nor a bundled workload leaves anything to say."""
+    """Neither SWF nor a bundled workload gives a warning."""
     path = tmp_path / "log.swf"
     path.write_text(LINE)
 
@@ -244,7 +244,7 @@ def test_how_to_read_a_log_is_refused_for_what_is_none(tmp_path: Path, options: 
     ],
 )
 def test_a_centres_log_without_a_machine_needs_a_platform(tmp_path: Path, text: str, says: str) -> None:
-    """The message has nothing of other formats."""
+    """The message does not mention other formats."""
     path = tmp_path / "log"
     path.write_text(text)
     workload = load_workload(str(path))

@@ -1,4 +1,4 @@
-"""Files of keys: what is no key, or not kept as one, is told."""
+"""Key files: invalid keys and unsafe permissions are reported."""
 
 import os
 from pathlib import Path
@@ -61,7 +61,7 @@ def test_a_private_key_that_cannot_be_used_is_told(tmp_path: Path, monkeypatch, 
 
 
 def test_known_keys_are_those_of_a_folder(tmp_path: Path):
-    """Public keys alone count; private ones beside them are not looked at."""
+    """Only public keys count; private ones beside them are not read."""
     make_keys(tmp_path, ["one", "two"])
     (tmp_path / "one.key").chmod(0o666)
 

@@ -1,4 +1,4 @@
-"""Platforms made of Maui's resource traces."""
+"""Platforms built from Maui's resource traces."""
 
 from pathlib import Path
 
@@ -64,14 +64,14 @@ TRACE = "".join(
 
 @pytest.mark.parametrize(("units", "count"), [("nodes", 3), ("processors", 72)])
 def test_a_run_takes_a_resource_trace_as_it_is(tmp_path, monkeypatch, units, count):
-    """The machine that `validate` tells of and `convert` writes, in the units that are asked for, with its names."""
+    """The machine that `validate` shows and `workload convert` writes, in the requested units, with its names."""
     monkeypatch.chdir(tmp_path)
     Path("Resource.Trace1").write_text(TRACE, encoding="utf-8")
     machine = load_machine("Resource.Trace1", units=units)
     setup = load_setup(RunSpec(workload=("seven-jobs",), platform="Resource.Trace1"))
     counted = load_setup(RunSpec(workload=("seven-jobs",), platform="Resource.Trace1", units=units))
 
-    assert counted.platform == machine  # what the machine hands out can be said beside jobs of any kind
+    assert counted.platform == machine  # the machine's units can be chosen for jobs of any kind
     assert machine == maui_platform(read_maui_resources("Resource.Trace1"), "Resource.Trace1", units=units)
     assert machine.units == count
     assert [pool.names for pool in machine.pools] == ["r1i0n[0-1]", "r21u01n577"]

@@ -36,7 +36,7 @@ def platform(tmp_path: Path) -> str:
 
 
 def table_of(platform: str, text: str) -> NodeTable:
-    """Return the table of a platform's nodes with what a file says of them."""
+    """Return the table of a platform's nodes with the values of a file."""
     return NodeTable.of(with_node_rows(load_platform(platform), load_node_rows(text)).info)
 
 
@@ -63,7 +63,7 @@ def test_a_toml_table(tmp_path: Path, platform: str) -> None:
 
 
 def test_lives_at_a_date(tmp_path: Path, platform: str) -> None:
-    """Who is there from insert to remove, the later of two; age is the time in places; classes are GPUs' batches."""
+    """A GPU is present from insert to remove (the later of two); age is time in place; classes are batches."""
     (tmp_path / "lives.csv").write_text(LIVES)
     nodes = table_of(platform, f"{tmp_path}/lives.csv,at=2017-05-01")
 
@@ -84,7 +84,7 @@ def test_a_platforms_file_names_its_table(tmp_path: Path, platform: str) -> None
 
 
 def test_a_run_takes_a_table(tmp_path: Path, platform: str) -> None:
-    """As the option says it; its file is one of the run's."""
+    """As the option says; its file is one of the run's inputs."""
     (tmp_path / "n.csv").write_text("name,class\nn1,new\n")
     spec = RunSpec(platform=platform, workload=("demo",), node_table=f"{tmp_path}/n.csv")
 
@@ -135,7 +135,7 @@ def test_a_text_alone_cannot_read_a_table() -> None:
 
 @pytest.mark.parametrize(("date", "stable", "known"), [("2017-05-01", 8_434, 18_578), ("2017-08-01", 8_881, 18_069)])
 def test_titans_stable_gpus(traces_dir: Path, date: str, stable: int, known: int) -> None:
-    """As many as the lives have; the paper's simulation had 8,500 of them, its Table II 9,500."""
+    """The number equals that of the lifetimes; the paper's simulation had 8,500, its Table II 9,500."""
     path = next(traces_dir.glob("Titan-GPU-lives*"))
     nodes = table_of("titan", f"{path},at={date}")
 

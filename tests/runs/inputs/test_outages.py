@@ -53,7 +53,7 @@ def test_saved_outages_replay_to_the_same_bytes(saved, found):
 
 
 def test_a_models_stream_replays_to_the_same_bytes(saved):
-    """So does a stream of several models, with domains."""
+    """The same holds for a stream of several models, with domains."""
     plan = failure_plan(
         ["weibull,mtbf=10d,shape=0.7", "exponential,mtbf=30d,domain=switch:4"], MACHINE, Fixed(3600.0), 2.0
     )
@@ -109,7 +109,7 @@ def test_names_are_numbered(saved):
 
 
 def test_time_0_of_a_log_with_dates(saved):
-    """It is the first begin, or what is asked for: what is over is left out, what goes on begins at 0."""
+    """Time 0 is the first begin or the requested time: finished outages are left out, ongoing ones begin at 0."""
     path = saved("node,down,up\n1,2017-01-29 08:00,2017-01-29 09:00\n2,2017-01-29 08:30,2017-01-29 10:00\n")
     log = load_outage_log(path)
 
@@ -121,7 +121,7 @@ def test_time_0_of_a_log_with_dates(saved):
 
 
 def test_the_log_of_lanl_replays(traces_dir, saved):
-    """System 20's 2,478 failures, of which 14 overlap, become 2,464 outages, and these replay to the same bytes."""
+    """System 20's 2,478 failures, 14 of them overlapping, become 2,464 outages, which replay to the same bytes."""
     outages = on_machine(load_outage_log(next(traces_dir.glob("LA-UR-05-7318*"))).only("20"), homogeneous(512, "20"))
 
     assert len(outages) == 2464

@@ -56,7 +56,7 @@ def rewritten(session: Path, tmp_path: Path, change: object) -> SessionReader:
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_the_same_scheduler_decides_the_same(tmp_path: Path, ending: str) -> None:
-    """Whatever the compression; the server, too, says the same."""
+    """Compression does not matter; the server's report is the same."""
     path = tmp_path / f"s.{ending}"
     result = run(FAILING, RunOptions(connection=Recorded(InProcess(), path)))
     reader = SessionReader(path)
@@ -97,7 +97,7 @@ def test_other_schedulers_part_somewhere(session: Path) -> None:
 
 
 def test_a_scheduler_that_wants_more_features_is_refused(session: Path) -> None:
-    """What it would be told was not recorded."""
+    """The notices it would get were not recorded."""
     with pytest.raises(SessionError, match="features that were not recorded: labels"):
         replay(SessionReader(session), InProcess(), RunSpec(scheduler="maui"))
 
@@ -137,7 +137,7 @@ def test_what_was_changed_is_noticed(session: Path, tmp_path: Path, change: obje
     "content", [b"", b"{}\n", b"nonsense", b"[" * 100_000, b"\xff\xfe", gzip.compress(b"x", mtime=0)]
 )
 def test_what_is_no_session_is_refused(tmp_path: Path, content: bytes) -> None:
-    """At once, in one message; so is one of another format."""
+    """They are reported at once, in one message; so is a session of another format."""
     path = tmp_path / "s"
     path.write_bytes(content)
     with pytest.raises(SessionError, match="this is not a session"):

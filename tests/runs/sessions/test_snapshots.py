@@ -1,4 +1,4 @@
-"""Runs that go on from a snapshot: the same bytes, whenever they were cut off; snapshots that are not whole."""
+"""Runs resumed from a snapshot give the same bytes, wherever they were cut; damaged snapshots."""
 
 import gzip
 import shutil
@@ -50,7 +50,7 @@ def go_on(folder: Path, connection: WithChild | None = None) -> None:
 
 
 def kept(folder: Path, watch: Callable[[Pause], None], every: Every) -> None:
-    """Carry out a run of which snapshots are taken, and call `watch` at each pause after that."""
+    """Carry out a run with snapshots, and call `watch` at each pause after one."""
     snapshots = Snapshots(folder, msgspec.to_builtins(SPEC), Keeping(every=every))
 
     def between(pause: Pause) -> None:
@@ -101,7 +101,7 @@ def test_what_kills_left_of_snapshots_is_removed_at_the_end(tmp_path: Path) -> N
 
 
 def test_a_run_that_ends_leaves_no_snapshot(whole: dict[str, bytes], tmp_path: Path) -> None:
-    """Its outputs are those of any other run; so are those of a run with a scheduler of its own process."""
+    """Its outputs equal those of any other run; so do those of a run with an external scheduler."""
     result = run_kept(SPEC, RunOptions(out=tmp_path), Keeping(every=Every(simulated=86400.0), most=3))
     assert result.failure is None
     assert files(tmp_path) == whole
@@ -134,7 +134,7 @@ def test_as_many_as_wanted_stay(tmp_path: Path) -> None:
     ],
 )
 def test_a_snapshot_is_checked_when_it_is_read(tmp_path: Path, damage: Callable[[bytes], bytes], says: str) -> None:
-    """Where no whole one is left there is nothing to go on from."""
+    """Without an intact snapshot the run cannot be resumed."""
     kept(tmp_path, lambda pause: None, Every())
     (path,) = snapshots_in(tmp_path)
     path.write_bytes(damage(path.read_bytes()))
@@ -153,7 +153,7 @@ def test_a_snapshot_of_another_version_is_refused(tmp_path: Path, monkeypatch: p
 
 
 def test_a_scheduler_that_decides_otherwise_cannot_go_on(tmp_path: Path) -> None:
-    """One of another process is told again what it was told, and must decide alike."""
+    """An external scheduler is replayed all notices, and must give the same decisions."""
     folder = tmp_path / "run"
     folder.mkdir()
     journal = Journaled(InProcess(), folder)

@@ -1,4 +1,4 @@
-"""Runs that go on from a snapshot under another policy: what that is told, and who cannot take a run over."""
+"""Runs resumed from a snapshot under another policy: its first notices, and policies that cannot take over."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ def kept(spec: RunSpec, folder: Path, connection: Any = None) -> list[Path]:
 
 
 def goes_on(path: Path, out: Path, connection: Any = None, **policy: Any) -> RunSpec:
-    """Let a run go on from a snapshot under a policy, and return what its folder says of it."""
+    """Resume a run from a snapshot under a policy, and return the outputs of its folder."""
     before = read_run(path, elsewhere=True)
     spec = before.spec
     other = replace(spec.without_policy(), **policy) if "scheduler" in policy else replace(spec, **policy)
@@ -50,13 +50,13 @@ def goes_on(path: Path, out: Path, connection: Any = None, **policy: Any) -> Run
 
 
 def rows(folder: Path) -> dict[str, bytes]:
-    """Return the outputs that tell what has happened."""
+    """Return the outputs that record events."""
     return {path.name: path.read_bytes() for path in folder.glob("out_*.csv")}
 
 
 @pytest.mark.parametrize("spec", [RunSpec(until="36h"), FAILING, PBS], ids=["easy", "failures", "fairshare"])
 def test_the_same_policy_decides_the_same(spec: RunSpec, tmp_path: Path) -> None:
-    """A policy that plans nothing ahead is told enough: who waits and runs, what is down, who has used how much."""
+    """A policy without plans gets what it needs: queued and running jobs, nodes down, past usage."""
     snapshots = kept(spec, tmp_path / "whole")
     whole = rows(tmp_path / "whole")
     for path in [snapshots[1], snapshots[-2]]:
@@ -68,7 +68,7 @@ def test_the_same_policy_decides_the_same(spec: RunSpec, tmp_path: Path) -> None
 
 
 def test_another_policy_goes_on(tmp_path: Path) -> None:
-    """What was decided before stays, what comes then is the new one's; folder and command say where it comes from."""
+    """Earlier decisions stay, later ones are the new policy's; folder and command name their origin."""
     whole = tmp_path / "whole"
     path = kept(RunSpec(until="36h"), whole)[2]
     before = {one.name: one.read_bytes() for one in whole.iterdir()}
@@ -93,7 +93,7 @@ def test_another_policy_goes_on(tmp_path: Path) -> None:
     assert len({tuple(lines) for lines in starts.values()}) == 6
     config = msgspec.json.decode((tmp_path / "sjf" / "out_config.json").read_bytes())
     assert config["scheduler"]["name"] == "easy+order=sjf"
-    # It can be kept and go on itself, also under a third policy.
+    # The run can be saved and resumed again, also under a third policy.
     snapshot = snapshots_in(tmp_path / "sjf")[-1]
     resume(read_run(snapshot), RunOptions(out=tmp_path / "same"), Keeping())
     assert rows(tmp_path / "same") == rows(tmp_path / "sjf")
@@ -106,7 +106,7 @@ def test_another_policy_goes_on(tmp_path: Path) -> None:
 
 @dataclass
 class Listening:
-    """A scheduler that starts nothing, and remembers what it was told; ``features`` is what it wants."""
+    """A scheduler that starts nothing and records its notices; ``features`` are those it requests."""
 
     features: tuple[str, ...]
     early: bool = False
@@ -116,7 +116,7 @@ class Listening:
         self.told: list[Notice] = []
 
     def hello(self) -> HelloData:
-        """Say what it wants."""
+        """Announce the features."""
         return HelloData("listener", features=self.features)
 
     def welcome(self, data: Any) -> None:
@@ -183,7 +183,7 @@ def goes_on_strictly(path: Path, out: Path, listener: Listening) -> None:
     ids=["no feature", "not told of failures", "decides too early", "preempts", "recorded"],
 )
 def test_who_cannot_take_a_run_over(listener: Listening, says: str, tmp_path: Path) -> None:
-    """One message says who and why; nothing of the run stays in the new folder."""
+    """One message says which scheduler and why; nothing of the run stays in the new folder."""
     path = kept(replace(FAILING, until="13h"), tmp_path / "whole")[0]
     with pytest.raises(PipistrelleError, match=says):
         goes_on_strictly(path, tmp_path / "out", listener)
@@ -203,7 +203,7 @@ def test_what_cannot_be_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_past_that_makes_no_sense_is_refused() -> None:
-    """A scheduler of ours names the notice: a start of nobody, units that two have."""
+    """A bundled scheduler's error names the notice: a start of an unknown job, units held twice."""
     from pipistrelle.protocol import codec
     from pipistrelle.schedulers.catalogue.registry import make_policy
 

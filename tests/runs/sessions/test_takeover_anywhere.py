@@ -17,7 +17,7 @@ PREEMPTING = sorted(name for name in POLICIES if name.startswith("preempting"))
 OTHERS = sorted(POLICIES.keys() - {*PREEMPTING})
 #: those that plan nothing ahead, and keep no account of the past
 FORGETFUL = ("fcfs-none-lowest", "fcfs-firstfit-lowest", "fcfs-easy-lowest", "fcfs-easy-sjbf-lowest", "sjf-easy-lowest")
-#: a scheduler that preempts takes over from another such; that which follows a log, from itself
+#: a preempting scheduler takes over from another such; one that follows a log, from itself
 PAIRS = (st.tuples(*2 * [st.sampled_from(OTHERS)]) | st.tuples(*2 * [st.sampled_from(PREEMPTING)])).filter(
     lambda pair: "recorded" in pair[0] or "recorded" not in pair[1]
 )
@@ -56,9 +56,9 @@ def test_any_scheduler_takes_a_run_over(story: Story, pair: tuple[str, str], sha
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(story=stories(), name=st.sampled_from(FORGETFUL), share=st.integers(0, 99))
 def test_the_same_scheduler_decides_the_same(story: Story, name: str, share: int) -> None:
-    """It is told of all jobs in the order of the queue, of what runs, and of what is out of service.
+    """It gets all jobs in queue order, the running jobs, and the nodes out of service.
 
-    It is not told in which order those joined its queue whom the limits of a class had kept out.
+    It does not learn the order in which jobs held by class limits joined the queue.
     """
     assume(not story.platform.classes)
     with tempfile.TemporaryDirectory() as base:

@@ -1,4 +1,4 @@
-"""Conservative backfilling against its rule, carried out to the letter: whoever waits is placed anew, one by one."""
+"""Conservative backfilling against a literal version of its rule: all queued jobs are replanned, one by one."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -69,7 +69,7 @@ class ToTheLetter(Stateless):
         self._places: dict[int, Place] = {}
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start every job whose place begins now."""
+        """Start every job whose reservation begins now."""
         plan = self._plan
         missed = any(place.begin < view.now for place in self._places.values())
         if plan is None or not plan.holds_for(view) or missed:
@@ -100,7 +100,7 @@ class ToTheLetter(Stateless):
 
 
 class Answers:
-    """Answers with a policy under this rule, whose state goes through JSON before the notices of these numbers."""
+    """Replies with a policy under this rule; its state passes through JSON before the notices of these numbers."""
 
     def __init__(self, rule: Any, order: str, placement: str, handovers: frozenset[int] = frozenset()) -> None:
         self._made = (rule, order, placement)
@@ -113,11 +113,11 @@ class Answers:
         return Runtime(ComposedPolicy("rule", make_order(order), rule(), make_placement(placement)))
 
     def hello(self) -> HelloData:
-        """Return who the scheduler is."""
+        """Return the scheduler's HELLO."""
         return self.runtime.hello()
 
     def welcome(self, data: WelcomeData) -> None:
-        """Take note of what was agreed."""
+        """Store the agreed features."""
         self.runtime.welcome(data)
 
     def answer(self, notice: Notice) -> Reply:
@@ -131,7 +131,7 @@ class Answers:
         return reply
 
 
-#: {way: after how many looks at reservations compiled loops take over}
+#: {variant: number of checks of reservations before compiled loops take over}
 WAYS = {"compiled": 0, "plain": inf, "in between": 25}
 
 
@@ -186,7 +186,7 @@ def test_it_decides_as_if_all_were_placed_anew(
     broken: dict[int, float],
     handovers: frozenset[int],
 ) -> None:
-    """Early ends, failures, closures and changes of hands: starts, units and reasons are those of the rule."""
+    """Early ends, failures, closures and restored states: starts, units and reasons follow the rule."""
     told = (NODES, jobs, unsteady(planned, broken))
     found = decisions(Answers(Conservative, order, placement, handovers), *told)
 

@@ -48,7 +48,7 @@ rows: st.SearchStrategy[list[Row]] = st.lists(
 @pytest.mark.parametrize("order", ["fcfs", "sjf"])
 @pytest.mark.parametrize("backfill", RULES)
 def test_every_accepted_job_runs(run_policy: RunPolicy, order: str, backfill: str) -> None:
-    """Each job starts once, not before its submission, on as many units as it asks for, which nobody else holds."""
+    """Each job starts once, not before its submission, on as many units as it requests, which no other job holds."""
 
     @settings(max_examples=60)
     @given(rows=rows)
@@ -122,7 +122,7 @@ class FirstOnes(ComposedPolicy):
 
 @pytest.mark.parametrize("backfill", ["easy", "easy-sjbf", "easy-slices", "depth"])
 def test_the_first_is_never_delayed_by_a_backfill(run_policy: RunPolicy, backfill: str) -> None:
-    """When a job has become the first, nothing that starts later delays it beyond the walltimes of what runs."""
+    """Once a job is first, no later start delays it beyond the walltimes of the running jobs."""
 
     @settings(max_examples=300)
     @given(rows=rows)
@@ -176,7 +176,7 @@ def test_units_out_of_service_are_planned_around(bench: Bench, waiting_job: Make
 
 
 def test_a_job_that_runs_on_keeps_its_units(bench: Bench, waiting_job: MakeJob) -> None:
-    """Where ends of one instant come one by one, nobody takes what the first needs, and it starts after the last."""
+    """When simultaneous ends arrive one by one, no job takes what the first needs; it starts after the last end."""
     left, right = waiting_job(0, size=2, walltime=10.0), waiting_job(1, size=2, walltime=10.0)
     first, small = waiting_job(2, size=4, walltime=5.0), waiting_job(3, size=1, walltime=5.0)
     assert bench.at(0.0, left, right) == {0: "0-1", 1: "2-3"}
@@ -187,7 +187,7 @@ def test_a_job_that_runs_on_keeps_its_units(bench: Bench, waiting_job: MakeJob) 
 
 
 def test_a_job_far_beyond_its_walltime_is_waited_for(bench: Bench, waiting_job: MakeJob) -> None:
-    """A reservation that has passed is made anew."""
+    """An expired reservation is replanned."""
     late, first = waiting_job(0, size=3, walltime=10.0), waiting_job(1, size=4, walltime=5.0)
     assert bench.at(0.0, late) == {0: "0-2"}
     assert bench.at(10.0, first) == {}
@@ -197,7 +197,7 @@ def test_a_job_far_beyond_its_walltime_is_waited_for(bench: Bench, waiting_job: 
 
 
 def test_a_job_that_survives_maintenance_keeps_its_units(bench: Bench, waiting_job: MakeJob) -> None:
-    """It goes on without the nodes that it lost, against what was planned: nobody gets what it still holds."""
+    """It continues without its lost nodes, unlike planned: no other job gets what it still holds."""
     long, first = waiting_job(0, size=2, walltime=30.0), waiting_job(1, size=3, walltime=5.0)
     assert bench.at(0.0, long) == {0: "0-1"}
     bench.view.windows.add(Window("m", 8.0, 12.0, NodeSet.parse("0")))

@@ -33,7 +33,7 @@ Choose = Callable[[float, list[NaiveJob], list[NaiveJob], int], NaiveJob | None]
 def reference(
     units: int, rows: list[tuple[float, int, float, float]], choose: Choose, rank: Callable[[NaiveJob], float]
 ) -> list[tuple[int, float, str]]:
-    """Return every start of a simulation that sorts, sums and searches everything anew at every step."""
+    """Return every start of a simulation that recomputes everything at every step."""
     jobs = [NaiveJob(number, *row) for number, row in enumerate(rows) if row[1] <= units]
     starts, held = [], dict[int, set[int]]()
     to_come = sorted(jobs, key=lambda job: (job.submit, job.number))
@@ -117,7 +117,7 @@ CHOICES: dict[str, Choose] = {
     "easy-sjbf": easy(shortest_first=True),
 }
 RANKS: dict[str, Callable[[NaiveJob], float]] = {"fcfs": lambda job: job.submit, "sjf": lambda job: job.walltime}
-#: two arrivals at one instant of which the later one is first by walltime, and only one fits
+#: two simultaneous arrivals: the second is first by walltime, and only one fits
 TWO_ARRIVE = [(0.0, 3, 10.0, 10.0), (0.5, 4, 1.0, 1.0), (1.0, 1, 3.0, 3.0), (1.0, 1, 2.0, 2.0)]
 #: an arrival that becomes the first by walltime, and fits
 ONE_PASSES = [(0.0, 3, 10.0, 10.0), (0.5, 4, 3.0, 3.0), (1.0, 1, 2.0, 2.0)]
@@ -179,7 +179,7 @@ def test_deep_queues(run_policy: RunPolicy, order: str, backfill: str, endless: 
 @pytest.mark.parametrize("order", list(RANKS))
 @pytest.mark.parametrize("backfill", [*CHOICES, "conservative", "easy-slices"])
 def test_the_wake_filter_changes_nothing(run_policy: RunPolicy, order: str, backfill: str) -> None:
-    """A policy that is told of every event starts the same jobs at the same times on the same units."""
+    """A policy that is woken by every event starts the same jobs at the same times on the same units."""
 
     @settings(max_examples=60)
     @given(rows=rows, units=st.integers(3, 7))

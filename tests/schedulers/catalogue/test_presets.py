@@ -136,7 +136,7 @@ def test_an_empty_file_has_the_defaults(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_file_is_refused(tmp_path: Path, text: str, says: str) -> None:
-    """The message says where, what is wrong, and what there is."""
+    """The message says where, what is wrong, and what is available."""
     path = tmp_path / "mine.toml"
     path.write_text(text)
 

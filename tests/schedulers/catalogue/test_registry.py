@@ -79,10 +79,10 @@ def test_the_presets_are_registered_and_described() -> None:
 
 
 def test_other_packages_join(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry point is a scheduler by name; none takes the name of one of ours; one that is broken is described."""
+    """An entry point is a scheduler by name; none hides a bundled name; a broken one is described."""
 
     def theirs() -> Policy:
-        """Return one of theirs."""
+        """Return an external policy."""
         return compose()
 
     package = ModuleType("their_package")
@@ -218,7 +218,7 @@ def test_a_name_is_told_from_a_program(text: str, expected: bool) -> None:
 
 
 def test_a_path_may_have_spaces(tmp_path: Path) -> None:
-    """A file that is there is meant, not a program of two words; where it is not, a program is."""
+    """An existing file is used, not a program of two words; without the file, a program is."""
     (tmp_path / "my policies").mkdir()
     (tmp_path / "my policies" / "mine.py").write_text(POLICY)
 
@@ -228,7 +228,7 @@ def test_a_path_may_have_spaces(tmp_path: Path) -> None:
 
 
 def test_parts_replace_those_of_a_preset() -> None:
-    """The policy's name tells what was replaced."""
+    """The policy's name includes the replaced parts."""
     policy = make_policy("easy", order="sjf", backfill="none", placement="lowest")
 
     assert isinstance(policy, ComposedPolicy)
@@ -265,7 +265,7 @@ def test_an_unknown_part_brings_the_closest(parts: dict[str, str], says: str) ->
 
 
 def test_what_can_be_named_can_be_made() -> None:
-    """The names that the command line lists are those of the tables that parts are made of."""
+    """The names that the command line lists are those of the tables of parts."""
     for axis, parts in PARTS.items():
         assert all(compose(**{axis: part}) for part in parts)
 

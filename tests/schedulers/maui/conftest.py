@@ -21,7 +21,7 @@ from pipistrelle.schedulers.runtime.runtime import view_of
 
 @dataclass
 class Asked:
-    """A job of a test: what it asks for, how long it really runs, and whose it is."""
+    """A job of a test: its request, its real run time, and its credentials."""
 
     submit: float
     size: int
@@ -35,13 +35,13 @@ class Asked:
 
     @property
     def takes(self) -> float:
-        """How long it runs, s."""
+        """Run time, s."""
         return min(self.walltime, self.walltime if self.runtime is None else self.runtime)
 
 
 @dataclass
 class Played:
-    """What came out: starts, allocations, refusals, and at every instant what runs and is reserved."""
+    """The results: starts, allocations, rejections, and what runs and is reserved at every instant."""
 
     start: dict[int, float] = field(default_factory=dict)
     alloc: dict[int, NodeSet] = field(default_factory=dict)
@@ -174,5 +174,5 @@ def random_jobs() -> Callable[..., list[Asked]]:
 
 @pytest.fixture
 def check_machine() -> Callable[..., None]:
-    """Return a function that checks what came out: check_machine(played, jobs, units)."""
+    """Return a function that checks the results: check_machine(played, jobs, units)."""
     return _check_machine

@@ -1,4 +1,4 @@
-"""What the Maui policy keeps from instant to instant of limits and priorities, against what it is defined as."""
+"""Limits and priorities that the Maui policy keeps between instants, against their definition."""
 
 from math import inf
 from random import Random
@@ -83,7 +83,7 @@ def test_rows_that_may_start_are_those_that_no_limit_blocks(seed: int) -> None:
                 queue.remove(job)
         if running and chance.random() < 0.6:
             limits.ended(*running.pop(chance.randrange(len(running))))
-        if number % 100 == 99:  # the rows are numbered anew
+        if number % 100 == 99:  # the rows are renumbered
             for job in list(queue):
                 queue.remove(job)
     assert checks > 5000
@@ -136,7 +136,7 @@ def test_many_rows_of_a_counter_at_once(seed: int, users: int) -> None:
 
 
 def test_who_is_beyond_a_full_counter_is_not_gone_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 300 rows of three users, two each, six are looked at, one at a time."""
+    """Of 300 rows of three users, two each, six are checked, one at a time."""
     monkeypatch.setattr("pipistrelle.schedulers.maui.limits.idle._PART", 1)
     looked: list[int] = []
 

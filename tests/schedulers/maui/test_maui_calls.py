@@ -113,7 +113,7 @@ def test_nobody_waits_for_an_event_that_never_comes(ask, play, maui, check_machi
     ],
 )
 def test_a_job_that_nothing_ever_lets_start_does_not_keep_the_simulation_going(ask, play, maui, text: str) -> None:
-    """After many calls in vain none is asked for, so that the run ends and is said to have stalled."""
+    """After many calls without effect it requests no more, so that the run ends as stalled."""
     played = play(maui(text), 4, [ask(0.0, 2, 10.0, user="b"), ask(0.0, 4, 86000.0, user="a")])
 
     assert played.start == {0: 0.0}

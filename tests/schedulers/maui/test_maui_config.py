@@ -41,7 +41,7 @@ CLASSCFG[qfree]       PRIORITY=-1024 MAXNODE=752
 
 
 def test_the_configuration_of_the_paper_is_read_as_it_is() -> None:
-    """Every line of it that bears on decisions is there; what is not supported is named with its line."""
+    """Every line that affects decisions is read; unsupported ones are named with their line."""
     found, warnings = parse_maui_config(SALOMON)
 
     assert [(warning.line, warning.name.upper()) for warning in warnings] == [
@@ -118,7 +118,7 @@ def test_times_count_from_their_end(text: str, seconds: float) -> None:
 
 
 def test_standing_reservations_and_stacks_are_indexed() -> None:
-    """Attributes of one index belong together, over several lines."""
+    """Attributes of one index are combined over several lines."""
     found, warnings = parse_maui_config(
         "SRCFG[day] STARTTIME=8:00:00 ENDTIME=17:00:00 DAYS=Mon,Fri HOSTLIST=0-3,8\n"
         "SRCFG[day] CLASSLIST=fast,short TIMELIMIT=1:00:00 TASKCOUNT=2 RESOURCES=PROCS:2\n"
@@ -226,7 +226,7 @@ def test_fairshare_policies_are_taken_as_maui_takes_them(text: str, policy: str)
     ],
 )
 def test_a_wrong_value_is_one_clear_message(text: str, part: str) -> None:
-    """It names file and line, what was expected and what stands there."""
+    """The error names file and line, the expected and the actual text."""
     with pytest.raises(MauiConfigError, match=r"^maui\.cfg:2: ") as caught:
         parse_maui_config("\n" + text)
     assert part in str(caught.value)
@@ -269,7 +269,7 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_table_of_parameters_is_consistent() -> None:
-    """Other names lead to known ones, and each parameter says what it means or why it is not supported."""
+    """Similar names suggest known ones, and each parameter has its meaning or why it is not supported."""
     assert set(ALIASES.values()) <= PARAMETERS.keys()
     assert not set(ALIASES) & PARAMETERS.keys()
     assert all(parameter.meaning for parameter in PARAMETERS.values() if parameter.support is not Support.DAEMON)

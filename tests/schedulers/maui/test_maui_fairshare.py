@@ -36,7 +36,7 @@ def test_usage_halves_every_window() -> None:
 
 
 def test_one_window_forgets_at_its_end() -> None:
-    """FSDEPTH 1 is the current window alone, whatever FSDECAY says: so it is in Maui, too."""
+    """FSDEPTH 1 is the current window alone, for any FSDECAY: as in Maui."""
     fair, credentials = fairshare("FSPOLICY DEDICATEDPS\nFSDEPTH 1\nFSINTERVAL 100\nFSDECAY 0.5")
     ann = credentials.code(user("ann"))
     fair.started(0.0, ann, 1)
@@ -127,7 +127,7 @@ def test_without_policy_or_usage_nothing_is_counted() -> None:
 
 
 def test_a_long_pause_empties_all_windows() -> None:
-    """With nothing running, time may go on by centuries at once."""
+    """With nothing running, time may advance by centuries at once."""
     fair, credentials = fairshare("FSPOLICY DEDICATEDPS\nFSDEPTH 3\nFSINTERVAL 60")
     code = credentials.code(user("ann"))
     fair.started(0.0, code, 1)

@@ -23,7 +23,7 @@ from pipistrelle.traces.logs.maui_nodes import MauiNode
 
 
 def machine_of(platform: Platform) -> Machine:
-    """Return what a scheduler sees of it."""
+    """Return a scheduler's view of it."""
     return Machine(platform.units, platform.info)
 
 
@@ -55,7 +55,7 @@ MACHINE = machine_of(
     ],
 )
 def test_hosts_are_units(hosts: str, units: str) -> None:
-    """All units of a node, by its name, a range of names, or what a part of its name matches; numbers are units."""
+    """All units of a node, by name, range or part of a name; numbers are units."""
     assert str(units_of_hosts(hosts.split(","), MACHINE, "here")) == units
 
 
@@ -70,7 +70,7 @@ def test_hosts_are_units(hosts: str, units: str) -> None:
     ],
 )
 def test_a_host_that_is_not_there_is_an_error(hosts: str, part: str) -> None:
-    """Never the whole machine, and never a part of what was asked for."""
+    """Never the whole machine, and never only a part of the request."""
     with pytest.raises(PlatformError) as caught:
         units_of_hosts(["login", hosts], MACHINE, "here")
     assert part in str(caught.value)
@@ -109,7 +109,7 @@ def test_hosts_of_simgrid_and_of_a_resource_trace() -> None:
 
 
 def test_a_run_keeps_the_named_units_and_refuses_an_unknown_name() -> None:
-    """A reservation for nobody on named nodes leaves the others; an unknown one ends the run, with file and line."""
+    """A reservation for no user on named nodes leaves the others; an unknown one ends the run, with file and line."""
     platform = Platform(name="m", pools=(Pool(name="p", nodes=8, names="n[1-8]"),))
     setup = Setup.of(platform, load_workload("seven-jobs"))
 

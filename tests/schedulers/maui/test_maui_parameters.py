@@ -1,11 +1,11 @@
-"""Parameters of a maui.cfg, one by one: what each changes in what starts when, or in who comes first."""
+"""Parameters of a maui.cfg, one by one: the effect of each on starts or on order."""
 
 import pytest
 
 
 @pytest.mark.parametrize("kind", ["user", "group", "account", "queue", "qos"])
 def test_fairshare_counts_for_each_kind_of_credential(ask, play, maui, kind: str) -> None:
-    """FSUSERWEIGHT, FSGROUPWEIGHT, FSACCOUNTWEIGHT, FSCLASSWEIGHT, FSQOSWEIGHT: who used less goes first."""
+    """FSUSERWEIGHT, FSGROUPWEIGHT, FSACCOUNTWEIGHT, FSCLASSWEIGHT, FSQOSWEIGHT: lower usage comes first."""
     name = {"queue": "CLASS"}.get(kind, kind.upper())
     text = f"FSPOLICY DEDICATEDPS\nFSWEIGHT 1000\nFS{name}WEIGHT 1\n{name}CFG[heavy] FSTARGET=50\n"
     text += f"{name}CFG[light] FSTARGET=50"
@@ -30,7 +30,7 @@ def test_marks_of_targets_in_decisions(ask, play, maui, heavy: str, light: str, 
 
 
 def test_targetweight_is_another_name_for_targweight(ask, play, maui) -> None:
-    """A job that is nearer to its QOS's target of queue time goes first."""
+    """A job nearer to its QOS's queue time target comes first."""
     text = "QUEUETIMEWEIGHT 0\nTARGETWEIGHT 100000\nTARGETQUEUETIMEWEIGHT 1\nQOSCFG[soon] QTTARGET=2:00"
     jobs = [ask(0.0, 4, 118.0), ask(1.0, 4, 10.0), ask(2.0, 4, 10.0, qos="soon")]
 
@@ -74,7 +74,7 @@ def test_a_default_qos_comes_from_the_credentials(ask, play, maui) -> None:
 
 
 def test_the_walltime_of_jobs_without_one(ask, play, maui) -> None:
-    """SYSTEMDEFAULTJOBWALLTIME is what they are planned with: short enough they are backfilled."""
+    """SYSTEMDEFAULTJOBWALLTIME is the planned length: short enough jobs are backfilled."""
     jobs = [ask(0.0, 2, 100.0), ask(1.0, 4, 100.0), ask(2.0, 2, float("inf"), 20.0)]
 
     assert play(maui("SYSTEMDEFAULTJOBWALLTIME 1:00"), 4, jobs).start[2] == 2.0
@@ -102,7 +102,7 @@ def test_tasks_of_a_standing_reservation_take_the_highest_units(ask, play, maui)
 
 
 def test_a_weekly_reservation_and_how_far_ahead_it_is_there(ask, play, maui) -> None:
-    """PERIOD=WEEK counts from Sunday; with DEPTH=1 a long job does not yet know of next week's."""
+    """PERIOD=WEEK counts from Sunday; with DEPTH=1 a long job ignores next week's reservation."""
     text = "SRCFG[w] HOSTLIST=0-3 PERIOD=WEEK STARTTIME=1:00:00:00 ENDTIME=1:01:00:00 GROUPLIST=staff DEPTH="
     day, week = 86400.0, 7 * 86400.0
     monday = [ask(day - 10.0, 4, 60.0), ask(day, 4, 60.0, group="staff")]

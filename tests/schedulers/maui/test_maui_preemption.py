@@ -47,7 +47,7 @@ class Tale(Observer):
         self.rows.append((now, "ends", job.id[3:]))
 
     def decided(self, now: float, decision: Any, rejected: Any) -> None:
-        """Note who is to go; nothing is illegal."""
+        """Record the preempted jobs; fail on an illegal decision."""
         assert rejected is None
         if isinstance(decision, PreemptJob):
             self.rows.append((now, "goes", decision.data.job_id[3:]))
@@ -117,14 +117,14 @@ def test_a_preemptor_takes_the_units_of_a_preemptee() -> None:
 
 
 def test_a_preemptor_needs_the_higher_priority() -> None:
-    """Compared with that which the preemptee had when it was started."""
+    """It is compared with the preemptee's priority at its start."""
     assert not play(ROWS, FLAGS.replace("PRIORITY=10", "PRIORITY=1")).of("goes")
     assert not play([("1", 0, 4, 50, 90, "high"), ("2", 10, 3, 20, 30, "low")]).of("goes")
     assert not play([("1", 0, 4, 50, 90, "other"), ("2", 10, 3, 20, 30, "high")]).of("goes")
 
 
 def test_the_lowest_priority_goes_first_and_no_more_than_needed() -> None:
-    """Who can be done without stays."""
+    """A job that need not be preempted stays."""
     rows = [("1", 0, 2, 50, 90, "mid"), ("2", 0, 2, 50, 90, "low"), ("3", 10, 2, 20, 30, "high")]
     assert play(rows).of("goes") == [(10, "2")]
     assert play([*rows[:2], ("3", 10, 3, 20, 30, "high")]).of("goes") == [(10, "1"), (10, "2")]
@@ -139,13 +139,13 @@ def test_the_lowest_priority_goes_first_and_no_more_than_needed() -> None:
     ],
 )
 def test_flags_of_any_credential_count(flags: str) -> None:
-    """Of classes and DEFAULT, and in the old way to write those of a QOS."""
+    """Flags of classes and DEFAULT, and the old syntax for those of a QOS."""
     config = f"CLASSWEIGHT 10\nQUEUETIMEWEIGHT 0\nCLASSCFG[high] PRIORITY=9\n{flags}"
     assert play(ROWS, config).of("goes") == [(10, "1")]
 
 
 def test_what_becomes_of_a_job_is_the_policys() -> None:
-    """CANCEL: it does not come back; CHECKPOINT: it dumps before; NONE: nobody is preempted."""
+    """CANCEL: it is not requeued; CHECKPOINT: it dumps first; NONE: no job is preempted."""
     assert play(ROWS, FLAGS + "PREEMPTPOLICY CANCEL").of("ends") == [(10, "1"), (30, "2")]
     dumps = parse_resilience(checkpoint="100", dump="3", read="1")
     dumped = play(ROWS, FLAGS + "PREEMPTPOLICY CHECKPOINT", resilience=dumps)
@@ -163,7 +163,7 @@ def test_what_is_kept_for_a_preemptor_is_nobody_elses() -> None:
 
 
 def test_units_that_fail_meanwhile_are_replaced() -> None:
-    """The preemptor is looked at anew, and others go for it."""
+    """The preemptor is checked again, and others are preempted for it."""
     dumps = parse_resilience(checkpoint="100", dump="10", read="1")
     rows = [("1", 0, 2, 90, 99, "low"), ("2", 0, 2, 90, 99, "low"), ("3", 10, 2, 20, 30, "high")]
     outages = Outages.of([Outage(2, 15.0, 500.0), Outage(3, 15.0, 500.0)])
@@ -224,7 +224,7 @@ JOBS = st.lists(
 def test_every_run_comes_to_its_end(
     rows: Any, policy: str, reservations: str, depth: int, aging: int, dumps: bool, failing: bool
 ) -> None:
-    """No decision is illegal, all jobs end, only preemptees go, and a state goes on as the run did."""
+    """No decision is illegal, all jobs end, only preemptees are preempted, and restored states decide alike."""
     config = FLAGS.replace("QUEUETIMEWEIGHT 0", f"QUEUETIMEWEIGHT {aging}")
     config += f"PREEMPTPOLICY {policy}\nRESERVATIONPOLICY {reservations}\nRESERVATIONDEPTH {depth}"
     named = [(str(n), *row) for n, row in enumerate(sorted(rows, key=lambda row: row[0]))]

@@ -74,7 +74,7 @@ def test_equations_1_and_2_to_the_last_digit(queue: str, priority: int, waited: 
 
 
 def test_the_papers_own_weights_count_minutes() -> None:
-    """With QUEUETIMEWEIGHT 1, as the paper prints it, a wait counts a 60th of what equation 1 says."""
+    """With QUEUETIMEWEIGHT 1, as the paper prints it, a wait counts a 60th of equation 1's value."""
     machine = Machine(PAPER + "QUEUETIMEWEIGHT 1")
     row = machine.submit(Names("ann", "g", "a", "qprod", "DEFAULT"), since=0.0)
 
@@ -141,7 +141,7 @@ def test_the_least_walltime_of_the_expansion_factor() -> None:
 
 
 def test_targets_grow_as_they_come_near() -> None:
-    """(target - reached)^-2, and beyond the target as if it were a ten thousandth away; no target, no term."""
+    """(target - reached)^-2, beyond the target as if one ten-thousandth away; no target, no term."""
     machine = Machine(
         "QUEUETIMEWEIGHT 0\nTARGWEIGHT 1\nTARGETQUEUETIMEWEIGHT 1\nTARGETXFACTORWEIGHT 1000\n"
         "QOSCFG[q] QTTARGET=100\nQOSCFG[x] XFTARGET=5"

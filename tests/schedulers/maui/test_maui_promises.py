@@ -1,4 +1,4 @@
-"""What the Maui policy promises under any configuration and workload."""
+"""Guarantees of the Maui policy under any configuration and workload."""
 
 from math import inf
 from typing import Any
@@ -42,7 +42,7 @@ def test_every_job_runs_once_on_units_of_its_own(play, maui, random_jobs, check_
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("policy", ["FIRSTFIT", "BESTFIT", "GREEDY"])
 def test_backfilling_never_delays_the_reservation(play, maui, random_jobs, policy: str, seed: int) -> None:
-    """With jobs that never pass each other by priority, who has the reservation starts not later than it said."""
+    """If priorities never change the order, a reserved job starts no later than its reservation."""
     jobs = random_jobs(seed)
     played = play(maui(f"BACKFILLPOLICY {policy}\nQUEUETIMEWEIGHT 6000"), 16, jobs)
     promised: dict[int, float] = {}
@@ -82,7 +82,7 @@ SYSCFG            MAXJOB=6
 
 @pytest.mark.parametrize("seed", range(8))
 def test_limits_hold_at_every_instant(play, maui, random_jobs, check_machine, seed: int) -> None:
-    """At no instant does any credential have more than its hard limit, counted anew from what runs."""
+    """At no instant does a credential exceed its hard limit, recounted from the running jobs."""
     jobs = random_jobs(seed, 150)
     played = play(maui(LIMITS + CONFIGURATIONS["shallow"] * (seed % 2)), 16, jobs)
     checks = 0
@@ -148,7 +148,7 @@ def test_the_server_accepts_every_decision(ask, play, maui, random_jobs, run_pol
 
 
 def test_one_policy_can_serve_several_simulations(play, maui, random_jobs) -> None:
-    """Nothing is left of the one before."""
+    """Nothing of the previous run remains."""
     policy, jobs = maui(CONFIGURATIONS["fairshare"]), random_jobs(1)
 
     assert play(policy, 16, jobs).start == play(policy, 16, jobs).start

@@ -95,7 +95,7 @@ def test_a_job_too_large_for_what_is_in_service_is_deferred(ask, play, maui) -> 
 
 
 def test_without_defertime_a_job_comes_back_when_the_units_do(ask, play, maui) -> None:
-    """DEFERTIME 0, as many centres have it: the job is aside until then, holds nobody up, and asks for no calls."""
+    """DEFERTIME 0, as many centres set it: the job is held until then, blocks no other job, and requests no calls."""
     jobs = [ask(10.0, 4, 10.0), ask(10.0, 3, 100.0)]
     outages = [(5.0, NodeSet.interval(3, 3)), (150.0, NodeSet.EMPTY)]
     played = play(maui("DEFERTIME 0"), 4, jobs, outages)
@@ -180,7 +180,7 @@ def test_metrics_choose_who_is_backfilled(ask, play, maui) -> None:
 
 
 def test_depth_bounds_how_many_are_looked_at(ask, play, maui) -> None:
-    """With BACKFILLDEPTH 1 only the first that fits a window is looked at, in each of the two passes."""
+    """With BACKFILLDEPTH 1 only the first job that fits a window is checked, in each of the two passes."""
     jobs = [ask(0.0, 6, 100.0), ask(0.0, 8, 100.0)] + [ask(1.0, 1, 500.0, user="a") for _ in range(3)]
     jobs = [*jobs, ask(2.0, 8, 5.0)]
     everything = play(maui("RESERVATIONPOLICY NEVER"), 8, jobs)

@@ -1,4 +1,4 @@
-"""Titan's bins: who comes first, and who is refused."""
+"""Titan's bins: order and rejections."""
 
 from collections.abc import Callable
 from math import inf
@@ -70,7 +70,7 @@ def test_jobs_beyond_every_bin(waiting_job: MakeJob) -> None:
 
 
 def test_a_job_over_the_limit_is_refused_or_runs(run_policy: Callable[..., Any]) -> None:
-    """`over-limit` says which; those that are refused do not come among the arrivals either."""
+    """`over-limit` names them; rejected jobs are not among the arrivals either."""
     options = {"bins": [{"name": "small", "smallest": 1, "longest-walltime": 60}, {"name": "big", "smallest": 8}]}
     jobs = [(0.0, 1, 10.0, 61.0), (0.0, 1, 10.0, 60.0), (0.0, 9, 100.0, 1000.0)]
     for backfill in ("none", "firstfit", "easy", "conservative", "depth"):

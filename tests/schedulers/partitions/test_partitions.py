@@ -1,4 +1,4 @@
-"""Partitions by reliability: who goes where, under every order, rule and placement, while nodes fail."""
+"""Partitions by reliability: the partition of each job, under every order, rule and placement, with failures."""
 
 from itertools import count
 from math import inf
@@ -97,7 +97,7 @@ def test_a_job_goes_to_its_own_partition(placed):
 
 
 def test_then_upwards(placed):
-    """Where its own has no room it goes to the next above that has; no job is in two partitions."""
+    """When its own partition is full, a job takes the next above with room; no job is in two partitions."""
     assert placed(1, "0-4 8-13") == "4"
     assert placed(1, "0-3 8") == "0"
     assert placed(2, "0-3 5-8 13") == "0-1"
@@ -115,7 +115,7 @@ def test_a_size_between_is_of_the_next_larger_class(placed):
 
 
 def test_the_whole_machine(placed):
-    """Who is larger than all partitions takes from all of it, from the most reliable on, extra units last."""
+    """A job larger than all partitions takes from all, the most reliable first, extra units last."""
     assert placed(14) == "0-13"
     assert placed(12) == "0-6 8-12" or placed(12) == "0-4 8-13 5"
     assert placed(14, "0-12") is None
@@ -235,7 +235,7 @@ COMBINED += [("fcfs", backfill, placement) for backfill in ("easy", "conservativ
 
 @pytest.mark.parametrize(("order", "backfill", "placement"), COMBINED)
 def test_every_order_rule_and_placement_keeps_to_them(order, backfill, placement):
-    """With failures that divide the machine anew: no illegal decision, no job below its partition, nobody starves."""
+    """With failures that change the partitions: no illegal decision, no job below its partition, no starvation."""
     options = {"bins": {"bins": [{"name": "large", "smallest": 4}]}}.get(order)
 
     @settings(max_examples=8, deadline=None)
@@ -289,7 +289,7 @@ def test_admission_refuses_who_cannot_start():
 
 
 def test_classes_of_the_jobs_seen(monkeypatch):
-    """Powers of two with the rates and times of what has ended; until then the machine is one."""
+    """Powers of two with the rates and times of ended jobs; until then the machine is one partition."""
     monkeypatch.setattr(partitions, "FIRST_CLASSES", 8)
     composed = compose(backfill="easy")
     policy = PartitionedPolicy(composed, PartitionOptions())

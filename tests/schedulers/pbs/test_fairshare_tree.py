@@ -23,7 +23,7 @@ def test_usage_halves_at_every_half_life() -> None:
 
 
 def test_a_running_job_is_charged_until_now() -> None:
-    """What it used before a decay fades, what it used since does not."""
+    """Usage before a decay fades, usage after it does not."""
     tree = FairshareTree(decay_time=100.0)
     tree.started(tree.code("ada"), 2, 40.0)
     tree.advance(130.0)
@@ -68,7 +68,7 @@ def test_without_decay_nothing_fades() -> None:
 
 
 def test_shares_are_parts_of_the_machine() -> None:
-    """Listed entities have theirs, the others share those of the group evenly, and all are 1 together."""
+    """Listed entities have their own shares, the others split the group's evenly, and all sum to 1."""
     tree = FairshareTree({"ada": 60, "bob": 20}, unknown_shares=20)
     tree.code("eve"), tree.code("joe")
 

@@ -1,4 +1,4 @@
-"""Formulas: what they mean, against Python's own arithmetic, and what is refused."""
+"""Formulas: their values, against Python's own arithmetic, and invalid ones."""
 
 import math
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from pipistrelle.schedulers.pbs.formula import Formula
 from pipistrelle.schedulers.policy.errors import FormulaError
 
 NAMES = ("ncpus", "queue_priority", "walltime")
-#: (text, precedence, what it does to values); a value that cannot be had raises
+#: (text, precedence, its function of values); an undefined value raises
 Node = tuple[str, Callable[[dict[str, float]], float]]
 
 
@@ -85,7 +85,7 @@ trees = st.recursive(
 @settings(max_examples=400, database=None)
 @given(tree=trees, lines=st.lists(st.tuples(*[st.sampled_from([0.0, 1.0, -2.0, 7.5, 60.0])] * 3), max_size=4))
 def test_it_means_what_python_means(tree: Node, lines: list[tuple[float, ...]]) -> None:
-    """Values equal those of the tree, line by line; where Python raises, the value is 0."""
+    """Values equal those of the tree, line by line; if Python raises, the value is 0."""
     text, evaluate = tree
     expected = []
     for line in lines:
@@ -136,7 +136,7 @@ def test_it_means_what_python_means(tree: Node, lines: list[tuple[float, ...]]) 
     ],
 )
 def test_precedence_and_undefined_values(text: str, value: float) -> None:
-    """Operators bind as in Python; what has no value is 0, unless a choice leaves it aside."""
+    """Operators bind as in Python; an undefined value is 0, unless a conditional skips it."""
     assert Formula(text, ()).values({}, 2).tolist() == pytest.approx([value, value], rel=1e-15)
 
 

@@ -82,7 +82,7 @@ def test_paper_002_equation_1() -> None:
 
 
 def test_every_variable() -> None:
-    """Each has the value that docs/reference/pbs.md says."""
+    """Each has the value that docs/reference/pbs.md states."""
     for name in VARIABLES:
         order = PbsOrder(
             PbsOptions(name, queue_priorities={"q": 7.0}, fairshare_shares={"ada": 30.0}, unknown_shares=10.0)
@@ -127,7 +127,7 @@ def test_what_pbs_knows_and_we_do_not_is_said() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_pbs_by_waiting_time_is_fcfs(run_policy: RunPolicy, seed: int) -> None:
-    """Without a formula of its own the order is that of submission, under the rule of depth 1 it is EASY."""
+    """Without a formula the order is that of submission, and with a depth of 1 the rule is EASY."""
     pbs = run_policy(compose(order="pbs", backfill="depth"), 16, rows(seed))
     easy = run_policy(compose(order="fcfs", backfill="easy"), 16, rows(seed))
 
@@ -197,7 +197,7 @@ def test_a_deeper_reservation_keeps_a_job_from_passing(run_policy: RunPolicy) ->
 
 
 def test_jobs_without_walltime_wait_without_a_promise(run_policy: RunPolicy) -> None:
-    """A first job that nobody can promise anything blocks nobody."""
+    """A first job that cannot get a reservation blocks no other job."""
     jobs = [(0.0, 10, 100.0, inf), (1.0, 12, 10.0, 10.0), (2.0, 6, 500.0, 500.0), (3.0, 1, 5.0, 5.0)]
     run = run_policy(compose(backfill="depth", backfill_options={"depth": 2}), 16, jobs)
 

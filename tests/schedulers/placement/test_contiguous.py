@@ -102,7 +102,7 @@ def test_maui_refuses_for_good_what_no_placement_finds(run_policy: RunPolicy) ->
     """A job for which there are units but no place on the whole machine is rejected as it arrives."""
 
     class Even:
-        """Places nothing of an odd size."""
+        """Places no job of an odd size."""
 
         fits_by_count = False
 
@@ -141,7 +141,7 @@ class FirstOnes(ComposedPolicy):
         self.promised: dict[int, float] = {}
 
     def decide(self, view: View) -> None:
-        """Decide, then see what the running jobs' walltimes promise, and what the rule says."""
+        """Decide, then record what the running jobs' walltimes promise, and what the rule states."""
         super().decide(view)
         first = view.waiting.first
         if first is not None and view.free.count:
@@ -152,7 +152,7 @@ class FirstOnes(ComposedPolicy):
 
 @pytest.mark.parametrize("backfill", ["easy", "easy-sjbf"])
 def test_the_first_starts_by_its_reservation(unsteady: Unsteady, run_policy: RunPolicy, backfill: str) -> None:
-    """Whoever passes it takes no units away that it needs, and the rule tells by when it starts."""
+    """A job that passes the first takes no units that it needs, and the rule states its latest start."""
 
     @settings(max_examples=250)
     @given(jobs=rows, planned=downs(st.just(0.0)))
@@ -206,7 +206,7 @@ def test_a_placement_that_cannot_be_made(text: str, says: str) -> None:
 
 
 def test_a_job_that_never_finds_units_is_refused(run_policy: RunPolicy) -> None:
-    """A placement that refuses a job on the empty machine has it rejected, and nobody waits behind it."""
+    """If a placement refuses a job on the empty machine, the job is rejected and no job waits behind it."""
 
     class Small(Contiguous):
         def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:

@@ -1,4 +1,4 @@
-"""Free units held by their positions in a line: the same set as by numbers, whoever looks at it, in whatever order."""
+"""Free units held by their positions in a line: the same set as by numbers, for any reader in any order."""
 
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ OPTIONS: tuple[dict[str, Any], ...] = (
     steps=st.lists(st.tuples(st.sampled_from("tttgglwrsp"), st.integers(0, 60)), max_size=40),
 )
 def test_as_the_placement_picks(options: dict[str, Any], steps: list[tuple[str, int]]) -> None:
-    """What is taken is what the placement picks among the free units, whatever else was done with these."""
+    """The chosen units are those that the placement picks among the free ones, after any other changes."""
     placement = make_placement("lowest", options)
     free, expected = FreeUnits(MACHINE.all_units), FreeUnits(MACHINE.all_units)
     held: list[NodeSet] = []

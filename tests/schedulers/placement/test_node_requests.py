@@ -1,4 +1,4 @@
-"""Jobs that ask for some nodes, and for so many units of each, under every order, backfilling rule and placement."""
+"""Jobs that request nodes and units per node, under every order, backfilling rule and placement."""
 
 from collections.abc import Callable
 from math import exp, inf
@@ -106,7 +106,7 @@ class Watch(Observer):
         self.least_chance = 1.0
 
     def started(self, now: float, job: Job) -> None:
-        """Check that the job has what it asks for."""
+        """Check that the job has what it requests."""
         self.starts.setdefault(job.id.partition("!")[2].partition("#")[0], now)
         request = job.request
         nodes = {self._node[unit] for unit in job.alloc}
@@ -129,7 +129,7 @@ class Watch(Observer):
 
 
 def meets(pool: Pool, constraint: str) -> bool:
-    """Tell whether a pool meets one of `CONSTRAINTS`, by their meaning as written here."""
+    """Return whether a pool satisfies one of `CONSTRAINTS`, by their meaning as written here."""
     return pool.name in {
         "pool=cpu": {"cpu"},
         "unit=gpu": {"gpu", "old"},
@@ -165,7 +165,7 @@ def play(
     reliability: Reliability | None = None,
     kind: Callable[[Policy], Any] = Runtime,
 ) -> tuple[Watch, Result]:
-    """Run a policy and return what was watched, and what came out."""
+    """Run a policy and return its observer and its results."""
     watch = Watch(platform)
     result = simulate(
         Setup.of(platform, workload_of(jobs), strict=True, reliability=reliability),
@@ -180,7 +180,7 @@ def play(
 
 
 def check_all_end(result: Result, jobs: list[Row], *, rejects: bool) -> None:
-    """Check that every job that the machine can give what it asks has come to its end."""
+    """Check that every job that the machine can satisfy has ended."""
     summary = result.summary
     ended = summary.completed + summary.killed_at_walltime
     assert summary.jobs == len(jobs) - sum(summary.dropped.values())
@@ -214,7 +214,7 @@ def test_every_job_has_what_it_asks_for(unsteady: Unsteady, order: str, backfill
 
 @pytest.mark.parametrize("backfill", PARTS["backfill"])
 def test_classes_and_requests_hold_together(backfill: str) -> None:
-    """Jobs of a class with pools of its own have nodes of these that are as they ask; who cannot is rejected."""
+    """Jobs of a class with its own pools get matching nodes of these; impossible jobs are rejected."""
 
     @settings(max_examples=20)
     @given(jobs=rows, placement=st.sampled_from(PLACEMENTS))
@@ -229,7 +229,7 @@ def test_classes_and_requests_hold_together(backfill: str) -> None:
 @pytest.mark.parametrize("keep", ["CURRENTHIGHEST", "HIGHEST", "NEVER"])
 @pytest.mark.parametrize("nodes", ["FIRSTAVAILABLE", "LASTAVAILABLE", "pack"])
 def test_maui_respects_requests(unsteady: Unsteady, fill: str, keep: str, nodes: str) -> None:
-    """Whatever it fills with and keeps, and whoever picks nodes."""
+    """For any order of filling, any reserve and any placement."""
     own = "" if nodes == "pack" else f"NODEALLOCATIONPOLICY {nodes}\n"
     text = f"BACKFILLPOLICY {fill}\nRESERVATIONPOLICY {keep}\nRESERVATIONDEPTH 2\n{own}"
 
@@ -244,7 +244,7 @@ def test_maui_respects_requests(unsteady: Unsteady, fill: str, keep: str, nodes:
 
 
 class Promises(ComposedPolicy):
-    """Writes down every reservation that is told, none of which may move back as long as the job waits for it."""
+    """Records every announced reservation; none may move back while the job waits for it."""
 
     def __init__(self, rule: Any, placement: str) -> None:
         self.rule = rule
@@ -279,7 +279,7 @@ def test_nobody_is_delayed_past_its_reservation(rule: Callable[[], Any], placeme
 
 
 class Handover(Runtime):
-    """From each notice on, another runtime made alike goes on from the state of the one before."""
+    """From each notice on, another runtime of the same kind continues from the previous state."""
 
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy)
@@ -298,7 +298,7 @@ class Handover(Runtime):
 @settings(max_examples=40, deadline=None)
 @given(jobs=rows)
 def test_the_state_has_what_jobs_ask_for(jobs: list[Row]) -> None:
-    """A scheduler that is put together anew at every notice decides the same."""
+    """A scheduler that is rebuilt at every notice makes the same decisions."""
     plain, _ = play(compose(backfill="easy", placement="pack"), jobs)
     handed, _ = play(compose(backfill="easy", placement="pack"), jobs, kind=Handover)
 
@@ -360,7 +360,7 @@ def test_batsims_runtime_is_one() -> None:
     [("nodes<=2", "0-1 4-5 8"), ("nodes<=3", "4 8-9 12-13"), ("units<5", "0-1 4-5 8"), ("units<=5", "4 8-9 12-13")],
 )
 def test_conditions_are_about_the_whole_job(condition: str, found: str) -> None:
-    """Who picks nodes one kind after the other asks each time for the job's own nodes and units."""
+    """A placement that picks node kinds in turn requests the job's own nodes and units each time."""
     platform = Platform(name="m", pools=(Pool(name="a", nodes=4, units_per_node=4, unit="gpu"),))
     machine = Machine(platform.units, platform.info)
     description = JobDescription("w0!1", 5, None, units_per_node=2)

@@ -47,7 +47,7 @@ MIXED = machine(1 * YEAR, 9 * YEAR, 1 * YEAR, 9 * YEAR)  # 8 nodes each; 8-15 an
 
 
 def picked(placement: str | Placement, job: SchedulerJob, units: str, where: Machine = MIXED, **options: Any) -> str:
-    """Return the text of what a placement picks, "refused" for None."""
+    """Return a placement's pick as text, "refused" for None."""
     made = make_placement(placement, options) if isinstance(placement, str) else placement
     found = made.pick(job, NodeSet.parse(units), where)
     return "refused" if found is None else str(found)
@@ -86,7 +86,7 @@ def test_stable_nodes_go_first(waiting_job: MakeJob) -> None:
 
 
 def test_stable_by_age_where_no_mttf_is_told(waiting_job: MakeJob) -> None:
-    """The younger ones, then; of nodes of which nothing is told, none."""
+    """The younger nodes are chosen; nodes of unknown age are not."""
     aware = {"age-aware": True}
     assert picked("lowest", waiting_job(0, size=2), "0-31", machine(ages=(3 * YEAR, YEAR)), **aware) == "16-17"
     assert picked("lowest", waiting_job(0, size=2), "0-31", machine(None, YEAR, 2 * YEAR, None), **aware) == "16-17"
@@ -95,7 +95,7 @@ def test_stable_by_age_where_no_mttf_is_told(waiting_job: MakeJob) -> None:
 
 
 def test_dual_ended_jobs_come_from_the_other_end(waiting_job: MakeJob) -> None:
-    """Of the base order and of the aged one, for those who meet a condition."""
+    """Of the base order and of the aged one, for jobs that satisfy a condition."""
     small = {"dual-ended": "nodes<=4"}
     assert picked("lowest", waiting_job(0, size=4), "0-20", **small) == "17-20"
     assert picked("lowest", waiting_job(0, size=5), "0-20", **small) == "0-4"
@@ -110,7 +110,7 @@ def test_dual_ended_jobs_come_from_the_other_end(waiting_job: MakeJob) -> None:
 
 
 def test_a_job_may_ask_for_the_base_order(waiting_job: MakeJob) -> None:
-    """By a condition on its size, or what it says of itself."""
+    """By a condition on the job's size, or by the job's own label."""
     options = {"age-aware": True, "base-order": ["nodes>=30", "qos=base"]}
     asking = waiting_job(0, size=9, description=JobDescription("w0!0", 9, qos="base"))
     assert picked("lowest", asking, "0-31", **options) == "0-8"
@@ -183,7 +183,7 @@ def test_what_every_placement_promises(
     fit=st.sampled_from(["lowest", "best-fit", "random", "compact", "contiguous", "contiguous,fit=best"]),
 )
 def test_a_target_refuses_only_what_no_units_reach(units: list[int], size: int, target: float, fit: str) -> None:
-    """Whoever is refused has no open units, for `contiguous` no run of them, with a chance that high."""
+    """A refused job has no open units that reach the target; for `contiguous`, no run of open units."""
     job = SchedulerJob("w0!0", 0, size, YEAR / 40, 0.0)
     rates = 1.0 / MIXED.nodes.mttf
     sets = [
@@ -259,7 +259,7 @@ def test_random_with_stable_nodes_first(waiting_job: MakeJob) -> None:
 @settings(max_examples=60, deadline=None)
 @given(units=st.sets(st.integers(0, 31), min_size=6, max_size=12).map(sorted), size=st.integers(2, 5))
 def test_compact_is_near_the_best_there_is(units: list[int], size: int) -> None:
-    """With a centre for each open unit: less than twice the least mean of hops, and not above that of `best-fit`."""
+    """With a centre for each open unit: less than twice the least mean of hops, and not above `best-fit`'s."""
     where = machine(None)
     topology = where.topology
     job = SchedulerJob("w0!0", 0, size, YEAR, 0.0)
@@ -305,7 +305,7 @@ def test_compact_without_hops_is_best_fit(waiting_job: MakeJob) -> None:
     ],
 )
 def test_options_that_cannot_be(text: str, options: dict[str, Any], says: str) -> None:
-    """The message names the option, and what may stand there."""
+    """The message names the option and its valid values."""
     with pytest.raises(PolicyError) as caught:
         make_placement(text, options)
 

@@ -1,4 +1,4 @@
-"""Conditions on jobs: which jobs they mean, and what cannot be read."""
+"""Conditions on jobs: which jobs they select, and invalid conditions."""
 
 from collections.abc import Callable
 
@@ -87,7 +87,7 @@ def test_nodes_of_several_units(waiting_job: MakeJob) -> None:
     ],
 )
 def test_what_cannot_be_read(text: str, says: str) -> None:
-    """The message names the option, what stands there and what may."""
+    """The message names the option, its value and the valid ones."""
     with pytest.raises(PolicyError) as caught:
         Selection([text], "--dual-ended")
 

@@ -75,7 +75,7 @@ def check_run(
     jobs: list[Row],
     happens: Reliability,
 ) -> None:
-    """Run without an illegal decision: whom the placement can ever place ends, and gets what it promises."""
+    """Run without an illegal decision: every job that the placement can place ends and keeps its reservation."""
     run = run_policy(policy, UNITS, jobs, reliability=happens, platform=PLATFORM)
     summary = run.result.summary
     assert (summary.completed + summary.killed_at_walltime + summary.rejected, summary.unfinished) == (len(jobs), 0)
@@ -161,7 +161,7 @@ class FirstOnes(ComposedPolicy):
         self.promised: dict[int, float] = {}
 
     def decide(self, view: View) -> None:
-        """Decide, then see what the running jobs' walltimes promise."""
+        """Decide, then record what the running jobs' walltimes promise."""
         super().decide(view)
         first = view.waiting.first
         if first is None or not view.free.count:
@@ -182,7 +182,7 @@ class FirstOnes(ComposedPolicy):
 
 @pytest.mark.parametrize("backfill", ["easy", "easy-sjbf"])
 def test_the_first_starts_by_its_reservation(unsteady: Unsteady, run_policy: RunPolicy, backfill: str) -> None:
-    """Whoever passes it takes no units away that it needs, whatever the placement: it does not starve."""
+    """A job that passes the first takes no units that it needs, for any placement: the first does not starve."""
 
     @settings(max_examples=150, deadline=None)
     @given(

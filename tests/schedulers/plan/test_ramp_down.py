@@ -38,7 +38,7 @@ from pipistrelle.traces.workload import Workload
 RULES: dict[str, Callable[[], Any]] = {
     name: partial(make_backfill, name) for name in PARTS["backfill"] if name != "fill"
 }
-#: jobs pass each other under fcfs, too: a second order is looked at by the slower tests
+#: under fcfs jobs pass each other, too: the slower tests check a second order
 ORDERS = ["fcfs", pytest.param("sjf", marks=pytest.mark.slow)]
 RunPolicy = Callable[..., Any]
 Row = tuple[float, int, float, float]
@@ -147,7 +147,7 @@ def play(policy: Any, jobs: list[Row], downs: Sequence[Down] = (), broken: Seque
 
 
 def apart(broken: Sequence[tuple[int, int, float]]) -> list[Outage]:
-    """Return outages, those of one node one after the other."""
+    """Return outages; those of one node do not overlap."""
     made: list[Outage] = []
     for node, down, length in sorted(broken):
         begin = float(down)
@@ -158,7 +158,7 @@ def apart(broken: Sequence[tuple[int, int, float]]) -> list[Outage]:
 
 
 def overlaps(downs: Sequence[Down], start: float, end: float, units: frozenset[int]) -> list[Down]:
-    """Return the maintenance, known at ``start``, that somebody on these units runs into."""
+    """Return the maintenance, known at ``start``, that a job on these units would overlap."""
     return [
         down
         for down in downs
@@ -201,7 +201,7 @@ def test_every_job_runs_in_the_end(order: str, backfill: str) -> None:
 
 
 class InOrder(ComposedPolicy):
-    """A policy that checks that whoever starts was at the head of the queue."""
+    """A policy that checks that every started job was at the head of the queue."""
 
     def __init__(self) -> None:
         super().__init__("in-order", Fcfs(), make_backfill("none"), LowestIds())
@@ -217,7 +217,7 @@ class InOrder(ComposedPolicy):
 @settings(max_examples=150)
 @given(jobs=rows, downs=known_late, broken=failures)
 def test_fcfs_starts_jobs_in_order(jobs: list[Row], downs: list[Down], broken: list[Any]) -> None:
-    """Jobs that come back go before those that were submitted later, and nobody passes."""
+    """Requeued jobs precede those submitted later, and no job passes another."""
     play(InOrder(), jobs, downs, broken)
 
 
@@ -242,7 +242,7 @@ class FirstOnes(ComposedPolicy):
         self.promised: dict[str, float] = {}
 
     def decide(self, view: View) -> None:
-        """Decide, then see what the running jobs' walltimes and the windows promise."""
+        """Decide, then record what the running jobs' walltimes and the windows promise."""
         super().decide(view)
         first = view.waiting.first
         if first is not None:
@@ -372,7 +372,7 @@ def test_a_first_that_can_never_start_crashes_nothing(run_policy: RunPolicy, bac
 
 @pytest.mark.parametrize("backfill", RULES)
 def test_ramp_down(backfill: str) -> None:
-    """Before maintenance of half of the machine, what ends in time starts there; the rest goes elsewhere or waits."""
+    """Before maintenance of half of the machine, jobs that end in time start there; the rest run elsewhere or wait."""
     jobs = [(0.0, 3, 8.0, 10.0), (0.0, 3, 8.0, 10.0), (1.0, 1, 4.0, 4.0), (1.0, 2, 2.0, 2.0)]
     starts, _ = play(compose(backfill=backfill), jobs, [(0.0, 5.0, 10.0, frozenset({0, 1, 2}))])
     begun = {name: (start, sorted(units)) for name, start, units in starts}
@@ -390,7 +390,7 @@ def test_ramp_down(backfill: str) -> None:
 def test_jobs_that_maintenance_will_end_hold_nothing_beyond_it(backfill: str, broken: list[Any]) -> None:
     """Announced late, it ends the job that runs there, whose other units the next is planned on.
 
-    It is the same when all plans are made anew because of a failure.
+    The same holds when a failure forces all plans to be remade.
     The job that comes back is first again where only the first has a reservation.
     """
     jobs = [(0.0, 4, 30.0, 30.0), (1.0, 4, 5.0, 5.0), (4.0, 2, 3.0, 3.0), (4.0, 2, 7.0, 7.0)]

@@ -68,7 +68,7 @@ def test_jobs_without_a_walltime_are_expected_to_run_for_ever(waiting_job: MakeJ
 
 
 def test_without_running_jobs_there_is_no_shadow_time() -> None:
-    """Nobody will free anything."""
+    """No running job will free anything."""
     assert RunningJobs().reserve(3, 1) == Reservation(inf, 0)
 
 

@@ -26,28 +26,28 @@ def test_a_mask_is_a_set_of_units(units: set[int]) -> None:
 
 @given(st.sets(st.integers(0, 200), min_size=1), st.integers(1, 200))
 def test_the_lowest_units(units: set[int], count: int) -> None:
-    """As many as asked for, from below, gaps left out."""
+    """As many as requested, from the lowest, skipping gaps."""
     count = min(count, len(units))
 
     assert list(units_of(lowest(mask_of(NodeSet.of(units)), count))) == sorted(units)[:count]
 
 
 def test_a_job_always_lasts() -> None:
-    """A walltime that is nothing beside the time of day still ends later than it begins."""
+    """A walltime that is tiny compared with the time of day still ends later than it begins."""
     assert end_of(0.0, 5.0) == 5.0
     assert end_of(1e9, 1e-9) == nextafter(1e9, inf)
     assert end_of(3.0, inf) == inf
 
 
 class Held:
-    """The reference: who holds what, and when."""
+    """The reference: the holders of units over time."""
 
     def __init__(self) -> None:
         self.now = 0.0
         self.places: list[tuple[int, float, float]] = []
 
     def free(self, begin: float, end: float, without: tuple[int, float, float] | None = None) -> int:
-        """Return the units that nobody holds at any time from begin to end."""
+        """Return the units that are free all the time from begin to end."""
         mask = (1 << UNITS) - 1
         for place in self.places:
             units, first, last = place
@@ -79,7 +79,7 @@ steps = st.lists(
 @settings(max_examples=500)
 @given(steps)
 def test_slices_tell_what_is_free(steps: list[tuple[str, int, float]]) -> None:
-    """Places come and go and time goes on: the first fit is always the one found by trying all times."""
+    """Reservations are added and removed as time advances: the first fit equals that of trying all times."""
     slices, held = TimeSlices(0.0, (1 << UNITS) - 1), Held()
     for what, number, walltime in steps:
         if what == "advance":
@@ -148,7 +148,7 @@ def test_closures_keep_a_job_out(jobs: list[tuple[int, float, list[Closure], int
 
 
 def test_slices_are_joined_again() -> None:
-    """What has come and gone leaves no slices behind."""
+    """Removed reservations leave no slices behind."""
     slices = TimeSlices(0.0, 0b111)
     slices.take(0b001, 2.0, 5.0)
     slices.take(0b110, 3.0, inf)

@@ -1,4 +1,4 @@
-"""The state of plans, rules and orders, put through JSON at any decision into new ones: they go on as the old would."""
+"""The state of plans, rules and orders, restored from JSON at any decision: decisions stay the same."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -44,7 +44,7 @@ MAUI = (Path(__file__).parents[1] / "maui" / "everything.cfg").read_text(encodin
 
 
 def maui(fill: str, keep: str, accrual: str) -> Callable[[], Any]:
-    """Return what makes the policy of a configuration in which nothing is without effect."""
+    """Return a function that makes the policy of a configuration in which every part has an effect."""
     settings, warnings = parse_maui_config(MAUI.format(fill=fill, keep=keep, accrual=accrual, depth=3))
     assert not warnings
     return lambda: MauiPolicy(settings)
@@ -189,7 +189,7 @@ def play(policy: Any, jobs: Sequence[Row], failures: Sequence[Any], windows: Seq
 
 
 class Kept(Runtime):
-    """A runtime that keeps what it answered."""
+    """A runtime that keeps its replies."""
 
     def __init__(self, policy: Any) -> None:
         super().__init__(policy)

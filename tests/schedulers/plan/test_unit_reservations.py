@@ -36,7 +36,7 @@ class NaiveJob:
     placed: Placed | None = None
 
     def overlaps(self, begin: float, end: float) -> bool:
-        """Tell whether the job holds its units at some time from begin to end."""
+        """Return whether the job holds its units at some time from begin to end."""
         return self.placed is not None and self.placed[0] < end and self.placed[0] + self.walltime > begin
 
 
@@ -77,7 +77,7 @@ Decide = Callable[[Naive, bool, list[NaiveJob]], None]
 
 
 def conservative(machine: Naive, ended: bool, arrived: list[NaiveJob]) -> None:
-    """Place the whole queue anew, job by job, if one has ended; else only those that have arrived."""
+    """Replan the whole queue, job by job, if a job has ended; else plan only new arrivals."""
     for job in [job for job in machine.waiting if ended or job in arrived]:
         job.placed = None
         others = machine.running + [other for other in machine.waiting if other is not job]
@@ -142,7 +142,7 @@ def text_of(units: list[int]) -> str:
 RULES: dict[str, Decide] = {"conservative": conservative, "easy-slices": easy_slices}
 RANKS: dict[str, Callable[[NaiveJob], float]] = {"fcfs": lambda job: job.submit, "sjf": lambda job: job.walltime}
 COMPOSED = [(order, backfill) for order in RANKS for backfill in RULES]
-#: the last job's reservation, for time 1, is in the way of the one before it, which may not take it
+#: the last job's reservation, for time 1, blocks the one before it, which may not take it
 KEPT = [(0.0, 2, 1.0, 2.0), (0.0, 2, 1.0, 1.0), (0.0, 4, 1.0, 1.0), (0.0, 1, 1.0, 1.0)]
 
 rows = st.lists(

@@ -49,7 +49,7 @@ steps = st.lists(
 @settings(max_examples=400)
 @given(steps)
 def test_a_unit_is_back_when_no_reason_is_left(steps: list[tuple[str, set[int], str]]) -> None:
-    """Failures and maintenance of the same units come and go, jobs start and end: all sets are those of the count."""
+    """Failures and maintenance of the same units begin and end, jobs start and end: all sets equal recounted ones."""
     view = view_of()
     view.windows.add(Window("m1", 0.0, 9.0, NodeSet.EMPTY))
     down: dict[str, set[int]] = {reason: set() for reason in REASONS}
@@ -80,7 +80,7 @@ def test_a_unit_is_back_when_no_reason_is_left(steps: list[tuple[str, set[int], 
 
 
 def test_only_known_and_timely_maintenance_brings_units_back() -> None:
-    """A unit that failed as well, or whose maintenance lasts longer than announced, is gone: nobody knows how long."""
+    """A unit that also failed, or whose maintenance overruns, is gone for an unknown time."""
     view = view_of()
     view.windows.add(Window("m", 1.0, 5.0, NodeSet.parse("0-3")))
     view.withdraw(NodeSet.parse("0-3"), "m")
@@ -119,7 +119,7 @@ def test_a_window_may_admit_jobs(waiting_job: MakeJob) -> None:
 
 
 def test_windows_are_ordered_by_begin_and_known_by_name() -> None:
-    """One of the same name is replaced; one that there is not can be removed."""
+    """A window of the same name is replaced; an unknown one can be removed."""
     windows = Windows()
     for name, begin, end in (("b", 5.0, 9.0), ("a", 5.0, 9.0), ("c", 1.0, 2.0), ("c", 7.0, 8.0)):
         windows.add(Window(name, begin, end, NodeSet.EMPTY))
@@ -136,7 +136,7 @@ def test_windows_are_ordered_by_begin_and_known_by_name() -> None:
     ("now", "change", "end"), [(0.0, 1.0, 4.0), (1.0, 3.0, 4.0), (3.0, 4.0, 4.0), (4.0, 9.0, 9.0), (9.0, inf, inf)]
 )
 def test_windows_tell_when_the_next_begins_or_ends(now: float, change: float, end: float) -> None:
-    """Those of now are not next."""
+    """Current windows are not upcoming ones."""
     windows = Windows()
     windows.add(Window("a", 1.0, 4.0, NodeSet.EMPTY))
     windows.add(Window("b", 3.0, 9.0, NodeSet.EMPTY))
@@ -161,7 +161,7 @@ def test_maintenance_ends_what_still_runs_there(waiting_job: MakeJob) -> None:
 
 @pytest.mark.parametrize("backfill", sorted({*RULES} - {"none"}))
 def test_a_window_that_is_removed_keeps_nobody_back(waiting_job: MakeJob, backfill: str) -> None:
-    """Whoever passes the first may start as soon as the policy is asked again, though no unit was freed since."""
+    """A job that passes the first may start at the policy's next call, even if no unit was freed since."""
     view, rule = view_of(4), RULES[backfill]()
     view.windows.add(Window("own", 5.0, 9.0, NodeSet.parse("1-3"), lambda job: False))
     jobs = [waiting_job(0, walltime=50.0), waiting_job(1, size=4, walltime=9.0), waiting_job(2, size=2, walltime=10.0)]
@@ -190,7 +190,7 @@ def wait_in(view: View, waiting_job: MakeJob, rows: list[tuple[int, float]]) -> 
 def test_a_reservation_that_would_run_into_a_window_is_none(waiting_job: MakeJob, backfill: str) -> None:
     """By numbers the first could begin at 10, but would run into the window; at 15 it can, on units of its own.
 
-    Job 3 has room beside the first reservation, and none beside the second.
+    Job 3 fits beside the first reservation, and not beside the second.
     """
     view, rule = view_of(6), RULES[backfill]()
     view.windows.add(Window("pumps", 20.0, 100.0, NodeSet.parse("0-2")))
@@ -204,7 +204,7 @@ def test_a_reservation_that_would_run_into_a_window_is_none(waiting_job: MakeJob
 
 @pytest.mark.parametrize("windows", [False, True])
 def test_several_reservations(waiting_job: MakeJob, windows: bool) -> None:
-    """Under `depth` 2 nobody passes who would delay the second, be it by numbers of units or by single ones."""
+    """Under `depth` 2 no job passes that would delay the second, by numbers of units or by single units."""
     for depth, begun in ((1, [0, 3]), (2, [0])):
         view, rule = view_of(6), Depth(DepthOptions(depth))
         if windows:

@@ -1,4 +1,4 @@
-"""What a policy promises, whatever the workload."""
+"""Guarantees of every policy for any workload."""
 
 from collections.abc import Callable
 from math import inf
@@ -70,7 +70,7 @@ def test_every_job_runs_once_and_not_before_its_submission(run_policy: RunPolicy
 
 @pytest.mark.parametrize("name", list(library()))
 def test_nobody_waits_on_an_empty_machine(run_policy: RunPolicy, name: str) -> None:
-    """An empty machine never keeps a job waiting: whoever waits does so because of others that run."""
+    """An empty machine never keeps a job waiting: jobs wait only because others run."""
     rows = workload(11)
     run = run_policy(preset(name), UNITS, rows)
     lasts = {number: min(rows[number][2:]) for number in range(150)}
@@ -82,7 +82,7 @@ def test_nobody_waits_on_an_empty_machine(run_policy: RunPolicy, name: str) -> N
 
 @pytest.mark.parametrize("name", sorted({*library()} - BY_UNIT))
 def test_jobs_get_the_lowest_free_units(run_policy: RunPolicy, name: str) -> None:
-    """The units of every start are the lowest ones that nobody holds then."""
+    """The units of every start are the lowest free ones."""
     rows = workload(3)
     run = run_policy(preset(name), UNITS, rows)
     held: dict[int, tuple[float, set[int]]] = {}
@@ -145,7 +145,7 @@ def test_jobs_pass_under_easy_and_not_under_fcfs(run_policy: RunPolicy, name: st
 
 @pytest.mark.parametrize("name", list(library()))
 def test_a_policy_object_can_be_used_again(run_policy: RunPolicy, name: str) -> None:
-    """What it keeps from one simulation does not leak into the next, of another workload or the same."""
+    """State does not leak from one simulation into the next, of another workload or the same."""
     policy = preset(name)
     first = run_policy(policy, UNITS, workload(1)).starts
     other = run_policy(policy, 2 * UNITS, workload(2)).starts

@@ -61,7 +61,7 @@ def test_a_step_that_meets_every_event_changes_nothing(run_policy: RunPolicy, na
 @pytest.mark.parametrize("step", [0.1, 5.0, 7.5, 60.0, 3600.0])
 @pytest.mark.parametrize("name", ["easy", "easy-slices", "filler", "pbs", "titan-bins"])
 def test_decisions_are_at_the_multiples(run_policy: RunPolicy, name: str, step: float, filtered: bool) -> None:
-    """Every start is at one, everybody runs, nobody is announced twice, and the run ends."""
+    """Every start is at a poll, all jobs run, no job is announced twice, and the run ends."""
     policy = Watched(make_policy(name))
     run = run_policy(Polling(policy, step), 16, rows(5), filtered=filtered)
 
@@ -124,7 +124,7 @@ class Caller:
 
 
 def test_a_policys_own_calls_come_at_the_next_multiple(run_policy: RunPolicy) -> None:
-    """The call of 7 s is told at 10 s, under its name, and the poll's own call is not."""
+    """The call of 7 s is reported at 10 s, under its name; the poll's own call is not."""
     policy = Caller()
     run = run_policy(Polling(policy, 5.0), 16, [(0.0, 1, 7.0, 7.0)])
 
@@ -133,7 +133,7 @@ def test_a_policys_own_calls_come_at_the_next_multiple(run_policy: RunPolicy) ->
 
 
 def test_a_place_that_no_poll_met_is_still_the_next(run_policy: RunPolicy) -> None:
-    """conservative: a job whose place began between two polls starts at the next, not behind those that wait behind it.
+    """conservative: a job whose reservation began between two polls starts at the next, not behind later jobs.
 
     At 5 s the first ends, as planned. The second is to start then, for 20 s, the third after it.
     """
@@ -144,7 +144,7 @@ def test_a_place_that_no_poll_met_is_still_the_next(run_policy: RunPolicy) -> No
 
 
 def test_plans_made_anew_end_running_jobs_when_they_end(run_policy: RunPolicy) -> None:
-    """conservative: the place at 5 s is missed, all is planned anew; half a second too long is too long for a gap.
+    """conservative: the reservation at 5 s is missed, all is replanned; half a second too long misses a gap.
 
     The first runs until 30 s; at 20 s there is a gap of 10 s before the fourth job, which needs both units, for the
     last, if that takes no longer.

@@ -1,4 +1,4 @@
-"""Between protocol and policy: what a policy sees, what its actions become, what happens when it or nodes fail."""
+"""Between protocol and policy: the policy's view, its actions, and exceptions and node failures."""
 
 from collections.abc import Callable
 from math import inf
@@ -71,7 +71,7 @@ Act = Callable[[View], None]
 
 
 class Puppet:
-    """A policy that does what it is given, one action a notice, and then nothing."""
+    """A policy that returns the given actions, one per notice, and then none."""
 
     name = "puppet"
     features = ("dynamic_jobs",)
@@ -120,7 +120,7 @@ def start_all(view: View) -> None:
 
 
 def test_a_hello_names_the_policy_and_what_it_wants() -> None:
-    """The wake filter, word of failures and of what others have begun always; the policy's own features too."""
+    """The wake filter, failures and others' starts are always requested; the policy's own features too."""
 
     class Plain:
         name = "plain"
@@ -281,7 +281,7 @@ def test_a_policy_that_raises_is_named_with_time_and_place() -> None:
 
 
 def test_a_policys_own_user_error_passes_through() -> None:
-    """An error in our shape says it all already."""
+    """An error of our own form needs no further text."""
 
     class MyError(PipistrelleError): ...
 
@@ -293,7 +293,7 @@ def test_a_policys_own_user_error_passes_through() -> None:
 
 
 def test_a_rejected_decision_ends_the_policy() -> None:
-    """The view would be wrong from then on: the error tells which decision it was, and why."""
+    """The view would be wrong from then on: the error names the decision and the reason."""
     talk = Talk(Puppet())
     data = DecisionRejectedData("busy_unit", "units are taken: 1", reply_to=3, index=2, decision="EXECUTE_JOB")
 
@@ -314,7 +314,7 @@ def test_what_a_server_writes_into_a_rejection_is_fit_for_a_terminal() -> None:
 
 
 def test_a_job_larger_than_the_machine_is_rejected_for_the_policy() -> None:
-    """The policy never sees it; the reply says why."""
+    """The policy never sees it; the reply states the reason."""
     seen: list[str] = []
     talk = Talk(Puppet(lambda view: seen.extend(job.id for job in [*view.waiting, *view.arrivals])))
     reply = talk.tell(5.0, submitted("1", 5), submitted("2", 4))
@@ -325,7 +325,7 @@ def test_a_job_larger_than_the_machine_is_rejected_for_the_policy() -> None:
 
 @pytest.mark.parametrize("features", [(), ("wake_filter",)])
 def test_a_filter_is_sent_only_if_agreed_on_and_for_one_reply(features: tuple[str, ...]) -> None:
-    """What a policy puts into ``wake`` counts once."""
+    """A policy's entries in ``wake`` count once."""
 
     def act(view: View) -> None:
         assert view.wake is None
@@ -338,7 +338,7 @@ def test_a_filter_is_sent_only_if_agreed_on_and_for_one_reply(features: tuple[st
 
 
 def test_a_killed_job_leaves_the_view_with_its_completion() -> None:
-    """Until the server says so its units are not free."""
+    """Its units stay busy until the server reports them free."""
 
     def kill(view: View) -> None:
         view.kill(*view.running)
@@ -385,7 +385,7 @@ def test_a_job_without_walltime_is_expected_to_run_for_ever() -> None:
 
 
 def test_the_view_tells_the_machines_size_and_what_the_server_said() -> None:
-    """The first notice's data is kept for policies that look at pools."""
+    """The first notice's data is kept for policies that use pools."""
     view = view_of(SimulationBeginsData(7), Fcfs())
 
     assert (view.units, view.free.snapshot(), view.begins.nb_resources) == (7, NodeSet.interval(0, 6), 7)
@@ -395,7 +395,7 @@ def test_the_view_tells_the_machines_size_and_what_the_server_said() -> None:
 
 
 def seen_of(view: View) -> tuple[str, str, str, list[tuple[str, float, float]], bool]:
-    """Return what a policy sees of the machine's state."""
+    """Return a policy's view of the machine's state."""
     windows = [(window.id, window.begin, window.end) for window in view.windows]
     return str(view.free.snapshot()), str(view.gone), str(view.returning), windows, view.released
 
@@ -443,7 +443,7 @@ def test_maintenance_that_nobody_announced() -> None:
 
 @pytest.mark.parametrize(("begin", "units"), [(1.0, "0-1"), (2.0, "0-2")])
 def test_maintenance_begins_as_it_was_announced(begin: float, units: str) -> None:
-    """Not before its time, and on no other units: plans were made by what was said."""
+    """Not before its time, and on no other units: plans rely on the announcement."""
     talk = Talk(Puppet(*[lambda view: None] * 2))
     talk.tell(0.0, MaintenanceAnnounced(0.0, MaintenanceAnnouncedData("m", 2.0, 8.0, "0-1", "0-1")))
 
@@ -453,7 +453,7 @@ def test_maintenance_begins_as_it_was_announced(begin: float, units: str) -> Non
 
 @pytest.mark.parametrize("ended", ["", "0"])
 def test_maintenance_that_has_begun_is_not_announced(ended: str) -> None:
-    """A window in times to come would say that its units are there until then; what is over may be announced again."""
+    """A future window would promise its units until then; a past one may be announced again."""
     talk = Talk(Puppet(*[lambda view: None] * 4))
     talk.tell(1.0, MaintenanceBegins(1.0, MaintenanceBeginsData("m", "0-1", "0-1")))
     if ended:
@@ -518,7 +518,7 @@ def test_fcfs_waits_for_units_alone_until_nodes_have_gone_down() -> None:
 
 
 def test_easy_counts_on_no_unit_that_is_lost() -> None:
-    """A job that goes on without a failed node does not give it back: who would delay the first does not pass."""
+    """A job that continues without a failed node does not free it: no job passes that would delay the first."""
     talk = Talk(compose(backfill="easy"))
     talk.tell(0.0, submitted("wide", 2, 10.0), submitted("long", 1, 50.0))
     failed = NodesFailed(1.0, NodesFailedData("0", "0"))
@@ -568,7 +568,7 @@ def test_events_that_make_no_sense_are_the_servers_fault(event: Event, says: str
     ],
 )
 def test_a_machine_that_does_not_go_together_is_the_servers_fault(platform: dict[str, Any], says: str) -> None:
-    """It is found out when it is told, not when a placement asks."""
+    """The error occurs at the notice, not when a placement asks."""
     told = convert({"name": "m", **platform}, PlatformInfo)
     with pytest.raises(RemoteProtocolError, match=says):
         Runtime(Puppet()).answer(Notice(1, 0.0, [SimulationBegins(0.0, SimulationBeginsData(4, told))]))

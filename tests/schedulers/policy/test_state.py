@@ -90,7 +90,7 @@ WITH_CLASSES = Platform(name="m", pools=(Pool(name="a", nodes=3), Pool(name="b",
 
 
 class Handover:
-    """Answers with one runtime, and from one notice on with another that goes on from the first one's state."""
+    """Replies with one runtime, and from one notice on with another restored from the first one's state."""
 
     def __init__(self, make: Callable[[], Policy], at: int) -> None:
         self._make = make
@@ -102,11 +102,11 @@ class Handover:
         return Runtime(self._make(), cancellations=True)
 
     def hello(self) -> HelloData:
-        """Return who the scheduler is."""
+        """Return the scheduler's HELLO."""
         return self.runtime.hello()
 
     def welcome(self, data: WelcomeData) -> None:
-        """Take note of what was agreed."""
+        """Store the agreed features."""
         self._agreed = data
         self.runtime.welcome(data)
 
@@ -159,7 +159,7 @@ def replies(
 
 @pytest.fixture(scope="session")
 def same_decisions(unsteady: Callable[..., Reliability]) -> SameDecisions:
-    """Return what checks that nothing is decided otherwise, whenever the state changes hands."""
+    """Return a function that checks that decisions stay the same wherever the state is restored."""
 
     def check_all(make: Callable[[], Policy], platform: Platform, examples: int) -> None:
         @settings(max_examples=examples)
@@ -218,7 +218,7 @@ def test_partitions_go_on_as_they_would_have(
     backfill: str,
     classes: tuple[RankedClass, ...] | Literal["auto"],
 ) -> None:
-    """Failures and jobs seen, and the classes made of them, are part of the state; also when decisions are polled."""
+    """Failures and jobs seen, and the classes derived from them, are part of the state; also with polled decisions."""
     monkeypatch.setattr(partitions, "FIRST_CLASSES", 2)
     for admission, step in (("queue", None), ("block", 2.5)):
         options = PartitionOptions(classes=classes, blocking=0.1, admission=admission)
@@ -231,7 +231,7 @@ def test_partitions_go_on_as_they_would_have(
 
 
 def test_what_a_batsim_has_told_is_part_of_the_state() -> None:
-    """Pending calls keep their names and their order, a cancelled one stays so; jobs may go on being registered."""
+    """Pending calls keep their names and order, a cancelled one stays cancelled; jobs may still be registered."""
     config = {"dynamic-jobs-enabled": True, "dynamic-jobs-acknowledged": True}
     seen: list[list[str]] = []
 
@@ -291,7 +291,7 @@ class Own:
     ],
 )
 def test_a_part_that_tells_no_state_is_named(make: Callable[[], Any], says: str) -> None:
-    """The error says which class lacks the methods, and what they are."""
+    """The error names the class and the methods it lacks."""
     runtime = Runtime(make())
     runtime.answer(Notice(1, 0.0, [SimulationBegins(0.0, SimulationBeginsData(4))]))
     with pytest.raises(PolicyError) as caught:

@@ -1,4 +1,4 @@
-"""Preemption under our policies: who is preempted for whom, when, and what holds whatever happens."""
+"""Preemption under the bundled policies: victims, times, and invariants."""
 
 from collections.abc import Iterator
 from math import inf
@@ -50,7 +50,7 @@ class Story(Observer):
         self.states[job.id.partition("!")[2]] = job.state
 
     def decided(self, now: float, decision: Any, rejected: Any) -> None:
-        """Note who is to go."""
+        """Record the preempted jobs."""
         assert rejected is None
         if isinstance(decision, PreemptJob):
             self.rows.append((now, "goes", decision.data.job_id.partition("!")[2]))
@@ -87,7 +87,7 @@ def play(rows: Any, units: int = 4, preemption: Any = QOS, policy: Any = None, *
 
 
 def went(story: Story) -> list[tuple[float, str]]:
-    """Return who was told to go, when."""
+    """Return the preempted jobs with their times."""
     return [(time, name) for time, what, name in story.rows if what == "goes"]
 
 
@@ -100,7 +100,7 @@ def start_of(story: Story, name: str) -> float:
 
 
 def test_a_job_takes_the_units_of_one_that_it_may_preempt() -> None:
-    """At its submission; who went comes back, and starts when there is room."""
+    """At its submission; the preempted job requeues, and starts when there is room."""
     story = play([("1", 0, 4, 50, 90, "low"), ("2", 10, 3, 20, 30, "high")])
     assert story.rows == [
         (0, "starts", "1"),
@@ -129,7 +129,7 @@ def test_partitions_preempt_by_their_tiers() -> None:
 
 
 def test_the_priorities_of_a_machines_classes_are_tiers() -> None:
-    """Where nothing else is said; what is said goes before."""
+    """The defaults apply unless options override them."""
     machine = Platform(
         name="m", pools=(Pool(name="a", nodes=4),), classes=(JobClass(name="high", priority=5.0), JobClass(name="low"))
     )
@@ -140,7 +140,7 @@ def test_the_priorities_of_a_machines_classes_are_tiers() -> None:
 
 
 def test_a_job_goes_after_the_grace_of_its_qos_and_the_other_waits_for_it() -> None:
-    """Nobody else gets the units that are free meanwhile."""
+    """No other job gets the units that are free meanwhile."""
     graces = PreemptionOptions("qos", preempt=("high=low",), grace=("99", "low=15s"))
     rows = [("1", 0, 2, 50, 90, "low"), ("2", 10, 4, 20, 30, "high"), ("3", 11, 1, 1, 2, "low")]
     story = play(rows, preemption=graces)
@@ -157,7 +157,7 @@ def test_a_job_that_is_done_in_its_grace_is_not_preempted() -> None:
 
 
 def test_a_mode_is_that_of_the_job_that_goes() -> None:
-    """Cancelled jobs do not come back; those of a mode that is off stay."""
+    """Cancelled jobs are not requeued; jobs of a disabled mode are not preempted."""
     modes = PreemptionOptions("qos", mode=("cancel", "kept=off"), preempt=("high=low|kept",))
     rows = [("1", 0, 2, 50, 90, "low"), ("2", 0, 2, 50, 90, "kept"), ("3", 10, 2, 20, 30, "high")]
     story = play(rows, preemption=modes)
@@ -166,14 +166,14 @@ def test_a_mode_is_that_of_the_job_that_goes() -> None:
 
 
 def test_a_job_may_run_for_its_exempt_time() -> None:
-    """Who waits is called when it is over."""
+    """The preemptor is called when the grace is over."""
     exempt = PreemptionOptions("qos", preempt=("high=low",), exempt_time="25s")
     story = play([("1", 5, 4, 50, 90, "low"), ("2", 10, 3, 20, 30, "high")], preemption=exempt)
     assert went(story) == [(30, "1")]
 
 
 def test_a_job_with_dumps_writes_one_more() -> None:
-    """The other starts when that is complete, and nothing is lost."""
+    """The preemptor starts when the dump is complete, and nothing is lost."""
     modes = PreemptionOptions("qos", mode=("checkpoint",), preempt=("high=low",))
     dumps = parse_resilience(checkpoint="100", dump="3", read="1")
     rows = [("1", 0, 4, 50, 90, "low"), ("2", 10, 3, 20, 30, "high")]
@@ -196,7 +196,7 @@ def test_who_preempts_goes_before_a_reservation_but_not_past_its_betters() -> No
 
 
 def test_units_that_fail_meanwhile_are_replaced() -> None:
-    """A promise that cannot be kept is made anew, of other units."""
+    """A promise that cannot be kept is replanned on other units."""
     grace = PreemptionOptions("qos", preempt=("high=low",), grace=("10",))
     rows = [("1", 0, 2, 90, 99, "low"), ("2", 0, 2, 90, 99, "low"), ("3", 10, 2, 20, 30, "high")]
     story = play(rows, preemption=grace, outages=Outages.of([Outage(2, 15.0, 500.0)]))
@@ -227,11 +227,11 @@ def candidates_of(*rows: tuple[int, float, int, float]) -> list[Candidate]:
 @pytest.mark.parametrize(
     ("rows", "missing", "youngest", "taken"),
     [
-        ([(1, 0, 4, 0), (2, 0, 2, 0), (3, 0, 1, 0)], 2, False, [2]),  # the smallest of which one will do
+        ([(1, 0, 4, 0), (2, 0, 2, 0), (3, 0, 1, 0)], 2, False, [2]),  # the smallest job that suffices
         ([(1, 0, 4, 0), (2, 0, 2, 0), (3, 0, 1, 0)], 5, False, [1, 3]),  # as few as can be, of least sum
         ([(1, 1, 4, 0), (2, 0, 2, 0), (3, 0, 1, 0)], 3, False, [2, 3]),  # the lowest first
         ([(1, 1, 8, 0), (2, 0, 2, 0)], 6, False, [1]),  # the lower one can be done without
-        ([(1, 0, 2, 5), (2, 0, 2, 9)], 1, False, [2]),  # of equal ones that which was started last
+        ([(1, 0, 2, 5), (2, 0, 2, 9)], 1, False, [2]),  # of equal jobs the one started last
         ([(1, 0, 2, 5), (2, 0, 1, 9), (3, 0, 1, 8)], 2, True, [2, 3]),  # the youngest, though they are more
         ([(1, 0, 1, 5)], 2, False, None),
         ([], 1, False, None),
@@ -265,7 +265,7 @@ def test_nobody_is_preempted_who_can_be_done_without(rows: Any, missing: int, yo
     assert not any(fits([one for one in taken if one is not other]) for other in taken)
 
 
-# -- what is said wrong -----------------------------------------------------------------------------------------------
+# -- invalid options ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_a_scheduler_without_parts_takes_no_options_of_preemption() -> None:
 
 
 def test_partitions_without_tiers_are_refused_when_the_run_begins() -> None:
-    """Neither the options nor the machine say which is the higher."""
+    """Neither the options nor the machine define which class ranks higher."""
     with pytest.raises(PolicyError, match="all have the same tier"):
         play([("1", 0, 1, 1, 1, "low")], preemption=PreemptionOptions("partition_prio"))
 
@@ -339,7 +339,7 @@ OPTIONS = st.sampled_from(
     step=st.sampled_from([None, 4.0]),
     at=st.integers(2, 12),
 )
-@example(  # at the fifth notice the rule starts one elsewhere for whom another goes
+@example(  # at the fifth notice the rule starts a job elsewhere although another was preempted for it
     rows=[*3 * [(0, 1, 0, 1.0, "low")], (0, 4, 3, 10.0, "low"), (2, 1, 0, 1.0, "high"), (2, 2, 0, 1.0, "high")],
     options=PreemptionOptions("partition_prio", priority_tier={"high": 2.0, "top": 3.0}, grace=("3",), exempt_time="2"),
     order="fcfs",
@@ -361,7 +361,7 @@ def test_every_order_rule_and_placement_comes_to_its_end(
     step: float | None,
     at: int,
 ) -> None:
-    """No decision is illegal, all jobs end, nobody goes for one that may not, and a state goes on as the run did."""
+    """No decision is illegal, all jobs end, preemption follows the ranks, and restored states decide alike."""
     named = [(str(n), *row) for n, row in enumerate(sorted(rows, key=lambda row: row[0]))]
     whose = {name: row[-1] for name, *row in named}
     reliability: dict[str, Any] = {

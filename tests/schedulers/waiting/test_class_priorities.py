@@ -1,4 +1,4 @@
-"""What a class's priority does under the orders that know of it."""
+"""Class priorities under the orders that use them."""
 
 import numpy as np
 
@@ -73,7 +73,7 @@ def test_every_simulation_of_an_order_has_its_own_machines_priorities() -> None:
 
 
 def test_jobs_that_a_class_has_set_aside_are_ranked_when_there_is_room() -> None:
-    """A dynamic order lets in who is the first then, not who was when it was set aside."""
+    """A dynamic order admits the job that is first then, not the one that was first when held."""
     machine = Platform(
         name="m", pools=(Pool(name="p", nodes=8),), classes=(JobClass(name="small", max_nodes=2, priority=0.0),)
     )

@@ -1,4 +1,4 @@
-"""Classes (queues) with limits: they hold at every instant under every policy, and are in nobody else's way."""
+"""Classes (queues) with limits: they hold at every instant under every policy, and block no other class."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class Row:
 
 
 class Watch(Observer):
-    """Keeps starts, ends, units and who was rejected."""
+    """Records starts, ends, units and rejections."""
 
     def __init__(self) -> None:
         self.start: dict[int, float] = {}
@@ -68,10 +68,10 @@ class Watch(Observer):
 
 
 class Unfiltered(Runtime):
-    """A runtime that wants to be told of everything at once."""
+    """A runtime that is woken by every event at once."""
 
     def hello(self) -> HelloData:
-        """Return the policy's name and the features but for the filter."""
+        """Return the policy's name and its features without the filter."""
         hello = super().hello()
         return HelloData(hello.name, hello.version, features=tuple(f for f in hello.features if f != "wake_filter"))
 
@@ -117,7 +117,7 @@ class Greedy:
 
 
 class Simple:
-    """A user's own policy that knows nothing of units: it starts what fits by numbers."""
+    """A user's own policy that ignores unit numbers: it starts what fits by counts."""
 
     name = "simple"
     order = Fcfs()
@@ -238,7 +238,7 @@ def test_limits_hold_and_every_job_that_can_run_runs(name: str, seed: int) -> No
 @pytest.mark.parametrize("name", [*PRESETS, "depth"])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_wake_filter_changes_nothing(name: str, seed: int) -> None:
-    """A scheduler that is told of everything at once lets the same jobs in and starts them at the same times."""
+    """A scheduler woken by every event admits the same jobs and starts them at the same times."""
     random = Random(f"filter {seed}")  # noqa: S311 - a test's dice
     platform = machine(random)
     rows = jobs(random, platform.units)
@@ -250,7 +250,7 @@ def test_the_wake_filter_changes_nothing(name: str, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_unlimited_jobs_start_in_order_under_fcfs(seed: int) -> None:
-    """Jobs without limits start in the order of submission, whoever else is set aside."""
+    """Jobs without limits start in the order of submission, whichever others are held."""
     random = Random(f"order {seed}")  # noqa: S311 - a test's dice
     platform = machine(random)
     rows = jobs(random, platform.units)
@@ -284,7 +284,7 @@ def test_who_is_over_a_limit_blocks_nobody(name: str) -> None:
 
 
 def test_a_job_of_unknown_user_has_no_limit_per_user() -> None:
-    """Only the class's limit counts where nobody knows whose a job is."""
+    """Only the class's limit counts when the job's user is unknown."""
     rows = [Row(0, 2, 10, 10, "x"), Row(0, 2, 10, 10, "x"), Row(0, 1, 10, 10, "x"), Row(0, 3, 10, 10, "x")]
 
     watch = play(ONE_CLASS, make_policy("easy"), rows)
@@ -293,7 +293,7 @@ def test_a_job_of_unknown_user_has_no_limit_per_user() -> None:
 
 
 class Asked:
-    """Keeps what the view says of each job that is set aside, and lets another policy decide."""
+    """Records the view's entry for each held job, and lets another policy decide."""
 
     name = "asked"
     order = Fcfs()
@@ -310,7 +310,7 @@ class Asked:
 
 
 def test_the_limit_that_holds_a_job_back_is_named() -> None:
-    """Class, limit, what is taken and what the job needs."""
+    """Class, limit, usage and the job's request."""
     policy = Asked()
     rows = [Row(0, 2, 9, 9, "x", "u"), Row(0, 1, 9, 9, "x", "u"), Row(0, 2, 9, 9, "x", "v"), Row(0, 1, 9, 9, "x", "w")]
 
@@ -323,7 +323,7 @@ def test_the_limit_that_holds_a_job_back_is_named() -> None:
 
 
 def test_a_policy_that_does_not_look_at_pools_is_told() -> None:
-    """Starting a job where its class's pools have too few free units is an error that says so, not a wrong start."""
+    """Starting a job whose class's pools have too few free units is an error that says so, not a wrong start."""
     platform = Platform(
         name="m",
         pools=(Pool(name="a", nodes=2), Pool(name="b", nodes=2)),

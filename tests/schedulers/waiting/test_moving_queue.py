@@ -1,4 +1,4 @@
-"""The waiting queue under orders that move jobs while they wait, against a list that is sorted anew each time."""
+"""The waiting queue under orders that move waiting jobs, against a list that is sorted each time."""
 
 from collections.abc import Callable, Sequence
 from math import inf, nan
@@ -34,7 +34,7 @@ class Drift:
         self.asked = 0
 
     def begin(self) -> None:
-        """Count anew."""
+        """Recount."""
         self.asked = 0
 
     def attributes(self, job: SchedulerJob) -> Sequence[float]:
@@ -55,7 +55,7 @@ class Drift:
 
 
 def test_a_dynamic_order_gets_a_moving_queue(waiting_job: MakeJob) -> None:
-    """It is empty at first, and knows nobody; a fixed order has the other kind."""
+    """It is empty at first and contains no job; a fixed order has the other class."""
     queue = queue_of(Drift())
 
     assert type(queue) is MovingQueue
@@ -135,7 +135,7 @@ class AgainstList(RuleBasedStateMachine):
 
     @rule(wait=st.sampled_from([0.0, 0.5, 3.0, 100.0]))
     def decide(self, wait: float) -> None:
-        """Time goes on and the policy decides."""
+        """Advance the time and let the policy decide."""
         self.now += wait
         self.queue.rerank(self.now)
         self._sort()
@@ -216,7 +216,7 @@ class AgainstList(RuleBasedStateMachine):
 
     @invariant()
     def same(self) -> None:
-        """First, length and order are the list's, and so are its beginnings."""
+        """First, length, order and prefixes equal those of the list."""
         if not hasattr(self, "model"):
             return
         assert len(self.queue) == len(self.model)
@@ -274,7 +274,7 @@ def test_a_moving_order_loses_nobody(run_policy: RunPolicy, rule_name: str, seed
 
 
 class Told(Drift):
-    """Writes down what it is told."""
+    """Records its notices."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The waiting queue, against a list that is sorted anew each time."""
+"""The waiting queue, against a list that is sorted each time."""
 
 from collections.abc import Callable
 from math import inf
@@ -21,7 +21,7 @@ shadows = st.sampled_from([0.0, 3.0, 4.0, inf])
 
 
 def test_an_empty_queue(waiting_job: MakeJob) -> None:
-    """It is false, has no first and knows nobody."""
+    """It is false, has no first and contains no job."""
     queue = WaitingQueue(Fcfs())
 
     assert (len(queue), bool(queue), queue.first, list(queue)) == (0, False, None, [])
@@ -39,7 +39,7 @@ def test_ranks_decide_and_ties_go_to_the_job_submitted_first(waiting_job: MakeJo
 
 
 def test_a_job_that_left_or_never_came_cannot_leave(waiting_job: MakeJob) -> None:
-    """Also not one that looks the same as one that waits."""
+    """An equal copy of a waiting job is not in the queue either."""
     queue = WaitingQueue(Fcfs())
     jobs = [waiting_job(number) for number in range(3)]
     for job in jobs:
@@ -53,7 +53,7 @@ def test_a_job_that_left_or_never_came_cannot_leave(waiting_job: MakeJob) -> Non
 
 
 def test_jobs_may_leave_while_the_queue_is_looked_through(waiting_job: MakeJob) -> None:
-    """A policy may start what it sees in a loop over the queue."""
+    """A policy may start jobs while it iterates over the queue."""
     queue = WaitingQueue(Fcfs())
     for number in range(200):
         queue.add(waiting_job(number))
@@ -88,7 +88,7 @@ class AgainstList(RuleBasedStateMachine):
 
     @rule(size=sizes, walltime=walltimes, submit=st.integers(0, 9), many=st.sampled_from([1, 1, 1, 30, 90]))
     def add(self, size: int, walltime: float, submit: int, many: int) -> None:
-        """One job joins, or so many that the queue becomes deep."""
+        """One job joins, or enough that the queue becomes deep."""
         for step in range(many):
             job = SchedulerJob(
                 f"w0!{self.number}", self.number, 1 + (size + step) % 6, walltime + step % 4, float(submit + step % 3)

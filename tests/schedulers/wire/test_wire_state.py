@@ -1,4 +1,4 @@
-"""A scheduler's state as it goes over the wire: whose it is, what JSON has not, and what is no state."""
+"""A scheduler's state on the wire: its owner, values without a JSON form, and invalid states."""
 
 import json
 import math
@@ -44,7 +44,7 @@ class Remembers(Stateless):
         """Let everybody wait."""
 
     def state(self) -> Any:
-        """Return what it has in mind, or raise it."""
+        """Return the stored state, or raise it."""
         if isinstance(self.memory, Exception):
             raise self.memory
         return self.memory
@@ -55,7 +55,7 @@ class Remembers(Stateless):
 
 
 def begun(policy: Policy) -> Runtime:
-    """Return a scheduler of which a job without a walltime waits behind one that runs."""
+    """Return a scheduler in which a job without a walltime waits behind a running one."""
     runtime = Runtime(policy, "1")
     runtime.answer(Notice(1, 0.0, [SimulationBegins(0.0, SimulationBeginsData(4))]))
     jobs = [JobDescription("w!1", 3, 50.0), JobDescription("w!2", 3), JobDescription("w!3", 1)]
@@ -77,7 +77,7 @@ def test_a_scheduler_takes_its_own_state_back(name: str) -> None:
 
 @given(PLAIN)
 def test_any_plain_values_come_back(memory: Any) -> None:
-    """Also numbers that JSON has not, and objects that look like what stands for these."""
+    """Also numbers without a JSON form, and objects that resemble their encoding."""
     data = give_state(begun(Remembers(memory)), 2, "")
     policy = Remembers()
     take_back(Runtime(policy), bytes(data.state), "", 2)
@@ -93,14 +93,14 @@ def test_any_plain_values_come_back(memory: Any) -> None:
     ],
 )
 def test_a_state_that_cannot_be_given(memory: Any, longest: int | None, why: str) -> None:
-    """There is none then, and it is said why."""
+    """There is no state then, and the reason is given."""
     data = give_state(begun(Remembers(memory)), 2, "", longest)
     assert bytes(data.state) == b"null"
     assert data.why.startswith(why)
 
 
 def test_a_part_that_tells_no_state() -> None:
-    """The policy says so in HELLO if it is the policy itself, and with the first state if it is a part of it."""
+    """The policy announces it in HELLO if it is the policy itself, and with the first state if it is a part of it."""
 
     class Forgets:
         name = "forgets"
@@ -115,7 +115,7 @@ def test_a_part_that_tells_no_state() -> None:
 
 
 def changed(**change: Any) -> bytes:
-    """Return a state of which something was changed."""
+    """Return a state with a change."""
     state = json.loads(bytes(give_state(begun(make_policy("easy")), 2, "mark").state))
     return json.dumps({**state, **change}).encode()
 
@@ -137,14 +137,14 @@ def changed(**change: Any) -> bytes:
     ],
 )
 def test_what_is_not_its_own_state_is_refused(text: bytes, says: str) -> None:
-    """One line says what is expected and what was found."""
+    """One line states the expected and the actual value."""
     with pytest.raises(PolicyFailed, match=says) as caught:
         take_back(Runtime(make_policy("easy")), text, "mark", 2)
     assert str(caught.value).isprintable()
 
 
 def test_nobody_is_given_a_state_in_the_middle() -> None:
-    """A scheduler that has begun keeps what it has."""
+    """A scheduler that has begun keeps its state."""
     runtime = begun(make_policy("easy"))
     text = bytes(give_state(runtime, 2, "").state)
     with pytest.raises(PolicyFailed, match="in the middle of a simulation"):

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from pipistrelle.schedulers.wire.zmtp import ConnectionLost, ZmtpConnection
 
-#: what a ROUTER says first: its greeting and READY
+#: the first bytes of a ROUTER: its greeting and READY
 HELLO = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48) + b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06ROUTER"
 
 
@@ -53,7 +53,7 @@ def in_pieces(saying, peer, connected):
 @pytest.mark.parametrize("kind", ["ipc", "tcp", "tcp6"])
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 16_384, 3_000_000])
 def test_messages_of_every_length_go_both_ways(connected, router, tmp_path, kind, size):
-    """What one side sends is what the other receives, over every kind of endpoint."""
+    """Each side receives what the other sends, over every kind of endpoint."""
     router.bind({"ipc": f"ipc://{tmp_path}/s", "tcp": "tcp://127.0.0.1:*", "tcp6": "tcp://[::1]:*"}[kind])
     text = bytes(at % 251 for at in range(size))
     with connected(router.getsockopt_string(zmq.LAST_ENDPOINT)) as connection:
@@ -68,7 +68,7 @@ def test_messages_of_every_length_go_both_ways(connected, router, tmp_path, kind
 
 
 def test_several_messages_at_once_come_one_after_the_other(connected, router):
-    """Messages that arrive together, long and short, are told apart."""
+    """Messages that arrive together, long and short, are separated."""
     router.bind("tcp://127.0.0.1:*")
     texts = [b"a" * 300, b"", b"b", b"c" * 40_000, b"d"]
     with connected(router.getsockopt_string(zmq.LAST_ENDPOINT)) as connection:
@@ -80,14 +80,14 @@ def test_several_messages_at_once_come_one_after_the_other(connected, router):
 
 
 def test_heartbeats_are_answered(connected, router):
-    """A peer that asks whether we are alive goes on talking to us."""
+    """A peer that sends heartbeats continues the conversation."""
     router.setsockopt(zmq.HEARTBEAT_IVL, 20)
     router.bind("tcp://127.0.0.1:*")
     with connected(router.getsockopt_string(zmq.LAST_ENDPOINT)) as connection:
         inner, pings = connection._socket, threading.Event()
 
         class Watched:
-            """The socket, which tells of the third heartbeat that is answered."""
+            """The socket; it reports the third heartbeat that is answered."""
 
             def __init__(self) -> None:
                 self.recv, self.close, self.settimeout, self.pongs = inner.recv, inner.close, inner.settimeout, 0
@@ -111,7 +111,7 @@ def test_heartbeats_are_answered(connected, router):
 
 
 def test_commands_without_end_are_no_message(peer, connected):
-    """Who waits for a message until some time is not kept by a peer that says other things."""
+    """A wait with a deadline is not extended by a peer that sends other frames."""
 
     def serve(taken: socket.socket) -> None:
         taken.sendall(HELLO)
@@ -173,7 +173,7 @@ def test_a_message_of_several_parts_is_none_of_ours(saying, peer, connected):
 
 
 def test_a_message_that_is_too_long_is_not_awaited(saying, peer, connected):
-    """A length that no message has is told before any memory is taken for it."""
+    """The length of an oversized message is rejected before memory is allocated."""
     said = HELLO + b"\x01\x00\x02" + (1 << 62).to_bytes(8, "big")
     with (
         peer(saying(said + b"x" * 100)) as endpoint,
@@ -184,7 +184,7 @@ def test_a_message_that_is_too_long_is_not_awaited(saying, peer, connected):
 
 
 def test_a_peer_that_asks_and_goes(peer, connected, router):
-    """Who has gone by the time that its heartbeat is answered has closed the connection."""
+    """A peer that is gone when its heartbeat is answered has closed the connection."""
 
     def serve(taken: socket.socket) -> None:
         taken.sendall(HELLO + b"\x04\x07\x04PING\x00\x00" * 50)
@@ -203,7 +203,7 @@ def test_a_peer_that_asks_and_goes(peer, connected, router):
 
 @pytest.mark.parametrize("number", [errno.EHOSTUNREACH, errno.ETIMEDOUT, errno.ENETDOWN])
 def test_a_network_that_is_gone(saying, peer, connected, number):
-    """What the system says of a broken connection is told, and not taken for the end of our own patience."""
+    """The system's error on a broken connection is reported, and not taken for a timeout."""
 
     class Broken:
         def fail(self, *_: Any) -> Any:

@@ -15,12 +15,12 @@ from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.schedulers.wire.native import ServerAddress, serve_simulation
 from pipistrelle.schedulers.wire.zmtp import AddressError, ConnectionLost, ZmtpConnection
 
-#: what a ROUTER says first: its greeting and READY
+#: the first bytes of a ROUTER: its greeting and READY
 HELLO = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48) + b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06ROUTER"
 
 
 def listen_to_the_end(taken: socket.socket) -> None:
-    """Take what comes, and say nothing."""
+    """Receive everything, and send nothing."""
     while taken.recv(1000):
         pass
 
@@ -38,7 +38,7 @@ def test_who_listens_later_is_reached_later(router, tmp_path):
 
 
 def test_silence(peer):
-    """Waiting for what somebody is ends at the deadline."""
+    """Waiting for a peer to identify itself ends at the deadline."""
     with peer(listen_to_the_end) as endpoint, pytest.raises(TimeoutError, match="timed out"):
         ZmtpConnection(endpoint).connect(time.monotonic() + 0.1)
 
@@ -58,7 +58,7 @@ def test_silence(peer):
     ids=["http", "zmtp 1", "plain", "error", "endless", "pull", "cut off", "silent"],
 )
 def test_what_is_no_peer_is_named(saying, peer, said, reason):
-    """Another program at the other end is told from a server, and nothing hangs."""
+    """Another program at the other end is distinguished from a server, and nothing hangs."""
     with peer(saying(said)) as endpoint, pytest.raises(ConnectionLost, match=reason):
         ZmtpConnection(endpoint).connect(inf)
 
@@ -91,7 +91,7 @@ def test_sockets_that_answer_nobody_are_named(kind):
 
 @pytest.mark.parametrize("begun", [b"", HELLO[:64]], ids=["greeting", "commands"])
 def test_who_dribbles_or_chatters_is_not_listened_to_for_ever(peer, begun):
-    """The deadline is that of the whole conversation, not of each piece."""
+    """The deadline applies to the whole conversation, not to each piece."""
 
     def serve(taken: socket.socket) -> None:
         taken.sendall(begun or HELLO[:1])
@@ -134,7 +134,7 @@ def test_a_server_whose_queue_is_full_is_waited_for(tmp_path):
     "endpoint", ["tcp://127.0.0.1", "tcp://127.0.0.1:0", "tcp://h:99999", "tcp://*:1", "ipc://", "udp://h:1", "x"]
 )
 def test_what_is_no_endpoint(endpoint):
-    """An endpoint that nobody can listen at is refused before anything is tried."""
+    """An endpoint that cannot be listened on is rejected before anything is tried."""
     with pytest.raises(AddressError, match="cannot connect to this"):
         ZmtpConnection(endpoint)
 
@@ -146,7 +146,7 @@ def test_a_path_that_is_too_long():
 
 
 def test_a_server_that_goes_before_its_welcome_may_be_followed_by_another(peer):
-    """A scheduler says HELLO again to whoever listens at the endpoint next."""
+    """A scheduler sends HELLO again to the next listener at the endpoint."""
     hellos: list[bytes] = []
     refused = ServerSession().refuse(Refused(RefusedData("version", "too old")))
     assert len(refused) < 256

@@ -1,4 +1,4 @@
-"""What a Batsim's hosts tell of nodes and pools, and what our server tells by them."""
+"""Batsim's hosts: what clients learn of nodes and pools, and what our server sends."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ JOBS = b'{"jobs": [{"id": "1", "subtime": 0, "res": 1, "walltime": 9, "profile":
 
 
 def begins(platform: Platform, asks: bool = True) -> BatsimBeginsData:
-    """Return what Batsim's clients are told of a machine whose one job asks for nodes, or not."""
+    """Return what Batsim's clients receive for a machine whose one job requests nodes, or not."""
     workload = parse_batsim(JOBS % (b', "constraint": "pool=p0"' if asks else b""), "w.json")
     return batsim_begins(Setup.of(platform, workload, batsim=BatsimOptions()), BatsimOptions())
 
@@ -49,7 +49,7 @@ pools = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(pools=pools)
 def test_hosts_tell_the_pools_of_a_machine(pools: tuple[Pool, ...]) -> None:
-    """A scheduler that is told of hosts has the very pools of the platform's file again."""
+    """A scheduler that receives hosts gets exactly the pools of the platform's file."""
     platform = Platform(name="m", pools=pools)
     told = platform_of(begins(platform))
 
@@ -58,7 +58,7 @@ def test_hosts_tell_the_pools_of_a_machine(pools: tuple[Pool, ...]) -> None:
 
 
 def test_hosts_tell_nothing_of_pools_where_no_job_asks() -> None:
-    """Their properties are what they were before there were requests."""
+    """Their properties are the same as without requests."""
     platform = Platform(
         name="m", pools=(Pool(name="p0", nodes=1, units_per_node=2, unit="gpu"), Pool(name="b", nodes=1))
     )
@@ -106,6 +106,6 @@ def test_pools_of_any_batsims_hosts(told: list[dict[str, Any]], pools: list[Pool
 
 
 def test_hosts_that_tell_nothing() -> None:
-    """Without names of their own and properties, or without hosts, nothing is known."""
+    """Without names and properties, or without hosts, nothing is known."""
     assert platform_of(hosts({"name": "a"}, {"name": "a"})) is None
     assert platform_of(SimulationBeginsData(2)) is None

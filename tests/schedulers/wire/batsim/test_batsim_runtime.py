@@ -1,4 +1,4 @@
-"""What the runtime makes of Batsim's events, and of what its dialect lacks; test_runtime.py has what both share."""
+"""The runtime's handling of Batsim's events and of features its dialect lacks; test_runtime.py has the shared part."""
 
 from collections.abc import Callable
 from math import inf
@@ -46,7 +46,7 @@ FINISHED = {"type": "registration_finished"}
 
 
 class Puppet:
-    """A policy that does what it is given, one action a notice, and then nothing; it keeps the view."""
+    """A policy that returns the given actions, one per notice, and then none; it keeps the view."""
 
     name = "puppet"
     features: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ def machines(kind: str, units: object, at: float) -> Event:
 
 
 def started(decisions: list[Decision]) -> list[tuple[str, str]]:
-    """Return (job, units) of what was started."""
+    """Return (job, units) of the started jobs."""
     return [(d.data.job_id, d.data.alloc) for d in decisions if isinstance(d, ExecuteJob)]
 
 
@@ -128,7 +128,7 @@ def test_unavailable_machines_are_not_used() -> None:
 
 
 def test_a_machine_that_leaves_under_a_job_is_not_free_after_it() -> None:
-    """The job goes on; its unit stays away until it is available again."""
+    """The job continues; its unit stays away until it is available again."""
     talk = Talk(easy())
     talk.tell(1.0, submitted("1", 4))
     talk.tell(2.0, machines("unavailable", "1-2", 2.0))
@@ -148,7 +148,7 @@ def test_a_machine_that_comes_back_under_a_job_is_free_after_it() -> None:
 
 
 def test_news_of_machines_may_repeat_and_name_others() -> None:
-    """Twice the same, machines that never left, and hosts that do not compute: nothing goes wrong."""
+    """Duplicates, machines that never left, and hosts that do not compute have no effect."""
     talk = Talk(easy())
     for _ in range(2):
         talk.tell(1.0, machines("unavailable", "0-1", 1.0), machines("unavailable", "7-9", 1.0))
@@ -177,7 +177,7 @@ def test_units_that_cannot_be_read_break_the_protocol(units: object) -> None:
 
 
 def test_other_news_concerns_no_policy() -> None:
-    """Unknown notifications, changed states, answers: all are taken note of by nobody."""
+    """Unknown notifications, changed states and answers are all ignored."""
     talk = Talk(easy())
     talk.tell(
         1.0,
@@ -239,14 +239,14 @@ def test_a_waiting_time_without_end_is_the_longest_duration() -> None:
 
 @pytest.mark.parametrize("about", [None, {}, {"job_id": "x"}, {"job_id": "x", "job": {"res": "many"}}])
 def test_a_question_that_cannot_be_read_breaks_the_protocol(about: object) -> None:
-    """The text says what a question is like."""
+    """The text describes the form of a question."""
     with pytest.raises(RemoteProtocolError, match="waiting time"):
         Talk(easy()).tell(9.0, Query(9.0, {"requests": {"estimate_waiting_time": about}}))
 
 
 @pytest.mark.parametrize("data", [{}, {"requests": 3}, {"requests": {"weather": {}}}])
 def test_other_questions_are_not_answered(data: dict[str, Any]) -> None:
-    """Nobody here could."""
+    """No policy here could handle it."""
     assert Talk(easy()).tell(9.0, Query(9.0, data)) == []
 
 
@@ -272,7 +272,7 @@ def test_calls_get_their_names_back() -> None:
 
 
 def test_a_cancelled_call_does_not_come() -> None:
-    """Batsim calls all the same; it is not told of a CANCEL_CALL, which it does not know."""
+    """Batsim calls all the same; it gets no CANCEL_CALL, which it does not support."""
     policy = Puppet(lambda view: view.call_me_later(20.0, "a"), lambda view: view.cancel_call("a"))
     talk = Talk(policy)
     assert [type(decision) for decision in talk.tell(10.0)] == [CallMeLater]
@@ -299,7 +299,7 @@ def test_wrong_calls_fail_the_policy_as_in_the_native_dialect() -> None:
 
 
 def test_a_batsim_that_lets_jobs_be_registered_is_told_at_once_that_none_will_be() -> None:
-    """Else it would wait for them for ever; without the option it is told nothing."""
+    """Else it would wait for them forever; without the option nothing is sent."""
     (told,) = Talk(easy(), dynamic_jobs_enabled=True).first
 
     assert isinstance(told, NotifyServer)
@@ -340,7 +340,7 @@ def test_a_job_that_is_acknowledged_waits_when_it_is_submitted() -> None:
 
 
 def test_registration_is_finished_when_nothing_is_to_come() -> None:
-    """No static job, nothing that waits or runs, no call; it is said once."""
+    """No static job, no queued or running job, no call: it is sent once."""
     policy = Registrar(start_all, lambda view: view.call_me_later(30.0), start_all, register, start_all)
     talk = Talk(policy, dynamic_jobs_enabled=True)
     talk.tell(1.0, submitted("1"))
