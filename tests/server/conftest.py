@@ -65,7 +65,7 @@ Row = tuple[str, float, int, float, float]
 
 
 def full(name: str) -> str:
-    """Return a job's id; names without a prefix belong to the workload."""
+    """Return a job's id; names without a prefix are the workload's."""
     return name if "!" in name else f"w0!{name}"
 
 
@@ -108,7 +108,7 @@ def line(event: Event) -> str:
 
 
 class Play:
-    """An engine, a scheduler's part in it, and what the engine said, as lines."""
+    """An engine, a scheduler's side of it, and the engine's log as lines."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class Play:
         self.engine.close()
         return [line(event) for event in self.notice.events]
 
-    # -- decisions, dated now if nothing else is said -----------------------------------------------------------------
+    # -- decisions, by default with the present time -------------------------------------------------------------------
 
     def _at(self, at: float | None) -> float:
         return self.now if at is None else float(at)
@@ -231,7 +231,7 @@ class Play:
         return Stop(self._at(at), StopData(reason))
 
     def malformed(self, at: float | None = None) -> Decision:
-        """Return what stands in the place of a decision that could not be read."""
+        """Return the placeholder of a decision that could not be read."""
         return Malformed(self._at(at), decision="DANCE", code="unknown_type", message="no such type")
 
 
@@ -288,7 +288,7 @@ def event_line() -> Callable[[Event], str]:
 
 @pytest.fixture
 def diary() -> Diary:
-    """Return an observer that writes down all it is told."""
+    """Return an observer that records every call."""
     return Diary()
 
 

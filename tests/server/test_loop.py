@@ -75,7 +75,7 @@ def failing(error: BaseException, at: int = 2) -> Answer:
 
 
 def driven(make_job: Any, answer: Answer, *observers: Observer, strict: bool = False) -> tuple[Line, LoopTimes, Any]:
-    """Run one job's simulation against a function; return transport, times and what came out."""
+    """Run one job's simulation against a function; return transport, times and results."""
     begins, machine = SimulationBeginsData(2), homogeneous(2, "m")
     engine = native_engine(begins, machine, iter([make_job()]), strict=strict, observers=observers)
     line, times = Line(answer), LoopTimes()
@@ -92,7 +92,7 @@ def driven(make_job: Any, answer: Answer, *observers: Observer, strict: bool = F
 
 
 def test_notice_meanwhile_reply_until_the_farewell(make_job: Any, play: Any, event_line: Any) -> None:
-    """The turns alternate; what can wait is done while the scheduler thinks; the last notice goes out once."""
+    """The turns alternate; deferrable work is done while the scheduler thinks; the last notice is sent once."""
     game = play(2)
 
     def answer(notice: Notice) -> Reply:
@@ -143,7 +143,7 @@ def test_a_failure_is_told_to_everybody_and_raised(
 
 
 def test_a_stall_ends_like_any_failure(make_job: Any, diary: Any) -> None:
-    """Jobs that nobody starts: exit code 5, reason 'stalled', told to both sides."""
+    """Jobs that are never started: exit code 5, reason 'stalled', reported to both sides."""
     line, _, failure = driven(make_job, patient, diary)
 
     assert (failure.exit_code, failure.reason) == (5, "stalled")
@@ -152,7 +152,7 @@ def test_a_stall_ends_like_any_failure(make_job: Any, diary: Any) -> None:
 
 
 def test_an_illegal_decision_ends_a_strict_run(make_job: Any, play: Any, diary: Any) -> None:
-    """Exit code 3, reason 'strict'; what the reply had done before stands in the observers' account."""
+    """Exit code 3, reason 'strict'; the observers have the earlier effects of the reply."""
     game = play(2)
 
     def answer(notice: Notice) -> Reply:
@@ -177,21 +177,21 @@ class Full(Observer):
             raise OutputFailed("the disk is full", where=hook)
 
     def begins(self, now: float, units: int) -> None:
-        """Fail if told to."""
+        """Fail on request."""
         self._write("begins")
 
     def submitted(self, now: float, job: Job) -> None:
-        """Fail if told to."""
+        """Fail on request."""
         self._write("submitted")
 
     def ends(self, now: float, reason: str, message: str) -> None:
-        """Fail if told to."""
+        """Fail on request."""
         self._write("ends")
 
 
 @pytest.mark.parametrize("hook", ["begins", "submitted"])
 def test_an_output_that_fails_ends_the_run(make_job: Any, diary: Any, hook: str) -> None:
-    """Exit code 6; the scheduler is told, the other observers too."""
+    """Exit code 6; the scheduler is informed, the other observers too."""
     line, _, failure = driven(make_job, patient, diary, Full(hook))
 
     assert (type(failure), failure.exit_code, failure.where) == (OutputFailed, 6, hook)
@@ -224,7 +224,7 @@ class Clerk:
         self.told: list[Any] = []
 
     def hello(self) -> HelloData:
-        """Return what it was made with."""
+        """Return its own argument."""
         return self._hello
 
     def welcome(self, data: WelcomeData) -> None:

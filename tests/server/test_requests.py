@@ -1,4 +1,4 @@
-"""What jobs ask of their nodes, on the server's side: settled before the run, told, and checked at each start."""
+"""Node requests of jobs on the server's side: fixed before the run, announced, and checked at each start."""
 
 from typing import Any
 
@@ -88,7 +88,7 @@ def test_brackets_and_counts_that_have_no_plain_form() -> None:
 
 
 def test_what_cannot_be_is_left_out_and_said() -> None:
-    """Such jobs are counted under one reason; each reason is told with the jobs' names."""
+    """Such jobs are counted under one reason; each reason lists the jobs' names."""
     setup = Setup.of(
         ZEUS,
         workload(
@@ -114,7 +114,7 @@ def test_what_cannot_be_is_left_out_and_said() -> None:
 
 
 def test_many_reasons_are_summed_up() -> None:
-    """Not more than five are told."""
+    """At most five are listed."""
     setup = Setup.of(ZEUS, workload(*((1, f"h{number}", -1, False) for number in range(9)), (1, "", -1, False)))
 
     assert len(setup.remarks) == 6
@@ -122,7 +122,7 @@ def test_many_reasons_are_summed_up() -> None:
 
 
 def begun(*asks: Ask, strict: bool = False) -> Any:
-    """Return an engine whose scheduler has been told of these jobs, and that notice."""
+    """Return an engine whose scheduler has received these jobs, and that notice."""
     engine = make_engine(Setup.of(ZEUS, workload(*asks), strict=strict), ("dynamic_jobs",), [])
     notice = engine.advance()
     if not any(isinstance(event, JobSubmitted) for event in notice.events):
@@ -132,7 +132,7 @@ def begun(*asks: Ask, strict: bool = False) -> Any:
 
 
 def test_the_scheduler_is_told() -> None:
-    """JOB_SUBMITTED has what the job asks for; a job that asks nothing has none of the three fields."""
+    """JOB_SUBMITTED has the job's node request; without a request it has none of the three fields."""
     _, notice = begun((5, "unit=gpu", -1, True), (3, "a100", 2, False), (1, "", -1, False))
 
     assert [event.data.job for event in notice.events if isinstance(event, JobSubmitted)] == [
@@ -156,7 +156,7 @@ def test_the_scheduler_is_told() -> None:
     ],
 )
 def test_other_units_are_rejected(ask: Ask, alloc: str, says: str) -> None:
-    """The code is wrong_units, nothing is changed by it; a strict engine ends the run."""
+    """The code is wrong_units, the decision changes nothing; a strict engine ends the run."""
     engine, notice = begun(ask)
     start = ExecuteJob(notice.now, ExecuteJobData("w0!1", alloc))
     before = engine.cluster.state()
@@ -196,7 +196,7 @@ def test_what_else_is_wrong_is_said_first(alloc: str, code: str) -> None:
     ],
 )
 def test_registered_jobs_ask_too(job: JobDescription, code: str | None) -> None:
-    """What no nodes can give is rejected; what they can comes back in the job's JOB_SUBMITTED."""
+    """Impossible node requests are rejected; possible ones are repeated in the job's JOB_SUBMITTED."""
     engine, notice = begun((1, "", -1, False))
     engine.apply(Reply(notice.seq, notice.now, [RegisterJob(notice.now, RegisterJobData("dyn!1", job, 5.0))]))
     (event,) = engine.advance().events

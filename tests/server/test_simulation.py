@@ -1,4 +1,4 @@
-"""One whole run: what a scheduler is told first, what is kept of the inputs, what comes out."""
+"""One whole run: first notice, copies of the inputs, results."""
 
 import dataclasses
 import json
@@ -149,7 +149,7 @@ def changed_rows() -> list[tuple[float, int, float, float]]:
 
 
 def test_a_whole_run_and_its_files(tmp_path: Path) -> None:
-    """The result has figures, times and who decided; the folder has six files, and nothing measured is in them."""
+    """The result has figures, times and the scheduler's name; the folder has six files without measured times."""
     clerk = Greedy()
     result = simulate(
         Setup.of(homogeneous(4, "m"), workload(*ROWS)),
@@ -256,7 +256,7 @@ def test_an_output_that_cannot_be_written_is_the_runs_failure(tmp_path: Path, na
 
 
 def test_a_scheduler_is_told_the_end_even_if_the_run_could_not_begin(tmp_path: Path) -> None:
-    """A run whose first file cannot be written says so to the scheduler that came for it."""
+    """When the first file of a run cannot be written, the connected scheduler learns it."""
     (tmp_path / "out_config.json").mkdir()
     clerk = Greedy()
     simulate(Setup.of(homogeneous(4, "m"), workload(*ROWS)), InProcessTransport(clerk), clock=lambda: 0.0, out=tmp_path)
@@ -266,7 +266,7 @@ def test_a_scheduler_is_told_the_end_even_if_the_run_could_not_begin(tmp_path: P
 
 
 def test_the_digest_of_a_workload_tells_whose_jobs_they_are():
-    """Users, queues and dependencies decide what a scheduler does, and so do a job's own settings."""
+    """Users, queues and dependencies affect a scheduler's decisions, and so do a job's own settings."""
     one = workload((0.0, 1, 5.0, 10.0), (1.0, 1, 5.0, 10.0))
     others = [
         dataclasses.replace(one, labels={"user": ["ann", "bob"]}),

@@ -1,4 +1,4 @@
-"""Jobs on a machine that fails: how each meets it, what is told of it, and how it comes back."""
+"""Jobs on a machine that fails: handling of failures, notices, and new attempts."""
 
 from math import inf
 from typing import Any
@@ -13,11 +13,11 @@ CORES = Platform(name="m", pools=(Pool(name="a", nodes=4, units_per_node=4, unit
 SLOW = Platform(name="m", pools=(Pool(name="a", nodes=2, prologue=5.0, epilogue=5.0),))
 
 
-# -- ways to meet failures -------------------------------------------------------------------------------------------
+# -- handling of failures ----------------------------------------------------------------------------------------------
 
 
 def test_spares_are_used_up(failing_game: Any, attempts: Any) -> None:
-    """With F spares the allocation is given up at failure F + 1; what is saved is there for the next attempt."""
+    """With F spares the allocation is given up at failure F + 1; the next attempt keeps the saved work."""
     game = failing_game(
         3,
         [("1", 0, 3, 40, 200)],
@@ -67,7 +67,7 @@ def test_a_grid_on_nodes_that_make_no_square(failing_game: Any, attempts: Any) -
     while not attempts.lines:
         game.say()
 
-    # Spare 1 s; after the second failure 1 x 2 of 3 nodes; the third has its spare, and 1 x 2 go on: 20 s for all.
+    # Spare 1 s; after the second failure 1 x 2 of 3 nodes; the third has its spare, and 1 x 2 remain: 20 s for all.
     assert attempts.of("final_state", "finish_time", "failures_survived") == [("COMPLETED_SUCCESSFULLY", 23, 3)]
     assert attempts.of("unit_seconds_spare", "unit_seconds_down") == [(1 + 0 + 1, 1 + 2 + 60)]
 
@@ -100,7 +100,7 @@ def test_all_nodes_at_once(failing_game: Any) -> None:
     ids=["full", "rest", "extended", "both"],
 )
 def test_walltimes_of_attempts(failing_game: Any, options: Any, walltimes: tuple[float, float]) -> None:
-    """The new attempt has what was asked for or the rest of it, with what its dumps and its read take if so wished."""
+    """The new attempt has the full or the remaining walltime, plus the time of its dumps and its read if configured."""
     game = failing_game(
         1,
         [("1", 0, 1, 55, 60)],
@@ -136,7 +136,7 @@ def test_the_shortest_walltime_of_an_attempt(failing_game: Any) -> None:
 
 @pytest.mark.parametrize("kind", [{"spares": "1"}, {"resilience": "grid", "spares": "1"}, {"resilience": "moldable"}])
 def test_extended_walltimes_count_nodes_not_units(failing_game: Any, attempts: Any, kind: dict[str, str]) -> None:
-    """On nodes of several units a job's walltime is what it takes on its nodes, and it is done in time."""
+    """On nodes of several units a job's walltime is its run time on these nodes, and it ends in time."""
     game = failing_game(
         16,
         [("1", 0, 8, 300, 300)],
@@ -152,7 +152,7 @@ def test_extended_walltimes_count_nodes_not_units(failing_game: Any, attempts: A
 
 
 def test_jobs_on_parts_of_nodes(failing_game: Any, attempts: Any) -> None:
-    """Each job that has units of a node loses the node, and goes on if it can; its units are shared out evenly."""
+    """Each job with units of a node loses the node, and continues if it can; its units are shared out evenly."""
     game = failing_game(
         16,
         [("1", 0, 6, 100, inf), ("2", 0, 2, 100, inf), ("3", 0, 1, 100, inf)],
@@ -179,7 +179,7 @@ def test_jobs_on_parts_of_nodes(failing_game: Any, attempts: Any) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"checkpoint": "10", "dump": "1", "read": "1"}])
 def test_what_is_told_of_prologues_and_epilogues(failing_game: Any, attempts: Any, options: dict[str, str]) -> None:
-    """Nodes that are lost then are told, with dumps or without; no read has begun, and the work is done."""
+    """Nodes lost at that time are announced, with or without dumps; no read has begun, and the work is done."""
     game = failing_game(
         2,
         [("1", 0, 2, 10, 60)],
@@ -238,7 +238,7 @@ def test_work_that_is_done_is_useful(failing_game: Any, attempts: Any, options: 
     assert attempts.of(*columns) == [(f"COMPLETED_{how.upper()}", 10, 10, 0)]
 
 
-# -- who comes back --------------------------------------------------------------------------------------------------
+# -- new attempts ------------------------------------------------------------------------------------------------------
 
 
 def test_dependencies_wait_for_the_last_attempt(failing_game: Any) -> None:
@@ -290,7 +290,7 @@ def test_an_attempt_that_is_rejected_was_the_last(failing_game: Any) -> None:
 
 
 def test_names_of_attempts_step_aside(failing_game: Any, attempts: Any) -> None:
-    """A name that is taken is not given again; the attempts' numbers, and their limit, know nothing of that."""
+    """A used name is not used again; the attempts' numbers and their limit do not depend on it."""
     rows = [("1#1", 0, 1, 5, 60), ("1", 0, 1, 50, 60)]
     game = failing_game(2, rows, [(0, 10, 11), (0, 20, 21), (0, 30, 31)], max_attempts=3, observers=[attempts])
     game.begin()

@@ -23,7 +23,7 @@ def play_on(game: Any, end: float) -> None:
 
 
 def test_maintenance_begins_at_a_node_that_has_failed(failing_game: Any) -> None:
-    """The node is up when neither keeps it down; both are told as they come."""
+    """The node is up when neither keeps it down; both are announced at their times."""
     game = failing_game(2, [("1", 0, 1, 90, 90)], [(0, 10, 30)], rules=["@20 +20s 0 named m"])
     game.begin()
 
@@ -81,7 +81,7 @@ def test_who_waits_for_a_node_waits_on_if_it_goes_down_as_it_comes_up(
 
 
 def test_maintenance_of_many_kinds_of_jobs_that_wait(failing_game: Any, attempts: Any) -> None:
-    """The same for a job with dumps and a prologue, which then begins as if nothing had been."""
+    """The same for a job with dumps and a prologue; the work then begins normally."""
     game = failing_game(
         2,
         [("1", 5, 2, 20, 40)],
@@ -102,7 +102,7 @@ def test_maintenance_of_many_kinds_of_jobs_that_wait(failing_game: Any, attempts
 
 
 def test_everything_at_one_instant(failing_game: Any) -> None:
-    """Ends, failures, repairs, maintenance, who comes back, who is new, calls: in this order, in one notice."""
+    """Ends, failures, repairs, maintenance, new attempts, new jobs, calls: in this order, in one notice."""
     game = failing_game(
         5,
         [("1", 0, 1, 50, 60), ("2", 0, 1, 50, 60), ("3", 50, 1, 1, 9)],
@@ -171,7 +171,7 @@ def test_work_has_ended_before_the_epilogue(
 def test_nobody_survives_a_failure_in_the_prologue(
     failing_game: Any, kind: dict[str, str], fails: float, ended: list[str]
 ) -> None:
-    """There is nothing yet that could go on with fewer nodes; at the very begin of the work there is."""
+    """Before the work begins the job cannot continue with fewer nodes; from the start of the work it can."""
     game = failing_game(2, [("1", 0, 2, 50, inf)], [(1, fails, 90)], platform=SLOW, resilience=parse_resilience(**kind))
     game.begin()
 
@@ -179,11 +179,11 @@ def test_nobody_survives_a_failure_in_the_prologue(
     assert [text for text in lines if "ended" in text] == ended
 
 
-# -- who waits on nodes that are down --------------------------------------------------------------------------------
+# -- jobs that wait for nodes that are down ----------------------------------------------------------------------------
 
 
 def test_a_job_that_waits_is_killed(failing_game: Any, attempts: Any) -> None:
-    """It has done nothing, and its nodes have waited; so have those of a job that nobody ended."""
+    """It has done nothing, and its nodes have waited; so have those of a job that was never ended."""
     game = failing_game(2, [("1", 5, 2, 50, 60)], [(0, 1, 30), (1, 20, 40)], aware=False, observers=[attempts])
     game.begin()
     game.say(game.execute("1", "0-1"), game.call(25))
@@ -205,7 +205,7 @@ def test_a_job_is_lost_after_it_has_waited(failing_game: Any, attempts: Any) -> 
 def test_jobs_that_are_kept_back_do_not_hide_a_stall(
     failing_game: Any, monkeypatch: pytest.MonkeyPatch, aware: bool
 ) -> None:
-    """Who starts nothing, while nodes fail on and on, is found out even if other jobs depend on what waits."""
+    """A scheduler that starts nothing while nodes keep failing is detected, even if jobs depend on waiting ones."""
     monkeypatch.setattr("pipistrelle.server.outages.failures.MAX_FRUITLESS", 5)
     outages = [(0, at, at + 1) for at in range(10, 1000, 2)]
     conditions = {"w0!2": (Condition("afterok", "w0!1"),)}

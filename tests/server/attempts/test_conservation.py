@@ -1,4 +1,4 @@
-"""Nothing is created or lost: work, nodes and time, at every instant of runs in which nodes fail."""
+"""Nothing is created or lost: work, nodes and time, at every instant of runs with failures."""
 
 from collections.abc import Iterator
 from math import fsum, inf
@@ -36,7 +36,7 @@ RESILIENCES = st.builds(
     read=st.integers(0, 3).map(float),
     spares=st.integers(1, 3),
 )
-#: (node, begin, length): those of one node follow each other
+#: (node, begin, length): outages of one node do not overlap
 OUTAGES = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, 30), st.integers(1, 15)), max_size=12)
 #: (submit, size, run time, walltime)
 JOBS = st.lists(
@@ -56,7 +56,7 @@ def outages_of(rows: list[tuple[int, int, int]]) -> Outages:
 
 
 class Auditor(Observer):
-    """Looks at every job and node whenever an instant is over."""
+    """Checks every job and node at the end of each instant."""
 
     def __init__(self) -> None:
         self.engine: Engine | None = None
@@ -123,7 +123,7 @@ def jobs_of(rows: list[tuple[int, int, int, int]]) -> Iterator[Job]:
 def test_work_nodes_and_time_add_up(
     rows: Any, outages: Any, resilience: Any, policy: str, aware: bool, requeue: Any, restart: Any, maintained: bool
 ) -> None:
-    """Whatever fails, however jobs meet it, whoever schedules: at each instant and at the end."""
+    """For any failures, any handling and any scheduler: at each instant and at the end."""
     machine = homogeneous(NODES, "m")
     rules = [parse_maintenance("@25 +10s 0-2", machine, where="test", epoch=None, timezone=None)] if maintained else []
     reliability = Reliability(

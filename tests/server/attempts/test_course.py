@@ -1,4 +1,4 @@
-"""How an attempt goes on between failures: against a simulation that takes every step of work, dump and read."""
+"""The course of an attempt between failures, against a simulation of every step of work, dump and read."""
 
 from math import inf, isqrt, nextafter
 from random import Random
@@ -45,7 +45,7 @@ class StepByStep:
         self.into = 0.0
 
     def _length(self) -> float:
-        """Return how long the present phase takes."""
+        """Return the duration of the present phase."""
         slower = self.nodes / self.team
         if self.phase == "read":
             return self.resilience.read * slower
@@ -56,7 +56,7 @@ class StepByStep:
         return min(rest, interval)
 
     def until(self, time: float) -> None:
-        """Go on to a time; what is complete at that very time is complete."""
+        """Advance to a time; a phase that ends at exactly that time is complete."""
         while not self.done and self.now + (self._length() - self.into) <= time + 1e-9:
             self._spend(self._length() - self.into)
             slower = self.nodes / self.team
@@ -122,7 +122,7 @@ def course_of(resilience: Resilience, nodes: int, **options: Any) -> AttemptProg
     return AttemptProgress(resilience, start=5.0, nodes=range(nodes), rates=[rate] * nodes, **options)
 
 
-#: no phase ends at a multiple of this: what is complete at the very instant is looked at apart
+#: no phase ends at a multiple of this: completion at the very instant is tested separately
 _BETWEEN = 0.01371
 
 RESILIENCES = st.builds(
@@ -197,7 +197,7 @@ def test_a_course_is_what_a_simulation_step_by_step_gives(
 def test_the_quick_course_is_the_general_one(
     interval: float, dump: float, read: float, work: float, saved: float, passed: float, strikes: bool
 ) -> None:
-    """A job that ends with its first failure is told of alike by both."""
+    """Both report the same for a job that ends with its first failure."""
     resilience = Resilience("checkpoint", None if interval == inf else interval, dump, read)
     saved = min(saved, work)
     quick = RigidProgress(start=5.0, work=work, saved=saved, nodes=3, interval=interval, dump=dump, read=read)
@@ -314,7 +314,7 @@ def test_durations_without_failures_are_those_of_courses(kind: Any) -> None:
 
 
 def test_spares_take_the_place_of_nodes_that_fail() -> None:
-    """Work goes on from the last dump, as fast as before, until no spare is left; several nodes may fail at once."""
+    """Work resumes from the last dump, at the same speed, until no spare is left; several nodes may fail at once."""
     resilience = Resilience("spares", 8.0, 0.0, 0.0, spares=3)
     course = course_of(resilience, 4, work=4.0, saved=0.0)
     assert course.finish == 5.0 + 4.0 * 4
@@ -328,7 +328,7 @@ def test_spares_take_the_place_of_nodes_that_fail() -> None:
 
 
 def test_an_idle_spare_that_fails_rolls_nothing_back() -> None:
-    """The work goes on; the spare is gone, and that counts as a failure survived."""
+    """The work continues; the spare is used up, and that counts as a survived failure."""
     course = course_of(Resilience("spares", None, spares=1), 4, work=30.0, saved=0.0)
     finish = course.finish
 
@@ -346,7 +346,7 @@ def test_a_moldable_job_goes_on_with_fewer_nodes() -> None:
 
 
 def test_a_grid_loses_a_row_then_a_column() -> None:
-    """3 x 3 goes on as 2 x 3 with two spares, then as 2 x 2 with two."""
+    """3 x 3 continues as 2 x 3 with two spares, then as 2 x 2 with two."""
     course = course_of(Resilience("grid", None), 9, work=36.0, saved=0.0)
     sizes = []
     for number in range(5):
@@ -379,7 +379,7 @@ def test_optimal_intervals_know_the_allocations_own_nodes(wanted: Any, formula: 
 
 @pytest.mark.parametrize("rate", [1 / 6.3e8, 1e-7 / 3, 3e-9])
 def test_equal_rates_are_added_up_to_the_last_bit(rate: float) -> None:
-    """A product stands for the correctly rounded sum of equal rates, before and after a failure."""
+    """A product replaces the correctly rounded sum of equal rates, before and after a failure."""
     resilience = Resilience("moldable", "daly", 60.0, 60.0)
     nodes = 1001
     course = course_of(resilience, nodes, work=1e9, saved=0.0, rate=rate)

@@ -29,7 +29,7 @@ KINDS = {
     "mesh": TopologyRule(kind="mesh", shape=(3, 4), nodes_per_router=2),
     "groups": TopologyRule(kind="groups", shape=(3, 8)),
 }
-#: starts one job on the units that its id says
+#: starts one job on the units that its id lists
 FIXED = """
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.orders.fixed import Fcfs
@@ -73,7 +73,7 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunLine:
 
 @given(kind=st.sampled_from(sorted(KINDS)), nodes=st.sets(st.integers(0, 23), min_size=1), share=st.floats(0.01, 9))
 def test_the_factor(kind: str, nodes: set[int], share: float) -> None:
-    """It is that of the mean over all pairs, reckoned pair by pair; units of a node are at one place."""
+    """It is that of the mean over all pairs, computed pair by pair; units of a node have the same position."""
     platform = Platform(
         name="m", pools=(Pool(name="a", nodes=24, units_per_node=2, unit="core"),), topology=KINDS[kind]
     )
@@ -108,7 +108,7 @@ def test_attempts_have_factors_of_their_own(line: RunLine) -> None:
         "restart_walltime": "full",
     }
     first, second = line((2, 999.0), **more)
-    # Nodes 0 and 1: 160 s, of which 100 are saved, 62.5 s of work; on nodes 1 and 3 the rest takes 2.2 times as long.
+    # Nodes 0 and 1: 160 s with 100 saved, so 62.5 s of work; on nodes 1 and 3 the rest takes 2.2 times as long.
     assert float(first["finish_time"]) == 120.0
     assert float(first["saved"]) == float(second["saved_before"]) == 62.5
     assert float(second["finish_time"]) - float(second["starting_time"]) == pytest.approx(82.5)
@@ -118,7 +118,7 @@ def test_attempts_have_factors_of_their_own(line: RunLine) -> None:
 
 
 def test_without_dumps_all_is_lost(line: RunLine) -> None:
-    """A second attempt begins with nothing; one whose nothing is saved again stays at just what it had."""
+    """A second attempt begins without saved work; one that saved nothing again has the same walltime."""
     Path("down.csv").write_text("node,down,up\n0,120,1000\n")
     more = {"file": "attempts", "dispersion": 1.0, "outages": "down.csv"}
     first, second = line((2, 999.0), **more)
@@ -182,7 +182,7 @@ def test_what_is_refused(spec: RunSpec, says: str) -> None:
 
 
 def test_a_share_is_a_number_above_zero() -> None:
-    """Whoever makes the rule by hand is told so."""
+    """An invalid rule in Python is rejected."""
     platform = Platform(name="m", pools=(Pool(name="a", nodes=24),), topology=KINDS["torus"])
     for share in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(PipistrelleError, match="a share of the runtime is not valid"):

@@ -1,4 +1,4 @@
-"""Jobs whose units are taken away: when, what they keep, what they are told, and how they come back."""
+"""Preempted jobs: times, saved work, notices, and new attempts."""
 
 from collections.abc import Iterator
 from math import fsum, inf
@@ -71,7 +71,7 @@ def test_a_job_that_is_cancelled_does_not_come_back(play: Any, attempts: Any) ->
 
 
 def test_a_job_goes_when_its_grace_is_over(play: Any) -> None:
-    """It works on until then, and nobody is told in between."""
+    """It works on until then, and no notice is sent in between."""
     game = game_of(play, [("1", 0, 2, 60, 100)])
     game.advance()
     assert game.say(game.preempt("1", grace=10)) == ["35 ended 1 KILLED", "35 submitted 1#1"]
@@ -98,7 +98,7 @@ def test_a_job_that_is_killed_in_its_grace_is_gone(play: Any) -> None:
 
 
 def test_a_job_is_preempted_twice(play: Any, attempts: Any) -> None:
-    """Each attempt has its number, and loses what it did."""
+    """Each attempt has its number, and loses its work."""
     game = game_of(play, [("1", 0, 2, 40, 100)], observers=[attempts])
     game.advance()
     game.say(game.preempt("1"))
@@ -132,7 +132,7 @@ def test_what_cannot_be_preempted_is_rejected(play: Any) -> None:
 @pytest.mark.parametrize("grace", [0.0, 2.0, 50.0])
 @pytest.mark.parametrize("mode", ["requeue", "checkpoint", "cancel"])
 def test_one_in_its_epilogue_ends_by_itself(play: Any, mode: str, grace: float) -> None:
-    """Its scheduler cannot know that its work is done: nothing is wrong with the decision, and nothing is lost."""
+    """Its scheduler cannot know that its work is done: the decision is legal, and nothing is lost."""
     slow = Platform(name="m", pools=(Pool(name="a", nodes=3, epilogue=5.0),))
     game = game_of(play, [("1", 0, 2, 23, 100)], units=3, platform=slow)
     game.advance()
@@ -140,7 +140,7 @@ def test_one_in_its_epilogue_ends_by_itself(play: Any, mode: str, grace: float) 
 
 
 def test_without_the_feature_it_is_rejected(play: Any) -> None:
-    """And says which feature."""
+    """The rejection names the feature."""
     game = game_of(play, [("1", 0, 2, 40, 100)], features=())
     game.advance()
     assert game.say(game.preempt("1")) == ["25 rejected 3[0] feature_off"]
@@ -181,7 +181,7 @@ def test_a_requeued_job_keeps_what_is_in_its_dumps(play: Any, attempts: Any) -> 
 
 
 def test_a_job_with_dumps_writes_one_more(play: Any, attempts: Any) -> None:
-    """Under checkpoint its units are free when that is complete, and nothing is lost."""
+    """Under checkpoint its units are free when the dump is complete, and nothing is lost."""
     book = PreemptionBook()
     game = game_of(play, [("1", 0, 2, 40, 100)], observers=[attempts, book], resilience=DUMPS)
     game.advance()
@@ -204,14 +204,14 @@ def test_a_dump_that_is_being_written_will_do(play: Any, attempts: Any) -> None:
 
 
 def test_nothing_is_dumped_where_nothing_was_done(play: Any) -> None:
-    """At 24 the second dump is complete: the job goes at once."""
+    """At 24 the second dump is complete: the job is preempted at once."""
     game = game_of(play, [("1", 0, 2, 40, 100), ("2", 24, 2, 1, 9)], resilience=DUMPS)
     game.advance()
     assert game.say(game.preempt("1", "checkpoint")) == ["24 ended 1 KILLED", "24 submitted 1#1"]
 
 
 def test_a_dump_that_takes_no_time_saves_all(play: Any) -> None:
-    """The job goes at once, and keeps its work."""
+    """The job is preempted at once, and keeps its work."""
     quick = parse_resilience(checkpoint="10", dump="0", read="1")
     game = game_of(play, [("1", 0, 2, 40, 100)], resilience=quick)
     game.advance()
@@ -249,7 +249,7 @@ def test_a_failure_at_the_end_of_the_grace_comes_first(play: Any) -> None:
 
 
 def test_a_failure_spoils_a_last_dump(play: Any, attempts: Any) -> None:
-    """What it was to save is lost; with it complete at the very instant, it is saved."""
+    """The unfinished dump is lost; if it completes at the very instant, it is saved."""
     game = game_of(play, [("1", 0, 2, 100, 200)], [(0, 26.0, 50.0)], observers=[attempts], resilience=DUMPS)
     game.advance()
     assert game.say(game.preempt("1", "checkpoint"))[0] == "26 ended 1 FAILED"
@@ -297,14 +297,14 @@ RESILIENCES = st.sampled_from(
 
 
 class Auditor(Observer):
-    """Adds up what each attempt has spent, and what jobs have done in all."""
+    """Adds up the time spent by each attempt and the work done by each job."""
 
     def __init__(self) -> None:
         self.done: dict[str, float] = {}
         self.ended_jobs: list[Job] = []
 
     def ended(self, now: float, job: Job) -> None:
-        """Compare the time of an attempt with what it was spent on."""
+        """Compare the time of an attempt with the sum of its uses."""
         self.ended_jobs.append(job)
         spent = spending_of(job)
         total = fsum(getattr(spent, kind) for kind in spent.__struct_fields__)
@@ -318,7 +318,7 @@ class Auditor(Observer):
 
 
 def decide(game: Any, dice: Iterator[int]) -> list[Any]:
-    """Return decisions made of numbers: start what fits, preempt what runs; without numbers, only start."""
+    """Return decisions derived from numbers: start what fits, preempt what runs; without numbers, only start."""
     decisions: list[Any] = []
     free = sorted(set(range(UNITS)) - {unit for job in game.engine.cluster.running.values() for unit in job.alloc})
     for job in game.engine.cluster.running.values():
@@ -339,7 +339,7 @@ def decide(game: Any, dice: Iterator[int]) -> list[Any]:
 def test_whoever_is_preempted_nothing_is_lost_from_the_books(
     play: Any, rows: Any, moves: list[int], resilience: Resilience, failing: bool
 ) -> None:
-    """At each step the engine's parts agree; a job that is done has done its work; a state goes on as the run did."""
+    """At each step the engine's parts agree; a completed job has done its work; restored states continue alike."""
     dice, auditor = iter(moves), Auditor()
     named = [(str(n), float(s), size, float(t), float(w)) for n, (s, size, t, w) in enumerate(sorted(rows))]
     outages = Outages.of([Outage(1, 7.0, 12.0), Outage(3, 20.0, 21.0)]) if failing else None
@@ -365,7 +365,7 @@ def test_whoever_is_preempted_nothing_is_lost_from_the_books(
 
 
 def test_the_ends_of_grace_are_told_in_the_order_of_their_begins(play: Any) -> None:
-    """Of two that end at one instant, the one that was told to go first goes first."""
+    """Of two that end at one instant, the one preempted first ends first."""
     game = game_of(play, [("1", 0, 1, 90, inf), ("2", 0, 1, 90, inf)])
     game.apply(game.execute("2", "1"))
     game.advance()

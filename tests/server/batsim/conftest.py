@@ -19,7 +19,7 @@ from pipistrelle.traces.batsim.workload import parse_batsim
 
 #: (type, data, time or None for the notice's)
 Decision = tuple[str, dict[str, Any], float | None]
-#: {time: what is decided at the first notice of that time}, or a scheduler: what it decides on a notice
+#: {time: decisions at the first notice of that time}, or a scheduler: its decisions on a notice
 Answers = Mapping[float, Sequence[Decision]] | Callable[[dict[str, Any]], list[Decision]]
 
 
@@ -93,18 +93,18 @@ class Scripted:
         self.sent: list[dict[str, Any]] = []
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Say nothing: the dialect has no handshake."""
+        """Do nothing: the dialect has no handshake."""
         return HelloData("script"), WelcomeData(1, (), run_id)
 
     def send(self, notice: Notice) -> None:
-        """Keep what goes out, if a scheduler of ours could read it, too."""
+        """Record the frame, if the bundled schedulers could read it, too."""
         self._notice = notice
         frame = batsim_codec.encode_notice(notice)
         assert batsim_codec.decode_notice(frame, notice.seq).now == notice.now
         self.sent.append(json.loads(frame))
 
     def receive(self) -> Reply:
-        """Start what is to be started when it is submitted, and say what is to be said at this time."""
+        """Start jobs when they are submitted, and send the decisions of this time."""
         assert self._notice is not None
         notice = self.sent[-1]
         submitted = [event["data"]["job_id"] for event in notice["events"] if event["type"] == "JOB_SUBMITTED"]
@@ -135,7 +135,7 @@ class Scripted:
 
 
 class Run:
-    """What came of a run."""
+    """The results of a run."""
 
     def __init__(self, notices: list[dict[str, Any]], result: Result, prefix: Path) -> None:
         self.notices = notices

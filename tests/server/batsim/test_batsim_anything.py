@@ -1,4 +1,4 @@
-"""Whatever a scheduler says: a run ends with one of our exit codes, and its files tell a story that can be true."""
+"""For any replies a run ends with a documented exit code, and its files are consistent."""
 
 import random
 from collections.abc import Callable
@@ -113,7 +113,7 @@ class Wanderer:
         self.done = 0
 
     def __call__(self, notice: dict[str, Any]) -> list[Any]:
-        """Take note of what happened and decide."""
+        """Update the state from the events and decide."""
         for event in notice["events"]:
             self._note(event["type"], event["data"])
         now, pick = notice["now"], self._random
@@ -159,7 +159,7 @@ class Wanderer:
             hosts = sorted(pick.sample(usable, self._sizes.pop(job_id)))
             self._running[job_id] = set(hosts)
             return say.execute(job_id, " ".join(map(str, hosts)))
-        if what == "kill" and self._running:  # it is told when it has completed
+        if what == "kill" and self._running:  # it is announced when it has completed
             return say.kill(*pick.sample(sorted(self._running), 1))
         if what == "declare" and self._elsewhere:
             job_id = min(self._elsewhere)
@@ -188,7 +188,7 @@ class Wanderer:
         return say.query(consumed_energy={}) if what == "query" else None
 
     def _tidy(self) -> list[Any]:
-        """Bring what can never end by itself to an end, and register no more."""
+        """Kill every job that cannot end by itself, and register no more."""
         say = self._say
         tidied = [say.change(job_id, "COMPLETED_SUCCESSFULLY") for job_id in sorted(self._elsewhere)]
         tidied += [say.reject(job_id) for job_id in self._sizes]

@@ -1,4 +1,4 @@
-"""What Batsim's clients are told first, and how jobs are announced."""
+"""The first events that Batsim's clients receive, and the announcements of jobs."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ CONFIG = {
 
 
 def test_the_beginning_has_every_documented_field(play, job, machine) -> None:
-    """Hosts with their props and those of their zones, storages numbered after them, workloads and profiles."""
+    """Hosts with their props and their zones', storages numbered after them, workloads and profiles."""
     storage = (
         '<zone id="inner" routing="None"><prop id="rack" value="7"/>'
         '<host id="s0" speed="1f"><prop id="role" value="storage"/><prop id="size" value="9"/></host></zone>'
@@ -70,7 +70,7 @@ def test_the_beginning_has_every_documented_field(play, job, machine) -> None:
     ],
 )
 def test_options_are_told(play, job, options, config) -> None:
-    """A scheduler learns from the configuration what it may expect."""
+    """A scheduler learns from the configuration which features are enabled."""
     run = play([job("1", "d60")], {"w0!1": "0"}, **options)
     assert run.events("SIMULATION_BEGINS")[0]["config"] == CONFIG | config
 
@@ -135,7 +135,7 @@ def test_places_and_what_is_known_of_nodes_are_properties_of_hosts(play, job) ->
 
 
 def test_unused_profiles_are_told_as_they_are(play, job) -> None:
-    """Every profile of the file is there, parts of others and unknown fields included."""
+    """Every profile of the file is present, including parts of others and unknown fields."""
     profiles: dict[str, Any] = {
         "seq": {"type": "composed", "repeat": 2, "seq": ["a", "a"]},
         "a": {"type": "delay", "delay": 5, "colour": {"red": [1, 2.50]}},
@@ -147,7 +147,7 @@ def test_unused_profiles_are_told_as_they_are(play, job) -> None:
 
 
 def test_a_job_is_announced_with_all_of_its_fields(play, job) -> None:
-    """The file's own object, with the whole id; what nobody here knows stays."""
+    """The file's own object, with the whole id; unknown fields remain."""
     mine = job("1", "d60", res=2, at=3.25, walltime=100, user="ann", extra={"deps": [{"id": "7"}], "w": None})
     run = play([mine], {"w0!1": "0-1"})
     assert run.events("JOB_SUBMITTED") == [{"job_id": "w0!1", "job": mine | {"id": "w0!1"}}]
@@ -180,7 +180,7 @@ def test_a_number_as_id_and_an_id_with_a_prefix(play, job) -> None:
 
 
 def test_several_workloads_are_merged_by_time(play, job) -> None:
-    """Jobs of one time come in the workloads' order; that no more come is told once, after the last of all."""
+    """Jobs of one time come in the workloads' order; the end of submissions is announced once, after the last."""
     run = play(
         [job("1", "d60", at=5), job("2", "d60", at=5), job("3", "d60", at=9)],
         {"w0!1": "0", "w1!1": "1", "w1!2": "2", "w0!2": "3"},
@@ -203,7 +203,7 @@ def test_several_workloads_are_merged_by_time(play, job) -> None:
 
 
 def test_many_jobs_of_several_workloads_keep_their_order(play, job) -> None:
-    """Jobs are made some thousands at a time; where that happens nothing is lost, doubled or swapped."""
+    """Jobs are created in batches of some thousands; at the boundaries none is lost, doubled or swapped."""
     first = [job(f"{number:05d}", "d1", at=number // 2) for number in range(9000)]
     second = [job(f"{number:05d}", "d1", at=number) for number in range(4097)]
     run = play(first, {}, {0: [], 4499: []}, others=[second])

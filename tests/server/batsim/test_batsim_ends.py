@@ -1,4 +1,4 @@
-"""How jobs end in Batsim's way: by themselves, at the walltime, rejected, killed, or declared to be in a state."""
+"""How jobs end in Batsim: by themselves, at the walltime, rejected, killed, or in a declared state."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_an_allocation_that_cannot_be_is_illegal(play, job, say, alloc) -> None:
 
 
 def test_a_job_cannot_start_twice_nor_where_another_runs(play, job, say) -> None:
-    """The text tells which, and where the decision stood."""
+    """The text names which, and the position of the decision."""
     twice = play([job("1", "d60"), job("2", "d60", at=1)], {"w0!1": "0"}, {1: [say.execute("w0!1", "1")]})
     assert "w0!1 runs already" in twice.failure
     shared = play([job("1", "d60"), job("2", "d60", at=1)], {"w0!1": "0", "w0!2": "0"})
@@ -103,7 +103,7 @@ def test_a_kill_dated_at_a_jobs_end_comes_after_it(play, job, say) -> None:
 
 
 def test_a_job_that_is_killed_twice_is_killed_once(play, job, say) -> None:
-    """As in Batsim: who was asked to die is left out of the next kill, which is told if anybody is left."""
+    """As in Batsim: a job being killed is left out of the next kill, which is answered if any job is left."""
     jobs = [job("1", "d60"), job("2", "d60", at=1), job("3", "d60", at=20)]
     run = play(
         jobs,
@@ -129,7 +129,7 @@ def test_only_jobs_that_were_started_can_be_killed(play, job, say, ids, text) ->
 
 @pytest.mark.parametrize("state", ["SUCCESSFULLY", "FAILED", "WALLTIME_REACHED", "KILLED"])
 def test_a_running_job_can_be_declared_to_have_ended(play, job, say, state) -> None:
-    """Its hosts are free from then on; nothing is announced, and nothing comes at the time it would have ended."""
+    """Its hosts are free from then on; nothing is announced, and nothing happens at its former end."""
     run = play(
         [job("1", "d60"), job("2", "d5", at=20)], {"w0!1": "0"},
         {20: [say.change("w0!1", f"COMPLETED_{state}"), say.execute("w0!2", "0")]},
@@ -140,7 +140,7 @@ def test_a_running_job_can_be_declared_to_have_ended(play, job, say, state) -> N
 
 
 def test_a_waiting_job_can_be_declared_to_run_and_to_have_ended(play, job, say) -> None:
-    """It runs on no host of the machine, whoever else runs there, and takes the time in between."""
+    """It runs on no host of the machine, whichever jobs run there, and takes its time."""
     run = play(
         [job("1", "d60", res=4, at=1), job("2", "d30", res=4, at=1)], {"w0!2": "0-3"},
         {1: [say.change("w0!1", "RUNNING")], 31: [say.change("w0!1", "COMPLETED_SUCCESSFULLY")]},
@@ -156,7 +156,7 @@ def test_a_waiting_job_can_be_declared_to_run_and_to_have_ended(play, job, say) 
 
 
 def test_a_waiting_job_can_be_declared_to_be_rejected(play, job, say) -> None:
-    """That is the same as to reject it."""
+    """That has the same effect as rejecting it."""
     run = play([job("1", "d60", at=1)], {}, {1: [say.change("w0!1", "REJECTED")]})
     assert run.job("1")["final_state"] == "REJECTED"
     assert run.failure == ""
@@ -172,7 +172,7 @@ def test_a_job_that_runs_elsewhere_can_be_killed(play, job, say) -> None:
 
 
 def test_a_job_that_runs_elsewhere_for_ever_stalls_the_run(play, job, say) -> None:
-    """Nothing will end it but the scheduler, who says nothing more: exit code 5, not a completed run."""
+    """Only the scheduler could end it, and it is silent: exit code 5, not a completed run."""
     run = play([job("1", "d60", at=1)], {}, {1: [say.change("w0!1", "RUNNING")]})
     assert run.failure.startswith("5: ")
     assert "w0!1" in run.failure

@@ -1,4 +1,4 @@
-"""Calls, notices of what happens outside, questions, and replies that are dated later than what they answer."""
+"""Calls, notices of external events, questions, and replies with a later timestamp than the notice."""
 
 import pytest
 
@@ -79,7 +79,7 @@ def test_decisions_before_an_illegal_one_are_carried_out(play, job, say) -> None
 
 
 def test_machines_leave_and_come_back(play, job, say) -> None:
-    """Each change is told with its machines; the run lasts until the last event, and that is told apart."""
+    """Each change is announced with its machines; the run lasts until the last event, which is announced separately."""
     run = play(
         [job("1", "d10", at=1)], {"w0!1": "0"},
         events=[outside("unavailable", 4, "1-2"), outside("available", 30, "2 1")],
@@ -157,7 +157,7 @@ def test_events_without_any_job_are_played(play) -> None:
 
 
 def test_machines_that_do_not_exist_or_are_gone_already_are_no_news(play, job) -> None:
-    """Only what changes is told; Batsim would give up."""
+    """Only changes are announced; Batsim would abort."""
     run = play(
         [job("1", "d10", at=1)], {"w0!1": "0"},
         events=[outside("unavailable", 2, "3-9"), outside("unavailable", 3, "2-3"), outside("unavailable", 4, "9"),
@@ -170,7 +170,7 @@ def test_machines_that_do_not_exist_or_are_gone_already_are_no_news(play, job) -
 
 
 def test_a_decision_dated_later_is_carried_out_then(play, job, say) -> None:
-    """The scheduler is busy until its last decision: what happens meanwhile is told after it, dated as it happened."""
+    """The scheduler is busy until its last decision: events in between are sent after it, with their own timestamps."""
     run = play(
         [job("1", "d10", at=1), job("2", "d10", at=3), job("3", "d5", at=12)], {"w0!3": "2"},
         {1: [say.execute("w0!1", "0", at=2.5), say.call(7, at=6)], 6: [say.execute("w0!2", "1")]},
@@ -229,7 +229,7 @@ def test_a_decision_in_the_past_is_illegal(play, job, say) -> None:
 
 
 def test_an_external_event_while_the_scheduler_thinks_is_told_afterwards(play, job, say) -> None:
-    """The machine is gone at once; a decision that was sent before and dated later meets that."""
+    """The machine is gone at once; an earlier decision with a later timestamp takes that into account."""
     events = [outside("unavailable", 3, "0")]
     run = play([job("1", "d10", at=1)], {}, {1: [say.execute("w0!1", "0", at=2)]}, events=events)
     assert run.job("1")["final_state"] == "COMPLETED_SUCCESSFULLY"

@@ -116,7 +116,7 @@ def schedule(path: Path) -> dict[str, str]:
     ],
 )  # fmt: skip
 def test_the_recorded_runs_come_out_again(client: str, batsim4_dir: Path, tmp_path: Path) -> None:
-    """Told of the jobs of a real run, the jobs file has its bytes, the schedule file its values."""
+    """With the jobs of a real run, the jobs file has its bytes, the schedule file its values."""
     jobs = batsim4_dir / f"tiny.{client}.jobs.csv"
     write(BatsimOutputs(f"{tmp_path}/out"), recorded_jobs(jobs))
     assert sorted((tmp_path / "out_jobs.csv").read_text().splitlines()) == sorted(jobs.read_text().splitlines())
@@ -231,7 +231,7 @@ class Wattmeter:
 
 
 def test_energy_and_pstates(tmp_path: Path) -> None:
-    """Starts, ends and switches each have a line of energy; switches are told when asked for and when done."""
+    """Starts, ends and switches each have a line of energy; switches are logged when requested and when done."""
     outputs, meter = BatsimOutputs(f"{tmp_path}/out"), Wattmeter()
     observers = [outputs.metered(meter), *outputs.observers()]
     one = job("1", 2, 2, 12, "2-3", energy=200.0)

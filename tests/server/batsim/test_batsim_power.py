@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-#: pstates 0 and 1 compute (100 and 50 flop/s); 2 is asleep, by way of 3 (5 s) and back by way of 4 (10 s)
+#: pstates 0 and 1 compute (100 and 50 flop/s); 2 is asleep, entered through 3 (5 s) and left through 4 (10 s)
 SPEEDS = "100f,50f,1e-3f,0.2f,0.1f"
 #: idle, next to no load, full load, W
 WATTS = "90:100:200, 80:85:150, 9:9:9, 50:50:50, 70:70:70"
@@ -16,12 +16,12 @@ WORK = {
 
 @pytest.fixture
 def sleepers(machine) -> Callable[[int], object]:
-    """Return the function that makes a machine of so many hosts that can sleep."""
+    """Return the function that makes a machine with this number of hosts that can sleep."""
     return lambda hosts: machine(hosts, SPEEDS, wattage_per_state=WATTS, sleep_pstates="2:3:4")
 
 
 def test_hosts_are_switched_off_and_on(play, job, say, sleepers) -> None:
-    """One flop at the speed of the state in between: 5 s down and 10 s up, each told when all of it is done."""
+    """One flop at the speed of the state in between: 5 s down and 10 s up, each announced when complete."""
     run = play(
         [job("1", "d10", at=1, res=2)], {},
         {0: [say.switch("0-1", "2")], 1: [say.call(20)], 20: [say.switch("0 1", 0)], 30: [say.execute("w0!1", "0-1")]},
@@ -61,7 +61,7 @@ def test_hosts_are_switched_off_and_on(play, job, say, sleepers) -> None:
 
 
 def test_the_energy_of_switching_and_sleeping(play, job, say, sleepers) -> None:
-    """50 W for 5 s, 9 W for 15 s, 70 W for 10 s; a delay computes nothing, so that its host draws what it does idle."""
+    """50 W for 5 s, 9 W for 15 s, 70 W for 10 s; during a delay job the host draws its idle power."""
     run = play(
         [job("1", "d10", at=1)], {},
         {0: [say.switch("0", "2")], 1: [say.call(20)], 20: [say.switch("0", "0"), say.query(consumed_energy={})],
@@ -105,7 +105,7 @@ def test_the_energy_of_jobs_that_are_killed_or_out_of_time(play, job, say, sleep
 
 
 def test_another_speed_re_times_a_job(play, job, say, sleepers) -> None:
-    """Half of the work at 100 flop/s and 200 W, the rest at 50 flop/s and 150 W; told at once, and no switch."""
+    """Half of the work at 100 flop/s and 200 W, the rest at 50 flop/s and 150 W; answered at once, without a delay."""
     jobs = [job("1", "w1000"), job("2", "d1", at=5)]
     run = play(
         jobs, {"w0!1": "0", "w0!2": "1"}, {5: [say.switch("0", "1")]}, profiles=WORK, hosts=sleepers(2), energy=True
@@ -180,7 +180,7 @@ def test_a_host_that_leaves_while_it_sleeps_wakes_up_nowhere(play, job, say, sle
 
 
 def test_the_run_waits_for_hosts_on_their_way(play, job, say, sleepers) -> None:
-    """A switch that was begun is told before the end."""
+    """A switch in progress is announced before the end."""
     run = play([job("1", "d1", at=1)], {"w0!1": "0"}, {2: [say.switch("0", "2")]}, hosts=sleepers(1), energy=True)
     assert run.story[-2:] == ["7: state 0=2", "7: simulation_ends"]
 
@@ -199,7 +199,7 @@ def mixed(machine) -> object:
 
 
 def test_hosts_of_one_request_arrive_each_at_its_time(play, job, say, mixed) -> None:
-    """One RESOURCE_STATE_CHANGED when the last is there; each host's times are its own."""
+    """One RESOURCE_STATE_CHANGED when the last host arrives; each host has its own times."""
     run = play(
         [job("1", "d1", at=1)], {"w0!1": "1"},
         {2: [say.switch("0-1", "2")], 10: [say.call(20)], 20: [say.switch("0-1", "0")]}, hosts=mixed, energy=True,
@@ -212,7 +212,7 @@ def test_hosts_of_one_request_arrive_each_at_its_time(play, job, say, mixed) -> 
 
 
 def test_a_host_that_is_there_first_need_not_wait(play, job, say, mixed) -> None:
-    """It can be woken while others of its request are still on their way down, and each is counted as what it is."""
+    """It can be woken while others of its request are still switching off, and each counts in its own state."""
     run = play(
         [job("1", "d1", at=6)], {},
         {0: [say.switch("0-1", "2")], 6: [say.switch("0", "0")], 16: [say.execute("w0!1", "0")]},
@@ -238,7 +238,7 @@ def test_a_host_that_is_there_first_need_not_wait(play, job, say, mixed) -> None
 
 
 def test_hosts_that_begin_asleep_can_be_switched_on(play, job, say, machine) -> None:
-    """Nobody has put them there: until they are switched on they count as idle, as in Batsim."""
+    """No request put them there: until they are switched on they count as idle, as in Batsim."""
     asleep = (
         '<host id="h9" speed="100f,50f,1e-3f,0.2f,0.1f" pstate="2">'
         f'<prop id="wattage_per_state" value="{WATTS}"/><prop id="sleep_pstates" value="2:3:4"/></host>'
@@ -302,7 +302,7 @@ def test_a_shared_host_with_one_job_left_cannot_fall_asleep(play, job, say, mach
 
 
 def test_a_shared_host_that_leaves_takes_no_more_jobs(play, job, sleepers) -> None:
-    """Jobs that share it go on; it takes further ones when it is back."""
+    """Jobs that share it continue; it takes further ones when it is back."""
     events = [
         {"type": "machine_unavailable", "timestamp": 2, "resources": "0"},
         {"type": "machine_available", "timestamp": 6, "resources": "0"},

@@ -1,4 +1,4 @@
-"""Given the replies that a real Batsim got, our server says what Batsim said, and writes the same files."""
+"""Given the replies that a real Batsim got, our server sends Batsim's messages and writes the same files."""
 
 import csv
 import json
@@ -32,7 +32,7 @@ APART = {"batsim_version", "scheduling_time", "simulation_time"}
 
 
 class Recorded:
-    """A transport to nobody: it keeps what is sent, and gives the replies that were recorded."""
+    """A transport without a peer: it records frames, and returns the recorded replies."""
 
     apart = True
 
@@ -42,11 +42,11 @@ class Recorded:
         self.sent: list[dict[str, Any]] = []
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Say nothing: the dialect has no handshake."""
+        """Do nothing: the dialect has no handshake."""
         return HelloData("recorded"), WelcomeData(1, (), run_id)
 
     def send(self, notice: Notice) -> None:
-        """Keep what goes out."""
+        """Record the frame."""
         self._notice = notice
         self.sent.append(json.loads(batsim_codec.encode_notice(notice)))
 
@@ -132,7 +132,7 @@ def test_the_same_replies_give_the_files_that_batsim_wrote(
 
 
 def test_a_batsim_that_switches_hosts_off_and_on_says_the_same(batsim4_dir: Path) -> None:
-    """Message by message as far as the recording goes: power states, calls and the jobs in between."""
+    """Message by message up to the end of the recording: power states, calls and the jobs in between."""
     lines = (batsim4_dir / "wire_batsched_energy_bf_monitoring.first60.jsonl").read_text().splitlines()
     frames = [json.loads(line) for line in lines]
     theirs = [json.loads(text) for direction, text in frames if direction == "batsim->sched"]

@@ -9,7 +9,7 @@ DELAY = {"type": "delay", "delay": 7}
 
 
 def test_a_registered_job_runs_like_another(play, job, say) -> None:
-    """Profile, job, start and the end of registering, in one reply; unless wanted nothing is acknowledged."""
+    """Profile, job, start and the end of registering, in one reply; acknowledgements only on request."""
     run = play(
         [job("1", "d10", at=1)], {"w0!1": "0"},
         {1: [say.register_profile("dyn", "p", **DELAY), say.register("dyn!1", "p", walltime=20),
@@ -197,7 +197,7 @@ def test_without_the_option_registering_is_illegal(play, job, say, what) -> None
 
 
 def test_a_scheduler_that_never_finishes_registering_stalls_the_run(play, job) -> None:
-    """Exit code 5, when all jobs are done: the text tells which word is missing."""
+    """Exit code 5, when all jobs are done: the text names the missing event."""
     run = play([job("1", "d10", at=1)], {"w0!1": "0"}, dynamic_jobs=True)
     assert run.failure.startswith("5: ")
     assert "registration_finished" in run.failure
@@ -302,7 +302,7 @@ def test_a_profile_stays_as_long_as_a_job_has_it_or_will_have_it(play, job, say)
 
 
 def test_registered_profiles_of_other_workloads_stay(play, job, say) -> None:
-    """Only those of the files go with their jobs; a scheduler's own workload keeps what it was given."""
+    """Only profiles of the files are removed with their jobs; a scheduler's own workload keeps its profiles."""
     run = play(
         [job("1", "d60", at=1)], {"w0!1": "0"},
         {1: [say.register("dyn!1", "p", inside=DELAY), say.execute("dyn!1", "1")],

@@ -35,7 +35,7 @@ PROFILES = {
     "both": {"type": "composed", "repeat": 2, "seq": ["w900", "d7"]},
     "deep": {"type": "composed", "repeat": 2, "seq": ["both", "t4000"]},
 }
-#: pstates 0 and 1 compute; 2 is asleep, by way of 3 (5 s) and back by way of 4 (10 s)
+#: pstates 0 and 1 compute; 2 is asleep, entered through 3 (5 s) and left through 4 (10 s)
 SPEEDS = "100f,50f,1e-3f,0.2f,0.1f"
 WATTS = "90:100:200, 80:85:150, 9:9:9, 50:50:50, 70:70:70"
 EVENTS = (
@@ -50,7 +50,7 @@ JOBS = st.lists(
 
 
 class Story(Observer):
-    """Writes down what observers are told of jobs and units."""
+    """Records the observers' calls on jobs and units."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -74,7 +74,7 @@ class Story(Observer):
 
 
 def answer(engine: Engine, notice: Notice, seed: int, options: BatsimOptions) -> Reply:
-    """Return what a scheduler without a memory says: by chance, but only what is legal, as the rest ends the run."""
+    """Return the decisions of a stateless scheduler: random, but legal, because illegal ones end the run."""
     chance = Random(seed * 1000 + notice.seq)  # noqa: S311 - a test's dice
     now, cluster, made = notice.now, engine.cluster, []
 
@@ -109,7 +109,7 @@ def answer(engine: Engine, notice: Notice, seed: int, options: BatsimOptions) ->
 
 
 class Written:
-    """The outputs in a folder, and all who write them."""
+    """The outputs in a folder, and all their writers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -117,7 +117,7 @@ class Written:
         self.writers = list(self.outputs.observers())
 
     def metered(self, meter: Any) -> Observer:
-        """Return who writes of energy."""
+        """Return the writer of energy."""
         self.writers.append(self.outputs.metered(meter))
         return self.writers[-1]
 
@@ -130,9 +130,9 @@ class Written:
 def played(
     setup: Setup, options: BatsimOptions, seed: int, folder: Path, resume_at: int | None = None
 ) -> tuple[list[Any], list[str], dict[str, str]]:
-    """Return the notices, what observers were told, and the outputs.
+    """Return the notices, the observers' calls, and the outputs.
 
-    At a notice engine and outputs give way to others that go on from their states.
+    At a notice engine and outputs are replaced by others restored from their states.
     """
     story = Story()
     written = Written(folder / "0")

@@ -1,4 +1,4 @@
-"""Jobs whose hosts decide how long they take: every profile type, mappings, walltimes, progress."""
+"""Jobs whose run time depends on their hosts: every profile type, mappings, walltimes, progress."""
 
 import json
 from pathlib import Path
@@ -134,7 +134,7 @@ def test_a_part_that_computes_and_fails_ends_the_whole(play, job) -> None:
 
 
 def test_the_progress_of_killed_work_is_nested_as_its_profile(play, job, say) -> None:
-    """In Batsim's words: which part is at work, and how far that is; the wire has no share of the whole."""
+    """In Batsim's form: the current part and its progress; the wire has no share of the whole."""
     jobs = [job("1", "each"), job("2", "both"), job("3", "outer"), job("4", "waits"), job("5", "wait", at=9)]
     starts = {f"w0!{name}": str(name - 1) for name in range(1, 5)}
     kill = say.kill("w0!1", "w0!2", "w0!3", "w0!4")
@@ -179,7 +179,7 @@ def test_work_needs_hosts_with_a_speed(play, job) -> None:
 
 
 def test_a_usage_trace_computes_phase_by_phase(play, job, tmp_path: Path) -> None:
-    """Its trace lies beside the workload; the rank that takes longest ends the job."""
+    """Its trace is beside the workload; the slowest rank ends the job."""
     (tmp_path / "both.txt").write_text("one.txt\ntwo.txt\n")
     (tmp_path / "one.txt").write_text("0 m_usage 1.0 500\n0 m_usage 0.5 250\n")
     (tmp_path / "two.txt").write_text("1 m_usage 1.0 900\n")
@@ -209,7 +209,7 @@ def test_registered_work_is_done_like_that_of_the_files(play, job, say) -> None:
 
 
 def test_declaring_the_end_of_work_frees_its_hosts(play, job, say) -> None:
-    """Nothing of it comes up later."""
+    """No later event refers to it."""
     run = play(
         [job("1", "both"), job("2", "each", at=4)], {"w0!1": "0"},
         {4: [say.change("w0!1", "COMPLETED_FAILED"), say.execute("w0!2", "0")]}, profiles=PROFILES,

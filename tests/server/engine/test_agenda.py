@@ -36,7 +36,7 @@ def happened(agenda: Agenda, time: float) -> list[tuple[float, int, object]]:
 
 
 def emptied(agenda: Agenda) -> list[tuple[float, int, object]]:
-    """Return what comes up, as (time, class, subject), until nothing is left."""
+    """Return the entries that come up, as (time, class, subject), until none is left."""
     came = []
     while (time := next_time(agenda)) != inf:
         came += happened(agenda, time)
@@ -84,7 +84,7 @@ def test_only_the_exact_instant_is_taken() -> None:
 
 
 def test_a_cancelled_entry_takes_its_time_with_it() -> None:
-    """The next time is that of the first entry which still stands."""
+    """The next time is that of the first entry that was not cancelled."""
     agenda = Agenda()
     first = agenda.put(1.0, END, "first")
     agenda.put(2.0, END, "second")

@@ -1,4 +1,4 @@
-"""Jobs and units together, and who is told of each step."""
+"""Jobs and units together, and the observers of each step."""
 
 from collections.abc import Callable
 from typing import Any
@@ -50,7 +50,7 @@ def test_a_rejected_job_never_held_units(make_job: MakeJob, diary: Any) -> None:
 
 
 def test_a_refused_allocation_leaves_the_job_waiting(make_job: MakeJob, diary: Any) -> None:
-    """An illegal start changes neither job nor queue nor count, and nobody is told."""
+    """An illegal start changes neither job nor queue nor count, and no observer is called."""
     cluster = Cluster(4, [diary])
     job = make_job("1", size=2)
     cluster.submit(1.0, job)
@@ -88,7 +88,7 @@ def test_a_job_that_waits_cannot_end(make_job: MakeJob, step: Any) -> None:
 
 
 def test_observers_are_told_in_the_order_given(make_job: MakeJob) -> None:
-    """The first observer hears each step first."""
+    """The first observer gets each step first."""
     heard: list[str] = []
 
     class Ear(Observer):

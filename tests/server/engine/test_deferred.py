@@ -1,4 +1,4 @@
-"""Observers that are told a little later."""
+"""Observers that are called a little later."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def told(lines: list[str]) -> list[str]:
 
 
 def test_later_is_the_same_story(play: Any, diary: Any) -> None:
-    """Whenever it is flushed, the others hear the same in the same order with the same times, but for repetitions."""
+    """Whenever it is flushed, the others get the same calls in the same order at the same times, except repetitions."""
     rows = [("1", 0, 1, 5, 5), ("2", 3, 2, 5, 4), ("3", 3, 9, 5, 4)]
 
     def story(observers: list[Observer], flush: Any) -> None:
@@ -53,7 +53,7 @@ def test_later_is_the_same_story(play: Any, diary: Any) -> None:
 
 
 def test_power_states_and_availability_are_passed_on() -> None:
-    """They are told late, too, in order with everything else, and only to those who listen."""
+    """These calls are deferred, too, in order with everything else, and only to observers that override them."""
 
     class Listener(Observer):
         def __init__(self) -> None:
@@ -105,7 +105,7 @@ def test_the_beginning_is_not_deferred(play: Any, diary: Any) -> None:
 
 
 def test_observers_are_told_one_after_the_other(play: Any) -> None:
-    """Of each thing, in the order in which they were given: one may look at what another keeps, even at the end."""
+    """Each step reaches observers in their given order: one may read another's data, even at the end."""
     told: list[str] = []
 
     class Named(Observer):
@@ -129,7 +129,7 @@ def test_observers_are_told_one_after_the_other(play: Any) -> None:
 
 
 def test_every_observer_is_told_the_end_whoever_fails(play: Any, diary: Any) -> None:
-    """A failure while the rest is told does not keep the others from closing; the first one comes out."""
+    """An exception during flushing does not keep the others from closing; the first one is raised."""
 
     class Broken(Observer):
         def __init__(self, name: str) -> None:
@@ -151,7 +151,7 @@ def test_every_observer_is_told_the_end_whoever_fails(play: Any, diary: Any) -> 
 
 
 def test_what_is_put_off_does_not_grow_without_end(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Years of failures that no scheduler is told of are told the others on the way, in the same order."""
+    """Years of failures that wake no scheduler reach the other observers on the way, in the same order."""
 
     class Failures(Observer):
         def __init__(self) -> None:

@@ -21,7 +21,7 @@ def after(kind: str, name: str, delay: float = 0.0) -> tuple[Condition, ...]:
 
 
 def test_a_job_waits_for_anothers_start(play: Any) -> None:
-    """With "after" a job is submitted as the other starts, and so many seconds later if it says so."""
+    """With "after" a job is submitted when the other starts, or the given number of seconds later."""
     rows = [("1", 0, 1, 9, 9), ("2", 0, 1, 9, 9), ("3", 0, 1, 9, 9)]
     game = play(4, rows, conditions={"w0!2": after("after", "1"), "w0!3": after("after", "1", 2.0)})
 
@@ -47,7 +47,7 @@ def test_success_lets_its_followers_go(play: Any) -> None:
 
 
 def test_a_failure_rejects_a_whole_chain(play: Any, diary: Any) -> None:
-    """What can never start is rejected, and so is what waited for that; whoever waits for any end goes on."""
+    """A job that can never start is rejected, and so are jobs that depend on it; "afterany" jobs proceed."""
     rows = [("1", 0, 1, 99, 5), *((str(name), 0, 1, 5, 9) for name in range(2, 2000)), ("x", 0, 1, 5, 9)]
     chain = {f"w0!{name}": after("afterok", str(name - 1)) for name in range(2, 2000)}
     game = play(4, rows, conditions={**chain, "w0!x": after("afterany", "1999")}, observers=[diary])
@@ -67,7 +67,7 @@ def test_a_rejected_job_counts_as_ended_without_success(play: Any) -> None:
 
 
 def test_one_condition_that_can_no_longer_hold_is_enough(play: Any, diary: Any) -> None:
-    """The job is rejected as soon as the first job fails, and the scheduler told if it was the last to come."""
+    """The job is rejected as soon as the first job fails, and NO_MORE_JOBS is sent if it was the last."""
     rows = [("1", 0, 1, 9, 5), ("2", 0, 1, 7, 9), ("3", 0, 1, 5, 9)]
     conditions = {"w0!3": after("afterany", "2") + after("afterok", "1")}
     game = play(4, rows, conditions=conditions, observers=[diary])
@@ -90,7 +90,7 @@ def test_several_conditions_must_all_hold(play: Any) -> None:
 
 
 def test_a_condition_that_holds_already_is_no_wait(play: Any) -> None:
-    """A job whose predecessor is done when it is submitted is submitted as it stands in the workload."""
+    """A job whose predecessor is already done is submitted at its time in the workload."""
     game = play(4, [("1", 0, 1, 5, 9), ("2", 8, 1, 5, 9)], conditions={"w0!2": after("afterok", "1")})
     game.begin()
 
@@ -99,7 +99,7 @@ def test_a_condition_that_holds_already_is_no_wait(play: Any) -> None:
 
 
 def test_a_scheduler_that_forgets_the_first_is_found_out(play: Any) -> None:
-    """Jobs that are kept back do not hide that nothing goes on."""
+    """Held jobs do not hide a stall."""
     game = play(4, [("1", 0, 1, 5, 9), ("2", 0, 1, 5, 9)], conditions={"w0!2": after("afterok", "1")})
     game.begin()
 
@@ -108,7 +108,7 @@ def test_a_scheduler_that_forgets_the_first_is_found_out(play: Any) -> None:
 
 
 def workload(dependencies: list[str], **columns: list[int]) -> Workload:
-    """Return a workload of jobs 1, 2, ... with these texts on what they wait for."""
+    """Return a workload of jobs 1, 2, ... with these dependency texts."""
     count = len(dependencies)
     ones = np.ones(count)
     return Workload(
@@ -136,7 +136,7 @@ def test_texts_become_conditions() -> None:
 
 
 def test_swf_names_a_preceding_job_and_a_think_time() -> None:
-    """The job comes so many seconds after the preceding one's end; a missing time is none."""
+    """The job is submitted this many seconds after the preceding one's end; a missing time is none."""
     read = conditions_of({"w0": workload(["", "", ""], preceding=[-1, 1, 2])})
 
     assert read == {"w0!2": (Condition("afterany", "w0!1", 30.0),), "w0!3": (Condition("afterany", "w0!2", 0.0),)}

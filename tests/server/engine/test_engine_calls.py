@@ -11,7 +11,7 @@ def waiting_game(play: Any, **options: Any) -> Any:
 
 
 def test_a_call_comes_at_its_time_with_its_id(play: Any) -> None:
-    """REQUESTED_CALL wakes the scheduler alone; the id is given back."""
+    """REQUESTED_CALL wakes the scheduler alone; its id is returned."""
     game = waiting_game(play)
 
     assert game.say(game.call(7.25, "tick")) == ["7.25 call 'tick'"]
@@ -26,7 +26,7 @@ def test_calls_of_one_time_come_in_the_order_asked_for(play: Any) -> None:
 
 
 def test_a_call_at_now_comes_at_once(play: Any) -> None:
-    """Time does not go on in between."""
+    """Time does not advance in between."""
     game = waiting_game(play)
 
     assert game.say(game.call(0, "now")) == ["0 call 'now'"]

@@ -129,7 +129,7 @@ def test_a_strict_engine_stops_at_a_dated_decision_too(play: Any) -> None:
 
 
 def test_a_call_may_lie_inside_the_thinking_time(play: Any) -> None:
-    """It is told with the notice at the end of that time, with its own timestamp."""
+    """It is sent with the notice at the end of that time, with its own timestamp."""
     game = play(1, [("1", 0, 1, 10, 10)])
     game.begin()
 
@@ -146,7 +146,7 @@ def test_a_call_wanted_before_its_decisions_time_is_past(play: Any) -> None:
 
 
 def test_a_dated_stop_ends_the_run_at_its_time(play: Any) -> None:
-    """Nothing after it happens, and no further notice is sent; what happened before is told at the end."""
+    """Nothing after it happens, and no further notice is sent; earlier events are in the last one."""
     game = play(1, [("1", 0, 1, 10, 10), ("2", 1, 1, 1, 1), ("3", 9, 1, 1, 1)])
     game.begin()
 

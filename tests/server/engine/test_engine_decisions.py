@@ -1,4 +1,4 @@
-"""What each decision does at its instant, every reason to reject one, and the strict engine."""
+"""The effect of each decision at its instant, every rejection, and the strict engine."""
 
 from collections.abc import Callable
 from typing import Any, get_args
@@ -97,7 +97,7 @@ def test_an_illegal_decision_is_rejected_at_once_and_does_nothing(play: Any, cas
 
 @pytest.mark.parametrize("case", ILLEGAL)
 def test_a_strict_engine_ends_the_run_instead(play: Any, case: str) -> None:
-    """With strict the same decision raises: code, text, place in the reply, and nothing is changed by it."""
+    """With strict the same decision raises: code, text, position in the reply; it changes nothing."""
     decide, code, says = ILLEGAL[case]
     game = prepared(play, strict=True)
     before = state(game)
@@ -114,7 +114,7 @@ def test_a_strict_engine_ends_the_run_instead(play: Any, case: str) -> None:
 
 
 def test_too_many_illegal_decisions_before_a_notice_end_the_run(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as the limit are told of; one more ends the run, and each notice begins to count anew."""
+    """Up to the limit rejections are sent; one more ends the run, and each notice resets the count."""
     monkeypatch.setattr("pipistrelle.server.engine.engine.MAX_REJECTIONS", 3)
     game = play(4, [("1", 0, 1, 5, 5)])
     game.begin()
@@ -144,7 +144,7 @@ def test_the_legal_decisions_around_an_illegal_one_are_carried_out(play: Any) ->
 
 
 def test_a_job_killed_now_ends_now_with_its_progress(play: Any) -> None:
-    """KILL_JOB is answered at the same instant: first each job's end, then who was killed and how far it had come."""
+    """KILL_JOB is answered at the same instant: first each job's end, then the killed jobs and their progress."""
     game = play(4, [("1", 0, 1, 100, 200), ("2", 0, 1, 100, 50), ("3", 25, 1, 1, 1)])
     game.begin()
     game.say(game.execute("1", "0"), game.execute("2", "1"))
@@ -160,7 +160,7 @@ def test_a_job_killed_now_ends_now_with_its_progress(play: Any) -> None:
 
 
 def test_each_kill_decision_is_answered(play: Any) -> None:
-    """Every legal KILL_JOB has its JOB_KILLED, in order, also one that names nobody or somebody twice."""
+    """Every legal KILL_JOB has its JOB_KILLED, in order, also with an empty list or a job listed twice."""
     game = play(2, [("1", 0, 1, 10, 20), ("2", 0, 1, 10, 20)])
     game.begin()
     answer = game.say(game.execute("1", "0"), game.execute("2", "1"), game.kill("1", "1"), game.kill(), game.kill("2"))
@@ -203,7 +203,7 @@ def test_a_killed_job_of_no_length_was_done(play: Any) -> None:
 
 
 def test_metadata_of_waiting_and_running_jobs_can_be_changed(play: Any) -> None:
-    """The last text counts; no event tells of it."""
+    """The last text counts; no event reports it."""
     game = play(2, [("1", 0, 1, 10, 20), ("2", 0, 1, 10, 20)])
     game.begin()
     game.apply(game.metadata("1", "a"), game.execute("2", "1"), game.metadata("2", "b"), game.metadata("2", "c"))
@@ -226,7 +226,7 @@ def test_stop_ends_the_run_now_and_says_what_is_left(play: Any, reason: str, tol
 
 
 def test_stop_after_the_last_job_names_only_its_reason(play: Any) -> None:
-    """A run that was stopped with nothing left says so without counts."""
+    """A run that is stopped with nothing left reports no counts."""
     game = play(1, [("1", 0, 1, 10, 20)])
     game.begin()
 
@@ -237,7 +237,7 @@ def test_stop_after_the_last_job_names_only_its_reason(play: Any) -> None:
 
 @pytest.mark.parametrize("cause", ["a kill", "a rejected decision"])
 def test_stop_does_not_wait_for_another_reply(play: Any, cause: str) -> None:
-    """What else the reply brought about is told in the last notice: nobody decides anything after a STOP."""
+    """Other effects of the reply are in the last notice: no decision follows a STOP."""
     game = play(2, [("1", 0, 1, 10, 20), ("2", 0, 1, 10, 20)])
     game.begin()
     other = game.kill("1") if cause == "a kill" else game.execute("1", "1")

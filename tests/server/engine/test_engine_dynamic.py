@@ -15,7 +15,7 @@ def test_a_registered_job_is_submitted_at_once(play: Any) -> None:
 
 
 def test_a_chain_of_jobs_goes_on_after_no_more_jobs(play: Any) -> None:
-    """A job registered when the last one ends keeps the run going; it ends when nothing is left."""
+    """A job registered when the last one ends keeps the run alive; it ends when nothing is left."""
     game = play(1, [("1", 0, 1, 5, 5)], features=DYNAMIC)
     game.begin()
     told = [game.say(game.execute("1", "0"))]
@@ -59,7 +59,7 @@ def test_a_job_can_be_registered_in_the_first_reply(play: Any) -> None:
 
 
 def test_register_start_and_kill_fit_into_one_reply(play: Any) -> None:
-    """A registered job is there for the decisions behind it."""
+    """A registered job exists for later decisions of the same reply."""
     game = play(1, [("1", 0, 1, 5, 5)], features=DYNAMIC)
     game.begin()
     answer = game.say(game.register("dyn!a", 1, 2), game.execute("dyn!a", "0"), game.kill("dyn!a"))

@@ -71,7 +71,7 @@ def test_all_of_an_instant_is_in_one_notice_ends_first(play: Any) -> None:
 
 
 def test_the_last_submission_brings_no_more_jobs_along(play: Any) -> None:
-    """NO_MORE_JOBS stands in the notice of the last submission, right behind it, and nowhere else."""
+    """NO_MORE_JOBS is in the notice of the last submission, right behind it, and nowhere else."""
     game = play(4, [("1", 1, 1, 1, 1), ("2", 2, 1, 1, 1)])
 
     assert game.begin() == ["1 submitted 1"]
@@ -145,7 +145,7 @@ def test_a_run_ends_when_every_job_has(play: Any) -> None:
 
 
 def test_rejecting_the_last_job_ends_the_run_without_another_notice(play: Any) -> None:
-    """A rejection is not announced to the one who decided it."""
+    """A rejection is not announced to the scheduler that decided it."""
     game = play(1, [("1", 7, 1, 5, 5)])
     game.begin()
 
@@ -182,7 +182,7 @@ def test_jobs_are_taken_one_at_a_time(make_job: Any) -> None:
 
 
 def test_observers_hear_an_instant_in_order(play: Any, diary: Any) -> None:
-    """Everything is told when it happens, and at last, once or more, the number of free units that it came to."""
+    """Every step is reported when it happens, and at last, at least once, the resulting number of free units."""
     game = play(2, [("1", 1, 1, 2, 2)], observers=[diary])
     game.begin()
     game.say(game.execute("1", "5"), game.execute("1", "0"))

@@ -43,7 +43,7 @@ def numbers(seed: int, count: int) -> Iterator[int]:
 
 
 class Witness(Observer):
-    """Keeps a second account of the machine from what observers are told, and compares it at every step."""
+    """Keeps a second account of the machine from the observers' calls, and compares it at every step."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -67,7 +67,7 @@ class Witness(Observer):
         self.story.append(("submitted", job.id))
 
     def started(self, now: float, job: Job) -> None:
-        """Note a start: of a known job, on units that nobody has."""
+        """Record a start: of a known job, on free units."""
         self._at(now)
         units = set(job.alloc)
         assert self.jobs[job.id] is job
@@ -78,7 +78,7 @@ class Witness(Observer):
         assert job.start == now
 
     def ended(self, now: float, job: Job) -> None:
-        """Note an end: of a job that has not ended, when and as its run time and walltime say."""
+        """Record an end: of a running job, at the time and in the state that its run time and walltime imply."""
         self._at(now)
         assert job not in self.ended_jobs
         self.ended_jobs.append(job)
@@ -146,7 +146,7 @@ def check_notice(game: Any, notice: Notice, reply: Reply | None) -> None:
         return
     wanted = {"REQUESTED_CALL", "DECISION_REJECTED", *reply.wake}
     told = {str(event.__struct_config__.tag) for event in notice.events}
-    first_of_an_empty_workload = notice.seq == 2 and "NO_MORE_JOBS" in told  # what was told before the first filter
+    first_of_an_empty_workload = notice.seq == 2 and "NO_MORE_JOBS" in told  # events before the first filter
     assert told & wanted or not game.engine.clockwork.agenda.entries() or first_of_an_empty_workload
 
 
@@ -160,7 +160,7 @@ def check_notice(game: Any, notice: Notice, reply: Reply | None) -> None:
 def test_whatever_a_scheduler_does_the_rules_hold(
     play: Any, rows: list[tuple[int, int, int, float]], script: tuple[int, int], lazy: bool, features: tuple[Any, ...]
 ) -> None:
-    """Time never goes back, units agree at every step, each job ends once or is left, and every event is told once."""
+    """Time never decreases, units agree at every step, each job ends once or is left, every event is sent once."""
     witness, dice = Witness(), numbers(*script)
     ordered = [(str(number), *row) for number, row in enumerate(sorted(rows))]
     game = play(UNITS, ordered, features=features, observers=[witness])

@@ -69,7 +69,7 @@ KINDS = st.sampled_from(["after", "afterok", "afterany", "afternotok"])
 
 
 class Story(Observer):
-    """Writes down all that observers are told."""
+    """Records all observers' calls."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -83,7 +83,7 @@ class Story(Observer):
         self.lines.append(f"{now!r} started {job.id} {job.alloc}")
 
     def ended(self, now: float, job: Job) -> None:
-        """Write it down, with what became of its time."""
+        """Record it, with the use of its time."""
         attempt = job.attempt
         account = None if attempt is None else (attempt.account, attempt.cause, attempt.began, str(attempt.waited))
         self.lines.append(f"{now!r} ended {job.id} {job.state} {job.energy!r} {job.metadata} {account}")
@@ -102,7 +102,7 @@ class Story(Observer):
 
 
 def answer(engine: Engine, notice: Notice, seed: int) -> Reply:
-    """Return what a scheduler without a memory says: by chance, and by the engine's waiting and running jobs."""
+    """Return the decisions of a stateless scheduler: random, from the engine's waiting and running jobs."""
     chance = Random(seed * 1000 + notice.seq)  # noqa: S311 - a test's dice
     now, cluster = notice.now, engine.cluster
     made: list[Decision] = []
@@ -141,7 +141,7 @@ class Books:
         self.metrics = Metrics(books={"reliability": self.reliability})
 
     def observers(self) -> list[Observer]:
-        """Return them in the order in which they are told."""
+        """Return them in the order of their calls."""
         return [self.nodes, self.reliability, self.metrics]
 
     def state(self) -> list[Any]:
@@ -149,7 +149,7 @@ class Books:
         return [self.nodes.state(), self.reliability.state(), self.metrics.state()]
 
     def restore(self, state: list[Any], running: Any) -> None:
-        """Go on from these states."""
+        """Continue from these states."""
         self.nodes.restore(state[0], running)
         self.reliability.restore(state[1])
         self.metrics.restore(state[2])
@@ -158,9 +158,9 @@ class Books:
 def played(
     build: Callable[[Sequence[Observer]], Engine], machine: Platform, seed: int, resume_at: int | None = None
 ) -> tuple[list[Any], list[str], Any, list[str]]:
-    """Return the notices, what observers were told and the books' figures.
+    """Return the notices, the observers' calls and the books' figures.
 
-    At a notice engine and books give way to new ones that go on from their states.
+    At a notice engine and books are replaced by new ones restored from their states.
     """
     story, books = Story(), Books(machine)
     engine = build([story, *books.observers()])

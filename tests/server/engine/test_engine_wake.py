@@ -1,4 +1,4 @@
-"""The wake filter: who is woken by what, and that nothing is lost."""
+"""The wake filter: which events wake the scheduler, and that nothing is lost."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def started(
 def test_the_listed_types_wake_and_the_others_come_along_in_order(
     play: Any, wake: tuple[str, ...] | None, expected: list[str]
 ) -> None:
-    """The next notice is that of the first event of a listed type, and holds all that was held back before it."""
+    """The next notice is at the first event of a listed type, and includes all earlier unsent events."""
     assert started(play, wake) == expected
 
 
@@ -56,13 +56,13 @@ def test_a_kill_wakes_who_lists_it(play: Any) -> None:
 
 
 def test_calls_and_rejections_always_wake(play: Any) -> None:
-    """What was asked for, and what was wrong, is told at its time even with an empty filter."""
+    """Requested calls and errors are sent at their time even with an empty filter."""
     assert started(play, (), "call") == ["3 submitted 3", "4 call 'x'"]
     assert started(play, (), "illegal") == ["0 rejected 2[2] unknown_job"]
 
 
 def test_nodes_and_maintenance_always_wake(play: Any) -> None:
-    """Nobody could foresee them: each is told at its time even with an empty filter."""
+    """They are unforeseeable: each is sent at its time even with an empty filter."""
     machine = homogeneous(2, "m")
     rule = parse_maintenance("@50 +10s 1 announced @40 named m", machine, where="test", epoch=None, timezone=None)
     reliability = Reliability(outages=Outages.of([Outage(1, 10.0, 30.0)]), maintenance=MaintenancePlan((rule,)))
@@ -94,7 +94,7 @@ def test_a_filter_holds_for_one_reply(play: Any) -> None:
 
 
 def test_what_was_held_back_is_delivered_when_nothing_else_can_come(play: Any) -> None:
-    """With jobs waiting and an empty agenda the scheduler is told, whatever its filter, before a stall is called."""
+    """With jobs waiting and an empty agenda the scheduler is woken, for any filter, before a stall is declared."""
     game = play(1, [("1", 0, 1, 5, 5), ("2", 2, 1, 5, 5)], features=FILTER)
     game.begin()
 
@@ -118,7 +118,7 @@ def test_what_the_filter_held_back_at_the_very_end_comes_with_the_end(play: Any)
 
 
 def test_the_filter_applies_to_what_its_own_reply_brings_about(play: Any) -> None:
-    """A kill at now whose events are not listed is told with the next event that is."""
+    """A kill at now whose events are not listed is sent with the next listed event."""
     game = play(2, [("1", 0, 1, 50, 50), ("2", 7, 1, 5, 5)], features=FILTER)
     game.begin()
 
@@ -132,7 +132,7 @@ def test_the_filter_applies_to_what_its_own_reply_brings_about(play: Any) -> Non
 
 
 def test_a_filter_and_thinking_time_go_together(play: Any) -> None:
-    """A wanted event inside the thinking time is told at its end; unwanted ones alone do not wake even then."""
+    """A listed event inside the thinking time is sent at its end; unlisted ones alone do not wake even then."""
     game = play(4, ROWS, features=FILTER)
     game.begin()
 
@@ -157,7 +157,7 @@ def test_a_scheduler_that_may_register_is_told_before_the_end_whatever_its_filte
 
 
 def test_no_more_jobs_of_an_empty_workload_comes_before_the_first_filter(play: Any) -> None:
-    """A filter does not reach back: that event is there already when the first reply comes."""
+    """A filter does not apply to the past: that event is already pending when the first reply arrives."""
     game = play(1, features=FILTER)
     game.advance()
 

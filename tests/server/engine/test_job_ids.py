@@ -53,7 +53,7 @@ def test_it_takes_little_room(names):
 
 
 def test_many_at_once_and_one_by_one_are_the_same():
-    """Whether ids take their places many together, or each as it comes since somebody asks in between."""
+    """Ids are sorted in many at once, or one at a time when read in between."""
     names = [*range(1, 3000), 10**14, "007", "x", *range(5000, 9000, 7)]
     together, single = JobIds(f"w0!{name}" for name in names), JobIds()
     for name in names:

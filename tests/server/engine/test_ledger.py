@@ -1,4 +1,4 @@
-"""The ledger of units: what can be taken, what is refused, and that a refusal changes nothing."""
+"""The ledger of units: legal allocations, rejected ones, and that a rejection changes nothing."""
 
 from collections.abc import Callable
 
@@ -93,7 +93,7 @@ def test_the_size_is_looked_at_before_the_units() -> None:
 
 
 def test_units_given_back_can_be_taken_again(make_job: MakeJob) -> None:
-    """What a job held is free after it, and only once."""
+    """A job's units are free after it, and only once."""
     ledger = Ledger(4)
     job = held(ledger, make_job(size=3), "0 2-3")
     ledger.give_back(job)
@@ -104,7 +104,7 @@ def test_units_given_back_can_be_taken_again(make_job: MakeJob) -> None:
 
 
 def test_invariants_catch_a_leak_and_a_double_use(make_job: MakeJob) -> None:
-    """Units that nobody holds and nobody may take, or that two jobs hold, are found."""
+    """Units that are neither free nor held, or that two jobs hold, are found."""
     ledger = Ledger(4)
     job = held(ledger, make_job(size=2), "0-1")
     twin = make_job("twin", size=2)
@@ -121,7 +121,7 @@ def test_invariants_catch_a_leak_and_a_double_use(make_job: MakeJob) -> None:
 
 
 def test_blocked_units_are_nobodys(make_job: MakeJob) -> None:
-    """They cannot be taken, whether they were free or held when they were blocked; a job that held them goes on."""
+    """They cannot be allocated, whether free or held when they were blocked; a job that held them continues."""
     ledger = Ledger(6)
     job = held(ledger, make_job(size=2), "0-1")
     ledger.block(NodeSet.parse("1-3"))

@@ -36,7 +36,7 @@ def test_the_table_has_every_state_and_no_unknown_one() -> None:
 
 
 def test_every_completed_state_can_be_reached_and_is_final() -> None:
-    """What the protocol calls a job's last state is reached, and nothing follows."""
+    """The protocol's final state is reached, and nothing follows."""
     for state in get_args(JobState):
         assert state in [after for steps in LIFE.values() for after in steps.values()]
         assert LIFE[state] == {}

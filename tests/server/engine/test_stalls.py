@@ -23,7 +23,7 @@ def repeat(times: int, act: Callable[[], Any]) -> None:
 
 
 def test_jobs_that_nobody_starts_are_a_stall(play: Any) -> None:
-    """Nothing runs, nothing is to come, jobs wait: the run ends naming when, how many and which."""
+    """Nothing runs, nothing is coming, jobs wait: the run ends and names the time, the number and the jobs."""
     rows = [(str(number), 0, number, 5, 5) for number in range(1, 6)]
     game = play(8, rows)
     game.begin()
@@ -59,7 +59,7 @@ def test_an_illegal_start_repeated_at_one_instant_is_a_stall(play: Any, impatien
 
 
 def test_calls_at_now_without_end_are_a_stall(play: Any, impatient: int) -> None:
-    """Being called at once, again and again, keeps time from going on even while jobs run."""
+    """Repeated calls at once keep time from advancing even while jobs run."""
     game = play(1, [("1", 3, 1, 5, 5)])
     game.begin()
     game.say(game.execute("1", "0"), game.call(game.now))
@@ -68,7 +68,7 @@ def test_calls_at_now_without_end_are_a_stall(play: Any, impatient: int) -> None
 
 
 def test_calls_without_effect_on_an_idle_machine_are_a_stall(play: Any, impatient: int) -> None:
-    """Time goes on, but nothing else does: the run ends naming the habit."""
+    """Time advances, but nothing else happens: the run ends and names the pattern."""
     game = play(1, [("1", 0, 1, 5, 5)])
     game.begin()
     with pytest.raises(Stalled, match=r"20 notices had no effect while the machine is idle"):

@@ -18,7 +18,7 @@ from pipistrelle.traces.profiles import Profile
 
 
 def machine(speeds: Sequence[str], cores: Sequence[int] = ()) -> SimGridPlatform:
-    """Return a machine of hosts with these speeds, of one core each unless said otherwise; each pstate has watts."""
+    """Return a machine of hosts with these speeds, of one core each by default; each pstate has watts."""
     elements = "".join(
         f'<host id="h{number:03}" speed="{speed}" core="{cores[number] if cores else 1}">'
         f'<prop id="wattage_per_state" value="{", ".join(["10:20:30"] * len(speed.split(",")))}"/></host>'
@@ -28,7 +28,7 @@ def machine(speeds: Sequence[str], cores: Sequence[int] = ()) -> SimGridPlatform
 
 
 class MeteredHosts(Hosts):
-    """Hosts that add up what they compute, from what they are told of their load."""
+    """Hosts that add up their computed flops from the changes of their load."""
 
     def __init__(self, platform: SimGridPlatform) -> None:
         super().__init__(platform, energy=True)

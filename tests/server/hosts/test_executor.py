@@ -1,4 +1,4 @@
-"""How long work on hosts takes, in closed form; what changes in the midst of it; that nothing is lost or overloaded."""
+"""The duration of work on hosts, in closed form; changes during it; that nothing is lost or overloaded."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ Worlds = Callable[..., Any]
 
 
 def flops(each: float) -> ParallelHomogeneous:
-    """Return a profile of so many flops on each host."""
+    """Return a profile of this many flops on each host."""
     return ParallelHomogeneous(name="f", cpu=float(each), com=0.0)
 
 
@@ -228,7 +228,7 @@ def test_progress_is_the_share_of_the_work_that_is_done(world: Worlds) -> None:
     ]
 
 
-# -- jobs that meet ---------------------------------------------------------------------------------------------------
+# -- jobs that share hosts ---------------------------------------------------------------------------------------------
 
 
 def test_what_takes_no_time_is_no_load(world: Worlds) -> None:
@@ -252,14 +252,14 @@ def test_jobs_on_one_host_share_it_while_they_overlap(world: Worlds) -> None:
 
 
 def test_jobs_that_meet_through_a_third_adapt(world: Worlds) -> None:
-    """a and c never meet, but b has hosts with both; what b cannot use is theirs."""
+    """a and c share no host, but b shares with both; they get what b cannot use."""
     here = world("1f", "3f", sharing=True, metered=True)
     ends = here.play(
         (0.0, here.job("a", flops(10), "0")),
         (0.0, here.job("b", flops(5), "0-1")),
         (0.0, here.job("c", flops(29), "1")),
     )
-    # Until 10: a and b at 0.5, c at 2.5, so c has 4 left; then a has 5 left, and c goes at 3.
+    # Until 10: a and b at 0.5, c at 2.5, so c has 4 left; then a has 5 left, and c ends at 3.
     assert ends == {"b": 10.0, "a": 15.0, "c": pytest.approx(10 + 4 / 3)}
 
 
@@ -325,7 +325,7 @@ PROFILES: st.SearchStrategy[Profile] = st.one_of(
 
 @st.composite
 def traffic(draw: st.DrawFn) -> list[tuple[float, Profile, int, int, int]]:
-    """Return jobs on up to four hosts: (start, profile, first host, last host, how many ranks a host has)."""
+    """Return jobs on up to four hosts: (start, profile, first host, last host, ranks per host)."""
     jobs: list[tuple[float, Profile, int, int, int]] = []
     for _ in range(draw(st.integers(1, 6))):
         low = draw(st.integers(0, 3))
@@ -416,7 +416,7 @@ def test_without_an_overlap_sharing_changes_nothing(
     )
 )
 def test_times_are_those_of_small_steps(world: Worlds, jobs: list[tuple[int, int, tuple[int, int]]]) -> None:
-    """Step by step, each host shared out anew among those that are there: no other times come out."""
+    """Step by step, each host is shared among its present jobs: the times are the same."""
     speed = (1.0, 2.0, 0.5)
     here = world("1f", "2f", "0.5f", sharing=True)
     acts = [

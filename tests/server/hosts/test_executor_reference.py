@@ -28,7 +28,7 @@ from pipistrelle.traces.profiles import (
     UsageTrace,
 )
 
-#: agenda classes of what a test lets happen: within an instant, after all that happens by itself
+#: agenda classes of a test's events: within an instant, after all the executor's own
 START, KILL, SPEED = 20, 21, 22
 
 
@@ -44,7 +44,7 @@ def make_hosts(speeds: list[str], cores: int = 1) -> Hosts:
 
 
 class Bench:
-    """Drives an executor as the engine does, and writes down when jobs end and how many flops hosts have done."""
+    """Drives an executor as the engine does, and records jobs' ends and hosts' flops."""
 
     def __init__(self, hosts: Hosts, units: int, *, sharing: bool = False, bandwidth: float | None = None) -> None:
         self.hosts, self.units = hosts, units
@@ -110,7 +110,7 @@ def delay(seconds: float, name: str = "d") -> Delay:
 
 
 def compute(flops: float, name: str = "p") -> ParallelHomogeneous:
-    """Return a task of so many flops on each host."""
+    """Return a task of this many flops on each host."""
     return ParallelHomogeneous(name=name, cpu=flops, com=0.0)
 
 
@@ -147,7 +147,7 @@ def test_slowest_host_decides(work: Profile, seconds: float) -> None:
     start=st.floats(0.0, 1e6),
 )
 def test_end_is_exact(flops: float, speed: float, start: float) -> None:
-    """Alone, a task ends at start + flops / speed but for the last rounding."""
+    """Alone, a task ends at start + flops / speed, up to the last rounding."""
     if start + flops / speed > 1e9:
         return
     bench = Bench(make_hosts([f"{speed!r}f"]), 1)
@@ -213,7 +213,7 @@ def shared_host(jobs: list[tuple[int, int]], speed: int) -> list[Fraction]:
     others=st.lists(st.tuples(st.integers(0, 30), st.integers(1, 500)), max_size=6),
 )
 def test_one_core_is_shared_equally(jobs: list[tuple[int, int]], others: list[tuple[int, int]]) -> None:
-    """On a host of one core jobs end as in exact processor sharing; those of another host do not matter to them."""
+    """On a host of one core jobs end as in exact processor sharing; jobs of another host have no effect."""
     bench = Bench(make_hosts(["30f", "50f"]), 2, sharing=True)
     for place, (start, flops) in enumerate(jobs):
         bench.job(f"a{place}", "0", compute(float(flops)), at=float(start))
@@ -227,7 +227,7 @@ def test_one_core_is_shared_equally(jobs: list[tuple[int, int]], others: list[tu
 
 
 def test_a_slowed_task_leaves_what_it_cannot_use() -> None:
-    """A task that shares one of its hosts goes slower on the other, too, where the rest is there for a third."""
+    """A task that shares one of its hosts is slower on the other, too, where a third task gets the rest."""
     bench = Bench(make_hosts(["100f", "100f"]), 2, sharing=True)
     bench.job("wide", "0-1", compute(1000.0))
     bench.job("left", "0", compute(4000.0))
@@ -255,7 +255,7 @@ def test_ranks_on_one_host_add_up(cores: int, seconds: float) -> None:
 @settings(max_examples=150)
 @given(data=st.data())
 def test_work_is_conserved(data: st.DataObject) -> None:
-    """What hosts have done, by their loads, is what jobs had to do; no host is ever more than fully busy."""
+    """The hosts' flops, by their loads, equal the jobs' work; no host is ever more than fully busy."""
     units, cores = 4, data.draw(st.sampled_from([1, 2]))
     bench = Bench(make_hosts(["100f,30f", "50f,25f", "70f,1f", "100f,99f"], cores=cores), units, sharing=True)
     total = 0.0
@@ -344,7 +344,7 @@ _PROFILES = st.recursive(
 
 
 def _seconds(profile: Profile) -> int:
-    """Return how long a profile of whole seconds takes on a host of 100 flop/s."""
+    """Return the duration of a profile of whole seconds on a host of 100 flop/s."""
     if isinstance(profile, Composed):
         return profile.repeat * sum(map(_seconds, profile.seq))
     assert isinstance(profile, Delay | ParallelHomogeneous)
@@ -372,7 +372,7 @@ def _told(progress: Progress | None) -> tuple[Any, ...]:
 
 @given(work=_PROFILES, at=st.floats(0.0, 1.0))
 def test_composed_profiles_are_walked_in_order(work: Profile, at: float) -> None:
-    """A job killed between two seconds is where sums by hand say, as nested as its profile; else it ends in time."""
+    """A job killed between two seconds has the progress of sums by hand, at any nesting; else it ends in time."""
     whole = _seconds(work)
     bench = Bench(make_hosts(["100f"]), 1)
     job = bench.job("a", "0", work)
@@ -387,7 +387,7 @@ def test_composed_profiles_are_walked_in_order(work: Profile, at: float) -> None
 
 
 def test_progress_of_a_usage_trace_has_no_part() -> None:
-    """Batsim does not tell how far a usage trace is: its task has the index -1; the share goes by flops."""
+    """Batsim does not report a usage trace's progress: its task has the index -1; the share is that of flops."""
     bench = Bench(make_hosts(["100f"] * 2), 2)
     job = bench.job("a", "0-1", UsageTrace(name="u", phases=(((1.0, 100.0), (1.0, 700.0)), ((1.0, 200.0),))))
     bench.agenda.put(2.0, KILL, job)

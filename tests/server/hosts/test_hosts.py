@@ -1,4 +1,4 @@
-"""Hosts at work: their speeds, what they draw in each state and at each load, and what that adds up to."""
+"""Hosts at work: their speeds, their power in each state and at each load, and their energy."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -18,7 +18,7 @@ WATTS = "90:100:200, 80:95:150, 9:9:9, 50:52:60, 70:71:80"
 
 
 def host(name: str, *, speeds: str = SPEEDS, watts: str = WATTS, sleep: str = "2:3:4", attributes: str = "") -> str:
-    """Return a host's element; empty texts leave out what they stand for."""
+    """Return a host's element; empty texts leave their attribute out."""
     props = {"wattage_per_state": watts, "sleep_pstates": sleep}
     inside = "".join(f'<prop id="{key}" value="{value}"/>' for key, value in props.items() if value)
     return f'<host id="{name}" speed="{speeds}" {attributes}>{inside}</host>'
@@ -31,7 +31,7 @@ def machine(*elements: str, **options: Any) -> SimGridPlatform:
 
 
 def test_speed_follows_the_power_state() -> None:
-    """A host is as fast as its power state, and begins in the one that the platform says."""
+    """A host's speed is that of its power state, and it begins in the platform's."""
     hosts = Hosts(machine(host("a"), host("b", attributes='pstate="1"')))
 
     assert len(hosts) == 2
@@ -43,7 +43,7 @@ def test_speed_follows_the_power_state() -> None:
 
 
 def test_power_states_have_kinds() -> None:
-    """States to sleep in and to switch through are told apart from those to compute in, and from none."""
+    """Sleep and transition states are distinguished from computing ones, and from none."""
     hosts = Hosts(machine(host("a")))
 
     assert [hosts.kind(0, pstate) for pstate in range(-1, 6)] == [
@@ -97,7 +97,7 @@ def test_load_counts_cores() -> None:
 
 
 def test_a_state_of_speed_0_is_busy() -> None:
-    """As in SimGrid, a host in a state that cannot compute draws what it draws when fully busy."""
+    """As in SimGrid, a host in a state that cannot compute draws its full-load power."""
     asleep = host("a", speeds="1f,0f,1f,1f", watts="90:100:200,5:6:7,1:1:1,1:1:1", sleep="1:2:3")
     hosts = Hosts(machine(asleep), energy=True)
     hosts.set_pstate(0.0, 0, 1)

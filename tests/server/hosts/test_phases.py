@@ -1,4 +1,4 @@
-"""What tasks a profile comes to, in which order, and how far it is."""
+"""The tasks of a profile, their order, and their progress."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ from pipistrelle.traces.profiles import (
 
 
 def hosts_of(cores: Sequence[int]) -> Hosts:
-    """Return hosts with so many cores."""
+    """Return hosts with this many cores."""
     elements = "".join(f'<host id="h{number}" speed="1f" core="{count}"/>' for number, count in enumerate(cores))
     return Hosts(
         parse_simgrid(f'<platform version="4.1"><zone id="z" routing="None">{elements}</zone></platform>', "m")
@@ -46,7 +46,7 @@ def begun(
 def demands(
     leaf: ParallelHomogeneous | ParallelHomogeneousTotal | Parallel, places: tuple[int, ...]
 ) -> dict[int, Demand]:
-    """Return what the only task of a leaf asks of these hosts."""
+    """Return the demand of a leaf's only task on these hosts."""
     (task,) = begun(leaf, places).tasks
     return task.demands
 
@@ -69,7 +69,7 @@ A, B, C = (Delay(name=name, delay=1.0) for name in "abc")
 
 
 def test_a_delay_asks_nothing_of_hosts() -> None:
-    """It lasts as long as it says."""
+    """It lasts for its stated time."""
     (task,) = begun(Delay(name="d", delay=7.5), (0, 1)).tasks
     assert (task.demands, task.least) == ({}, 7.5)
 
@@ -83,7 +83,7 @@ def test_homogeneous_ranks_have_the_same_to_do_on_each_host() -> None:
 
 
 def test_ranks_on_one_host_add_up() -> None:
-    """Their flops do, and so do they; the one that has most is remembered."""
+    """Their flops are added; the largest per host is kept."""
     assert demands(ParallelHomogeneous(name="p", cpu=5.0, com=0.0), (0, 2, 0)) == {
         0: Demand(10.0, 2, 5.0),
         2: Demand(5.0, 1, 5.0),
@@ -95,7 +95,7 @@ def test_ranks_on_one_host_add_up() -> None:
 
 
 def test_ranks_without_work_are_no_users_of_their_host() -> None:
-    """A host where nothing is to be done is left out."""
+    """A host without work is left out."""
     assert demands(Parallel(name="p", cpu=(0.0, 3.0, 0.0), com=()), (0, 0, 1)) == {0: Demand(3.0, 1, 3.0)}
     assert demands(ParallelHomogeneous(name="p", cpu=0.0, com=0.0), (0, 1)) == {}
 
@@ -156,7 +156,7 @@ def test_a_usage_trace_without_work_has_one_empty_task() -> None:
     )
 )
 def test_the_way_through_nested_profiles_is_that_of_loops(profile: Profile) -> None:
-    """Each composed profile goes through its parts in order, as often as it says."""
+    """Each composed profile runs its parts in order, as often as it states."""
 
     def loops(part: Profile) -> list[str]:
         if isinstance(part, Composed):
@@ -182,6 +182,6 @@ def test_progress_counts_parts_over_all_repetitions() -> None:
 
 
 def test_progress_of_a_usage_trace_is_that_of_a_task_without_parts() -> None:
-    """Batsim does not know how far one is."""
+    """Batsim does not know the progress of one."""
     trace = UsageTrace(name="u", phases=(((1.0, 1.0),),))
     assert Path().progress(trace, 0.25) == TaskProgress(0.25, "u", current_task_index=-1)

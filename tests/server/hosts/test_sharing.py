@@ -50,7 +50,7 @@ def precise(
 
 @st.composite
 def meetings(draw: st.DrawFn, *, alike: bool = False) -> tuple[list[Task], list[float], dict[int, float]]:
-    """Return tasks on a few hosts, their bounds, and the hosts' capacity; a task's ranks are alike if that is said."""
+    """Return tasks on a few hosts, their bounds, and the hosts' capacity; optionally a task's ranks are alike."""
     hosts = draw(st.integers(1, 5))
     speed = [draw(st.sampled_from([1.0, 2.0, 5.0, 7.5])) for _ in range(hosts)]
     cores = [draw(st.integers(1, 4)) for _ in range(hosts)]
@@ -84,12 +84,12 @@ def test_equal_tasks_on_one_host_get_equal_shares(number: int) -> None:
 
 
 def test_each_rank_gets_the_same_flops_whatever_there_is_to_do() -> None:
-    """Shares are of flop/s: a task with more to do goes slower."""
+    """Shares are of flop/s: a task with more to do is slower."""
     assert fair_rates([task(h0=1), task(h0=3)], [4.0, 4 / 3], {0: 4.0}) == pytest.approx([2.0, 2 / 3])
 
 
 def test_a_task_is_slowed_by_its_scarcest_host_and_leaves_the_rest_to_others() -> None:
-    """On host 0 two meet; the one that also has host 1 leaves there what it cannot use."""
+    """Two tasks share host 0; the one that also has host 1 leaves there what it cannot use."""
     tasks = [task(h0=1), task(h0=1, h1=1), task(h1=1)]
     assert fair_rates(tasks, [1.0, 1.0, 4.0], {0: 1.0, 1: 4.0}) == pytest.approx([0.5, 0.5, 3.5])
 
@@ -144,7 +144,7 @@ def test_rates_are_those_of_many_digits(meeting: tuple[list[Task], list[float], 
 
 @given(st.lists(st.tuples(st.sampled_from([0.5, 1.0, 2.0, 8.0]), st.floats(0.01, 5.0)), min_size=1, max_size=8))
 def test_on_one_host_shares_are_max_min_fair(wants: list[tuple[float, float]]) -> None:
-    """Whoever is not at its bound gets the same flop/s, and no less than any other."""
+    """Tasks below their bound get the same flop/s, and no less than any other."""
     tasks = [task(h0=flops) for flops, _ in wants]
     bounds = [speed / flops for flops, speed in wants]
     flops = [rate * demands[0].flops for rate, demands in zip(fair_rates(tasks, bounds, {0: 4.0}), tasks, strict=True)]
@@ -156,7 +156,7 @@ def test_on_one_host_shares_are_max_min_fair(wants: list[tuple[float, float]]) -
 
 @given(meetings(alike=True), st.randoms(use_true_random=False))
 def test_the_order_of_tasks_does_not_matter(meeting: tuple[list[Task], list[float], dict[int, float]], rng) -> None:  # type: ignore[no-untyped-def]
-    """Told in another order, each task gets the same."""
+    """In another order, each task gets the same."""
     tasks, bounds, capacity = meeting
     order = list(range(len(tasks)))
     rng.shuffle(order)

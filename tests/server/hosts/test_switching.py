@@ -1,4 +1,4 @@
-"""Power states on request: how long it takes, what is told, what is blocked meanwhile, what is refused."""
+"""Power states on request: duration, notices, blocked units, rejected requests."""
 
 from collections.abc import Iterable
 
@@ -40,7 +40,7 @@ def alike(count: int, first: int = 0) -> SimGridPlatform:
 
 
 class Diary(Observer):
-    """Writes down what it is told."""
+    """Records its calls."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -80,7 +80,7 @@ class World:
 
     @property
     def pending(self) -> int:
-        """What the end of the run waits for."""
+        """The switches that the end of the run waits for."""
         return self.clockwork.pending
 
     @property
@@ -125,7 +125,7 @@ class World:
         return job
 
     def startable(self, units: str) -> bool:
-        """Tell whether a job could start on units; it does not stay."""
+        """Return whether a job could start on units; the attempt is undone."""
         job = Job("w0!try", self.now, len(NodeSet.parse(units)), 10.0, 10.0, "p")
         try:
             job.alloc = self.cluster.ledger.take(job, units)
@@ -145,7 +145,7 @@ class World:
 
 
 def test_sleeping_and_waking_take_one_flop() -> None:
-    """Off: 1 flop at the state on the way to sleep; on: 1 flop at that on the way back; both are told when done."""
+    """Off: 1 flop in the state on the way to sleep; on: 1 flop in that on the way back; both announced when done."""
     world = World(alike(4))
     world.ask("0-1", 2)
     assert (list(world.hosts.pstates()), world.pending, world.told) == ([3, 3, 0, 0], 2, [])
@@ -197,7 +197,7 @@ def test_energy_while_switching_is_that_of_one_busy_core() -> None:
 
 
 def test_computing_states_change_at_once() -> None:
-    """Between states that compute there is no delay; jobs may run there, and those who time them are told."""
+    """Between states that compute there is no delay; jobs may run there, and their timing is updated."""
     world = World(alike(3))
     world.start("a", "0-1")
     world.ask("1-2", 1)
@@ -212,7 +212,7 @@ def test_computing_states_change_at_once() -> None:
 
 
 def test_one_event_a_request() -> None:
-    """Hosts of different kinds arrive at different times; the request is told when the last of them is there."""
+    """Hosts of different kinds arrive at different times; the request is answered when the last arrives."""
     slow = ("100f,1f,0.05f,0.1f,50f", "90:90:200, 9:9:9, 50:50:50, 70:70:70, 1:1:1", "1:2:3")
     fast = ("100f,1f,0.5f,0.5f,50f", "90:90:200, 9:9:9, 50:50:50, 70:70:70, 1:1:1", "1:2:3")
     world = World(machine(slow, fast, fast))
@@ -224,7 +224,7 @@ def test_one_event_a_request() -> None:
     world.run(30.0)
     world.ask("2", 0)
     world.run(40.0)
-    # Unit 2 is awake: it goes to state 4 at once, the others wake up first.
+    # Unit 2 is awake: it enters state 4 at once, the others wake up first.
     world.ask("0-2", 4)
     assert list(world.hosts.pstates()) == [3, 3, 4]
     world.run(45.0)
@@ -316,7 +316,7 @@ def test_hosts_may_begin_asleep() -> None:
 
 
 def test_units_come_and_go() -> None:
-    """Jobs on withdrawn units go on; new ones must wait until the units are back; only news are passed on."""
+    """Jobs on withdrawn units continue; new ones wait until the units are back; only changes are passed on."""
     world = World(alike(4))
     job = world.start("a", "0-1")
     assert str(world.board.withdraw(1.0, NodeSet.parse("1-2"))) == "1-2"
@@ -371,7 +371,7 @@ steps = st.lists(
 @settings(max_examples=150)
 @given(steps=steps)
 def test_whatever_happens(ledger: type[Ledger], steps: list[tuple[str, set[int], int]]) -> None:
-    """Against plain rules, unit by unit: what is refused, what can start where, and every switch is told in the end."""
+    """Against plain rules, unit by unit: rejections, possible starts, and that every switch is announced in the end."""
     world = World(alike(6), ledger=ledger)
     running: list[Job] = []
     away: set[int] = set()

@@ -1,4 +1,4 @@
-"""Nodes that fail and are repaired under an engine: what the scheduler is told, what jobs meet, in which order."""
+"""Nodes that fail and are repaired under an engine: notices, effects on jobs, and their order."""
 
 from collections.abc import Callable
 from math import inf
@@ -21,7 +21,7 @@ Row = tuple[Any, ...]
 
 @pytest.fixture
 def failing(play: Any) -> Callable[..., Any]:
-    """Return a function that makes a game on a machine with these outages, for a scheduler that knows of failures."""
+    """Return a function that makes a game on a machine with these outages, with the failures feature."""
 
     def make(units: int, rows: list[Any], outages: list[Row], *, aware: bool = True, **options: Any) -> Any:
         named = {key: options.pop(key) for key in ("observers", "platform") if key in options}
@@ -32,7 +32,7 @@ def failing(play: Any) -> Callable[..., Any]:
 
 
 def test_a_failure_ends_the_job_there_and_it_comes_back(failing: Any) -> None:
-    """The job ends, the scheduler is told of it, of the node, then of the new attempt; units come back by repair."""
+    """The job's end, the node, then the new attempt are announced in this order; repair returns the units."""
     game = failing(2, [("1", 0, 1, 50, 60)], [(0, 10, 30, "fan")])
     game.begin()
 
@@ -77,7 +77,7 @@ def test_a_failure_and_a_repair_at_one_time(failing: Any) -> None:
 
 
 def test_several_nodes_at_once_end_a_job_once(failing: Any) -> None:
-    """Nodes that fail together end their job once; each cause is told apart."""
+    """Nodes that fail together end their job once; each cause is reported separately."""
     game = failing(4, [("1", 0, 3, 50, 60), ("2", 0, 1, 50, 60)], [(0, 10, 30, "fan"), (1, 10, 20, "fan"), (3, 10, 20)])
     game.begin()
 
@@ -152,7 +152,7 @@ def test_a_held_job_meets_more_failures_and_a_kill(failing: Any) -> None:
 
 
 def test_a_node_that_never_comes_back_is_nobodys(failing: Any) -> None:
-    """A job is neither started on it nor held for it, even for a scheduler that knows nothing."""
+    """A job is neither started on it nor held for it, even for a scheduler without the feature."""
     game = failing(2, [("1", 5, 2, 50, 60)], [(0, 1, 30), (1, 20, inf)], aware=False)
     game.begin()
 
@@ -161,7 +161,7 @@ def test_a_node_that_never_comes_back_is_nobodys(failing: Any) -> None:
 
 
 def test_endless_failures_do_not_hide_a_stall(play: Any) -> None:
-    """A scheduler that starts nothing is found out although nodes fail for ever."""
+    """A scheduler that starts nothing is detected although nodes keep failing."""
     from pipistrelle.platforms.failures.durations import Exponential, Fixed
     from pipistrelle.platforms.failures.models import FailureModel
     from pipistrelle.platforms.failures.plan import FailurePlan, Source
@@ -214,7 +214,7 @@ def test_a_job_that_will_never_be_done_ends_the_run(failing: Any, monkeypatch: p
 
 
 def endless(failing: Any, runtime: float, walltime: float = 1e9, **options: Any) -> int:
-    """Let a job of 4 nodes, one of which fails every 5 s, be tried again and again, and return how often it was."""
+    """Requeue a job of 4 nodes, one of which fails every 5 s, repeatedly, and return the number of attempts."""
     plan = FailurePlan((Source(FailureModel(Exponential(20.0), Fixed(1.0)), range(4)),))
     game = failing(4, [("1", 0, 4, runtime, walltime)], [], failures=plan, **options)
     game.begin()
@@ -239,7 +239,7 @@ def endless(failing: Any, runtime: float, walltime: float = 1e9, **options: Any)
 def test_a_job_of_which_too_many_attempts_are_to_be_expected_ends_the_run(
     failing: Any, runtime: float, options: dict[str, Any], attempts: int
 ) -> None:
-    """After ten that saved nothing: e^12 or more are to be expected, until it is done or has its first dump."""
+    """After ten that saved nothing: e^12 or more are expected before it is done or has its first dump."""
     says = rf"1 has lost its nodes 10 times, .* at least 10\^{attempts} attempts .* --expected-attempts 0"
     with pytest.raises(Stalled, match=says):
         endless(failing, runtime, **options)

@@ -124,7 +124,7 @@ class Diary(Observer):
 
 
 def fits(job: Job, pool: Pool, free: int) -> bool:
-    """Tell whether a node with so many free units would do for a job."""
+    """Return whether a node with this many free units would suffice for a job."""
     request = job.request
     if job.queue == "x" and pool.name != "old":
         return False
@@ -203,7 +203,7 @@ def test_without_requests_or_gpus_there_are_no_figures() -> None:
 
 
 def test_the_state_is_whole() -> None:
-    """A book made of another's state goes on as that one."""
+    """A book restored from another's state continues as that one."""
     book = FragmentationBook(ZEUS)
     job = Job("w0!1", 0.0, 2, inf, 5.0, "5")
     book.submitted(1.0, job)

@@ -45,7 +45,7 @@ def test_a_unit_computes_until_its_last_job_ends() -> None:
 
 
 def test_switching_off_and_on() -> None:
-    """Idle units go to sleep by way of being switched off, and come back by way of being switched on."""
+    """Idle units fall asleep through switching off, and return through switching on."""
     book = MachineBook(2)
     book.switch_begins(1.0, A, on=False)
     assert book.counts[SWITCHING_OFF] == 2
@@ -62,7 +62,7 @@ def test_switching_off_and_on() -> None:
 
 
 def test_only_units_on_their_way_arrive() -> None:
-    """One that became unavailable meanwhile stays so; one that is not being switched stays what it is."""
+    """A unit that became unavailable meanwhile stays so; one that is not switching keeps its state."""
     book = MachineBook(4)
     book.job_begins(0.0, NodeSet.parse("3"))
     book.switch_begins(1.0, A, on=False)
@@ -121,7 +121,7 @@ def test_no_unit_is_lost(steps: list[tuple[str, set[int]]]) -> None:
 
 
 def test_a_book_goes_on_from_its_state() -> None:
-    """Counts and sums of a book that was restored are those of the one that went on."""
+    """Counts and sums of a restored book equal those of the original."""
     book = MachineBook(4)
     book.job_begins(1.0, NodeSet.parse("0-2"))
     book.leave(2.5, NodeSet.parse("1"))

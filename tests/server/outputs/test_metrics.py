@@ -43,7 +43,7 @@ def summary_of(play: Any, rows: list[Any], *replies: Any, units: int = 4, end: s
 
 
 def test_a_run_without_jobs_has_no_means(play: Any) -> None:
-    """Counts are 0, the makespan is 0, and what cannot be had is None."""
+    """Counts are 0, the makespan is 0, and undefined values are None."""
     summary = summary_of(play, [], lambda g: [])
 
     assert (summary.reason, summary.jobs, summary.makespan, summary.unfinished) == ("completed", 0, 0.0, 0)
@@ -179,7 +179,7 @@ BATSIM_SCHEDULE = (
 
 
 def test_the_schedule_file_of_batsims_example(play: Any) -> None:
-    """What Batsim 4 recorded for its small run, but for three things.
+    """The values that Batsim 4 recorded for its small run, with three exceptions.
 
     The wall clock's columns are empty; idle time is all of it (Batsim: 1160); the means are over the jobs that ended,
     as in the summary (Batsim divides by the rejected job too: 1.15, 67.5 and 15.833333).
@@ -222,7 +222,7 @@ def test_the_schedule_file_of_nothing() -> None:
 
 
 def test_idle_and_computing_time_are_the_machine_times_the_makespan(play: Any) -> None:
-    """Unit-seconds add up, also when the run goes on after the last job's end."""
+    """Unit-seconds add up, also when the run continues after the last job's end."""
     metrics = Metrics()
     game = play(4, [("1", 0, 2, 10, 20), ("2", 3, 3, 5, 4), ("3", 90, 1, 5, 5)], observers=[metrics])
     game.begin()

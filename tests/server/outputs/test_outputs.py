@@ -41,7 +41,7 @@ def test_a_folder_with_an_impossible_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_is_written_as_it_is(tmp_path: Path) -> None:
-    """UTF-8, line ends untouched, an older one replaced, nothing left beside it; a link stays one."""
+    """UTF-8, unchanged line ends, an older file replaced, no temporary file left; a link stays a link."""
     path = tmp_path / "out"
     (tmp_path / "link").symlink_to(path)
     write_output(path, "a much longer text than the next")
@@ -64,13 +64,13 @@ def test_a_file_that_cannot_be_written_is_an_output_failure(tmp_path: Path) -> N
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 def test_a_full_disk_is_an_output_failure() -> None:
-    """The error says so."""
+    """The error says it."""
     with pytest.raises(OutputFailed, match="No space left on device"):
         write_output(Path("/dev/full"), "text")
 
 
 def test_json_is_indented_and_ends_with_a_newline() -> None:
-    """Values stand in the order given; doubles have all their digits."""
+    """Values are in the order given; doubles have all their digits."""
     text = to_json({"b": 0.1, "a": None})
     summary = to_json(Metrics().summary())
 

@@ -55,7 +55,7 @@ def test_every_change_of_the_queue_is_a_line(play: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_queue_is_what_the_jobs_files_say(tmp_path: Path, seed: int) -> None:
-    """With failures, so that jobs come back; reckoned again, instant by instant, from the times of all attempts."""
+    """With failures, so that jobs requeue; recomputed, instant by instant, from the times of all attempts."""
     workload = generate(jobs=150, units=16, load=1.2, seed=seed)
     plan = FailurePlan((Source(FailureModel(Exponential(86400.0), Fixed(3600.0)), range(16)),))
     reliability = Reliability(failures=plan, seed=seed)
@@ -91,7 +91,7 @@ def test_the_queue_is_what_the_jobs_files_say(tmp_path: Path, seed: int) -> None
 
 
 def test_the_queue_is_written_on_after_a_break(tmp_path: Path) -> None:
-    """The file of a run that goes on from its state is that of the whole run, whenever it was taken."""
+    """The file of a run resumed from its state is that of the whole run, for any time of the state."""
     spec = RunSpec(workload=("seven-jobs",), queue_lengths=True)
     run(spec, RunOptions(out=tmp_path / "whole"))
     whole = (tmp_path / "whole" / "out_queue.csv").read_bytes()
@@ -110,7 +110,7 @@ def test_the_queue_is_written_on_after_a_break(tmp_path: Path) -> None:
 
 
 def test_a_queue_that_cannot_be_written_ends_the_run(tmp_path: Path) -> None:
-    """Its file is named; without the option there is none."""
+    """Its file is named; without the option it does not exist."""
     (tmp_path / "out_queue.csv").mkdir()
     with pytest.raises(OutputFailed, match=r"out_queue\.csv"):
         run(RunSpec(workload=("seven-jobs",), queue_lengths=True), RunOptions(out=tmp_path))
@@ -121,7 +121,7 @@ def test_a_queue_that_cannot_be_written_ends_the_run(tmp_path: Path) -> None:
 
 
 def named(jobs: int, **more: Any) -> Workload:
-    """Return a workload of so many jobs."""
+    """Return a workload of this many jobs."""
     size = np.ones(jobs, dtype=np.int64)
     times = np.ones(jobs)
     ids = [str(number) for number in range(1, jobs + 1)]

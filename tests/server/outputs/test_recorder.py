@@ -1,4 +1,4 @@
-"""The files that are written while a run goes on."""
+"""Files that are written during a run."""
 
 import csv
 from pathlib import Path
@@ -112,7 +112,7 @@ def test_a_small_run_byte_for_byte(play: Any, tmp_path: Path) -> None:
 
 
 def test_the_reason_of_a_decision_and_of_its_rejection_are_kept(play: Any, tmp_path: Path) -> None:
-    """``why`` and the message stand in the decisions file, whatever characters they hold."""
+    """``why`` and the message are in the decisions file, for any characters in them."""
     game = recorded(play, tmp_path, [("1", 0, 1, 5, 5), ("2", 0, 1, 5, 5)])
     game.begin()
     game.say(
@@ -184,7 +184,7 @@ def test_only_what_an_instant_ends_with_is_a_machine_state(play: Any, tmp_path: 
 
 
 def test_units_that_go_down_while_as_many_come_free_are_a_new_state(tmp_path: Path) -> None:
-    """Only the number of those that are down changes, or that of those that are idle; the same again is no line."""
+    """Only the number of down or idle units changes; an unchanged state writes no line."""
     recorder = Recorder(f"{tmp_path}/", fails=True)
     recorder.begins(0.0, 4)
     for now, idle, down in ((0.0, 3, 0), (5.0, 3, 1), (6.0, 3, 1), (7.0, 2, 1), (8.0, 2, 0)):
@@ -202,7 +202,7 @@ def test_units_that_go_down_while_as_many_come_free_are_a_new_state(tmp_path: Pa
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "filler"])
 def test_machine_states_and_jobs_tell_the_same_story(tmp_path: Path, policy: str) -> None:
-    """At every line idle and busy units are the machine, and the busy ones are those of the jobs file."""
+    """At every line idle and busy units add up to the machine, and busy ones equal those of the jobs file."""
     setup = Setup.of(homogeneous(16, "small"), generate(jobs=400, units=16, seed=3, load=1.1))
     runtime = Runtime(make_policy(policy))
     simulate(setup, InProcessTransport(runtime), clock=lambda: 0.0, out=tmp_path)
@@ -283,7 +283,7 @@ def test_a_disk_that_fills_up_ends_the_run_before_its_end(play: Any, tmp_path: P
 
 
 def test_files_go_on_from_a_state(play: Any, tmp_path: Path) -> None:
-    """A recorder that takes over cuts off what came after the state, and writes what the first would have written."""
+    """A recorder that takes over truncates lines after the state, and writes what the first would have written."""
     rows = [("1", 0, 2, 10, 20), ("2", 0.5, 3, 5, 7.25), ("3", 1, 1, 10, 30)]
     names = ("jobs", "machine_states", "decisions")
 
@@ -309,7 +309,7 @@ def test_files_go_on_from_a_state(play: Any, tmp_path: Path) -> None:
 
 
 class Relay(Observer):
-    """Tells the recorder that there is at the time."""
+    """Calls the recorder that is current at the time."""
 
     def __init__(self, recorders: list[Recorder]) -> None:
         self._recorders = recorders

@@ -98,7 +98,7 @@ def test_whichever_comes_first_is_what_a_node_is_down_for(play: Any) -> None:
 
 
 def test_units_that_are_held_while_their_node_is_down_are_not_busy(play: Any) -> None:
-    """Of a job that goes on without a node, again and again, the times in which that was up are busy."""
+    """For a job that repeatedly continues without a node, the node's up times are busy."""
     outages = [(1, 10, 20), (1, 30, 40), (1, 60, 70)]
     books = Books(
         play,
@@ -210,7 +210,7 @@ def workload(ids: tuple[str, ...], sizes: list[int]) -> Workload:
 
 
 def test_a_name_of_an_attempt_is_refused() -> None:
-    """A job whose name is that of another's attempts to come would be lost, or make that one lost."""
+    """A job whose name equals a future attempt of another would be lost, or would hide that one."""
     machine = homogeneous(4, "m")
     failing = Reliability(outages=Outages.of([Outage(0, 1.0, 2.0)]))
     clashing, fine = workload(("1", "2", "1#1"), [1, 1, 1]), workload(("1", "2#1", "1#x"), [1, 1, 1])

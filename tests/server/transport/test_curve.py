@@ -1,4 +1,4 @@
-"""An encrypted socket: who comes with which keys, and that what strangers do holds nothing up."""
+"""An encrypted socket: accepted keys, and that strangers delay nothing."""
 
 import json
 import socket
@@ -70,7 +70,7 @@ def make() -> Iterator[Callable[..., NativeTransport]]:
 def greeted(server: NativeTransport, peer: zmq.Socket) -> None:
     """Let a peer introduce itself; its requests wait in its socket, as each side is this thread."""
     peer.send(HELLO)
-    # The reply to WELCOME cannot be sent before WELCOME has come: who answers is the look for an interrupt.
+    # The reply to WELCOME cannot be sent before WELCOME arrives: the interrupt check sends it.
     server._interrupted = lambda: _answer(peer, 0)  # type: ignore[attr-defined,method-assign]
     server.greet("run", "server")
     server._interrupted = lambda: False  # type: ignore[attr-defined,method-assign]
@@ -85,7 +85,7 @@ def _answer(peer: zmq.Socket, seq: int) -> bool:
 
 @pytest.mark.parametrize("scheme", ["tcp", "ipc"])
 def test_a_conversation_is_that_of_any_socket(make, come, tmp_path, scheme):
-    """Long notices, a stranger who is turned away, the last notice; the endpoint is free again afterwards."""
+    """Long notices, a rejected stranger, the last notice; the endpoint is free again afterwards."""
     server = make("tcp://127.0.0.1:*" if scheme == "tcp" else f"ipc://{tmp_path}/s")
     peer = come(server.endpoint)
     greeted(server, peer)
@@ -98,7 +98,7 @@ def test_a_conversation_is_that_of_any_socket(make, come, tmp_path, scheme):
         assert server.receive().reply_to == seq
     server.send(notice(3))
     peer.recv()
-    while not stranger.poll(0):  # the scheduler thinks, and strangers are looked at meanwhile
+    while not stranger.poll(0):  # the scheduler thinks, and strangers are handled meanwhile
         server._take_frame(0.0)
     assert json.loads(stranger.recv())["data"]["code"] == "busy"
     peer.send(reply(3))
@@ -119,7 +119,7 @@ def test_a_conversation_is_that_of_any_socket(make, come, tmp_path, scheme):
     ],
 )
 def test_who_has_the_wrong_key_is_not_heard(make, come, keys, fault):
-    """The error for a scheduler that never came says who did instead."""
+    """If the scheduler never connects, the error names the peers that did."""
     servers = []
     server = make(fate=lambda _: SchedulerFailed("none") if servers and servers[0]._listener.fault else None)
     servers.append(server)
@@ -140,13 +140,13 @@ def test_who_uses_no_keys_is_not_heard(make):
 
 
 def test_without_known_keys_the_servers_own_is_enough(make, come):
-    """Whoever knows the server's public key may come."""
+    """Every client with the server's public key may connect."""
     server = make(known=False)
     greeted(server, come(server.endpoint, own=UNKNOWN))
 
 
 def test_a_scheduler_that_disconnects_is_missed(make, come):
-    """What it said before still counts; then its end is noticed, though libzmq tells of none."""
+    """Its earlier messages still count; then its end is noticed, though libzmq reports none."""
     server = make()
     peer = come(server.endpoint)
     greeted(server, peer)
@@ -162,7 +162,7 @@ def test_a_scheduler_that_disconnects_is_missed(make, come):
 
 
 def test_frames_have_their_limits(make, come, monkeypatch):
-    """A long HELLO is refused with a text, and so is a long reply."""
+    """A long HELLO is rejected with a text, and so is a long reply."""
     server = make()
     peer = come(server.endpoint)
     peer.send(b" " * (LONGEST_HELLO + 1))

@@ -1,4 +1,4 @@
-"""The doorway to an encrypted socket: little passes before the other side says that a key is known, then everything."""
+"""The doorway to an encrypted socket: little passes until the key is accepted, then everything."""
 
 import socket
 import threading
@@ -42,7 +42,7 @@ def house(tmp_path) -> Iterator[tuple[Callable[[], Ends], Doorway]]:
 
 
 def whole(end: socket.socket, size: int = -1) -> bytes:
-    """Return so many bytes that come, or all until the end."""
+    """Return this many bytes that arrive, or all until the end."""
     data = b""
     while len(data) != size:
         try:
@@ -80,7 +80,7 @@ def test_a_stranger_is_closed_who_says_more_than_a_handshake(house, answers):
 
 @pytest.mark.parametrize("byte_by_byte", [False, True])
 def test_whose_key_is_known_says_and_hears_what_he_likes(house, byte_by_byte):
-    """Both ways at once, more than there is room for on the way; who ends is missed on the other side."""
+    """In both directions at once, more than the buffers hold; the end of one side is noticed by the other."""
     stranger, behind = house[0]()
     stranger.sendall(bytes(700))
     assert whole(behind, 700) == bytes(700)
@@ -113,7 +113,7 @@ def test_who_came_first_makes_room_if_there_are_too_many(house):
 
 
 def test_at_the_end_what_was_said_still_leaves(house):
-    """And nobody else is taken; closing twice is closing once."""
+    """No other peer is accepted; closing twice is closing once."""
     come, doorway = house
     stranger, behind = come()
     behind.sendall(b"x" * 1_000_000)

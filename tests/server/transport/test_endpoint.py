@@ -44,7 +44,7 @@ def test_loopback_and_unix_sockets_are_taken(endpoint: str) -> None:
     ],
 )
 def test_what_is_no_endpoint_is_refused(endpoint: str) -> None:
-    """Form, port range and the length of a socket's path in bytes are looked at before anything is opened."""
+    """Form, port range and the length of a socket's path in bytes are checked before anything is opened."""
     with pytest.raises(EndpointError) as caught:
         check_endpoint(endpoint, allow_remote=True)
 
@@ -57,7 +57,7 @@ def test_what_is_no_endpoint_is_refused(endpoint: str) -> None:
     ["0.0.0.0", "*", "lo", "10.0.0.1", "node7", "[::]", "localhost.evil.org", "127.0.0.1.org"],  # noqa: S104
 )
 def test_an_address_that_others_can_reach_must_be_allowed(host: str) -> None:
-    """Whoever reaches the server can act as the scheduler, so it takes an option."""
+    """Any peer that reaches the server can act as the scheduler, so this requires an option."""
     endpoint = f"tcp://{host}:28000"
     with pytest.raises(EndpointError, match="--insecure"):
         check_endpoint(endpoint)

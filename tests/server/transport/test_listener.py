@@ -1,4 +1,4 @@
-"""Strangers at the server's socket: none is waited for, and what they take is bounded."""
+"""Strangers at the server's socket: the server waits for none, and their resources are bounded."""
 
 import os
 import resource
@@ -16,7 +16,7 @@ from pipistrelle.server.transport.connection import LONGEST_HELLO
 from pipistrelle.server.transport.listener import MOST_STRANGERS, Listener
 
 READY = b"\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x03REQ"
-#: a time that is never over; the tests say themselves what time it is
+#: a timeout that never ends; the tests set the time themselves
 NOW = 0.0
 
 
@@ -30,7 +30,7 @@ def listener(request, tmp_path) -> Iterator[Listener]:
 
 @pytest.fixture
 def knock(listener) -> Iterator[Callable[..., socket.socket]]:
-    """Return a function that connects, and says something."""
+    """Return a function that connects, and sends something."""
     with ExitStack() as opened:
 
         def connect(said: bytes = b"") -> socket.socket:
@@ -59,7 +59,7 @@ def wait_for(listener: Listener, condition: Callable[[], bool], now: float = NOW
 
 
 def is_over(client: socket.socket) -> bool:
-    """Tell whether the other end has closed a connection."""
+    """Return whether the other end has closed a connection."""
     with suppress(BlockingIOError):
         try:
             while client.recv(1000, socket.MSG_DONTWAIT):
@@ -71,7 +71,7 @@ def is_over(client: socket.socket) -> bool:
 
 
 def is_greeted(client: socket.socket) -> bool:
-    """Tell whether the other end has said both that it speaks our protocol and that this one does."""
+    """Return whether the other end has announced its protocol and accepted this one's."""
     with suppress(BlockingIOError):
         return len(client.recv(100, socket.MSG_PEEK | socket.MSG_DONTWAIT)) > len(GREETING)
     return False
@@ -100,7 +100,7 @@ def test_who_is_no_peer_is_sent_away(listener, knock, said, fault):
 
 @pytest.mark.parametrize("said", [b"", b"\xff", GREETING[:40], GREETING, GREETING + READY[:9]], ids=len)
 def test_half_a_handshake_has_its_time(tmp_path, said):
-    """Who says no more is sent away when the time is over; until then it is only there."""
+    """A silent peer is disconnected at the timeout; until then it only occupies a place."""
     listener = Listener(f"ipc://{tmp_path}/s", handshake_timeout=30.0)
     with connected(listener.endpoint) as half, connected(listener.endpoint) as whole:
         half.sendall(said)
@@ -118,7 +118,7 @@ def test_half_a_handshake_has_its_time(tmp_path, said):
 
 
 def test_libzmq_sockets_of_the_right_kinds_are_heard(listener):
-    """REQ puts its empty part before the text, DEALER what it likes; both get the answer."""
+    """REQ puts its empty part before the text, DEALER any; both get the answer."""
     with zmq.Context() as context:
         for kind, parts in ((zmq.REQ, [b"hello"]), (zmq.DEALER, [b"a", b"", b"hello"]), (zmq.DEALER, [b""])):
             with context.socket(kind) as client:
@@ -141,14 +141,14 @@ def test_old_and_foreign_sockets_of_libzmq(listener):
 
 
 def test_the_silent_make_room_first(listener, knock):
-    """Of too many the oldest goes that has not shown what it is, when it had a while; one that has stays."""
+    """Over the limit the oldest unidentified peer is disconnected after a while; an identified one stays."""
     whole = [knock(GREETING + READY) for _ in range(3)]
     wait_for(listener, lambda: all(map(is_greeted, whole)))
     silent = [knock() for _ in range(MOST_STRANGERS - 3)]
     wait_for(listener, lambda: len(listener) == MOST_STRANGERS)
     late = [knock() for _ in range(20)]
     listener.look(NOW, 0.0)
-    assert not listener.look(NOW + 0.1, 0.0)  # nor is it told again and again that somebody is there
+    assert not listener.look(NOW + 0.1, 0.0)  # nor is the waiting peer reported again and again
     assert not any(map(is_over, silent))
     wait_for(listener, lambda: is_over(silent[19]), NOW + 5)
     assert [is_over(client) for client in silent] == [True] * 20 + [False] * (MOST_STRANGERS - 23)
@@ -158,7 +158,7 @@ def test_the_silent_make_room_first(listener, knock):
 
 
 def test_all_who_came_may_be_known(listener, knock):
-    """If all have shown what they are, the one goes that was silent for longest."""
+    """If all have identified themselves, the one silent for longest is disconnected."""
     clients = []
     for _ in range(MOST_STRANGERS):
         clients.append(knock(GREETING + READY))
@@ -174,7 +174,7 @@ def test_all_who_came_may_be_known(listener, knock):
 
 @pytest.mark.parametrize("announced", [LONGEST_HELLO, LONGEST_HELLO + 1, 500_000_000])
 def test_messages_that_never_end_share_a_bound(listener, knock, announced):
-    """As many as there may be take less than 64 MiB together, whatever they announce."""
+    """The maximum number of peers takes less than 64 MiB together, whatever they announce."""
     clients = [knock() for _ in range(MOST_STRANGERS)]
     wait_for(listener, lambda: len(listener) == MOST_STRANGERS)
     tracemalloc.start()
@@ -193,7 +193,7 @@ def test_messages_that_never_end_share_a_bound(listener, knock, announced):
 
 
 def test_who_reads_no_answers_is_sent_away(listener, knock):
-    """What cannot be sent at once is not kept for a stranger."""
+    """Data that cannot be sent at once is not kept for a stranger."""
     client = knock(GREETING + READY)
     message = framed(b"again")
     client.setblocking(False)
@@ -207,7 +207,7 @@ def test_who_reads_no_answers_is_sent_away(listener, knock):
 
 
 def test_no_more_is_read_than_is_looked_at(listener, knock):
-    """Who says much has to wait until what it has said was taken: it is not kept."""
+    """A peer that sends much is paused until its data is consumed: nothing is buffered."""
 
     def fill(client: socket.socket) -> int:
         sent = 0
@@ -229,7 +229,7 @@ def test_no_more_is_read_than_is_looked_at(listener, knock):
 
 
 def test_thousands_come_and_go(listener):
-    """A port scanner leaves nothing behind, and nobody waits for another."""
+    """A port scanner leaves nothing behind, and blocks no other peer."""
     before = len(os.listdir("/proc/self/fd"))
     for turn in range(3000):
         with connected(listener.endpoint) as client:
@@ -242,7 +242,7 @@ def test_thousands_come_and_go(listener):
 
 
 def test_without_descriptors_nobody_is_taken_and_nothing_spins(listener, knock):
-    """Who waits is taken when there are some again; meanwhile the listener does not hear of it over and over."""
+    """Waiting peers are accepted when descriptors are free; meanwhile the listener is not woken repeatedly."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 60, limits[1]))
     taken = []
@@ -275,7 +275,7 @@ def test_without_descriptors_nobody_is_taken_and_nothing_spins(listener, knock):
     ],
 )
 def test_where_it_listens_is_told(endpoint, told):
-    """The endpoint has the address and the port in figures, and somebody who connects there is taken."""
+    """The endpoint has a numeric address and port, and a peer that connects there is accepted."""
     if "[" in endpoint:
         try:
             socket.create_server(("::1", 0), family=socket.AF_INET6).close()
@@ -293,7 +293,7 @@ def test_where_it_listens_is_told(endpoint, told):
 
 
 def test_what_all_strangers_say_is_bounded_together(tmp_path, monkeypatch):
-    """Where each may say much, who has said most is sent away when all together have said too much."""
+    """If each may send much, the one that sent most is disconnected when the total is too large."""
     monkeypatch.setattr("pipistrelle.server.transport.listener.MOST_BYTES", 1 << 20)
     listener = Listener(f"ipc://{tmp_path}/s", longest=1 << 20)
     begun = GREETING + READY + b"\x02" + (1 << 20).to_bytes(8, "big")

@@ -1,4 +1,4 @@
-"""The server's end of the native dialect, against peers that say byte by byte what they like."""
+"""The server's end of the native dialect, against peers that send arbitrary bytes."""
 
 import json
 import socket
@@ -36,7 +36,7 @@ def notice(seq: int, size: int = 0) -> Notice:
 
 
 def last(seq: int) -> Notice:
-    """Return the notice after which there is none."""
+    """Return the last notice."""
     return Notice(seq, 0.0, [SimulationEnds(0.0, SimulationEndsData())])
 
 
@@ -54,7 +54,7 @@ class Client:
         self._stream = ZmtpStream(b"DEALER", (b"ROUTER",), longest=1 << 30, farthest=1 << 30)
 
     def close(self) -> None:
-        """Close the connection, whoever waits there."""
+        """Close the connection, whichever peer waits there."""
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
@@ -114,7 +114,7 @@ def beside() -> Iterator[Callable[[Callable[[], object]], threading.Thread]]:
 
 @pytest.fixture
 def client(beside) -> Iterator[Callable[..., Client]]:
-    """Return a function that connects; what goes on in a thread meets the end of its connection."""
+    """Return a function that connects; errors in its thread at the end of the connection are ignored."""
     with ExitStack() as opened:
 
         def make(transport: NativeTransport, *said: bytes, before: bytes = EMPTY) -> Client:
@@ -129,7 +129,7 @@ def client(beside) -> Iterator[Callable[..., Client]]:
 
 @pytest.fixture
 def served(listening, client) -> Callable[..., tuple[NativeTransport, Client]]:
-    """Return a function that makes a server and a scheduler whose HELLO and first reply were taken."""
+    """Return a function that makes a server and a scheduler whose HELLO and first reply were received."""
 
     def make(before: bytes = EMPTY, **waits: Any) -> tuple[NativeTransport, Client]:
         transport = listening(**waits)
@@ -199,7 +199,7 @@ def test_who_asks_whether_the_server_lives_is_answered(served):
 
 @pytest.mark.parametrize("said", [b"", EMPTY, b"\x01", EMPTY + b"\x00\x20half"], ids=len)
 def test_who_leaves_is_missed_at_once(served, said):
-    """The end of the connection is told, whatever was begun."""
+    """The end of the connection is reported, even in the middle of a message."""
     transport, scheduler = served()
     scheduler.socket.sendall(said)
     scheduler.socket.close()
@@ -211,7 +211,7 @@ def test_who_leaves_is_missed_at_once(served, said):
 
 
 def test_the_last_breath_counts(served):
-    """What was sent before the end is heard."""
+    """Data sent before the end is read."""
     transport, scheduler = served()
     scheduler.say(reply(1), b'{"reply_to": 1, "now": 0, "leaves": "error"}')
     scheduler.socket.close()
@@ -267,7 +267,7 @@ def test_who_does_not_read_meets_the_limit(served):
 
 
 def test_an_interrupt_strikes_while_a_notice_leaves(served, beside, monkeypatch):
-    """Who does not read is not waited for; the notice is whole in the end, and the last one comes behind it."""
+    """A peer that does not read is not waited for; the notice is complete in the end, and the last one follows."""
     monkeypatch.setattr(native, "GRACE_S", 600.0)  # the machine may be slow
     monkeypatch.setattr(native, "LINGER_S", 600.0)
     pressed = threading.Event()
@@ -291,7 +291,7 @@ def test_an_interrupt_strikes_while_a_notice_leaves(served, beside, monkeypatch)
 
 
 def test_an_interrupt_strikes_while_a_reply_is_awaited(served):
-    """Nobody waits for a scheduler that thinks when the user wants the end."""
+    """An interrupt does not wait for a scheduler that thinks."""
     pressed = threading.Event()
     transport, _ = served(interrupted=pressed.is_set)
     transport.send(notice(1))
@@ -310,7 +310,7 @@ def test_an_interrupt_strikes_while_a_reply_is_awaited(served):
     ids=["endless", "parts", "noise"],
 )
 def test_what_can_be_no_message_ends_the_conversation(served, said, fragment):
-    """It is told as a break of the protocol, on both sides."""
+    """It is reported as a protocol error, on both sides."""
     transport, scheduler = served()
     transport.send(notice(1))
     scheduler.socket.sendall(said)
@@ -325,7 +325,7 @@ def test_what_can_be_no_message_ends_the_conversation(served, said, fragment):
 
 
 def test_a_frame_that_is_too_long_is_read_over(served, beside):
-    """Its sender can say it to the end and is told what is wrong."""
+    """Its sender can finish the message and then gets the error."""
     transport, scheduler = served()
     transport.send(notice(1))
     heard: list[Any] = []
@@ -342,7 +342,7 @@ def test_a_frame_that_is_too_long_is_read_over(served, beside):
 
 
 def test_strangers_are_turned_away_at_full_speed(served, client, beside):
-    """A scheduler that always answers at once does not keep others from being told that the server is busy."""
+    """A scheduler that always answers at once does not keep other peers from learning that the server is busy."""
     transport, scheduler = served()
 
     def answer() -> None:
@@ -372,7 +372,7 @@ def test_strangers_are_turned_away_at_full_speed(served, client, beside):
 
 
 def test_strangers_before_the_scheduler(listening, client, beside):
-    """Each who says something wrong is told so, and the first who says it right is served."""
+    """Each peer with an invalid HELLO is told why, and the first with a valid one is served."""
     transport = listening()
     client(transport)
     said = [b"good evening", b"", b"y" * (LONGEST_HELLO + 1), HELLO.replace(b'"name"', b'"protocol_min": 99, "name"')]
@@ -394,7 +394,7 @@ def test_strangers_before_the_scheduler(listening, client, beside):
 
 
 def test_who_could_not_be_talked_to_is_told_when_nobody_came(listening):
-    """The user learns that somebody was there, with the wrong kind of socket."""
+    """The user learns that a peer connected with the wrong kind of socket."""
     transport = listening(hello_timeout=0.5)
     wrong = Client(transport.endpoint)
     wrong.socket.sendall(GREETING + READY.replace(b"DEALER", b"XPUB.."))

@@ -19,7 +19,7 @@ def true_wait(factor: float, seconds: float) -> float:
 
 @pytest.fixture(scope="session")
 def make_trials(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Return a function that writes a study's folder with so many replicas of each cell, and returns it."""
+    """Return a function that writes a study's folder with this many replicas of each cell, and returns it."""
 
     def make(replicas=8, *, policies=("easy-slices", "easy"), factors=(1, 2, 4), noise=0.05, told=True, **more) -> Path:
         rows = []

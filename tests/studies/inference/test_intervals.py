@@ -78,7 +78,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(method, draw, truth, leas
 
 
 def test_intervals_of_quantiles_hold_the_truth():
-    """They hold it at least as often as they say, whatever the distribution."""
+    """They cover it at least as often as claimed, for any distribution."""
     truth = math.log(2)
     held = 0
     for seed in range(500):

@@ -37,7 +37,7 @@ def made(curves, x=None, replicas=1):
 
 
 def test_axes_are_those_that_the_study_varied(trials, make_trials):
-    """Also a table that says nothing of it is understood: by what has more than one value before the replicas."""
+    """A table without axis names is understood, too: axes are the varying columns before the replicas."""
     other = TrialTable.read(make_trials(2, told=False) / "trials.parquet")
 
     assert trials.axes == other.axes == ["policy", "reliability_factor", "repair"]
@@ -89,7 +89,7 @@ def test_a_comparison_is_of_pairs(trials):
 
 
 def test_replicas_that_one_lacks_are_left_out():
-    """Pairs are those of replicas that both have; how many are not is said."""
+    """Pairs are of replicas that both have; the number of unpaired ones is stated."""
     table = TrialTable(
         {
             "policy": ["a", "a", "a", "b", "b"],
@@ -148,7 +148,7 @@ def test_intervals_of_break_even_points_hold_the_truth():
 @given(st.lists(st.floats(0.0, 1e4, allow_subnormal=False), min_size=2, max_size=12), st.floats(-10.0, 1e4 + 10.0))
 @settings(deadline=None, max_examples=80)
 def test_what_is_reached_is_on_the_axis_or_beyond(values, target):
-    """Whatever the curve, it is reached between its ends, at one, or is told to be beyond; and the value is right."""
+    """For any curve, the crossing is between its ends, at one, or reported as beyond; and its value is right."""
     curves = Curves(made({1: values}), "x", None, "mean_wait")
     found = curves.reach(0, target)
 
@@ -163,7 +163,7 @@ def test_what_is_reached_is_on_the_axis_or_beyond(values, target):
 @given(st.integers(0, 1000))
 @settings(deadline=None, max_examples=15)
 def test_falling_curves_are_reached_as_rising_ones(seed):
-    """A metric that falls, such as utilisation, meets its target where its mirror image does."""
+    """A falling metric, such as utilisation, reaches its target where its mirror image does."""
     values = np.sort(np.random.Generator(np.random.PCG64(seed)).uniform(1.0, 9.0, 6)).tolist()
     rising = Curves(made({1: values}), "x", None, "mean_wait").reach(0, 5.0)
     falling = Curves(made({1: [10.0 - one for one in values]}), "x", None, "mean_wait").reach(0, 5.0)
@@ -172,7 +172,7 @@ def test_falling_curves_are_reached_as_rising_ones(seed):
 
 
 def test_a_curve_that_falls_by_chance_does_not_turn_the_others():
-    """Waits rise with repair times; a reliable machine's, flat but for chance, are told to meet a longer wait later."""
+    """Waits rise with repair times; a reliable machine's, flat except for noise, reach a longer wait later."""
     curves = Curves(made({1: [10.0, 9.9, 9.8], 8: [12.0, 15.0, 30.0]}), "x", "factor", "mean_wait")
 
     assert curves.reach(0, 12.0).at == math.inf
@@ -251,7 +251,7 @@ def test_without_pyarrow_the_extra_is_named(make_trials, monkeypatch):
     ],
 )
 def test_tables_that_are_no_study(columns, message):
-    """What is wrong is said at once."""
+    """Errors are raised at once."""
     with pytest.raises(StatisticsError, match=message):
         TrialTable(columns)
 

@@ -1,4 +1,4 @@
-"""Sequential stopping: what the rule promises, and that it is a function of the sample alone."""
+"""Sequential stopping: the guarantees of the rule, and that it depends on the sample alone."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def carried_out(draw, rule):
 
 
 def test_intervals_that_stopped_hold_the_truth():
-    """With a precision of 10 % of skewed replicas, about 95 % do; and about as many as need be were drawn."""
+    """With a precision of 10 % on skewed replicas, about 95 % do; and about the needed number was drawn."""
     rule, held, counts = Rule(precision=0.1, most=2000), 0, []
     for seed in range(400):
         sample = carried_out(np.random.Generator(np.random.PCG64(seed)).exponential(1.0, 2000), rule)
@@ -42,7 +42,7 @@ def test_intervals_that_stopped_hold_the_truth():
 @given(VALUES, RULES)
 @settings(deadline=None, max_examples=150)
 def test_a_stage_ends_and_never_asks_for_less(sample, rule):
-    """Each answer is at least what is there, at most the most; one that is above comes closer, and asks alike again."""
+    """Each answer lies between the present number and the maximum; a larger one converges and repeats."""
     needed = replicas_needed(sample, rule)
 
     assert needed >= len(sample)
@@ -65,7 +65,7 @@ def test_what_cells_need():
 
 
 def test_replicas_without_a_figure():
-    """They count as replicas, and no mean is made of them: the cell goes on to the most."""
+    """They count as replicas without a mean: the cell continues to the maximum."""
     rule = Rule(precision=0.05, least=2, most=9)
 
     assert replicas_needed([None, None], rule) == 4

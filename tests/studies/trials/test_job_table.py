@@ -1,4 +1,4 @@
-"""The table of a run's jobs: its metrics are those of the run's summary, and windows leave out what they say."""
+"""The table of a run's jobs: its metrics equal those of the run's summary, and windows filter as stated."""
 
 import math
 
@@ -73,7 +73,7 @@ def test_a_job_that_comes_back_is_one_row():
 
 
 def test_unfinished_jobs_are_counted_apart():
-    """At a horizon those that run and those that wait are told of, and are in no mean."""
+    """At a horizon running and queued jobs are counted, and are in no mean."""
     table, _ = carried_out(RUNS["cut"])
     figures = metrics(table)
     states = [STATES[state] for state in table.state]
@@ -120,7 +120,7 @@ def test_what_is_left_out_is_read(text, expected):
 
 
 def test_a_window_without_anything_is_refused():
-    """The message tells how much there is."""
+    """The message states the amount."""
     table, _ = carried_out(RUNS["plain"])
     with pytest.raises(WindowError, match="leave nothing of the run"):
         metrics(table, warm_up=Leave(jobs=len(table)))

@@ -29,7 +29,7 @@ from pipistrelle.traces.generator import generate
 
 NAMES: Final = {one.name: one.encode_name for one in fields(RunSpec)}
 FROM: Final = {"folder": "x", "snapshot": "y", "sha256": "0", "notices": 1, "now": 0.0, "scheduler": "easy"}
-#: values of fields that are texts, lists or tables of them: their types say too little
+#: values of fields that are texts, lists or tables: their types are not specific enough
 TEXTS: Final[dict[str, list[Any]]] = {
     "scheduler": ["fcfs", "sjf", "conservative", "maui", "recorded", "nobody"],
     "order": ["sjf", "fcfs", "pbs"],
@@ -74,7 +74,7 @@ TEXTS: Final[dict[str, list[Any]]] = {
     "resumed": [FROM, FROM | {"now": 1.0}],
     "files": [{}, {"jobs.swf": "0"}],
 }
-#: what the fields decide of which some value must show in the jobs
+#: properties set by the fields, some value of which must be visible in the jobs
 SHOWN: Final = (Decides.INPUTS, Decides.EVENTS, Decides.SEED, Decides.ENGINE)
 #: fields whose values change nothing for the jobs of these tests
 WITHOUT_EFFECT: Final = frozenset(
@@ -91,7 +91,7 @@ WITHOUT_EFFECT: Final = frozenset(
 )
 FAILING: Final = {"failures": ["exponential,mtbf=2d"], "repair": "1h"}
 PREEMPTING: Final = {"preempt-type": "partition_prio", "priority-tier": {"q1": 5.0}}
-#: what else is said of a run so that some fields have an effect
+#: other options of a run that give some fields an effect
 BESIDE: Final[list[tuple[str, dict[str, Any]]]] = [
     ("repair seed reliability_factor expected_attempts resilience spares", FAILING),
     ("dump read checkpoint_walltime restart_walltime", FAILING | {"checkpoint": "1h"}),
@@ -110,7 +110,7 @@ BESIDE: Final[list[tuple[str, dict[str, Any]]]] = [
 
 
 def alternatives(name: str) -> list[Any]:
-    """Return values of a field, in plain values: by its type, or those of `TEXTS`."""
+    """Return values of a field, as plain values: by its type, or those of `TEXTS`."""
     if name in TEXTS:
         return TEXTS[name]
     hint, limits = get_type_hints(RunSpec, include_extras=True)[name], msgspec.Meta()
@@ -147,7 +147,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def swf(seed: int) -> str:
-    """Return a log of 40 jobs, of which every seventh was cancelled while it waited."""
+    """Return a log of 40 jobs; every seventh was cancelled while it waited."""
     made = generate(jobs=40, units=12, seed=seed, load=1.2)
     lines = ["; MaxNodes: 12", "; UnixStartTime: 1577836800", "; TimeZoneString: UTC"]
     columns = zip(made.submit.tolist(), made.size.tolist(), made.runtime.tolist(), made.walltime.tolist(), strict=True)
@@ -161,7 +161,7 @@ def swf(seed: int) -> str:
 
 
 def outcome(spec: RunSpec, how: Any) -> dict[str, Any] | str:
-    """Return what became of the jobs of a run, or why it ended early or could not be."""
+    """Return the results of a run's jobs, or why it ended early or could not start."""
     book = JobTableBook()
     try:
         table = how(spec, book) or book.table(until=load_setup(spec).until, dropped=0)
@@ -277,14 +277,14 @@ def test_every_field_declares_what_it_decides() -> None:
 
 
 def jobs_of(run: dict[str, Any], axis: dict[str, list[Any]]) -> list[int]:
-    """Return how many jobs each trial of a study has."""
+    """Return the number of jobs of each trial of a study."""
     study = Study(run, axis)
     make = TrialMaker(study, prepared(study), ".")
     return [len(table_of_run(make(point, 0).spec, "reference").submit) for point in range(len(study.points))]
 
 
 def test_a_later_begin_leaves_jobs_out(folder: Path) -> None:
-    """A study has as many jobs as the run has; once it had those of the whole log."""
+    """A study has as many jobs as the run; it used to have those of the whole log."""
     assert jobs_of({"workload": "demo"}, {"from": ["2d", "10d"]}) == [4642, 3531]
     with chdir(folder):
         cold, warm = jobs_of(

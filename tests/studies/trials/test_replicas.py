@@ -16,7 +16,7 @@ POINTS = 3
 
 
 def outcome(key, spread):
-    """Return what comes out of a trial: about 100, by chance; the last point never has the metric."""
+    """Return the result of a trial: about 100, at random; the last point never has the metric."""
     point, replica = key
     drawn = float(np.random.default_rng(1000 * point + replica).normal(100.0, spread))
     figures = {} if point == POINTS - 1 else {"mean_wait": drawn}
@@ -24,7 +24,7 @@ def outcome(key, spread):
 
 
 def carried_out(replication, spread, chance, after=10**9):
-    """Let trials end in an order of chance, until all have or so many; return them."""
+    """Let trials end in random order, until all or this many have ended; return them."""
     running, found = [], []
     while len(found) < after:
         while len(running) < 4 and (key := replication.next()) is not None:
@@ -62,7 +62,7 @@ def test_what_is_needed_does_not_depend_on_the_order(seed, spread, after):
 
 
 def test_points_that_are_not_precise_enough_are_counted():
-    """Those that have as many replicas as they may have; and replicas beyond what the rule wants are left out."""
+    """Cells at the maximum number of replicas are done; replicas beyond the rule's number are left out."""
     wild = Precise(2, Rule(precision=0.001, most=12), "mean_wait", [])
     carried_out(wild, 30.0, np.random.default_rng(1))
     assert (wild.known, wild.imprecise) == (24, 2)
@@ -90,6 +90,6 @@ def test_counted_replicas_come_in_rounds():
     ],
 )
 def test_a_precision_that_cannot_be(replicas, message):
-    """Is said before the first trial."""
+    """The error is raised before the first trial."""
     with pytest.raises(PipistrelleError, match=f"(?s){message}"):
         prepared(Study({"failures": "exponential,mtbf=60d"}, {"repair": ["1h"]}, replicas))

@@ -15,7 +15,7 @@ RUN = {"failures": "exponential,mtbf=60d", "repair": "1h"}
 
 
 def values(axis: object, name: str = "reliability-factor") -> list[object]:
-    """Return the values that a text of an axis stands for."""
+    """Return the values of an axis's text."""
     (read,) = Study({"failures": "exponential,mtbf=60d"}, {name: axis}).axes
     return [setting[name] for setting in read.settings]
 
@@ -46,7 +46,7 @@ def test_ranges_of_lengths_of_time():
 
 
 def test_zipped_options_and_variants():
-    """Options can change together, as lists without a name or as tables with one; columns tell of both."""
+    """Options can vary together, as unnamed lists or named tables; columns show both."""
     study = Study(
         {"repair": "1h", "failures": "exponential,mtbf=9d"},
         {
@@ -72,7 +72,7 @@ def test_zipped_options_and_variants():
 
 
 def test_every_study_has_the_columns_that_tell_what_it_was():
-    """Also of what is not varied."""
+    """Also of options that do not vary."""
     (point,) = Study({"scheduler": "fcfs", **RUN}).points
 
     assert point.labels == {
@@ -118,7 +118,7 @@ def test_failures_are_shared_by_policies_and_scaled_by_factors():
 
 
 def test_steps_that_draw_have_the_seed_of_the_replica():
-    """Unless the study says one; steps that draw nothing stay as they are, so that workloads are shared."""
+    """Unless the study sets one; steps that draw nothing are unchanged, so that workloads are shared."""
     shuffled = [{"step": "filter", "first": 50}, {"step": "shuffle"}, {"step": "shuffle", "seed": 7}]
     study = Study({"transform": shuffled}, {"scheduler": ["fcfs", "easy"]}, 2)
     make = TrialMaker(study, prepared(study), ".")

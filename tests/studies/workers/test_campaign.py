@@ -1,4 +1,4 @@
-"""A study's results do not depend on who carries it out, nor on who dies on the way."""
+"""A study's results do not depend on its workers, nor on workers that crash."""
 
 import gc
 import json
@@ -80,7 +80,7 @@ def test_a_worker_that_is_killed_is_replaced(undisturbed, tmp_path):
     assert (tmp_path / TRIALS).read_bytes() == undisturbed
 
 
-#: carries out a study, and kills as it is told: who, and after how many trials of the journal
+#: carries out a study, and kills on request: which worker, and after how many trials of the journal
 KILLING = """
 import json, os, signal, sys
 from pipistrelle.studies.trials.study import Study
@@ -124,7 +124,7 @@ def test_ten_kills_at_any_moment_change_nothing(tmp_path):
 
 
 def test_a_study_goes_on_where_it_was_interrupted(undisturbed, tmp_path):
-    """What has ended is kept and not repeated; the table of an interrupted study has what there is."""
+    """Completed trials are kept and not repeated; the table of an interrupted study has these."""
     asked = []
 
     def interrupt(progress):
@@ -148,7 +148,7 @@ def test_a_study_goes_on_where_it_was_interrupted(undisturbed, tmp_path):
 
 @pytest.mark.parametrize("cut", [1, 40])
 def test_a_torn_last_line_is_dropped(undisturbed, tmp_path, cut):
-    """Its trial is repeated; that nothing is left to do is no fault either."""
+    """Its trial is repeated; having nothing left to do is no error either."""
     run(study(), tmp_path, jobs=1)
     journal = tmp_path / JOURNAL
     journal.write_bytes(journal.read_bytes()[:-cut])
@@ -160,7 +160,7 @@ def test_a_torn_last_line_is_dropped(undisturbed, tmp_path, cut):
 
 
 def test_more_replicas_are_added_and_fewer_are_left_out(undisturbed, tmp_path):
-    """The number of replicas is no part of what a study is."""
+    """The number of replicas does not identify a study."""
     run(study(replicas=2), tmp_path, jobs=1)
     run(study(), tmp_path, jobs=1)
     assert (tmp_path / TRIALS).read_bytes() == undisturbed
@@ -188,7 +188,7 @@ def test_a_folder_of_another_study_is_refused(tmp_path, other, named):
 
 
 def test_a_broken_line_is_named(tmp_path):
-    """A line that is not the last is nobody's crash."""
+    """A broken line that is not the last is not the result of a crash."""
     run(study(replicas=1), tmp_path, jobs=1)
     journal = tmp_path / JOURNAL
     journal.write_bytes(b"{" + journal.read_bytes())
@@ -208,7 +208,7 @@ def scheduler():
 
 
 def test_a_trial_that_kills_its_workers_ends_the_study(tmp_path):
-    """Not for ever: after the third the message says how they died."""
+    """Not forever: after the third crash the message says how they died."""
     path = tmp_path / "deadly.py"
     path.write_text(POLICY)
     with pytest.raises(
@@ -218,7 +218,7 @@ def test_a_trial_that_kills_its_workers_ends_the_study(tmp_path):
 
 
 def test_an_estimate_runs_a_trial_or_two_and_writes_nothing(tmp_path):
-    """It says how many trials there are, how many are done, and how long one takes."""
+    """It shows the number of trials, the completed ones, and the duration of one."""
     found = estimate(study(), tmp_path)
     assert (found.points, found.trials, found.done, found.measured) == (4, 16, 0, 2)
     assert found.seconds > 0
@@ -229,7 +229,7 @@ def test_an_estimate_runs_a_trial_or_two_and_writes_nothing(tmp_path):
 
 
 def test_the_kernel_has_the_same_figures(tmp_path):
-    """It runs what it can if nobody says otherwise; all but the engine's columns are the reference engine's."""
+    """By default it runs what the kernel supports; all columns except the engine's equal the reference engine's."""
     pytest.importorskip("numba")
     axes = {"scheduler": ["easy", "conservative"], "reliability-factor": [1, 4]}
     found = [run(study(axes=axes, replicas=2, engine=engine), jobs=1).table for engine in ("auto", "reference")]
@@ -261,7 +261,7 @@ def cluster():
         n_workers=2, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None, silence_logs=50
     ) as found:
         yield found
-    gc.collect()  # Dask leaves a socket of its event loop to it, of which the end of all tests would complain
+    gc.collect()  # Dask leaves a socket of its event loop behind, which the check at the end of all tests would report
 
 
 @pytest.mark.filterwarnings("ignore")
