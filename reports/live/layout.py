@@ -24,7 +24,6 @@ class MapLayout:
 
     Attributes:
         kind: of the network: ``flat``, ``torus``, ``mesh`` or ``groups``.
-        nodes: number of nodes.
         blocks: node numbers, `NOBODY` where there is no node, each (rows, columns); empty on a flat network.
     """
 

@@ -38,13 +38,7 @@ Decided = tuple[float, Decision, DecisionRejectedData | None]
 
 
 class SeenWaiting(Struct, frozen=True):
-    """A queued job.
-
-    Attributes:
-        size: in units.
-        since: submit time (s).
-        walltime: requested (s); None means no limit.
-    """
+    """A queued job; size in units, submit time and walltime in s (None: no limit)."""
 
     id: str
     size: int
@@ -67,10 +61,7 @@ class SeenRunning(Struct, frozen=True, array_like=True):
 class SeenDecision(Struct, frozen=True):
     """A decision at the time (s) when it was applied or rejected.
 
-    Attributes:
-        size: units of the job; None if unknown.
-        why: the scheduler's reason.
-        refused: why the decision was rejected; "" if it was applied.
+    ``why`` is the scheduler's reason, ``refused`` the reason of the rejection or "". ``size`` is None if unknown.
     """
 
     time: float
@@ -86,8 +77,7 @@ class MachineNow(Struct, frozen=True):
     """The state of the nodes; shapes (nodes,).
 
     Attributes:
-        held: number of units that jobs hold.
-        idle: number of free units in service.
+        idle: free units in service.
         on: index of a job on the node, among the running jobs; negative without a job.
         used: share of the node's units that jobs hold.
         down: whether the node is out of service.

@@ -26,7 +26,6 @@ def bundle(entry: str, read: Callable[[str], str]) -> str:
     """Return one script that runs a module after everything that it imports.
 
     Args:
-        entry: path of the module, with slashes.
         read: returns the source of a module, given its path.
 
     Raises:

@@ -19,7 +19,6 @@ def document(title: str, facts: Mapping[str, Any], packed: str) -> str:
     """Return the page of finished runs.
 
     Args:
-        title: the heading, plain text.
         facts: what web/data.js reads as JSON.
         packed: the columns, from `ColumnPack.done`.
     """

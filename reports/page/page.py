@@ -40,7 +40,7 @@ def page_of(folders: Sequence[Path], *, repeat: bool = False, trust: bool = Fals
     """Return the page of some runs as self-contained HTML.
 
     Args:
-        folders: outputs of the runs; the others are compared with the first.
+        folders: outputs of the runs; the first is the reference of comparisons.
         repeat: repeat a run if no index explains its worst-served jobs in full.
         trust: allow Python code that a folder names as its scheduler to run.
         estimates_at: number of moments at which start estimates are shown, by repeating each run; 0 for none.

@@ -35,7 +35,6 @@ class Decided:
         names: attempts that were started or rejected, in order of decision.
         times: when (s).
         starts: whether each one is a start.
-        alloc: units of a start.
         why: the scheduler's reason, "" if it gave none.
         until: time of the last decision of any kind (s), 0 without decisions.
     """
@@ -64,8 +63,7 @@ class AttemptRows:
         jobs: ids of jobs, without the attempt's number, in the same order.
         job: index of each attempt's job in ``jobs``.
         submit: of an attempt still running its start, because the outputs do not have its submit time.
-        start: of a rejected attempt the time of the rejection.
-        end: of a rejected attempt the time of the rejection; of one still running the end of the outputs.
+        start, end: of a rejected attempt the time of the rejection; a running one ends with the outputs.
         began: starts as decided, at full precision; the other times have six decimals.
         size: units requested; of an attempt still running the units that it holds.
         walltime: -1 without one.
@@ -197,11 +195,7 @@ def read_decided(tables: OutputTables) -> Decided:
 
 
 def read_rows(tables: OutputTables, decided: Decided, until: float) -> AttemptRows:
-    """Read the attempts; raise ExplainError if they cannot be read.
-
-    Args:
-        until: the end of the outputs (s).
-    """
+    """Read the attempts of outputs that end at ``until`` (s), or raise ExplainError."""
     table = tables.columns("jobs", *JOB_COLUMNS)
     names = table["workload_name"].joined(table["job_id"], "!")
     ended = decided.names.places_in(names)
