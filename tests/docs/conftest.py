@@ -46,7 +46,7 @@ def table() -> Table:
 
 @pytest.fixture(scope="session")
 def json_values() -> JsonValues:
-    """Return a function from a text to the JSON values that stand in it one after the other."""
+    """Return a function from a text to the JSON values that it contains, in order."""
     decoder = json.JSONDecoder()
 
     def values(text: str) -> list[Any]:

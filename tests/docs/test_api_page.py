@@ -1,4 +1,4 @@
-"""docs/reference/api.md: its names can be imported, have their docstrings' text, and are all that pages use."""
+"""docs/reference/api.md: its names can be imported, have their docstrings' text, and cover all that pages use."""
 
 import ast
 import re
@@ -15,13 +15,13 @@ def maker():
     return load_program("docs/make_api.py")
 
 
-def test_the_page_is_what_the_docstrings_say():
-    """It is written anew with `python docs/make_api.py > docs/reference/api.md`."""
+def test_the_page_has_the_docstrings():
+    """If this fails, run `python docs/make_api.py > docs/reference/api.md`."""
     assert (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8") == maker().page()
 
 
-def test_everything_on_the_page_has_something_said_of_it():
-    """No name is without a docstring, and none stands twice."""
+def test_every_name_on_the_page_has_a_docstring():
+    """Every name has a docstring, and none is listed twice."""
     rows = re.findall(r"^\| (`[\w.]+`)? ?\| `(\w+)` \| (.*) \|$", maker().page(), flags=re.MULTILINE)
     module, seen = "", set()
     for named, name, told in rows:
@@ -33,7 +33,7 @@ def test_everything_on_the_page_has_something_said_of_it():
 
 
 def test_all_that_the_pages_import_is_on_it():
-    """Whatever an example imports of ours is one of these names, or one of these modules."""
+    """Every name and module of ours that an example imports is on the page."""
     listed = {module: names for _, some in maker().SECTIONS.values() for module, names in some.items()}
     known = {f"{module}.{name}" for module, names in listed.items() for name in names} | set(listed)
     used = set()

@@ -28,7 +28,7 @@ del OPTIONS["--help-all"]  # every long help has it
 
 
 def names(cell: str) -> list[str]:
-    """Return what stands between backticks."""
+    """Return the texts between backticks."""
     return re.findall(r"`([^`]+)`", cell)
 
 
@@ -39,7 +39,7 @@ def rows(section, table):
 
 
 def test_every_option_of_batsims_is_honoured_or_refused() -> None:
-    """None is missing, and none is both."""
+    """None is missing, and none is in both lists."""
     assert not OPTIONS.keys() & REFUSED.keys()
     assert OPTIONS.keys() | REFUSED.keys() >= BATSIM
 
@@ -71,14 +71,14 @@ def test_every_refused_option_is_on_the_page_with_its_reason(rows) -> None:
 
 
 def test_every_decision_is_on_the_page(rows) -> None:
-    """The second table of messages has the types that can be read, in their order."""
+    """The second table of messages has the types that the code reads, in their order."""
     found = [names(row[0])[0] for row in rows("Messages")]
 
     assert tuple(found[-len(DECISION_TYPES) :]) == DECISION_TYPES
 
 
 def test_every_profile_is_on_the_page(rows) -> None:
-    """The table of profiles has the types that are run."""
+    """The table of profiles has the types that the code simulates."""
     assert tuple(names(row[0])[0] for row in rows("Profiles")) == PROFILE_TYPES
 
 

@@ -34,13 +34,13 @@ def test_two_commands_set_up_all(script: str) -> None:
     assert re.findall(r'^as_readme "(.*)"$', script, flags=re.MULTILINE) == commands
 
 
-def test_contributors_are_told_the_same(script: str) -> None:
+def test_contributing_has_the_same_command(script: str) -> None:
     """CONTRIBUTING.md gives the README's command for the tests."""
     assert set_up_commands("CONTRIBUTING.md") == set_up_commands("README.md")[1:]
 
 
 def test_the_compiled_build_is_made_as_its_page_says(script: str) -> None:
-    """Its tests run on what the page's command installs, and the compiler is installed where that can be."""
+    """Its tests run on what the page's command installs, and the compiler is installed where possible."""
     (command,) = set_up_commands("docs/how-to/compiled.md")
 
     assert f"\ncompile='{command}'\n" in script
@@ -55,8 +55,8 @@ def test_the_linters_run_as_contributors_are_told(script: str) -> None:
         assert command in script.splitlines()
 
 
-def test_linters_pass_over_what_a_build_leaves(tmp_path: Path) -> None:
-    """In a copy without .git, which .gitignore does not speak for, ruff sees the sources and not what pip built."""
+def test_linters_ignore_what_a_build_leaves(tmp_path: Path) -> None:
+    """In a copy without .git, where .gitignore does not apply, ruff checks the sources and not what pip built."""
     (tmp_path / "pyproject.toml").write_bytes((ROOT / "pyproject.toml").read_bytes())
     for name in ("source.py", "build/lib/pipistrelle/built.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def test_linters_pass_over_what_a_build_leaves(tmp_path: Path) -> None:
 
 
 def test_every_language_of_a_skeleton_is_installed_where_that_can_be(script: str) -> None:
-    """Each is looked for, and has a package; where all are there, nothing is done."""
+    """The script looks for each one and has a package for it; if all are installed, it does nothing."""
     text = (ROOT / ".ci" / "languages").read_text(encoding="utf-8")
     suffixes = {path.suffix for path in (ROOT / "cli" / "skeletons").iterdir()}
 
@@ -78,7 +78,7 @@ def test_every_language_of_a_skeleton_is_installed_where_that_can_be(script: str
 
 
 def test_the_schedulers_in_other_languages_are_built(script: str) -> None:
-    """What each needs is installed as Debian has it, and each is built as its folder says."""
+    """The script installs what each one needs from Debian, and builds each one as its folder says."""
     path = ROOT / ".ci" / "foreign"
     text = path.read_text(encoding="utf-8")
 
@@ -90,7 +90,7 @@ def test_the_schedulers_in_other_languages_are_built(script: str) -> None:
 
 
 def test_the_browser_is_installed_where_that_can_be(script: str) -> None:
-    """Debian's, with its driver; where both are there, nothing is done."""
+    """Debian's browser, with its driver; if both are installed, the script does nothing."""
     text = (ROOT / ".ci" / "browser").read_text(encoding="utf-8")
 
     assert os.access(ROOT / ".ci" / "browser", os.X_OK)
@@ -99,7 +99,7 @@ def test_the_browser_is_installed_where_that_can_be(script: str) -> None:
 
 
 def test_the_site_is_built_strictly(script: str) -> None:
-    """As CONTRIBUTING.md says, so that a dead link fails, and before the slower tests, some of which need it."""
+    """The command is CONTRIBUTING.md's: a dead link fails, before the slower tests, some of which need the site."""
     install, build = "python -m pip install -e '.[docs]'", "python docs/make_site.py"
 
     assert f"`{install} && {build}`" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -117,7 +117,7 @@ def test_the_script_is_sound(script: str) -> None:
 
 
 def test_the_workflow_has_our_commands() -> None:
-    """Each line of the example workflow that runs `pipistrelle` is a command line that is understood."""
+    """Each line of the example workflow that runs `pipistrelle` is a valid command line."""
     text = (ROOT / "docs" / "examples" / "ci" / "workflow.yml").read_text(encoding="utf-8")
     lines = re.findall(r"run: pipistrelle (.+)", text)
 

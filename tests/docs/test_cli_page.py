@@ -38,7 +38,7 @@ def purpose(name: str) -> str:
 
 
 def test_the_overview_is_that_of_the_help(section, table):
-    """The table at the head has every command, in the order and the words of the help."""
+    """The table at the top has every command, in the order and words of the help."""
     rows = [(match[1], row[1]) for row in table(section(PAGE, "Command line")) if (match := NAME.match(row[0]))]
 
     assert rows == [(name, purpose(name)) for name, _ in commands()]
@@ -50,7 +50,7 @@ def error_codes(kind: type[PipistrelleError] = PipistrelleError) -> set[int]:
 
 
 def test_every_exit_code_is_documented(section, table):
-    """The codes on the page are success and difference, those of all our errors, of a bug and of no memory."""
+    """The codes on the page are success, difference, those of all our errors, of a bug and of too little memory."""
     assert server_errors.RunError in PipistrelleError.__subclasses__()
     assert scheduler_errors.SchedulerError.exit_code == server_errors.SchedulerFailed.exit_code
 

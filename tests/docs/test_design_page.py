@@ -62,7 +62,7 @@ def methods() -> dict[str, dict[str, ast.FunctionDef]]:
 
 
 def in_a_table(part: ast.FunctionDef, key: str, method: str) -> bool:
-    """Tell whether a function writes down a dictionary in which a name leads to a method."""
+    """Return whether a function contains a dictionary that maps a name to a method."""
     return any(
         isinstance(name, ast.Name) and name.id == key and isinstance(value, ast.Attribute) and value.attr == method
         for table in ast.walk(part)
@@ -73,7 +73,7 @@ def in_a_table(part: ast.FunctionDef, key: str, method: str) -> bool:
 
 @pytest.mark.parametrize("way", ["A job's way through the code", "A failure's way through the code"])
 def test_each_arrow_is_a_call(section, way):
-    """Of two methods of the server, the first calls the second, or the second's class puts it into a table."""
+    """The first of two methods of the server calls the second, or the second's class puts it into a table."""
     shown = re.search(r"^```mermaid\nflowchart TD\n(.*?)^```$", section(PAGE, way), flags=re.MULTILINE | re.DOTALL)
     assert shown is not None
     known = methods()

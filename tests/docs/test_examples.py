@@ -1,4 +1,4 @@
-"""Every code block of README and docs is run or checked here; CONTRIBUTING.md tells how blocks are marked."""
+"""Every code block of README and docs is run or checked here; CONTRIBUTING.md says how blocks are marked."""
 
 import contextlib
 import io
@@ -34,16 +34,16 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), ROOT / "docs" / "index.md", *(ROOT / "docs").glob("*/*.md")])
 KINDS = {
     "console",  # commands and what they print
-    "python",  # executed, or a file shown
+    "python",  # executed, or the content of a file
     "json",  # frames, or a workload
     "toml",  # a platform, a run, a study, classes of jobs, or a model of a log
-    "text",  # no code; after "<!-- output -->" what the Python block before it prints
+    "text",  # not code; after "<!-- output -->" the output of the Python block before it
     "yaml",  # a workflow: test_ci.py
     "sh",  # set-up commands, which .ci/run runs: test_ci.py
     "mermaid",  # drawn from the code: test_design_page.py
 }
 REAL_LOG = re.compile(r"(?:KTH-SP2|HPC2N|CEA-Curie|ALCF-Theta|LANL-Grizzly)[\w.-]*\.swf(?:\.gz)?")
-#: a slow machine's signs of life
+#: progress lines that a slow machine may print
 _STILL_RUNS = re.compile(r"^(?:.* \d+ s so far|[\d,]+/[\d,]+ trials.*)\n", re.MULTILINE)
 _FILE = re.compile(r"<!-- file: (\S+) -->")
 
@@ -59,7 +59,7 @@ class Block(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What the block holds."""
+        """The block's kind."""
         return self.words[0] if self.words else ""
 
     @property
@@ -90,7 +90,7 @@ def blocks_of(page: Path) -> Iterator[Block]:
 
 
 def commands_of(block: Block) -> list[tuple[str, list[str]]]:
-    """Return a console block's commands, each with the lines that it is said to print."""
+    """Return a console block's commands, each with the expected lines of output."""
     commands: list[tuple[str, list[str]]] = []
     for line in block.text.splitlines():
         if line.startswith("$ "):
@@ -104,9 +104,9 @@ def commands_of(block: Block) -> list[tuple[str, list[str]]]:
 
 
 def matches(expected: list[str], printed: str) -> bool:
-    """Tell whether a text is as expected: ``...`` stands for any text, alone on its line for any lines.
+    """Return whether a text is as expected: ``...`` stands for any text, alone on its line for any lines.
 
-    Where nothing is expected, anything may come.
+    If nothing is expected, any text is accepted.
     """
     if not expected:
         return True
@@ -121,13 +121,13 @@ def wild(line: str) -> str:
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Path:
-    """Return a folder that looks to the examples like the top of a clone, with a log of the reader's own."""
+    """Return a folder that looks like the top of a clone to the examples, with a log of the reader's."""
     shutil.copytree(ROOT / "docs" / "examples", tmp_path / "docs" / "examples")
     save(generate(jobs=20, units=4, seed=1, load=0.5), tmp_path / "my.swf.gz")
     return tmp_path
 
 
-#: what a reader's terminal has, and not
+#: environment variables of a reader's terminal, set and unset
 TERMINAL: dict[str, str | None] = {
     "COLUMNS": "80", "PYTHONUTF8": "1", "NO_COLOR": "1", "FORCE_COLOR": None, "PYTHONWARNINGS": None
 }  # fmt: skip
@@ -162,7 +162,7 @@ def start_in(command: str, folder: Path, environment: dict[str, str]) -> subproc
 
 
 def end(process: subprocess.Popen[str]) -> str:
-    """End a command and all that it started, if it still runs, and return what it printed since the last look."""
+    """End a command and all its processes, if still running, and return what it printed since the last call."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     return process.communicate()[0]
@@ -181,7 +181,7 @@ def check(process: subprocess.Popen[str], expected: list[str], block: Block) -> 
 
 
 def run_console(blocks: list[Block], folder: Path, start: Start) -> None:
-    """Run the commands of console blocks; neighbours called terminal-1 and terminal-2 run at the same time."""
+    """Run the commands of console blocks; adjacent blocks called terminal-1 and terminal-2 run at the same time."""
     waiting: list[tuple[subprocess.Popen[str], list[str], Block]] = []
     try:
         for block in blocks:
@@ -211,7 +211,7 @@ def run_python(block: Block, namespace: dict[str, Any]) -> str:
 
 
 def check_json(value: Any, block: Block) -> None:
-    """Decode a JSON value as what it is: a frame of the protocol or a workload."""
+    """Decode a JSON value by its kind: a frame of the protocol or a workload."""
     frame = json.dumps(value).encode()
     if "reply_to" in value:
         reply = codec.decode_reply(frame)
@@ -232,7 +232,7 @@ def check_json(value: Any, block: Block) -> None:
         pytest.fail(f"{block.where}: neither a frame nor a workload")
 
 
-#: pages whose examples take more than five seconds together
+#: pages whose examples take more than five seconds in total
 LENGTHY = {
     "docs/how-to/studies.md",
     "docs/how-to/study-results.md",
@@ -248,7 +248,7 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=NAMES)
 
 
 @every_page
-def test_every_block_is_of_a_kind_that_is_checked(page: Path) -> None:
+def test_every_block_has_a_checked_kind(page: Path) -> None:
     """No page has a block that nothing runs or checks."""
     assert not [block.where for block in blocks_of(page) if block.kind not in KINDS]
 
@@ -288,7 +288,7 @@ def test_examples_run_as_shown(page: Path, scratch: Path, monkeypatch: pytest.Mo
 
 
 @every_page
-def test_data_is_valid(page: Path, json_values: Callable[[str], list[Any]]) -> None:
+def test_data_on_pages_is_valid(page: Path, json_values: Callable[[str], list[Any]]) -> None:
     """Frames, workloads, platforms and runs shown on a page can be read by the code that reads such files."""
     for block in blocks_of(page):
         if block.kind == "json":
@@ -320,14 +320,14 @@ WITH_LOGS = [block for block in WITH_LOGS if REAL_LOG.search(block.text)]
 @pytest.mark.slow
 @pytest.mark.parametrize("block", WITH_LOGS, ids=[block.where for block in WITH_LOGS])
 def test_examples_on_real_logs_run_as_shown(block: Block, scratch: Path, traces_dir: Path, start: Start) -> None:
-    """Commands on logs that we may not redistribute print what the page says, where the logs are present."""
+    """Commands on logs that we may not redistribute print what the page says; skipped if the logs are absent."""
     for name in set(REAL_LOG.findall(block.text)):
         (scratch / name).symlink_to(traces_dir / name)
     run_console([block], scratch, start)
 
 
 @every_page
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_name_existing_files_and_headings(page: Path) -> None:
     """Every relative link of a page names a file of the project, and its heading if it names one."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", text):

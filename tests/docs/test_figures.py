@@ -1,4 +1,4 @@
-"""The table of figures on the page of guarantees is what comes out on the real logs, where they are present."""
+"""The table of figures on the page of guarantees is reproduced from the real logs, if they are present."""
 
 import re
 from pathlib import Path
@@ -15,15 +15,15 @@ ROWS = re.findall(
 )
 
 
-def test_the_table_is_there() -> None:
-    """The table has a row for each log and scheduler that was measured."""
+def test_the_table_has_every_row() -> None:
+    """The table has a row for each measured log and scheduler."""
     assert len(ROWS) == 7
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row[0]}-{row[3]}" for row in ROWS])
-def test_a_row_is_measured(row: tuple[str, ...], traces_dir: Path) -> None:
-    """Jobs, mean wait, mean bounded slowdown and makespan come out to the last digit shown."""
+def test_a_row_is_reproduced(row: tuple[str, ...], traces_dir: Path) -> None:
+    """Jobs, mean wait, mean bounded slowdown and makespan are reproduced to the last digit shown."""
     log, platform, _, scheduler, _, _, _ = row
     summary = run_in_process(str(traces_dir / log), scheduler, platform=platform).summary
 

@@ -27,7 +27,7 @@ def expand(text: str) -> list[str]:
 
 
 def shown(value: Value) -> str:
-    """Return how the page writes a default."""
+    """Return a default as the page shows it."""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, tuple):
@@ -36,7 +36,7 @@ def shown(value: Value) -> str:
 
 
 def supported(support: Support) -> list[str]:
-    """Return the names of the parameters of a support, in their order."""
+    """Return the names of the parameters with a level of support, in their order."""
     return [parameter.name for parameter in PARAMETERS.values() if parameter.support is support]
 
 
@@ -61,7 +61,7 @@ def test_every_supported_parameter_is_on_the_page(section, table) -> None:
 
 
 def test_what_is_not_supported_is_on_the_page(section, table) -> None:
-    """Each with its reason, or in the list of what Maui itself has superseded."""
+    """Each with its reason, or in the list of what Maui itself has replaced."""
     text = section(PAGE, "Not supported")
     rows = {name: row[1] for row in table(text) for name in names(row[0])}
     superseded = names(text.partition("Superseded")[2])
@@ -74,13 +74,13 @@ def test_what_is_not_supported_is_on_the_page(section, table) -> None:
     assert all(PARAMETERS[name].meaning.startswith("superseded by") for name in superseded)
 
 
-def test_what_belongs_to_the_daemon_is_on_the_page(section) -> None:
-    """All parameters that are passed over in silence are listed."""
+def test_ignored_parameters_are_on_the_page(section) -> None:
+    """All parameters that are ignored without a warning are listed."""
     assert names(section(PAGE, "Of the daemon")) == supported(Support.DAEMON)
 
 
 def test_every_attribute_is_on_the_page(section, table) -> None:
-    """Those that are supported in their tables, the others with a reason."""
+    """Supported attributes are in their tables, the others have a reason."""
     credentials = {name for row in table(section(PAGE, "Attributes of credentials")) for name in names(row[0])}
     standing = {name for row in table(section(PAGE, "Standing reservations")) for name in names(row[0])}
     rows = table(section(PAGE, "Attributes that are not supported"))

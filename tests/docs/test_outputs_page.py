@@ -70,7 +70,7 @@ def test_every_column_is_documented(heading, columns, names, run):
 
 
 def test_every_column_of_the_queue_is_documented(names, tmp_path):
-    """Those of the file that `--queue-lengths` asks for."""
+    """The columns of the file that `--queue-lengths` requests."""
     run_spec(RunSpec(workload=("seven-jobs",), queue_lengths=True), RunOptions(out=tmp_path))
 
     assert names("out_queue.csv") == (tmp_path / "out_queue.csv").read_text().partition("\n")[0].split(",")
@@ -111,17 +111,17 @@ def test_every_key_is_documented(names, run):
 
 
 def test_every_file_is_documented(section, table, run, failing):
-    """The table of files names exactly what a run writes, three files only where nodes can fail."""
+    """The table has exactly the files that a run writes; three of them only if nodes can fail."""
     folder, _ = run
     named = {re.sub(r"\[(.*)\]\(.*\)", r"\1", row[0]) for row in table(section(PAGE, "Outputs"))}
 
-    named.remove("out_queue.csv")  # which is written if it is asked for
+    named.remove("out_queue.csv")  # written only on request
     assert named == {path.name for path in failing.iterdir()}
     assert named - {path.name for path in folder.iterdir()} == {"out_attempts.csv", "out_nodes.csv", "out_outages.csv"}
 
 
 def test_every_value_of_a_closed_set_is_documented(section):
-    """Final states, reasons of the end and codes of rejections stand on the page, all of them."""
+    """The page has all final states, reasons of the end and codes of rejections."""
     states = set(get_args(get_args(State)[0])) | set(get_args(get_args(State)[1])) - {"SUBMITTED", "RUNNING"}
 
     assert all(f"`{state}`" in section(PAGE, "out_jobs.csv") for state in states - {"SUBMITTED", "RUNNING"})
@@ -131,7 +131,7 @@ def test_every_value_of_a_closed_set_is_documented(section):
     assert tuple(re.findall(r"`(\w+)`", listed[1])) == get_args(RejectionCode)
 
 
-def test_the_machine_is_accounted_for(run):
+def test_computing_and_idle_time_add_up_to_the_machine(run):
     """time_computing + time_idle is the size of the machine times the makespan, as the page says."""
     folder, result = run
     header, line = (folder / "out_schedule.csv").read_text(encoding="utf-8").splitlines()

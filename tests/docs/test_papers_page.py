@@ -9,7 +9,7 @@ PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "explanation" / 
 
 
 def test_each_entry_of_each_paper_has_its_line():
-    """In the papers' order, with the outcome that it should have without real logs."""
+    """In the papers' order, with the expected outcome without real logs."""
     *sections, logs = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
 
     assert logs.startswith("With real logs\n")

@@ -1,4 +1,4 @@
-"""The page of pictures: each is there, and comes out of the commands above it."""
+"""The page of pictures: each file exists and is reproduced by the commands above it."""
 
 import re
 import struct
@@ -11,7 +11,7 @@ from tests.conftest import load_program
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs" / "how-to" / "pictures.md"
-#: bytes of one picture
+#: largest size of a picture in bytes
 LARGEST = 200_000
 
 
@@ -30,7 +30,7 @@ def size_of(path: Path) -> tuple[int, int]:
 
 
 def test_each_picture_has_its_commands(maker: ModuleType) -> None:
-    """Every picture of the page follows a block of commands, lies in docs/pictures and is small; none is left over."""
+    """Every picture follows a block of commands, lies in docs/pictures and is small; no file there is unused."""
     shown = re.findall(r"!\[[^\]]+\]\((\S+)\)", PAGE.read_text(encoding="utf-8"))
     pictures = maker.pictures()
 
@@ -41,8 +41,8 @@ def test_each_picture_has_its_commands(maker: ModuleType) -> None:
 
 
 @pytest.mark.slow
-def test_they_come_out_again(maker: ModuleType, browser: Any, tmp_path: Path) -> None:
-    """Commands and browser make all of them: drawings with the same bytes, photographs as wide and not empty."""
+def test_all_pictures_are_reproduced(maker: ModuleType, browser: Any, tmp_path: Path) -> None:
+    """Commands and browser reproduce all pictures: drawings byte for byte, screenshots with equal width and content."""
     maker.make(browser, tmp_path / "made")
 
     for picture in maker.pictures():

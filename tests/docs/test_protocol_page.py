@@ -1,4 +1,4 @@
-"""docs/reference/protocol.md: the conversation shown is one that the server really has."""
+"""docs/reference/protocol.md: the session shown is a real one."""
 
 import json
 import re
@@ -20,7 +20,7 @@ PAGE = "docs/reference/protocol.md"
 
 
 def test_the_conversation_is_a_real_one(section, json_values):
-    """Given the page's frames of the scheduler, the server's frames are those of the page."""
+    """Given the scheduler's frames on the page, the server sends those of the page."""
     block = re.search(r"^```json\n(.*?)^```$", section(PAGE, "The loop"), flags=re.MULTILINE | re.DOTALL)
     assert block is not None
     said = json_values(block[1])
@@ -51,7 +51,7 @@ def tags(union: object) -> list[str]:
 
 
 def test_every_event_and_decision_is_named(section, table):
-    """The two tables hold every event and every decision, and the wake filter's section what it can list."""
+    """The two tables have every event and decision, and the section on the wake filter has what it can list."""
     named = [row[0].strip("`") for row in table(section(PAGE, "Events and decisions"))]
 
     assert sorted(named) == sorted(tags(AnyEvent) + tags(AnyDecision))
@@ -59,7 +59,7 @@ def test_every_event_and_decision_is_named(section, table):
 
 
 def test_every_field_of_a_job_is_named(section, table):
-    """The table of a job's fields has all of them, in their order, and says which are always there."""
+    """The table of a job's fields has all of them, in their order, and marks those that are always present."""
     rows = table(section(PAGE, "A job"))
     named = [(name, row[1]) for row in rows for name in re.findall(r"`(\w+)`", row[0])]
 

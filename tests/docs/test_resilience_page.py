@@ -1,4 +1,4 @@
-"""docs/how-to/resilience.md: options and members are the code's, figures come from its formulas."""
+"""docs/how-to/resilience.md: options and members are the code's, and the figures follow from its formulas."""
 
 import re
 from collections.abc import Callable
@@ -14,30 +14,30 @@ from pipistrelle.traces.resilience import MEMBERS, Kind, parse_resilience, resil
 
 PAGE = "docs/how-to/resilience.md"
 ROOT = Path(__file__).resolve().parent.parent.parent
-#: what the page has the options' values stand for
+#: examples for the placeholders in the options
 EXAMPLES = {"daly|young|TIME": "daly", "TIME": "2min", "N|SHARE%": "1%"}
 
 HOUR, YEAR = 3600.0, 365.25 * 86400.0
 
 
 def estimate(cell: str) -> tuple[float, float, float]:
-    """Return a value, and the ends of its interval, of a cell such as ``0.50 [0.48, 0.52]``."""
+    """Return the value and the ends of its interval from a cell such as ``0.50 [0.48, 0.52]``."""
     value, low, high = (float(number) for number in re.findall(r"[\d.]+", cell))
     assert low < value < high
     return value, low, high
 
 
 def options_of(cell: str) -> dict[str, str]:
-    """Return {option: value} of the first column, with an example for each placeholder."""
+    """Return {option: value} for the first column, with an example for each placeholder."""
     words = cell.strip("`").split()
     names = (word.removeprefix("--") for word in words[::2])
     return dict(zip(names, (EXAMPLES.get(word, word) for word in words[1::2]), strict=True))
 
 
-def test_each_row_of_options_is_a_way_to_meet_failures(
+def test_each_row_of_options_is_a_kind_of_resilience(
     section: Callable[[str, str], str], table: Callable[[str], list[list[str]]]
 ) -> None:
-    """In the table's order: all ways that there are, each given by the options of its row."""
+    """In the table's order: every way, each given by the options of its row."""
     rows = [row[0] for row in table(section(PAGE, "Resilience"))]
     kinds = [parse_resilience(**({} if row == "none" else options_of(row))).kind for row in rows]
 
@@ -62,7 +62,7 @@ def test_the_job_of_the_example_can_be_read(
     ("nodes", "failures"), [(400, 4), (250, 2), (60, 1)], ids=["exact", "rounded down", "at least one"]
 )
 def test_how_a_share_is_rounded(nodes: int, failures: int) -> None:
-    """As the page says: down, but at least 1."""
+    """As the page says: rounded down, but at least 1."""
     text = " ".join((ROOT / PAGE).read_text(encoding="utf-8").split())
 
     assert "a share of the allocation, rounded down, but at least 1" in text
@@ -70,7 +70,7 @@ def test_how_a_share_is_rounded(nodes: int, failures: int) -> None:
 
 
 def test_the_yields_of_the_table(section: Callable[[str, str], str], table: Callable[[str], list[list[str]]]) -> None:
-    """The best F and both closed forms come out as shown; what was simulated holds to them as the page says."""
+    """The best F and both closed forms are as shown; the simulated figures agree within the page's limits."""
     rows = table(section(PAGE, "As measured"))
     names = ["no spares", *SHAPES]
     assert [row[:2] for row in rows] == [
@@ -95,7 +95,7 @@ def test_the_yields_of_the_table(section: Callable[[str, str], str], table: Call
 
 
 def test_the_claim_of_the_slides(section: Callable[[str, str], str], table: Callable[[str], list[list[str]]]) -> None:
-    """The yields of 1 % of spares with a day's wait, setting by setting, are as shown."""
+    """The yields of 1 % of spares with a day's wait are as shown for each setting."""
     text = section(PAGE, "1 % of spares and a day's wait")
     settings = [
         (SLIDES, "paper"),
@@ -127,7 +127,7 @@ def test_the_claim_of_the_slides(section: Callable[[str, str], str], table: Call
 def test_completion_times_and_best_intervals(
     section: Callable[[str, str], str], table: Callable[[str], list[list[str]]]
 ) -> None:
-    """Daly's figures come out as shown; simulated times are within 1 % of his, simulated best intervals within 2 %."""
+    """Daly's figures are as shown; simulated times differ by at most 1 %, simulated best intervals by 2 %."""
     rows = table(section(PAGE, "Completion times"))
     assert [row[0] for row in rows] == ["5", "10", "20", "50", "100", "200", "500", "1000"]
 
@@ -143,10 +143,10 @@ def test_completion_times_and_best_intervals(
             assert 0.98 < estimate(best[1])[1] < estimate(best[1])[2] < 1.02
 
 
-def test_generated_failures_are_as_theory_has_them(
+def test_generated_failures_agree_with_theory(
     section: Callable[[str, str], str], table: Callable[[str], list[list[str]]]
 ) -> None:
-    """Each interval of what was generated holds the true value."""
+    """Each interval of the generated outages contains the true value."""
     rows = table(section(PAGE, "Generated failures"))
 
     assert len(rows) == 10

@@ -1,4 +1,4 @@
-"""docs/reference/scheduling.md and docs/explanation/determinism.md: parts, presets and event classes are the code's."""
+"""docs/reference/scheduling.md, docs/explanation/determinism.md: parts, presets, event classes are the code's."""
 
 from msgspec.structs import fields
 
@@ -18,7 +18,7 @@ def test_every_part_is_documented(section, table):
 
 
 def test_every_preset_is_documented(section, table):
-    """The table of presets has each one's parts, and each is registered."""
+    """The table of presets has the parts of each, and each is registered."""
     rows = {
         row[0].partition("]")[0].strip("`["): [cell.strip("`") for cell in row[1:]]
         for row in table(section(PAGE, "Presets"))
@@ -29,22 +29,22 @@ def test_every_preset_is_documented(section, table):
 
 
 def test_every_key_of_a_presets_file_is_documented(section, table):
-    """The table of keys has each one's default."""
+    """The table of keys has the default of each."""
     rows = {row[0].strip("`"): row[1].strip("`") for row in table(section(PAGE, "A scheduler in a file"))}
 
     assert rows == {key.encode_name: getattr(Preset(), key.name) or rows[key.encode_name] for key in fields(Preset)}
     assert {rows[f"{axis}-options"] for axis in ("order", "backfill", "placement")} == {"none"}
 
 
-def test_every_backfilling_rule_tells_when_it_is_woken(section, table):
+def test_every_backfilling_rule_says_when_it_is_woken(section, table):
     """The last table covers every backfilling rule."""
     rows = table(section(PAGE, "When they are woken"))
 
     assert {name.strip("` ") for row in rows for name in row[0].split(",")} == set(PARTS["backfill"])
 
 
-def test_every_means_of_the_view_is_documented(section, table):
-    """The tutorial's table has every attribute and method of a view, and no other."""
+def test_every_member_of_the_view_is_documented(section, table):
+    """The tutorial's table has exactly the attributes and methods of a view."""
     rows = table(section("docs/tutorials/write-your-scheduler.md", "As a Python class"))
     documented = {row[0].strip("`").partition("(")[0] for row in rows}
     methods = {name for name in vars(View) if not name.startswith("_")}

@@ -1,4 +1,4 @@
-"""The documentation as a site: every page is in it, links lead somewhere, and it needs neither server nor network."""
+"""The documentation site: every page is in it, links work, and it needs neither a server nor a network."""
 
 import hashlib
 import importlib.util
@@ -19,7 +19,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 THEME = ROOT / "docs" / "theme"
-#: a browser that takes longer hangs, in seconds
+#: time limit of a browser in seconds; one that takes longer hangs
 PATIENCE_S = 300
 
 
@@ -40,7 +40,7 @@ def build(folder: Path, out: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="session")
 def _zensical() -> None:
-    """Skip where what makes the site is not installed, unless CI=true."""
+    """Skip if the site generator is not installed, unless CI=true."""
     if importlib.util.find_spec("zensical") is None:
         reason = "Zensical is not installed: python -m pip install -e '.[docs]'"
         if os.environ.get("CI") == "true":
@@ -66,7 +66,7 @@ def test_every_page_is_in_the_navigation() -> None:
 
 
 def test_pages_that_files_name_exist() -> None:
-    """Code, comments, tests and data name pages by their present path."""
+    """Code, comments, tests and data name pages by their current path."""
     names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
     if not names:
         pytest.skip("this copy of the project is no checkout")
@@ -81,8 +81,8 @@ def test_pages_that_files_name_exist() -> None:
     assert wrong == set()
 
 
-def test_every_diagram_is_drawn_as_its_page_has_it() -> None:
-    """Each block of Mermaid has its picture, and no other picture is there; else run docs/make_diagrams.py."""
+def test_every_diagram_has_its_picture() -> None:
+    """Each Mermaid block has its picture, and no other picture exists; otherwise run docs/make_diagrams.py."""
     wanted = {}
     for page in [*(ROOT / "docs").glob("*/*.md"), *ROOT.glob("*.md"), ROOT / "protocol" / "SPEC.md"]:
         text = page.read_text(encoding="utf-8")
@@ -96,8 +96,8 @@ def test_every_diagram_is_drawn_as_its_page_has_it() -> None:
     assert not [name for name, text in drawn.items() if re.search(r"<script|foreignObject|url\(['\"]?http", text)]
 
 
-def test_third_party_files_of_the_site_are_what_their_page_says() -> None:
-    """Each has the digest of its row."""
+def test_third_party_files_have_the_listed_digests() -> None:
+    """Each has the digest in its row."""
     page = (THEME / "third_party" / "README.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| ([\w.-]+) \|.*\| ([0-9a-f]{64}) \|$", page, flags=re.MULTILINE))
     files = [path for path in (THEME / "third_party").iterdir() if path.name != "README.md"]
@@ -107,8 +107,8 @@ def test_third_party_files_of_the_site_are_what_their_page_says() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_zensical")
-def test_links_anchors_and_files_that_are_not_there_end_a_strict_build(tmp_path: Path) -> None:
-    """Each is named by page and target; so is a page that the navigation does not name, and a diagram not yet drawn."""
+def test_missing_links_anchors_and_files_fail_a_strict_build(tmp_path: Path) -> None:
+    """The error names page and target; also a page that the navigation lacks, and a diagram not yet drawn."""
     for name in ("docs", "protocol"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("zensical.toml", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"):
@@ -136,10 +136,10 @@ def test_links_anchors_and_files_that_are_not_there_end_a_strict_build(tmp_path:
 
 
 @pytest.mark.slow
-def test_no_page_of_the_site_loads_what_is_elsewhere(site: Path) -> None:
+def test_no_page_loads_external_files(site: Path) -> None:
     """Scripts, styles, pictures and fonts of every page are files of the site."""
     for page in site.rglob("*.html"):
-        if page.name == "404.html":  # which a server alone shows
+        if page.name == "404.html":  # shown by a server only
             continue
         text = page.read_text(encoding="utf-8")
         for tag, target in re.findall(r"<(script|link|img|iframe)\b[^>]*?\b(?:src|href)=\"?([^\">\s]+)", text):
@@ -148,7 +148,7 @@ def test_no_page_of_the_site_loads_what_is_elsewhere(site: Path) -> None:
 
 
 def requests_of(driver: Any) -> set[str]:
-    """Return what was asked for since the last look, files, what pages hold and what the browser is made of apart."""
+    """Return the requests since the last call, except files, data in pages and the browser's own."""
     told = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
     asked = {event["params"]["request"]["url"] for event in told if event["method"] == "Network.requestWillBeSent"}
     return {url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:", "chrome:"))}
@@ -161,7 +161,7 @@ def wait_for(driver: Any, script: str, *words: object) -> Any:
 
 @pytest.mark.slow
 def test_the_site_is_searched_from_the_file_system(site: Path, browser: Any) -> None:
-    """What is typed is found, the first result leads to its page, and no request leaves; light and dark are there."""
+    """The search finds a word, the first result leads to its page, nothing is requested; light and dark work."""
     requests_of(browser)
     browser.get((site / "index.html").as_uri())
     assert browser.title.endswith("Pipistrelle")
@@ -183,7 +183,7 @@ def test_the_site_is_searched_from_the_file_system(site: Path, browser: Any) -> 
 
 @pytest.mark.slow
 def test_diagrams_are_drawn_without_a_network(site: Path, browser: Any) -> None:
-    """Each is there with its words, no source is left for a program to draw, and no request leaves."""
+    """Each one is drawn with its words, no source is left in the page, and nothing is requested."""
     requests_of(browser)
     browser.get((site / "explanation" / "design.html").as_uri())
     texts = browser.execute_script("return [...document.querySelectorAll('.diagram svg')].map((it) => it.textContent)")

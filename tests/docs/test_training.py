@@ -1,4 +1,4 @@
-"""The environment of Gymnasium: it keeps its rules, its runs are those of the engine, and one can learn in it."""
+"""The Gymnasium environment: it follows the rules, its runs are those of the engine, and an agent can learn in it."""
 
 import runpy
 import sys
@@ -27,19 +27,19 @@ FAILING = {"platform": "demo", "failures": "exponential,mtbf=60d", "repair": "1h
 @pytest.mark.parametrize(
     "how", [{}, {"run": FAILING, "reward": "bounded_slowdown", "queue": 4}], ids=["plain", "failing"]
 )
-def test_gymnasium_finds_nothing_wrong(how):
-    """Its own checker, which warns of what it does not like."""
+def test_gymnasiums_checker_finds_no_errors(how):
+    """Gymnasium's own checker, including its warnings."""
     check_env(gymnasium.make(ENVIRONMENT, jobs=30, **how).unwrapped)
 
 
 def first_that_fits(info):
-    """Return the first action that does something."""
+    """Return the first action that has an effect."""
     return int(np.argmax(info["action_mask"]))
 
 
 @pytest.mark.parametrize("reward", ["wait", "bounded_slowdown"])
-def test_who_takes_the_first_that_fits_is_firstfit(reward):
-    """The whole run has the figures of that policy; the rewards add up to minus the mean."""
+def test_taking_the_first_job_that_fits_is_firstfit(reward):
+    """The run has the figures of that policy; the rewards add up to minus the mean."""
     env = SchedulingEnv({"transform": [{"step": "filter", "first": 300}]}, queue=300, reward=reward)
     _, info = env.reset()
     paid, over = 0.0, False
@@ -59,7 +59,7 @@ def test_who_takes_the_first_that_fits_is_firstfit(reward):
 
 
 def test_episodes_depend_on_their_seeds():
-    """Equal seeds have equal jobs and failures; an action that does nothing lets time go on."""
+    """Equal seeds have equal jobs and failures; time advances after an action without effect."""
     env = SchedulingEnv(FAILING, jobs=40)
 
     def waits(seed):
@@ -77,8 +77,8 @@ def test_episodes_depend_on_their_seeds():
     assert before.shape == env.observation_space.shape
 
 
-def test_what_cannot_be_is_said():
-    """An agent that does not decide, or sees nothing."""
+def test_invalid_agents_are_rejected():
+    """An agent that does not decide, or observes nothing, gets an error."""
     with pytest.raises(PipistrelleError, match="'scheduler' is no option: the agent decides"):
         SchedulingEnv({"scheduler": "easy"})
     with pytest.raises(PipistrelleError, match="sees a job at least"):
@@ -88,7 +88,7 @@ def test_what_cannot_be_is_said():
 
 
 def test_the_example_beats_sjf(capsys):
-    """A policy of three weights, trained for some seconds on pieces of the demo, waits less on all of it."""
+    """A policy of three weights, trained for seconds on pieces of the demo, has a lower wait on all of it."""
     learned = runpy.run_path(str(EXAMPLES / "train_policy.py"))
     weights = learned["train"](SchedulingEnv(queue=64, jobs=200), rounds=3, tries=6)
     first = 1500

@@ -1,4 +1,4 @@
-"""The minimal scheduler of docs/tutorials/write-your-scheduler.md keeps what the page promises."""
+"""The minimal scheduler of docs/tutorials/write-your-scheduler.md is as short and complete as the page says."""
 
 import ast
 import subprocess
@@ -12,7 +12,7 @@ MINIMAL = ROOT / "docs" / "examples" / "minimal_scheduler.py"
 
 
 def test_it_is_short_and_imports_nothing_of_ours() -> None:
-    """It has at most 25 lines, and imports pyzmq and the standard library's sys alone."""
+    """It has at most 25 lines, and imports only pyzmq and sys."""
     text = MINIMAL.read_text(encoding="utf-8")
     imports = [alias.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import) for alias in node.names]
 
@@ -22,7 +22,7 @@ def test_it_is_short_and_imports_nothing_of_ours() -> None:
 
 
 def test_it_finishes_every_job(tmp_path: Path) -> None:
-    """As the scheduler of `pipistrelle run` it ends all jobs of the bundled workload, as `fcfs` does."""
+    """As the scheduler of `pipistrelle run` it completes all jobs of the bundled workload, as `fcfs` does."""
     summaries = []
     for name, scheduler in {"minimal": ["python", str(MINIMAL), "{endpoint}"], "fcfs": ["fcfs"]}.items():
         command = ["pipistrelle.cli", "run", "--strict", "--out", str(tmp_path / name), "--scheduler", *scheduler]
@@ -30,7 +30,7 @@ def test_it_finishes_every_job(tmp_path: Path) -> None:
         run = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, check=False)
         assert (run.returncode, run.stderr) == (0, "")
         summaries.append(msgspec.json.decode((tmp_path / name / "out_summary.json").read_bytes()))
-        del summaries[-1]["results_sha256"], summaries[-1]["sha256"]  # each takes units of its own choice and says why
+        del summaries[-1]["results_sha256"], summaries[-1]["sha256"]  # each chooses its own units and gives reasons
 
     assert summaries[0]["unfinished"] == summaries[0]["rejected"] == 0
     assert summaries[0]["completed"] + summaries[0]["killed_at_walltime"] == summaries[0]["jobs"] == 5000
@@ -38,7 +38,7 @@ def test_it_finishes_every_job(tmp_path: Path) -> None:
 
 
 def test_the_class_decides_as_easy_does(tmp_path: Path) -> None:
-    """The policy of the page, which is written by hand, decides as `easy` does; maintenance ends none of its jobs."""
+    """The policy on the page decides as `easy` does; maintenance ends none of its jobs."""
     example = f"{ROOT / 'docs' / 'examples' / 'considerate.py'}:Considerate"
     maintained = ("--maintenance", "@5d +12h all weekly announced 3d")
     for name, scheduler, more in (("page", example, ()), ("easy", "easy", ()), ("maintained", example, maintained)):

@@ -1,4 +1,4 @@
-"""docs/how-to/workload-tools.md: steps, classes and options of LANL's, as the code has them."""
+"""docs/how-to/workload-tools.md: steps, classes and LANL's options, as the code has them."""
 
 import re
 
@@ -16,7 +16,7 @@ PAGE = "docs/how-to/workload-tools.md"
 
 
 def test_every_step_is_on_the_page(section, table):
-    """The table at the head names the steps that can follow each other, all of which are commands of the group."""
+    """The table at the top names the steps that can follow each other; all are commands of the group."""
     rows = table(section(PAGE, "Describe and change workloads"))
 
     assert [row[0].strip("`") for row in rows] == list(STEPS)
@@ -24,7 +24,7 @@ def test_every_step_is_on_the_page(section, table):
 
 
 def test_the_classes_of_run_times(section):
-    """Those that the code has."""
+    """The classes on the page are those of the code."""
     text = " ".join(section(PAGE, "Describing").split())
     minutes = [name.split()[0] for _, name in RUNTIMES if name.endswith("min")]
     hours = [name.split()[0] for _, name in RUNTIMES if name.endswith("h")]
@@ -34,7 +34,7 @@ def test_the_classes_of_run_times(section):
 
 @pytest.mark.parametrize("heading", ["Scaling", "Shuffling"])
 def test_every_form_can_be_read(heading, section, table):
-    """Each requested time and each gap between submissions in the tables is one that the options take."""
+    """The options accept each requested time and each gap between submissions in the tables."""
     import numpy as np
 
     demo = load_bundled("demo").select(range(10))
@@ -47,8 +47,8 @@ def test_every_form_can_be_read(heading, section, table):
             parse_gaps(form)
 
 
-def test_options_named_for_users_of_lanls_exist(section, table):
-    """What is said to do the same is a step with options that it has."""
+def test_equivalents_of_lanls_options_exist(section, table):
+    """Each option listed as equivalent is a step with options that it has."""
     for _, ours in table(section(PAGE, "For users of LANL's simulator")):
         for text in re.findall(r"`([^`]+)`", ours):
             words = text.split()
@@ -61,6 +61,6 @@ def test_options_named_for_users_of_lanls_exist(section, table):
 
 
 def test_the_ids_of_copies_on_the_page(section):
-    """The example is what comes out."""
+    """The ids in the example are those of the code."""
     assert "of jobs 11 and 28490 the first copies are 100011 and 128490" in section(PAGE, "Copying")
     assert copy_ids(["11", "28490"], 1) == ["100011", "128490"]

@@ -1,6 +1,6 @@
-"""First come, first served, with one fault, in a dialect: `broken.py URL FAULT DIALECT`.
+"""A first come, first served scheduler with one fault, in either dialect: `broken.py URL FAULT DIALECT`.
 
-With the fault `none` it is right, and with `aware`, which has it told of nodes and of cancellations.
+The faults `none` and `aware` are correct; `aware` also subscribes to events of nodes and cancellations.
 """
 
 import json
@@ -31,7 +31,7 @@ TYPES = {
     "MAINTENANCE_BEGINS",
     "MAINTENANCE_ENDS",
 }
-#: faults of those that want to be told of nodes
+#: faults of schedulers that subscribe to events of nodes
 AWARE = FAULT in ("aware", "starts-on-failed-nodes", "nodes-first", "any-repair-is-whole", "no-maintenance")
 FEATURES = ["failures"] * AWARE + ["takeover"] * (FAULT in ("aware", "ignores-starts"))
 FEATURES += ["cancellations"] * (FAULT in ("aware", "keeps-cancelled-jobs"))
@@ -39,7 +39,7 @@ Message = dict[str, Any]
 
 
 class Broken:
-    """The scheduler: what it believes of the machine."""
+    """The scheduler with its view of the machine."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -47,7 +47,7 @@ class Broken:
         self.waiting: list[tuple[str, int]] = []
         self.held: dict[str, list[int]] = {}
         self.asked: dict[str, int] = {}
-        #: {unit: why it is down, as often as it is}
+        #: {unit: number of reasons why it is down}
         self.down: dict[int, int] = {}
         self.over = False
 
@@ -72,7 +72,7 @@ class Broken:
         return self.starts(now)
 
     def take(self, events: list[Message]) -> None:
-        """Take note of events."""
+        """Process events."""
         for event in events:
             kind, data = event["type"], event["data"]
             if FAULT == "knows-all-types" and kind not in TYPES:
@@ -105,15 +105,15 @@ class Broken:
                     self.down[unit] = 0 if FAULT == "any-repair-is-whole" else self.down.get(unit, 0) - 1
 
     def out_of_service(self, kind: str, units: list[int]) -> None:
-        """Take note that units are down."""
+        """Mark units as down."""
         if FAULT == "starts-on-failed-nodes" or (FAULT == "no-maintenance" and kind != "NODES_FAILED"):
             return
         for unit in units:
-            if FAULT != "nodes-first" or unit in self.free:  # it trusts that nothing comes back from an end then
+            if FAULT != "nodes-first" or unit in self.free:  # it assumes that no end frees such a unit
                 self.down[unit] = self.down.get(unit, 0) + 1
 
     def submitted(self, event: Message, data: Message) -> None:
-        """Let a job wait."""
+        """Queue a job."""
         job = data["job"]
         if FAULT == "strict-fields":
             assert set(data) <= {"job_id", "job"}, data
@@ -131,13 +131,13 @@ class Broken:
         self.waiting.append((name, job["res"]))
 
     def started_before(self, data: Message) -> None:
-        """Take note of a job that the scheduler before has started."""
+        """Record a job that the previous scheduler has started."""
         self.waiting = [(name, size) for name, size in self.waiting if name != data["job_id"]]
         self.held[data["job_id"]] = units_in(data["alloc"])
         self.free.difference_update(self.held[data["job_id"]])
 
     def completed(self, data: Message) -> None:
-        """Free what a job had."""
+        """Free the units of a job."""
         name = data["job_id"].lower() if FAULT == "folds-case" else data["job_id"]
         if FAULT == "only-success-frees" and data["job_state"] != "COMPLETED_SUCCESSFULLY":
             return
@@ -146,11 +146,11 @@ class Broken:
         self.free.update(self.units_of(name))
 
     def units_of(self, name: str) -> list[int]:
-        """Return the units of a job; those of one that is over, too, if that is the fault."""
+        """Return the units of a job; with the fault, also those of a completed job."""
         return self.held.get(name, []) if FAULT == "frees-killed-jobs-again" else self.held.pop(name)
 
     def starts(self, now: float) -> list[Message]:
-        """Start what can be started; reject what never can."""
+        """Start the jobs that fit; reject those that never can."""
         found = []
         while self.waiting:
             name, size = self.waiting[0]
@@ -194,7 +194,7 @@ def reply_to(notice: Message, events: list[Message]) -> bytes:
 
 
 def main() -> None:
-    """Converse until the end."""
+    """Exchange messages until the end."""
     socket = zmq.Context().socket(zmq.REQ if NATIVE else zmq.REP)
     socket.linger = 2000
     scheduler = Broken()

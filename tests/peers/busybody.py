@@ -1,4 +1,4 @@
-"""A scheduler on pybatsim that uses what few of the shipped ones use: `pybatsim busybody.py`.
+"""A scheduler on pybatsim that uses rarely used decisions: `pybatsim busybody.py`.
 
 First come, first served, lowest units first. Each job of the workload is killed 30 s after its start if it still runs.
 The first kill leads to a job of 5 s of the scheduler's own, whose metadata says why.
@@ -11,7 +11,7 @@ from procset import ProcSet
 
 
 class Busybody(BatsimScheduler):
-    """Kills, registers, annotates."""
+    """Kills jobs, registers jobs, sends metadata."""
 
     def onSimulationBegins(self):  # noqa: N802 - pybatsim's names here and below
         """Begin with all units free."""
@@ -28,12 +28,12 @@ class Busybody(BatsimScheduler):
             self.queue.append(job)
 
     def onJobCompletion(self, job):  # noqa: N802
-        """Take the units back; pybatsim tells of killed jobs here, too."""
+        """Free the units; pybatsim also reports killed jobs here."""
         self.free |= job.allocation
         del self.running[job.id]
 
     def onJobsKilled(self, jobs):  # noqa: N802
-        """Tell how far they came, and register a job once."""
+        """Report their progress, and register a job once."""
         for job in jobs:
             print("killed", job.id, job.progress["progress"], flush=True)
         if "own" not in self.bs.profiles:
@@ -42,14 +42,14 @@ class Busybody(BatsimScheduler):
             self.bs.set_job_metadata("own!1", "after " + jobs[0].id)
 
     def onRequestedCall(self):  # noqa: N802
-        """Kill what has run for 30 s."""
+        """Kill the jobs that have run for 30 s."""
         now = self.bs.time()
         old = [job for job, start in self.running.values() if start + 30 <= now and job.workload == "w0"]
         if old:
             self.bs.kill_jobs(old)
 
     def onNoMoreEvents(self):  # noqa: N802
-        """Start what fits, and say when nothing more is to be registered."""
+        """Start the jobs that fit, and say when registration is finished."""
         while self.queue and self.queue[0].requested_resources <= len(self.free):
             job = self.queue.pop(0)
             job.allocation = ProcSet(*islice(self.free, job.requested_resources))

@@ -1,7 +1,7 @@
 """A server of Batsim's dialect: connects to a scheduler's endpoint, sends the frames in a file, prints the replies.
 
-The file holds one frame a line. After the last one it says so and ends; `@wait` waits for a file `go` before the next,
-`@slow` for a moment; `@anew` lets the connection go and makes another.
+The file has one frame per line. After the last one it prints that and ends; `@wait` waits for a file `go` first,
+`@slow` for a moment; `@anew` closes the connection and opens another.
 """
 
 import sys

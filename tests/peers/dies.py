@@ -10,7 +10,7 @@ WHEN, HOW = sys.argv[2:4]
 
 
 def die() -> None:
-    """Leave without a word."""
+    """Exit without a message."""
     if HOW == "raises":
         sys.excepthook = lambda *_: None  # without its traceback
         raise ZeroDivisionError("of the peer's own")

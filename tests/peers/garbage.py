@@ -1,4 +1,4 @@
-"""Answers a notice, once two jobs have ended, with a frame of the KIND that is named."""
+"""Answers a notice, once two jobs have ended, with a frame of the given KIND."""
 
 import json
 import sys

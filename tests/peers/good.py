@@ -1,4 +1,4 @@
-"""A scheduler without a fault; with a TIME it waits from then on until there is a file `go` in the folder."""
+"""A correct scheduler; with a TIME it waits from then on until a file `go` exists in the folder."""
 
 import sys
 
@@ -6,7 +6,7 @@ from talk import Message, say, serve, wait_for_go
 
 
 def decide(notice: Message, events: list[Message]) -> None:
-    """Do nothing but say where we are."""
+    """Only print the current time."""
     say("at", notice["now"])
     if len(sys.argv) > 2:
         wait_for_go(notice["now"], sys.argv[2])

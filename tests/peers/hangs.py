@@ -1,4 +1,4 @@
-"""Falls silent WHEN (before-hello, after-welcome, mid-run); late: answers after all, when the server has given up."""
+"""Stops replying WHEN (before-hello, after-welcome, mid-run); late: replies when the server has given up."""
 
 import sys
 import time
@@ -9,7 +9,7 @@ WHEN = sys.argv[2]
 
 
 def decide(notice: Message, events: list[Message]) -> None:
-    """Fall silent once two jobs have ended."""
+    """Stop replying once two jobs have ended."""
     if notice["now"] >= 100:
         say("hangs")
         time.sleep(1.5 if WHEN == "late" else 3600)

@@ -1,4 +1,4 @@
-"""Takes the illegal decisions of illegal.json that are named (all: every one), and says what comes back.
+"""Makes the named illegal decisions of illegal.json (all: every one), and prints the server's reaction.
 
 At 20 the jobs 1 and 2 run and 3 waits; at 500 the first three have ended and 4 waits.
 """
@@ -15,7 +15,7 @@ expected: dict[int, str] = {}
 
 
 def decide(notice: Message, events: list[Message]) -> None:
-    """Put the illegal decisions behind two legal ones; compare what the next notice says of them."""
+    """Send the illegal decisions after two legal ones; compare them with the rejections in the next notice."""
     now = notice["now"]
     rejected = {}
     for event in notice["events"]:

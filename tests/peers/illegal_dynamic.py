@@ -1,4 +1,4 @@
-"""Asks for dynamic jobs and registers illegal ones, of the KIND that is named; says what came back."""
+"""Requests registration of jobs and registers illegal ones of the given KIND; prints the server's reaction."""
 
 import sys
 
@@ -18,13 +18,13 @@ REGISTRATIONS: dict[str, dict[str, object]] = {
 
 
 def decide(notice: Message, events: list[Message]) -> None:
-    """Register once, when the simulation begins for good."""
+    """Register once, at the start of the simulation."""
     for event in notice["events"]:
         if event["type"] == "DECISION_REJECTED":
             say("rejected", event["data"]["code"], event["data"]["index"], notice["now"])
     if notice["seq"] == 2:
         events.insert(0, decision(notice["now"], "REGISTER_JOB", **REGISTRATIONS[sys.argv[2]]))
-        if sys.argv[2] == "no-prefix":  # and one that is legal, twice
+        if sys.argv[2] == "no-prefix":  # also a legal one, twice
             job = {"job_id": "d!1", "job": {"id": "d!1", "res": 1, "walltime": 9}, "runtime": 1}
             events.insert(1, decision(notice["now"], "REGISTER_JOB", **job))
             events.insert(2, decision(notice["now"], "REGISTER_JOB", **job))

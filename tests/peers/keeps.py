@@ -1,8 +1,8 @@
 """First come, first served, with the feature `state`: keeps.py ENDPOINT WAY [SECONDS].
 
-The ways: `gives` its state and takes it back; `forgets`, so that it gives none; `refuses` what it is given back;
-`babbles`, so that its answer is none; `dies` when it is asked; `sleeps` then. From the time SECONDS on it waits for a
-file `go`. It says how many messages it was told, and what was done with its state.
+The ways: `gives` sends and restores its state; `forgets` sends none; `refuses` the state to restore; `babbles` sends
+an invalid answer; `dies` at the request; `sleeps` then. From the time SECONDS on it waits for a
+file `go`. It prints how many messages it received, and what was done with its state.
 """
 
 import os

@@ -1,8 +1,8 @@
 """A scheduler for Batsim's dialect: it listens at an endpoint and serves first come, first served, with one FAULT.
 
 Faults that begin with `mid-` show once two jobs have ended; `begins-` at the first message; `before-` before listening.
-`waits-TIME` goes on from then on only when there is a file `go` in the folder. `slow-S` takes S seconds for each
-message. `mid-anew` lets the connection go and listens once more.
+`waits-TIME` waits from that time on for a file `go` in the folder. `slow-S` takes S seconds for each
+message. `mid-anew` closes the connection and listens again.
 """
 
 import json
@@ -38,7 +38,7 @@ def garbage(now: float) -> bytes | list[bytes]:
 
 
 def fault(now: float) -> bytes | list[bytes] | None:
-    """Die, hang, or return a reply that is none."""
+    """Die, hang, or return an invalid reply."""
     if HOW.startswith("SIG"):
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.Signals[HOW])
@@ -52,7 +52,7 @@ def fault(now: float) -> bytes | list[bytes] | None:
 
 
 def listen_anew() -> None:
-    """Let the connection go, listen once more, and end when nobody has come for some time."""
+    """Close the connection, listen again, and end if no peer connects for some time."""
     sock.close(0)
     again = zmq.Context.instance().socket(zmq.REP)
     again.setsockopt(zmq.RCVTIMEO, 300)

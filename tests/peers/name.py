@@ -1,4 +1,4 @@
-"""Calls itself by awkward NAMES, and runs well."""
+"""Introduces itself with the awkward NAMES, and decides correctly."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Lets its connection go once two jobs have ended, connects anew, and says HELLO; says what it is told."""
+"""Closes its connection once two jobs have ended, reconnects, and sends HELLO; prints the answer."""
 
 import json
 

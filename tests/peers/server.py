@@ -1,6 +1,6 @@
 """A server of the native dialect, with one FAULT: it listens at an endpoint and simulates one job of 5 s.
 
-late-S listens only after S seconds; anew lets the connection go in the middle and listens once more.
+late-S listens only after S seconds; anew closes the connection in the middle and listens again.
 """
 
 import json
@@ -31,7 +31,7 @@ STORY = [
 ]
 if WHAT == "mute":
     STORY[0] = {}
-elif WHAT == "early":  # before it was asked
+elif WHAT == "early":  # before the scheduler asks
     del STORY[0]
 elif WHAT == "twice":
     STORY.insert(3, STORY[2])

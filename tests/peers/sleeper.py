@@ -1,13 +1,13 @@
-"""pybatsim's FCFS that lets idle machines sleep, as it ships, made to run: `pybatsim sleeper.py`.
+"""pybatsim's FCFS that lets idle machines sleep, unmodified except that it runs: `pybatsim sleeper.py`.
 
-It expects numbers of power states, while Batsim 4 sends them as texts, and one machine an event.
+It expects power states as numbers, while Batsim 4 sends them as texts, and one machine per event.
 """
 
 from schedulers.fcfsSchedSleep import FcfsSchedSleep
 
 
 class Sleeper(FcfsSchedSleep):
-    """The policy as it is."""
+    """The unmodified policy."""
 
     def onMachinePStateChanged(self, machines, new_pstate):  # noqa: N802 - pybatsim's name
         """Pass each machine on, with a number."""

@@ -1,4 +1,4 @@
-"""A scheduler without a fault that takes its time for each notice."""
+"""A correct scheduler that takes some time for each notice."""
 
 import time
 
@@ -6,7 +6,7 @@ from talk import Message, serve
 
 
 def decide(notice: Message, events: list[Message]) -> None:
-    """Think."""
+    """Sleep."""
     time.sleep(0.02)
 
 

@@ -1,4 +1,4 @@
-"""Does one legal thing that is out of the ordinary, as NAMED, and says what it is told."""
+"""Does one legal but unusual thing, as NAMED, and prints the server's reaction."""
 
 import sys
 
@@ -29,7 +29,7 @@ def decide(notice: Message, events: list[Message]) -> dict[str, object] | None:
     elif WHAT == "kill" and now == 20:  # one at once, one later; at 60 job 2 ends by itself, just before
         events.append(decision(now, "KILL_JOB", job_ids=["w0!1"], why="in the way"))
         events.append(decision(60, "KILL_JOB", job_ids=["w0!2"]))
-    elif WHAT == "kill-late" and now == 20:  # job 2 will be long gone
+    elif WHAT == "kill-late" and now == 20:  # job 2 has ended long before
         events.append(decision(90, "KILL_JOB", job_ids=["w0!2"]))
     elif WHAT == "dynamic" and notice["seq"] == 2:
         job = {"id": "dyn!a", "res": 1, "walltime": 50}

@@ -1,4 +1,4 @@
-"""Says something else than a HELLO first, of the KIND that is named; says how it was refused."""
+"""Sends something other than a HELLO first, of the given KIND; prints the rejection."""
 
 import sys
 
@@ -23,7 +23,7 @@ if sys.argv[2] == "eager":
     server.hello()
     server.tell({"reply_to": 0, "now": 0, "events": [{"timestamp": 0, "type": "STOP", "data": {}}]})
 elif sys.argv[2] == "for-ever":
-    while True:  # never learns: each REFUSED is answered with the same
+    while True:  # answers each REFUSED with the same
         server.socket.send(b"again")
         server.socket.recv()
 greeting = server.tell_raw(FRAMES[sys.argv[2]])

@@ -1,4 +1,4 @@
-"""Never brings the run on, in the WAY that is named."""
+"""Prevents the run from ending, in the given WAY."""
 
 import sys
 
@@ -15,19 +15,19 @@ while True:
     more: dict[str, object] = {}
     if notice["seq"] == 1:
         pass
-    elif WAY == "rejected":  # repeats a decision that can never be right
+    elif WAY == "rejected":  # repeats a decision that is never legal
         events = [decision(now, "EXECUTE_JOB", job_id="w0!1", alloc="900-901")]
-    elif WAY == "call-now":  # asks to be called at once
+    elif WAY == "call-now":  # requests a call at once
         events = [decision(now, "CALL_ME_LATER", timestamp=now)]
-    elif WAY == "poll":  # looks at the idle machine every second, for ever
+    elif WAY == "poll":  # polls the idle machine every second, for ever
         events = [decision(now, "CALL_ME_LATER", timestamp=now + 1)]
-    elif WAY == "deaf":  # wants to hear of nothing
+    elif WAY == "deaf":  # subscribes to no events
         more = {"wake": []}
-    elif WAY == "late":  # asks for one call, long after the last job
+    elif WAY == "late":  # requests one call, long after the last job
         events = [decision(now, "CALL_ME_LATER", timestamp=9000)] if notice["seq"] == 2 else []
-    elif WAY == "asleep":  # is ready again only when everything is over
+    elif WAY == "asleep":  # is ready again only when the run is over
         more = {"now": 1e6}
-    elif WAY == "one-left":  # starts all but the last
+    elif WAY == "one-left":  # starts all jobs except the last
         for event in notice["events"]:
             if event["type"] == "JOB_SUBMITTED" and event["data"]["job_id"] != "w0!4":
                 events.append(decision(now, "REJECT_JOB", job_id=event["data"]["job_id"]))

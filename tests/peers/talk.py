@@ -1,4 +1,4 @@
-"""The conversation done right, for the schedulers beside this file: each of them shows one fault of its own."""
+"""A correct session, for the schedulers in this folder: each of them has one fault."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ def say(*words: object) -> None:
 
 
 def wait_for_go(now: float, begin: str) -> None:
-    """From the time `begin` on, go on only when there is a file `go` in the folder."""
+    """From the time `begin` on, continue only when a file `go` exists in the folder."""
     while now >= float(begin) and not Path("go").exists():
         time.sleep(0.02)
 
@@ -36,7 +36,7 @@ class Server:
         self.socket.connect(sys.argv[1])
 
     def tell(self, message: object) -> Any:
-        """Send a message and return the answer; say why, and end, if it is the last."""
+        """Send a message and return the answer; if it is the last, print why and exit."""
         return self.tell_raw(json.dumps(message).encode())
 
     def tell_raw(self, frame: bytes) -> Any:
@@ -57,7 +57,7 @@ class Server:
         return answer
 
     def hello(self, *features: str, **data: object) -> Any:
-        """Introduce ourselves and return the greeting."""
+        """Send HELLO and return the answer."""
         return self.tell({"type": "HELLO", "data": {"name": "peer", "features": features, **data}})
 
     def reply(self, notice: Message, events: object = (), **more: object) -> Any:
@@ -65,7 +65,7 @@ class Server:
         return self.tell({"reply_to": notice["seq"], "now": notice["now"], "events": events, **more})
 
     def first_notice(self) -> Any:
-        """Ask for the first notice, SIMULATION_BEGINS."""
+        """Reply to WELCOME and return the first notice, SIMULATION_BEGINS."""
         return self.reply({"seq": 0, "now": 0})
 
 
