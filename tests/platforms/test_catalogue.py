@@ -31,7 +31,7 @@ SIZES = {
 
 
 def test_the_library_holds_these_machines():
-    """Names come in alphabetical order."""
+    """Names are in alphabetical order."""
     assert catalogue.names() == tuple(SIZES)
 
 
@@ -77,7 +77,7 @@ def test_the_pools_of_curie():
     ],
 )
 def test_an_unknown_machine_is_refused(name, message):
-    """A name the library lacks raises `PlatformError` with a proposal, whatever the name."""
+    """An unknown name raises `PlatformError` with a suggestion."""
     for ask in (catalogue.get, catalogue.describe):
         with pytest.raises(PlatformError) as caught:
             ask(name)
@@ -124,7 +124,7 @@ def test_the_manual_lists_the_library(manual):
 
 
 def test_the_manual_lists_every_key(manual):
-    """The tables of keys are the fields of a platform and of what it consists of."""
+    """The tables of keys are the fields of a platform and of its parts."""
     keys = [row[0] for row in rows_after(manual, "At the top:")]
     assert keys == [*description.Platform.__struct_fields__, "node_table"]
     topology = rows_after(manual, "In the `[topology]` table:")
@@ -146,7 +146,7 @@ def test_the_manual_states_the_limits(manual):
 
 
 def test_the_manuals_machine_is_read(manual):
-    """The TOML of the manual's first example is valid and is the machine that the text speaks of."""
+    """The TOML of the manual's first example is valid and describes the machine in the text."""
     zeus = parse_platform(re.search(r"```toml\n(.*?)```", manual, re.DOTALL)[1], "manual")
 
     assert [(group.nodes, group.units) for group in zeus.info.pools] == [("0-95", "0-95"), ("96-103", "96-127")]

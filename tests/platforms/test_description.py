@@ -19,7 +19,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 @dataclass
 class Counted:
-    """A machine numbered the slow way: the node of each unit, the pool of each unit."""
+    """A machine numbered in a slow and simple way: the node and the pool of each unit."""
 
     node_of_unit: list[int]
     pool_of_unit: list[str]
@@ -39,7 +39,7 @@ def count(platform):
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 5)), min_size=1, max_size=5))
 def test_units_are_numbered_pool_by_pool_and_node_by_node(sizes):
-    """Every question about numbers agrees with counting units one by one."""
+    """Every query about numbers agrees with counting units one by one."""
     pools = tuple(
         Pool(name=f"p{index}", nodes=nodes, units_per_node=each, unit="core")
         for index, (nodes, each) in enumerate(sizes)
@@ -63,8 +63,8 @@ def test_units_are_numbered_pool_by_pool_and_node_by_node(sizes):
         assert group.nodes == (f"{nodes[0]}-{nodes[-1]}" if len(nodes) > 1 else f"{nodes[0]}")
 
 
-def test_pools_are_told_as_plain_data():
-    """A pool goes to JSON with name and ranges, and what else is said of it; what is not said is not there."""
+def test_pools_are_sent_as_plain_data():
+    """JSON has a pool's name and ranges, and its other properties if given."""
     more = {"names": "n[9-10]", "node_class": "v1", "mttf": "2h", "age": 0.0}
     gpu = Pool(name="b", nodes=2, units_per_node=4, unit="gpu", properties={"gb": 80}, **more)
     platform = Platform(name="m", pools=(Pool(name="a", nodes=1), gpu))
@@ -95,16 +95,16 @@ def test_pools_are_told_as_plain_data():
         ({"age": -1.0}, "pools[0].age: a time is out of range: expected seconds, 0 or more"),
     ],
 )
-def test_what_cannot_be_said_of_nodes(keys, says):
-    """Names, class, MTTF and age are checked, and the message has the place."""
+def test_invalid_properties_of_nodes_are_rejected(keys, says):
+    """Names, class, MTTF and age are checked, and the message says where."""
     with pytest.raises(PlatformError) as caught:
         Platform(name="m", pools=(Pool(name="a", nodes=2, **keys),))
 
     assert says in str(caught.value)
 
 
-def test_what_is_known_of_nodes_is_shown():
-    """`describe` says names, class, MTTF and age of a pool."""
+def test_describe_shows_the_properties_of_nodes():
+    """`describe` prints names, class, MTTF and age of a pool."""
     pool = Pool(name="a", nodes=2, names="n[1-2]", node_class="thin", mttf="10250h", age=7200.0)
     shown = dict(describe(Platform(name="m", pools=(pool,))))["pool a"]
 
@@ -112,20 +112,20 @@ def test_what_is_known_of_nodes_is_shown():
 
 
 def test_no_two_nodes_have_one_name():
-    """A name stands once on a machine, in whatever pools."""
+    """A name occurs once on a machine, in whatever pools."""
     with pytest.raises(PlatformError, match="two nodes are called 'n10'"):
         Platform(name="m", pools=(Pool(name="a", nodes=9, names="n[2-10]"), Pool(name="b", nodes=2, names="n[10-11]")))
 
 
 @pytest.mark.parametrize("rule", ["[2-3]", "[3-4]"])
 def test_a_number_is_the_name_of_a_node_without_one(rule):
-    """A rule that makes the number of another pool's nodes would call two of them the same."""
+    """A rule that produces the number of another pool's node would give two nodes the same name."""
     with pytest.raises(PlatformError, match=r"two nodes are called '\d': found '\d' in pools\[0\] too"):
         Platform(name="m", pools=(Pool(name="a", nodes=2, names=rule), Pool(name="b", nodes=2)))
 
 
 def test_an_unknown_pool_is_refused():
-    """Asking for a pool that does not exist proposes the nearest name."""
+    """The error for an unknown pool suggests the closest name."""
     platform = Platform(name="m", pools=(Pool(name="thin", nodes=1), Pool(name="fat", nodes=1)))
     with pytest.raises(PlatformError, match=r"^platform 'm' has no pool 'thn'\. Did you mean 'thin'\?$"):
         platform.pool_units("thn")
@@ -173,7 +173,7 @@ def test_a_machine_built_in_python_is_checked_like_a_file():
 
 
 def test_the_facts_of_a_machine():
-    """`describe` gives name, provenance, totals by kind of unit, and a line a pool with its properties."""
+    """`describe` gives name, provenance, totals by kind of unit, and one line per pool with its properties."""
     platform = Platform(
         name="zeus",
         description="a cluster",
@@ -209,7 +209,7 @@ def test_the_facts_of_a_machine():
 
 @given(st.lists(st.from_regex(r"[a-c]{0,2}[0-9]{1,2}[a-b]?", fullmatch=True), min_size=1, unique=True))
 def test_any_names_are_a_rule_and_back(names):
-    """Stretches of numbered names are written short, and read back equal, in the same order."""
+    """Sequences of numbered names are written as ranges, and read back equal, in the same order."""
     rule = str(NodeNames.of(names))
 
     assert list(NodeNames.parse(rule, len(names), "here")) == names
@@ -217,7 +217,7 @@ def test_any_names_are_a_rule_and_back(names):
 
 
 def test_a_rule_may_have_several_stretches():
-    """Names of nodes that are sorted by their letters: each once."""
+    """Names of nodes sorted alphabetically: each once."""
     assert str(NodeNames.of(["h0", "h1", "h10", "h11", "h2", "x"])) == "h[0-1],h[10-11],h2,x"
     Platform(name="m", pools=(Pool(name="p", nodes=3, names="h[0-1],x"),))
     with pytest.raises(PlatformError, match="two nodes are called 'h1'"):

@@ -1,4 +1,4 @@
-"""What is known of single nodes: groups of a platform, and tables of nodes put onto it."""
+"""Properties of single nodes: groups of a platform, and tables of nodes applied to it."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ gpu_model = "v100"
 
 
 def test_groups_replace_what_pools_say() -> None:
-    """By numbers or names, key by key, the later one last; TOML in, TOML out."""
+    """By numbers or names, key by key, and the last one wins; TOML in, TOML out."""
     platform = parse_platform(TEXT, "m.toml")
     nodes = NodeTable.of(platform.info)
 
@@ -72,8 +72,8 @@ def test_groups_that_are_wrong(old: str, new: str, says: str) -> None:
         parse_platform(TEXT.replace(old, new), "m.toml")
 
 
-def test_groups_that_a_server_tells_must_be_of_its_nodes() -> None:
-    """What a server tells is not believed."""
+def test_groups_from_a_server_must_have_its_nodes() -> None:
+    """The groups that a server sends are validated."""
     pools = (PoolInfo("a", "0-2", "0-2"),)
     for nodes in ("3", "0,1"):
         with pytest.raises(PlatformError, match="groups: "):
@@ -81,12 +81,12 @@ def test_groups_that_a_server_tells_must_be_of_its_nodes() -> None:
 
 
 def rows(*told: dict[str, object]) -> list[NodeRow]:
-    """Return rows of a table, which are lines from 2 on."""
+    """Return rows of a table, whose lines begin at 2."""
     return [NodeRow(where=f"t.csv, line {line}", **one) for line, one in enumerate(told, 2)]  # type: ignore[arg-type]
 
 
 def test_a_table_finds_nodes_by_name_and_place() -> None:
-    """What is said alike is one group; a node at a location takes the row's name."""
+    """Nodes with equal rows form one group; a node at a location takes the row's name."""
     text = TEXT.split("[[groups]]", maxsplit=1)[0].replace('names = "n[1-6]"\n', "")
     text += '[topology]\nkind = "mesh"\nshape = [6]\nnames = "rack[1-6]"\n'
     platform = with_node_rows(
@@ -109,7 +109,7 @@ def test_a_table_finds_nodes_by_name_and_place() -> None:
 
 
 def test_a_table_names_nodes_that_had_no_names() -> None:
-    """It has a row for each then, in their order."""
+    """The table must have a row for each node, in their order."""
     platform = Platform(name="m", pools=(Pool(name="a", nodes=1), Pool(name="b", nodes=2)))
     named = with_node_rows(platform, rows({"name": "x"}, {"name": "y1"}, {"name": "y2", "mttf": 5.0}))
 
@@ -135,14 +135,14 @@ def test_a_table_names_nodes_that_had_no_names() -> None:
     ],
 )
 def test_rows_that_are_wrong(row: dict[str, object], says: str) -> None:
-    """Each is refused by its line and by the node."""
+    """Each is rejected with its line and node."""
     platform = parse_platform(TEXT, "m.toml")
     with pytest.raises(PlatformError, match=says):
         with_node_rows(platform, rows({"name": "n1"}, row))
 
 
 def test_which_nodes_are_stable() -> None:
-    """By a class that says so, else by the MTTF, else by the age; else nobody knows."""
+    """By a class that says so, else by the MTTF, else by the age; otherwise unknown."""
 
     def stable(*pools: Pool) -> list[bool] | None:
         found = NodeTable.of(Platform(name="m", pools=pools).info).stable
@@ -156,8 +156,8 @@ def test_which_nodes_are_stable() -> None:
     assert stable(old, new, named) == [False, False, False, True]
 
 
-def test_titan_is_as_the_lives_have_it() -> None:
-    """19,200 places of which 512 are not compute; the ALPS order has each of the 18,688 nodes once."""
+def test_titan_agrees_with_the_lives() -> None:
+    """19,200 places, 512 of them without a compute node; the ALPS order has each of the 18,688 nodes once."""
     platform = catalogue.get("titan")
     machine = Machine(platform.units, platform.info)
     order = node_order("alps", machine)
@@ -169,14 +169,14 @@ def test_titan_is_as_the_lives_have_it() -> None:
     assert machine.nodes.place[node].tolist() == [6, 2 * 3 + 1, 8 * 1 + 1]
     assert platform.info.topology is not None
     assert len(platform.info.topology.absent.split()) == 128
-    # A router's two nodes are absent together, so that what is left of a block stays together.
+    # A router's two nodes are absent together, so the rest of a block stays together.
     places = machine.nodes.place[order]
     blocks = (places // [4, 2, 4]) @ [48, 6, 1]
     assert (np.diff(blocks) >= 0).all()
 
 
 def test_intrepid_has_the_counts_of_its_table() -> None:
-    """14 ranges of MTTF, the best nodes last; their mean is that of the midpoints."""
+    """14 ranges of MTTF, the best nodes last; their mean equals that of the midpoints."""
     platform = catalogue.get("intrepid")
     nodes = Machine(platform.units, platform.info).nodes
 
@@ -188,5 +188,5 @@ def test_intrepid_has_the_counts_of_its_table() -> None:
 
 
 def test_a_node_group_alone_says_nothing() -> None:
-    """It has the nodes and nothing else unless told."""
+    """It has the nodes and no other property unless given."""
     assert NodeGroup(nodes="0").properties == {}

@@ -1,4 +1,4 @@
-"""A machine's TOML text: what is read, what is refused and how, and the text written."""
+"""A machine's TOML text: reading, errors and writing."""
 
 import math
 
@@ -16,7 +16,7 @@ POOL = f"{HEAD}nodes = 2\n"
 
 
 def test_a_file_with_every_key_is_read():
-    """All keys arrive, whole and fractional numbers and truth values keep their type."""
+    """All keys are read; whole and fractional numbers and booleans keep their type."""
     text = """
     name = "zeus"
     description = "d"
@@ -64,7 +64,7 @@ def test_a_file_with_every_key_is_read():
 
 
 def test_a_gpu_a_node_is_a_unit_of_its_own_kind():
-    """One unit a node need not be called a node."""
+    """If each node has one unit, the unit need not be called a node."""
     assert parse_platform(f'{POOL}unit = "gpu"\n', "m.toml").pools[0].unit == "gpu"
 
 
@@ -165,7 +165,7 @@ def test_a_gpu_a_node_is_a_unit_of_its_own_kind():
     ],
 )
 def test_a_bad_text_is_refused_with_its_place(text, message):
-    """Each fault has one message with place, rule, finding and what to do."""
+    """Each error has one message with place, rule, value and what to do."""
     with pytest.raises(PlatformError) as caught:
         parse_platform(text, "m.toml")
 
@@ -177,7 +177,7 @@ def test_a_bad_text_is_refused_with_its_place(text, message):
 
 @given(st.text())
 def test_any_text_is_a_machine_or_an_error(text):
-    """Text at random raises `PlatformError` and nothing else."""
+    """Random text raises `PlatformError` and nothing else."""
     with pytest.raises(PlatformError):
         parse_platform(text, "random.toml")
 
@@ -288,7 +288,7 @@ def test_a_machine_written_is_read_back_the_same(platform):
 
 
 def test_the_text_written():
-    """Keys come in the format's order, empty texts and properties are left out."""
+    """Keys are in the format's order, empty texts and properties are left out."""
     platform = Platform(
         name='a "b"',
         pools=(

@@ -1,4 +1,4 @@
-"""Intervals between dumps, and expected times, by Young and Daly."""
+"""Intervals between dumps, and expected times, by the formulas of Young and Daly."""
 
 import math
 
@@ -22,13 +22,13 @@ from pipistrelle.platforms.failures.checkpointing import (
 
 
 def shortest(dump: float, read: float, mtbf: float) -> float:
-    """Return the interval at which Daly's expected time is shortest, by trying many."""
+    """Return the interval with the shortest expected time by Daly, found by trying many."""
     intervals = np.geomspace(math.sqrt(dump * mtbf) / 4, 4 * mtbf, 40_001).tolist()
     return min(intervals, key=lambda interval: daly_time(1.0, interval, dump, read, mtbf))
 
 
 def test_rates_of_nodes_add_up() -> None:
-    """An allocation fails as often as its nodes together; without failures, never."""
+    """The failure rate of an allocation is the sum of its nodes' rates; without failures it never fails."""
     assert mtbf_of(failure_rate([1e-6] * 4)) == 250_000.0
     assert mtbf_of(failure_rate([1e-6, 3e-6])) == 250_000.0
     assert mtbf_of(failure_rate([0.0, 0.0])) == mtbf_of(failure_rate([])) == math.inf
@@ -42,7 +42,7 @@ def test_youngs_interval() -> None:
 
 
 def test_dalys_interval_is_the_mtbf_when_dumps_are_longer_than_twice_that() -> None:
-    """From C = 2 M on; there is no step, as the estimate reaches the same value."""
+    """From C = 2 M on; there is no jump, because the estimate reaches the same value."""
     assert daly_interval(2000.0, 1000.0) == daly_interval(9000.0, 1000.0) == 1000.0
     assert daly_interval(1999.999, 1000.0) == pytest.approx(1000.0 * (2 * (1 + 1 / 3 + 1 / 9) - 2), rel=1e-3)
     assert daly_interval(120.0, math.inf) == math.inf
@@ -51,20 +51,20 @@ def test_dalys_interval_is_the_mtbf_when_dumps_are_longer_than_twice_that() -> N
 @pytest.mark.parametrize("ratio", [1, 2, 5, 10, 30, 100, 1000, 10_000])
 @pytest.mark.parametrize("read", [0.0, 60.0, 600.0])
 def test_dalys_interval_gives_the_shortest_time(ratio: float, read: float) -> None:
-    """Within 2 % of the interval that does, from an MTBF of as long as a dump; however long reads take."""
+    """Within 2 % of the best interval, down to an MTBF of one dump, however long reads take."""
     dump = 60.0
 
     assert daly_interval(dump, ratio * dump) == pytest.approx(shortest(dump, read, ratio * dump), rel=0.02)
 
 
 def test_expected_time_tends_to_the_work_and_its_dumps() -> None:
-    """Where failures are rare, every interval takes itself and its dump."""
+    """If failures are rare, every interval takes itself and its dump."""
     assert daly_time(1000.0, 100.0, 10.0, 10.0, 1e12) == pytest.approx(1100.0)
     assert daly_time(1000.0, 100.0, 10.0, 10.0, 500.0) > 1100.0
 
 
 def test_the_rate_of_nodes_that_are_all_alike_is_a_product() -> None:
-    """And of others the plain sum of such products, in the order of the nodes; no failures, no mean time."""
+    """For other nodes it is the sum of such products, in the order of the nodes; without failures there is no MTBF."""
     for rate in np.random.default_rng(5).exponential(1e-7, 50).tolist():
         assert failure_rate([rate] * 999) == rate * 999
     assert failure_rate([0.1] * 3 + [0.7] * 3 + [0.1]) == 3 * 0.1 + 3 * 0.7 + 0.1
@@ -74,7 +74,7 @@ def test_the_rate_of_nodes_that_are_all_alike_is_a_product() -> None:
 
 
 def test_an_optimum_is_at_least_a_second() -> None:
-    """By either formula; without failures there are no dumps."""
+    """For either formula; without failures there are no dumps."""
     assert dump_interval("young", 120.0, 28_051.2) == young_interval(120.0, 28_051.2)
     assert dump_interval("daly", 120.0, 28_051.2) == daly_interval(120.0, 28_051.2)
     assert dump_interval("young", 0.0, 1000.0) == dump_interval("daly", 0.0, 1000.0) == 1.0
@@ -82,7 +82,7 @@ def test_an_optimum_is_at_least_a_second() -> None:
 
 
 def step_by_step(now: int, start: int, read: int, work: int, interval: int, dump: int) -> WorkPhase:
-    """Return how far a job is, one second after the other."""
+    """Return a job's progress, simulated one second after the other."""
     reading = working = dumping = dumps = since = saved = 0
     left_of_dump = 0
     for _ in range(start, now):
@@ -102,10 +102,10 @@ def step_by_step(now: int, start: int, read: int, work: int, interval: int, dump
 
 
 @given(st.integers(0, 5), st.integers(0, 4), st.integers(1, 30), st.integers(1, 8), st.integers(1, 4), st.data())
-def test_a_job_is_as_far_as_step_by_step(
+def test_progress_agrees_with_single_steps(
     start: int, read: int, work: int, interval: int, dump: int, data: st.DataObject
 ) -> None:
-    """At any second: how long it has read, worked and dumped, and what of that is saved; and when it is done."""
+    """At any second: time spent on reading, work and dumps, the saved part, and the end."""
     dumps = dumps_until_done(work, interval)
     finish = done_at(start, read, work, dumps, dump)
     now = data.draw(st.integers(start, int(finish)))
@@ -118,6 +118,6 @@ def test_a_job_is_as_far_as_step_by_step(
 
 
 def test_without_an_interval_there_are_no_dumps() -> None:
-    """And work without an end is never done."""
+    """And infinite work never ends."""
     assert dumps_until_done(1e9, math.inf) == 0
     assert done_at(0.0, 10.0, math.inf, 0, 5.0) == math.inf

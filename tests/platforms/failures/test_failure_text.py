@@ -27,7 +27,7 @@ MACHINE = homogeneous(1490, "grizzly")
     ],
 )
 def test_lengths_of_time(text, seconds):
-    """A number and a unit; without one it is seconds."""
+    """A number and a unit; without one it means seconds."""
     assert parse_seconds(text) == seconds
 
 
@@ -44,7 +44,7 @@ def test_lengths_of_time(text, seconds):
     ],
 )
 def test_repairs(text, law):
-    """A time alone is fixed; a distribution takes its mean as mttr."""
+    """A time alone is fixed; a distribution takes its mean from mttr."""
     assert parse_durations(text) == law
 
 
@@ -63,7 +63,7 @@ def test_repairs(text, law):
     ],
 )
 def test_failures_of_a_machine(text, law):
-    """MTBF is a node's, SMTBF the machine's or that of one of another size; a factor multiplies the rate."""
+    """MTBF is per node, SMTBF per machine or for one of another size; a factor multiplies the rate."""
     uptime = parse_failures(text).source(MACHINE, Fixed(1)).model.uptime
 
     assert type(uptime) is type(law)
@@ -128,7 +128,7 @@ def test_wrong_failures(text, message):
     ],
 )
 def test_wrong_repairs(text, message):
-    """So have those of repairs."""
+    """The same for repairs."""
     with pytest.raises(OutageError) as caught:
         parse_durations(text)
 
@@ -136,14 +136,14 @@ def test_wrong_repairs(text, message):
 
 
 def test_a_repair_is_needed():
-    """A model that says nothing of repairs needs one."""
+    """A model without repairs needs one."""
     with pytest.raises(OutageError, match=r"the repair time is missing.*Give --repair"):
         parse_failures("titan-2016", failure_catalogue.specs()).source(MACHINE, None)
 
 
 @pytest.mark.parametrize("name", failure_catalogue.names())
 def test_a_model_of_the_library(name):
-    """Each has its file's name, where it is from, intervals that hold its parameters, and survives writing."""
+    """Each has its file's name, a source, intervals that contain its parameters, and survives writing."""
     model = failure_catalogue.get(name)
 
     assert model.name == name
@@ -159,7 +159,7 @@ def test_a_model_of_the_library(name):
 
 
 def test_the_library_holds_these_models():
-    """Names come in alphabetical order; there is no other."""
+    """Names are in alphabetical order; there are no others."""
     assert failure_catalogue.names() == (
         "lanl-16",
         "lanl-18",
@@ -182,8 +182,8 @@ shape = 0.7
 """
 
 
-def test_a_model_of_ones_own():
-    """Nothing but name, nodes and the parameters is needed."""
+def test_a_user_defined_model():
+    """Only name, nodes and the parameters are needed."""
     assert parse_model(MODEL, "m.toml").spec().uptime == Weibull(3600.0, 0.7)
 
 
@@ -200,7 +200,7 @@ def test_a_model_of_ones_own():
     ],
 )
 def test_wrong_models(old, new, message):
-    """What is wrong is said with file and key."""
+    """The message has file and key."""
     with pytest.raises(OutageError) as caught:
         parse_model(MODEL.replace(old, new), "m.toml")
 

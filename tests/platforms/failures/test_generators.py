@@ -1,4 +1,4 @@
-"""Many streams of random bits at once are those of numpy's generators, one by one."""
+"""Many streams of random bits at once equal those of numpy's generators, one by one."""
 
 import numpy as np
 from hypothesis import example, given, settings
@@ -20,7 +20,7 @@ KEYS = st.integers(0, 2**34)
 )
 @example(0, (0, 0), [0], None)
 def test_streams_have_the_numbers_of_numpys(seed: int, key: tuple[int, ...], numbers: list[int], data) -> None:
-    """Of any seed, key and number, however many are drawn at once, and of which streams."""
+    """For any seed, key and number, however many are drawn at once, and from which streams."""
     streams = Generators(seed, key, np.array(numbers, dtype=np.int64))
     theirs = [np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(*key, number))) for number in numbers]
     for _ in range(3):

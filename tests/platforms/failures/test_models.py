@@ -1,4 +1,4 @@
-"""Failure models: reproducible, prefix-stable, and with the statistics that their parameters say."""
+"""Failure models: reproducible, prefix-stable, and with the statistics given by their parameters."""
 
 import math
 
@@ -31,14 +31,14 @@ models = st.builds(FailureModel, uptimes, repairs, st.sampled_from(["node", "sys
 
 
 def parts(stream, horizons):
-    """Return the outages of a stream that is read on in steps."""
+    """Return the outages of a stream that is read in steps."""
     return [row for horizon in horizons for row in stream.extend(horizon)]
 
 
 @settings(max_examples=60)
 @given(models, st.integers(1, 6), st.integers(0, 2**64), st.lists(st.floats(1, 3e5), min_size=1, max_size=4))
 def test_streams_are_valid_and_prefix_stable(model, nodes, seed, steps):
-    """In any steps the same outages come: sorted, none overlapping, all begun within the horizon."""
+    """Any steps give the same outages: sorted, without overlaps, all beginning within the horizon."""
     horizons = sorted(steps)
     whole = model.stream(range(nodes), seed).extend(horizons[-1])
 
@@ -50,7 +50,7 @@ def test_streams_are_valid_and_prefix_stable(model, nodes, seed, steps):
 @settings(max_examples=30)
 @given(st.lists(st.tuples(models, st.booleans()), min_size=1, max_size=3), st.integers(0, 99), st.floats(1, 1e5))
 def test_plans_are_valid_and_prefix_stable(chosen, seed, horizon):
-    """So are several models together, of nodes and of domains."""
+    """The same for several models together, of nodes and of domains."""
     nodes = range(6)
     plan = FailurePlan(tuple(Source(model, nodes, blocks(nodes, 4) if domain else ()) for model, domain in chosen))
     whole = plan.stream(seed).extend(2 * horizon)
@@ -60,15 +60,15 @@ def test_plans_are_valid_and_prefix_stable(chosen, seed, horizon):
 
 
 def test_equal_seeds_give_equal_outages():
-    """The same seed gives the same stream, another one another."""
+    """The same seed gives the same stream, another seed another one."""
     model = FailureModel(Exponential(DAY), Exponential(HOUR))
 
     assert model.outages(range(9), 7, YEAR) == model.outages(range(9), 7, YEAR)
     assert model.outages(range(9), 7, YEAR) != model.outages(range(9), 8, YEAR)
 
 
-def test_the_first_outages_of_a_seed_stay_what_they_are():
-    """Streams are a promise: these numbers may change only with an entry in the changelog."""
+def test_the_first_outages_of_a_seed_never_change():
+    """Streams are stable: these numbers may change only with an entry in the changelog."""
     model = FailureModel(Weibull.of_mean(DAY, 0.7), Lognormal(HOUR, 1.0))
     first = [(row.node, row.down, row.up) for row in model.outages(range(3), 7, YEAR)][:3]
     system = FailureModel(Exponential(DAY), Fixed(HOUR), scope="system")
@@ -86,7 +86,7 @@ def test_nodes_are_independent():
 
 
 def test_repairs_do_not_change_when_nodes_fail_first():
-    """Models that differ in their repair alone meet the same up times: common random numbers."""
+    """Models that differ only in their repair have the same up times: common random numbers."""
     streams = [
         FailureModel(Exponential(30 * DAY), repair).outages(range(40), 3, YEAR) for repair in (Fixed(1), Fixed(DAY))
     ]
@@ -139,7 +139,7 @@ def test_hits_of_the_system_on_down_nodes_are_dropped():
 
 @pytest.mark.parametrize("shape", [0.7, 3.0])
 def test_ages(shape):
-    """Nodes that have been up already fail at the hazard of their age."""
+    """Nodes that have been up before the start fail at the hazard of their age."""
     law = Weibull.of_mean(YEAR, shape)
     age, horizon, nodes = YEAR / 2, YEAR / 4, 20_000
     outages = FailureModel(law, Fixed(horizon * 0.99), age=age).outages(range(nodes), 1, horizon)
@@ -181,7 +181,7 @@ def test_domains_fail_as_a_whole():
     assert {cause for _, _, cause in groups} == {f"cabinet {number}: failure" for number in range(3)}
 
 
-def test_what_hits_a_node_that_is_down_is_dropped():
+def test_failures_of_nodes_that_are_down_are_dropped():
     """With two sources, a node's outages still never overlap; the other nodes of the domain go down."""
     nodes = range(2)
     often = FailureModel(Exponential(HOUR), Fixed(HOUR))
@@ -193,7 +193,7 @@ def test_what_hits_a_node_that_is_down_is_dropped():
 
 
 def test_how_many_units_are_up_in_the_long_run():
-    """By MTBF / (MTBF + MTTR) of all that acts on a node, as counted from a long stream; cabinets spread more."""
+    """MTBF / (MTBF + MTTR) of all sources that affect a node, as counted from a long stream; cabinets vary more."""
     fat = Pool(name="b", nodes=4, unit="core", units_per_node=4)
     machine = Platform(name="m", pools=(Pool(name="a", nodes=8), fat))
     often = FailureModel(Exponential(9 * HOUR), Exponential(HOUR))
@@ -212,7 +212,7 @@ def test_how_many_units_are_up_in_the_long_run():
 
 
 def test_pools_have_their_own_nodes():
-    """A model of a pool acts on the numbers of that pool's nodes."""
+    """A model of a pool affects the nodes of that pool."""
     machine = Platform(name="m", pools=(Pool(name="cpu", nodes=3), Pool(name="gpu", nodes=2)))
     source = parse_failures("exponential,smtbf=1d,pool=gpu").source(machine, Fixed(1))
 
@@ -255,7 +255,7 @@ def test_wrong_models_are_refused(make, fragment):
 @pytest.mark.parametrize("shape", [0.4, 0.7, 1.0, 1.5, 4.0])
 @pytest.mark.parametrize("share", [0.1, 0.7, 2.0])
 def test_no_node_stays_up_more_often_than_its_hazard_lets_it(shape, share):
-    """At any time, and when it has just been repaired: the chance to stay up for a share of the mean is bounded."""
+    """At any time, and just after a repair: the probability to stay up for a share of the mean is bounded."""
     law = Exponential(DAY) if shape == 1 else Weibull.of_mean(DAY, shape)
     length = share * DAY
     bound = math.exp(-law.hazard(length))
@@ -273,7 +273,7 @@ def test_no_node_stays_up_more_often_than_its_hazard_lets_it(shape, share):
 
 
 def test_the_hazard_of_a_machine_is_that_of_its_best_nodes():
-    """Sources add up; what is not known counts for nothing: domains, other laws, old nodes whose hazard falls."""
+    """Sources add up; unknown hazards count as zero: domains, other laws, old nodes whose hazard falls."""
     often, seldom = FailureModel(Exponential(DAY), Fixed(HOUR)), FailureModel(Exponential(10 * DAY), Fixed(HOUR))
     plan = FailurePlan((Source(often, range(4)), Source(seldom, range(8))))
 

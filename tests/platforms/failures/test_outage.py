@@ -13,7 +13,7 @@ ROWS = [Outage(3, 5.0, 6.0), Outage(0, 5.0, 9.5, "fan"), Outage(1, 2.0, math.inf
 
 
 def test_outages_are_sorted_by_time_and_node():
-    """Whatever order they are given in, they come by (down, node), and equal ones are equal."""
+    """Whatever their order, they are sorted by (down, node), and equal ones compare equal."""
     outages = Outages.of(ROWS)
 
     assert list(outages) == [ROWS[2], ROWS[1], ROWS[0]]
@@ -64,13 +64,13 @@ def test_overlaps_are_refused_by_name():
 
 
 def test_columns_of_different_lengths_are_refused():
-    """Each column has one entry an outage."""
+    """Each column has one entry per outage."""
     with pytest.raises(OutageError, match="differ in length"):
         Outages([1, 2], [0.0], [1.0], ["x"])
 
 
 def test_unknown_nodes_are_refused_by_name():
-    """The first outage of a node that the machine has not is named, with the number of other such nodes."""
+    """The first outage of a node that the machine lacks is named, with the number of other such nodes."""
     outages = Outages.of([Outage(1, 1, 2), Outage(8, 3, 4), Outage(9, 3, 4)])
     outages.check_nodes(10)
     with pytest.raises(OutageError) as caught:
@@ -80,8 +80,8 @@ def test_unknown_nodes_are_refused_by_name():
     assert "1 more" in str(caught.value)
 
 
-def test_a_union_joins_what_overlaps():
-    """Overlapping outages of a node become one with the first's cause; what touches stays apart."""
+def test_a_union_merges_overlapping_outages():
+    """Overlapping outages of a node become one with the first one's cause; adjacent ones stay separate."""
     united = merge(
         [
             Outages.of([Outage(0, 1, 4, "a", 0.5), Outage(1, 1, 2, "a")]),
@@ -99,13 +99,13 @@ def test_a_union_joins_what_overlaps():
 
 
 def test_a_part_of_the_time():
-    """``between`` takes those that go down in a half-open span."""
+    """``between`` returns the outages that begin in a half-open span."""
     assert [row.node for row in Outages.of(ROWS).between(2.0, 5.0)] == [1]
     assert [row.node for row in Outages.of(ROWS).between(5.0, 6.0)] == [0, 3]
 
 
 def test_csv_is_short_and_exact():
-    """Whole seconds have no point, other doubles their fewest digits; the last column comes only when needed."""
+    """Whole seconds have no point, other doubles their fewest digits; the last column is written only when needed."""
     assert b"".join(csv_chunks(Outages.of(ROWS))).decode() == (
         "node,down,up,cause,announced\n1,2,inf,power,1\n0,5,9.5,fan,\n3,5,6,failure,\n"
     )
@@ -114,7 +114,7 @@ def test_csv_is_short_and_exact():
 
 @given(st.floats(0, 1e18))
 def test_times_survive_as_text(value):
-    """Every time reads back as the same double."""
+    """Every time is read as the same double."""
     assert float(seconds_text(value)) == value
 
 

@@ -1,4 +1,4 @@
-"""Closed forms of yields: against the slides' sums term by term, and what follows from them."""
+"""Closed forms of yields: compared with the slides' sums term by term, and their consequences."""
 
 import math
 from types import ModuleType
@@ -37,7 +37,7 @@ def study() -> ModuleType:
     share=st.floats(0.0, 1.0),
 )
 def test_the_sums_of_the_slides(nodes: int, mtbf: float, dump: float, read: float, wait: float, share: float) -> None:
-    """Time, work and yield are what the slides write, with C_i, R_i and mu_i in each term; idle spares cost nothing."""
+    """Time, work and yield are as on the slides, with C_i, R_i and mu_i in each term; idle spares cost nothing."""
     failures = int(share * (nodes - 1))
     mu, c, r = (lambda i: mtbf / i), (lambda i: dump * nodes / i), (lambda i: read * nodes / i)
     up = range(nodes, nodes - failures - 1, -1)
@@ -67,7 +67,7 @@ def test_the_first_order_is_near_the_expectation(shape: str) -> None:
 
 @pytest.mark.parametrize(("wait", "most"), [(0.1, 0.90), (1.0, 0.81), (10.0, 0.40), (24.0, 0.23), (100.0, 0.07)])
 def test_without_spares_the_yield_collapses(wait: float, most: float) -> None:
-    """It drops with a wait of minutes, to a twentieth for days; the best F keeps it above 86 % in each shape."""
+    """It drops with a wait of minutes, to a twentieth for days; the best F keeps it above 86 % for each shape."""
     assert YieldModel("rigid", SLIDES, most=0).yields(wait * HOUR)[0] < most
     for shape in SHAPES:
         assert YieldModel(shape, SLIDES).optimum(wait * HOUR).share > 0.86
@@ -75,7 +75,7 @@ def test_without_spares_the_yield_collapses(wait: float, most: float) -> None:
 
 @pytest.mark.parametrize(("shape", "hours"), [("rigid", 73.0), ("moldable", 36.0), ("grid", 47.5)])
 def test_the_best_number_of_spares_is_below_two_percent(shape: str, hours: float) -> None:
-    """So it is up to waits of 36 to 73 hours by the shape, not for ever; beyond, 2 % cost less than half a point."""
+    """This holds up to waits of 36 to 73 hours by shape; beyond, 2 % cost less than half a point."""
     model = YieldModel(shape, SLIDES)
     few = 0.02 * SLIDES.nodes
     for wait in (0.1, 1.0, 10.0, 24.0, hours):
@@ -123,7 +123,7 @@ def test_a_wait_costs_twice_its_root(shape: str) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("target", [0.5, 0.8, 0.89])
 def test_the_largest_wait_gives_the_target(shape: str, target: float) -> None:
-    """With it the best F gives the target, and that F is the one told."""
+    """With that wait the best F gives the target, and the model returns that F."""
     model = YieldModel(shape, SLIDES)
     found = model.largest_wait(target)
 
@@ -138,7 +138,7 @@ def test_the_largest_wait_gives_the_target(shape: str, target: float) -> None:
 
 
 def test_a_target_that_no_wait_allows() -> None:
-    """Dumps alone cost more than that."""
+    """The dumps alone cost more than that."""
     assert YieldModel("moldable", SLIDES).largest_wait(0.95) is None
 
 
@@ -172,7 +172,7 @@ def test_dalys_interval_is_near_the_best(ratio: float, study: ModuleType) -> Non
 
 
 def test_completion_times(study: ModuleType) -> None:
-    """Work below an interval has no dump; long work takes as Daly says; without failures there are dumps alone."""
+    """Work shorter than an interval has no dump; long work agrees with Daly; without failures only dumps are added."""
     assert study.completion_time(50.0, 60.0, 9.0, 9.0, 100.0) == pytest.approx(100 * math.expm1(0.5))
     long = study.completion_time(1e6, 60.0, 9.0, 9.0, 100.0)
     assert long == pytest.approx(daly_time(1e6, 60.0, 9.0, 9.0, 100.0), rel=1e-4)
@@ -192,13 +192,13 @@ def test_completion_times(study: ModuleType) -> None:
     ],
 )
 def test_wrong_allocations_are_refused(values: tuple[int, float, float, float], fragment: str) -> None:
-    """With what is expected and what was found."""
+    """The message has what is expected and what was found."""
     with pytest.raises(YieldError, match=fragment):
         Allocation(*values)
 
 
-def test_wrong_questions_are_refused() -> None:
-    """Waits and targets that are none, and more failures than nodes."""
+def test_wrong_arguments_are_rejected() -> None:
+    """Invalid waits and targets, and more failures than nodes."""
     model = YieldModel("rigid", SLIDES, most=3)
     with pytest.raises(YieldError, match="a wait is out of range"):
         model.yields(-1.0)

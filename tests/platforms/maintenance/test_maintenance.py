@@ -1,4 +1,4 @@
-"""The language of --maintenance, files of it, and what occurs when."""
+"""The language of --maintenance, files in it, and when maintenance occurs."""
 
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -38,7 +38,7 @@ def rule(text, *, epoch=EPOCH, timezone=None):
 
 
 def rule_or_refusal(text):
-    """Return the rule of a text, or why there is none."""
+    """Return the rule of a text, or the error message."""
     try:
         return rule(text)
     except MaintenanceError as error:
@@ -51,12 +51,12 @@ def first(text, count=1, **clock):
 
 
 def nodes_of(text):
-    """Return the nodes that a text names, as text."""
+    """Return the named nodes as text."""
     return str(rule(f"@1 +1h {text}").nodes)
 
 
 def test_the_example_of_the_manual():
-    """A date, a length and all nodes: known from the beginning."""
+    """A date, a length and all nodes: announced from the beginning."""
     assert first("2017-01-29 08:00 +20000s all", 2) == [
         Maintenance("m1", 0.0, 8 * HOUR, 8 * HOUR + 20000, NodeSet.interval(0, 107), "maintenance")
     ]
@@ -79,19 +79,19 @@ def test_the_example_of_the_manual():
     ],
 )
 def test_times_and_lengths(text, begin, end):
-    """Simulated times and dates, lengths and ends, as they may be written."""
+    """Simulated times and dates, lengths and ends, in all supported forms."""
     (one,) = first(f"{text} all")
 
     assert (one.begin, one.end) == (begin, end)
 
 
 def test_dates_are_of_the_given_zone():
-    """Without an offset a date is one of the workload's zone, summer time included."""
+    """Without an offset a date is in the workload's zone, including summer time."""
     assert first("2017-01-29 08:00 +1h all", timezone=STOCKHOLM)[0].begin == 7 * HOUR
     assert first("2017-06-29 08:00 +1h all", timezone=STOCKHOLM)[0].begin % DAY == 6 * HOUR
     assert first("2017-01-29T08:00Z +1h all", timezone="nowhere")[0].begin == 8 * HOUR
     assert first("2017-01-29 08:00 +1h all", timezone="UTC")[0].begin == 8 * HOUR
-    # Shown twice as the clock is set back: the first one counts.
+    # Occurs twice because the clock is set back: the first one counts.
     assert first("2017-10-29 02:30 +1h all", timezone=STOCKHOLM)[0].begin % DAY == 0.5 * HOUR
 
 
@@ -112,12 +112,12 @@ def test_dates_are_of_the_given_zone():
     ],
 )
 def test_nodes(text, nodes):
-    """Numbers, pools and all of them; a number is a node's even if a pool is called so."""
+    """Numbers, pools and all nodes; a number means a node even if a pool has that name."""
     assert nodes_of(text) == nodes
 
 
 def test_recurrences():
-    """Occurrences have numbers, and their distance is the rule's."""
+    """Occurrences are numbered, and their distance is the rule's."""
     daily = first("@100 +1h gpu daily named fans cause clean  the fans", 3)
 
     assert [(one.id, one.begin, one.end) for one in daily] == [
@@ -131,17 +131,17 @@ def test_recurrences():
 
 
 def test_recurrences_end():
-    """After so many times, or with the last begin at a time; a date alone is its whole day."""
+    """After a number of times, or with the last begin at a time; a date alone is its whole day."""
     assert len(first("@100 +1h all daily 3 times", 9)) == 3
     assert len(first("@100 +1h all daily until @172900", 9)) == 3
     assert len(first("@100 +1h all daily until @172899", 9)) == 2
     assert len(first("2017-01-29 23:00 +1h all daily until 2017-01-31", 9)) == 3
     assert len(first("2017-01-29 23:00 +1h all daily until 2017-01-31 22:59", 9)) == 2
-    assert len(first("9999-12-30 08:00 +1h all daily", 9)) == 2  # no date comes after that
+    assert len(first("9999-12-30 08:00 +1h all daily", 9)) == 2  # no date is later
 
 
 def test_recurrences_keep_the_time_of_the_day():
-    """In a zone whose clock is set forward a weekly date comes an hour sooner; a time skipped comes later."""
+    """If the clock is set forward, a weekly date is an hour earlier; a skipped time is later."""
     weekly = first("2017-03-19 08:00 +1h all weekly", 3, timezone=STOCKHOLM)
     assert [two.begin - one.begin for one, two in pairwise(weekly)] == [WEEK - HOUR, WEEK]
 
@@ -150,8 +150,8 @@ def test_recurrences_keep_the_time_of_the_day():
     assert shown == ["25 02:30", "26 03:30", "27 02:30"]
 
 
-def test_when_it_is_known():
-    """From the beginning, or so long ahead; an endless one is always known when the one before begins."""
+def test_when_maintenance_is_announced():
+    """From the beginning, or a given time before; an endless one always when the previous one begins."""
     assert [one.announced for one in first("@8d +1h all daily 3 times", 3)] == [0, 0, 0]
     assert [one.announced for one in first("@8d +1h all daily", 3)] == [0, 8 * DAY, 9 * DAY]
     assert [one.announced for one in first("@5d +1h all announced 7d weekly", 3)] == [0, 5 * DAY, 12 * DAY]
@@ -162,8 +162,8 @@ def test_when_it_is_known():
     assert [one.announced for one in first("@9 +1h all announced @9")] == [9]
 
 
-def test_a_plan_is_told_in_the_order_of_announcements():
-    """Occurrences come by announcement, begin and place, lazily: some of these rules never end."""
+def test_a_plan_is_in_the_order_of_announcements():
+    """Occurrences are sorted by announcement, begin and place, lazily: some of these rules never end."""
     texts = ["@9 +1 all daily announced 5s", "@20 +1 gpu named late", "@9 +1 cpu every 2 days announced 5s"]
     plan = MaintenancePlan(tuple(rule(text) for text in texts))
     told = [one.id for one in islice(plan.occurrences(), 7)]
@@ -173,14 +173,14 @@ def test_a_plan_is_told_in_the_order_of_announcements():
 
 
 def test_two_maintenances_have_two_names():
-    """Schedulers tell them apart by their names, also by those that the plan gives."""
+    """Schedulers distinguish them by name, also by names that the plan assigns."""
     for texts in (["@1 +1 all named a", "@9 +1 all named a"], ["@1 +1 all named m2", "@9 +1 all"]):
         with pytest.raises(MaintenanceError, match="two maintenances are called"):
             MaintenancePlan(tuple(rule(text) for text in texts))
 
 
 def test_files():
-    """Comments and blank lines are left out; an error names file and line."""
+    """Comments and blank lines are ignored; an error names file and line."""
     lines = ["# cooling", "", "  @1 +1h all", "   # later:", "@2d +1h gpu weekly"]
     read = partial(parse_maintenance, platform=MACHINE, epoch=None, timezone=None)
     rules = rules_of_lines(lines, read, "plan.txt")
@@ -207,7 +207,7 @@ NAMED = Platform(
     ],
 )
 def test_nodes_by_name(text, nodes):
-    """Names of nodes stand beside numbers and pools, one by one or by the rules that platforms have."""
+    """Names of nodes are allowed besides numbers and pools, one by one or by a platform's naming rules."""
     assert str(parse_maintenance(f"@1 +1h {text} daily", NAMED, where="x", epoch=None, timezone=None).nodes) == nodes
 
 
@@ -222,14 +222,14 @@ def test_nodes_by_name(text, nodes):
         ("7", "there are no such nodes.*0 to 6.*'7'"),
     ],
 )
-def test_nodes_that_a_machine_has_not(text, says):
-    """A name that no node has is refused, with those that are close, never taken for another node."""
+def test_unknown_nodes_of_a_rule_are_rejected(text, says):
+    """An unknown name is rejected with similar ones, and never taken for another node."""
     with pytest.raises(MaintenanceError, match=says):
         parse_maintenance(f"@1 +1h {text}", NAMED, where="x", epoch=None, timezone=None)
 
 
 def test_names_that_are_given():
-    """A machine whose nodes are called otherwise, as in SimGrid's XML, brings its names."""
+    """A machine with other node names, as in SimGrid's XML, brings its names."""
     read = partial(parse_maintenance, platform=MACHINE, where="x", epoch=None, timezone=None)
 
     assert str(read("@1 +1h host.3", names={"host.3": 3}).nodes) == "3"
@@ -299,7 +299,7 @@ def test_names_that_are_given():
     ],
 )
 def test_what_is_refused(text, message):
-    """Each mistake has one message of one line, which says where it is."""
+    """Each mistake has one message of one line, which says where."""
     with pytest.raises(MaintenanceError, match=f"(?s)^--maintenance: .*{message}") as caught:
         rule(text)
 
@@ -307,7 +307,7 @@ def test_what_is_refused(text, message):
 
 
 def test_a_clock_can_make_a_rule_impossible():
-    """A time that the zone skips is refused, and so is a length that a day of 23 hours is too short for."""
+    """A time that the zone skips is rejected, and so is a length that exceeds a day of 23 hours."""
     with pytest.raises(MaintenanceError, match=r"the clock skips the begin of maintenance.*Europe/Stockholm"):
         rule("2017-03-26 02:30 +1h all", timezone=STOCKHOLM)
     with pytest.raises(MaintenanceError, match="at most 82800 s, found 84600 s"):
@@ -316,14 +316,14 @@ def test_a_clock_can_make_a_rule_impossible():
 
 @pytest.mark.parametrize("zone", ["Nowhere/Else", "Europe", "../etc/passwd", "", "a\0b"])
 def test_an_unknown_zone_is_refused(zone):
-    """A workload may name any zone; it matters only for dates without an offset."""
+    """A workload may name any zone; only dates without an offset use it."""
     with pytest.raises(MaintenanceError, match=r"time zone of dates is unknown.*with an offset"):
         rule("2017-02-01 +1h all", timezone=zone)
     assert rule("@5 +1h all", timezone=zone).first.seconds == 5
 
 
 def test_dates_need_an_epoch():
-    """Without knowing when time 0 is, only simulated times can be meant."""
+    """If the epoch is unknown, only simulated times are allowed."""
     with pytest.raises(MaintenanceError, match=r"date of time 0 is unknown.*'@3600'.*UnixStartTime"):
         rule("2017-02-01 +1h all", epoch=None)
     assert rule("@5 +1h all", epoch=None).first.seconds == 5
@@ -339,7 +339,7 @@ def test_dates_need_an_epoch():
     lead=st.integers(0, 10**7),
 )
 def test_what_is_written_is_read(begin, letter, length, nodes, days, times, lead):
-    """Whatever is written from numbers comes back as these numbers."""
+    """Rules written from numbers are read as these numbers."""
     text = f"{begin:%Y-%m-%d}{letter}{begin:%H:%M:%S.%f} +{length}s {nodes} every {days} days {times} times"
     read = first(f"{text} announced {lead}s", 20)
     begins = [begin + timedelta(days=days * number) for number in range(times)]
@@ -351,8 +351,8 @@ def test_what_is_written_is_read(begin, letter, length, nodes, days, times, lead
 
 
 @given(st.lists(st.sampled_from(WORDS)))
-def test_nonsense_is_refused_as_such(words):
-    """Whatever words stand together, there is a rule with sound occurrences or one message."""
+def test_random_words_give_a_rule_or_one_message(words):
+    """Any sequence of words gives a rule with valid occurrences or one message."""
     read = rule_or_refusal(" ".join(words))
     if isinstance(read, MaintenanceError):
         return
@@ -363,6 +363,6 @@ def test_nonsense_is_refused_as_such(words):
 
 @given(st.text())
 def test_any_text_is_refused_in_one_way(text):
-    """No text at all makes another exception than ours."""
+    """No text raises any other exception than ours."""
     for line in (text, f"@1 +1h {text}", f"2017-02-{text}"):
         assert str(rule_or_refusal(line)).isprintable()

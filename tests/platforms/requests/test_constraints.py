@@ -1,4 +1,4 @@
-"""Constraints: what they say, which pools meet them, and which cannot be read."""
+"""Constraints: their meaning, which pools satisfy them, and which cannot be parsed."""
 
 import pytest
 
@@ -65,7 +65,7 @@ def test_pools_that_meet_a_constraint(text: str, names: list[str]) -> None:
     ],
 )
 def test_constraints_that_cannot_be_read(text: str) -> None:
-    """Each is refused with what a constraint looks like; Slurm's counts and brackets are among them."""
+    """Each is rejected with the expected form; Slurm's counts and brackets are among them."""
     with pytest.raises(PlatformError, match=r"the constraint .*expected words, KEY=VALUE"):
         parse_constraint(text)
 
@@ -80,6 +80,6 @@ def test_constraints_that_cannot_be_read(text: str) -> None:
         ("pool=x", "there is no pool 'x' for its constraint 'pool=x' (there are cpu, gpu, old)"),
     ],
 )
-def test_it_is_said_what_no_pool_has(text: str, says: str) -> None:
-    """An unknown pool is named with the closest, any other word that no pool has by itself."""
+def test_words_that_no_pool_has_are_reported(text: str, says: str) -> None:
+    """An unknown pool is named with the closest one; any other word that no pool has is named alone."""
     assert why_unmet(parse_constraint(text), text, POOLS) == says

@@ -1,4 +1,4 @@
-"""Constraints on nodes of which a group says otherwise than their pool."""
+"""Constraints on nodes whose group overrides a property of their pool."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 def test_a_constraint_finds_nodes_by_what_their_group_says() -> None:
-    """A pool's nodes with the old property are no longer of the new one; pools that no group speaks of stay whole."""
+    """Such nodes keep the pool's other properties but have the group's value; pools without groups stay whole."""
     platform = Platform(
         name="m",
         pools=(

@@ -1,4 +1,4 @@
-"""What jobs ask of their nodes: whether a machine has it, and whether given units are so."""
+"""Jobs' requests for nodes: whether a machine can satisfy them, and whether given units do."""
 
 from itertools import combinations
 
@@ -49,7 +49,7 @@ BOOK = RequestBook(ZEUS.info.pools)
     ],
 )
 def test_what_a_machine_does_not_have_is_said(request_: NodeRequest, size: int, says: str | None) -> None:
-    """A request is refused by what is missing: pools, units, nodes, or units on a node."""
+    """The message names what is missing: pools, units, nodes, or units per node."""
     assert BOOK.refusal(request_, size) == says
 
 
@@ -70,14 +70,14 @@ def test_what_a_machine_does_not_have_is_said(request_: NodeRequest, size: int, 
     ],
 )
 def test_units_that_are_not_as_a_job_asks(request_: NodeRequest, size: int, alloc: str, says: str | None) -> None:
-    """Units of other nodes, and others than so many on each but one that has the rest, are faults."""
+    """Units on other nodes, and a wrong number per node, except on one node with the rest, are errors."""
     fault = BOOK.fault(request_, size, NodeSet.parse(alloc))
 
     assert fault is None if says is None else fault is not None and says in fault
 
 
 def test_a_request_is_plain_in_a_state() -> None:
-    """It goes through JSON as all that a state has."""
+    """It survives JSON like the rest of a state."""
     asked = NodeRequest("a|b", 3, True)
 
     assert message_of(from_json(to_json(plain(asked)))) == asked
@@ -89,7 +89,7 @@ units = st.sets(st.integers(0, ZEUS.units - 1)).map(NodeSet.of)
 @settings(deadline=None)
 @given(units=units, data=st.data())
 def test_units_by_node_agree_with_single_steps(units: NodeSet, data: st.DataObject) -> None:
-    """Counts by node, and the lowest of each, are what one finds by looking at each unit."""
+    """Counts per node, and the lowest units of each, agree with a loop over all units."""
     counts = NodeCounts(ZEUS.info.pools)
     by_node: dict[int, list[int]] = {node: [] for node in range(6)}
     for unit in units:
@@ -105,7 +105,7 @@ def test_units_by_node_agree_with_single_steps(units: NodeSet, data: st.DataObje
 
 
 def test_what_is_refused_has_no_units_and_what_is_not_has_some() -> None:
-    """`refusal` is None just where some units of the machine have no fault: by all sets of so many."""
+    """`refusal` is None exactly if some set of units of that size is valid, by trying all sets."""
     book = RequestBook(SMALL.info.pools)
     for each in (None, 1, 2, 3):
         for whole in (False, True) if each else (False,):

@@ -1,4 +1,4 @@
-"""Slurm's brackets and counts: the plain constraint that says the same, against all choices of nodes; or a refusal."""
+"""Slurm's brackets and counts: the equivalent plain constraint, checked for all choices of nodes; or a rejection."""
 
 from itertools import combinations
 
@@ -53,8 +53,8 @@ WORDS = st.sampled_from(["a", "b", "c", "all", "none"])
         ("[a|b]&(b|c)", 4, "b&(b|c)"),
     ],
 )
-def test_what_is_the_same(text: str, nodes: int | None, plain: str | None) -> None:
-    """Or nothing is."""
+def test_equivalent_plain_constraints(text: str, nodes: int | None, plain: str | None) -> None:
+    """Or there is no equivalent."""
     if plain is None:
         with pytest.raises(PlatformError, match=r"the constraint (counts|wants|has)"):
             plain_constraint(text, nodes, KINDS)
@@ -65,14 +65,14 @@ def test_what_is_the_same(text: str, nodes: int | None, plain: str | None) -> No
 @pytest.mark.parametrize(
     "text", ["[a", "[a]]", "[]", "[a|]", "a*", "a*0", "*2", "a*x", "a=*2", "[a|b", "a*2*2", "pool=a*"]
 )
-def test_what_cannot_be_read(text: str) -> None:
-    """Each with what a constraint looks like."""
+def test_unsupported_constraints_are_rejected(text: str) -> None:
+    """Each is rejected with the expected form."""
     with pytest.raises(PlatformError, match=r"the constraint .*expected words"):
         plain_constraint(text, 2, KINDS)
 
 
 def allows(part: Word | Several | FeatureCount | OneOf, nodes: tuple[int, ...]) -> bool:
-    """Tell whether a job may have these nodes, by what Slurm's manual says."""
+    """Return whether a job may have these nodes according to Slurm's manual."""
     if isinstance(part, FeatureCount):
         return sum(part.word.met_by(NODES[node]) for node in nodes) >= part.count
     if isinstance(part, OneOf):
@@ -87,8 +87,10 @@ def allows(part: Word | Several | FeatureCount | OneOf, nodes: tuple[int, ...]) 
     count=st.none() | st.tuples(WORDS, st.integers(1, 4)),
     nodes=st.integers(1, 5),
 )
-def test_the_same_nodes_will_do(lists: list[list[str]], count: tuple[str, int] | None, nodes: int) -> None:
-    """For any set of so many nodes the plain constraint says what the other one does."""
+def test_equivalent_constraints_accept_the_same_nodes(
+    lists: list[list[str]], count: tuple[str, int] | None, nodes: int
+) -> None:
+    """For any set of that many nodes the plain constraint gives the same result."""
     parts = [f"[{'|'.join(words)}]" for words in lists] + ([] if count is None else [f"{count[0]}*{count[1]}"])
     text = "&".join(parts)
     try:

@@ -1,4 +1,4 @@
-"""SimGrid's platform XML: which hosts are read, how Batsim numbers them, what is refused and how."""
+"""SimGrid's platform XML: which hosts are read, how Batsim numbers them, and which errors are reported."""
 
 import json
 import re
@@ -43,7 +43,7 @@ def refused(text, **options):
     return str(caught.value)
 
 
-def test_everything_that_a_host_can_say_is_read():
+def test_all_attributes_of_a_host_are_read():
     """Speeds by pstate, cores, first pstate, props, watts, watts off and pstates to sleep in."""
     one = host(
         'core="4" pstate="1" coordinates="0 0 0"',
@@ -100,8 +100,8 @@ def test_units_of_speed(text, speed):
 @pytest.mark.parametrize(
     "text", ["", "Gf", "1 Gf", "1Kif", "1Gib", "1GF", "-1Gf", "nanf", "inf", "1e999f", "0x1f", "1Gf,", "1Gf;2Gf", "١f"]
 )
-def test_what_is_no_speed(text):
-    """The message names host and line, and shows how speeds are written."""
+def test_invalid_speeds_are_rejected(text):
+    """The message names host and line, and shows how to write a speed."""
     message = refused(zone(ONE, f'<host id="two" speed="{text}"/>'))
 
     assert message.startswith(
@@ -125,7 +125,7 @@ def test_the_old_name_of_watts_gives_one_busy_core(cores, text, watts):
 
 
 def test_the_new_name_of_watts_wins():
-    """A file for SimGrids of both times has both; the new one is read."""
+    """A file for old and new SimGrid versions has both; the new one is read."""
     one = host(wattage_per_state="1:2", watt_per_state="3:4", wattage_off="5", watt_off="6")
 
     assert (one.watts, one.watt_off) == ((Watts(1, 1, 2),), 5.0)
@@ -140,7 +140,7 @@ def test_numbered_hosts(element):
 
 
 def test_props_of_a_cluster_and_of_zones():
-    """Each host has its cluster's; those of zones are inherited, an inner one's before an outer one's."""
+    """Each host has the props of its cluster and of its zones; an inner zone overrides an outer one."""
     inside = (
         '<cluster id="c" prefix="c" suffix="" radical="0-1" speed="1Gf" core="2"><prop id="rack" value="7"/></cluster>'
         '<AS id="in" routing="Full"><prop id="room" value="B"/><host id="d" speed="1Gf"/></AS>'
@@ -161,7 +161,7 @@ def test_props_of_a_cluster_and_of_zones():
     [("TORUS", "2,3,2"), ("FAT_TREE", "2;4,3;1,2;1,2"), ("DRAGONFLY", "2,4;3,3;1,1;2"), ("FLAT", "")],
 )
 def test_a_topology_fixes_the_number_of_hosts(topology, parameters):
-    """A radical of another size is refused, as is a topology that makes no sense; the props are the hosts' alone."""
+    """A radical of another size is rejected, as is an invalid topology; only hosts have props."""
     form = (
         f'<cluster id="c" prefix="" suffix="" radical="%s" speed="1Gf" topology="{topology}" '
         'topo_parameters="%s"><prop id="a" value="b"/></cluster>'
@@ -188,7 +188,7 @@ def test_the_order_is_that_of_names_as_bytes():
 
 
 def test_master_and_storages_do_not_compute():
-    """The master has no number, storages have those after the computing ones; speed 0 is no fault in them."""
+    """The master has no number, storages are numbered after the compute hosts; both may have speed 0."""
     disk = '<host id="a" speed="0f"><prop id="role" value="storage"/></host>'
     machine = parse_simgrid(zone(disk, '<host id="master_host" speed="0f"/>', ONE, '<host id="two" speed="1f"/>'), "p")
 
@@ -198,7 +198,7 @@ def test_master_and_storages_do_not_compute():
 
 
 def test_roles_from_the_command_line():
-    """A role can be added to a host, and another host be the master; none is no fault."""
+    """A host can get a role, and another host can become the master; having no master is allowed."""
     text = zone(
         ONE, '<host id="two" speed="1f"/>', '<host id="three" speed="1f"><prop id="role" value="master"/></host>'
     )
@@ -212,7 +212,7 @@ def test_roles_from_the_command_line():
 
 
 def test_the_platform_can_be_limited_to_its_first_hosts():
-    """Storages keep following; more than there are, or none, is an error."""
+    """Storages are still numbered after them; 0, or more than exist, is an error."""
     disk = '<host id="a" speed="0f"><prop id="role" value="storage"/></host>'
     machine = parse_simgrid(zone(disk, *(f'<host id="h{n}" speed="1f"/>' for n in range(3))), "p.xml").limited(2)
 
@@ -222,7 +222,7 @@ def test_the_platform_can_be_limited_to_its_first_hosts():
             machine.limited(count)
 
 
-def test_what_is_of_no_use_is_counted():
+def test_unused_parts_are_counted():
     """Network, disks, traces and files of other programs are read and reported."""
     machine = parse_simgrid(
         HEAD + '<config id="c"><prop id="a" value="1"/></config><zone id="z" routing="None">'
@@ -242,7 +242,7 @@ def test_what_is_of_no_use_is_counted():
 
 
 def test_the_machine_of_native_runs():
-    """Neighbours that differ in name alone form a pool of whole nodes, whose properties are its hosts'."""
+    """Neighbours that differ only in their names form a pool of whole nodes, with the hosts' properties."""
     machine = parse_simgrid(
         zone(
             '<prop id="site" value="S"/>',
@@ -281,13 +281,13 @@ def test_a_platform_is_named_after_its_file(where):
 @pytest.mark.parametrize(
     ("where", "name"), [("", "platform"), (" .xml", "platform"), ("a\nb", "a?b"), ("x" * 999, "x" * 300)]
 )
-def test_a_file_whose_name_is_no_name(where, name):
-    """What a platform cannot be called is mended: the file is not to blame."""
+def test_a_file_name_that_is_not_allowed_is_corrected(where, name):
+    """A name that is not allowed for a platform is corrected, because the file's content is valid."""
     assert parse_simgrid(zone(ONE), where).to_platform().name == name
 
 
 def test_the_facts_of_a_simgrid_platform():
-    """Those of the machine, then who does not compute and what is not used."""
+    """Those of the machine, then the hosts that do not compute and the parts that are not used."""
     disk = '<host id="a" speed="0f"><prop id="role" value="storage"/></host>'
     facts = describe_simgrid(parse_simgrid(zone(ONE, disk, '<link id="l"/><link id="m"/><router id="r"/>'), "p.xml"))
 
@@ -341,7 +341,7 @@ def first_message(path):
 
 
 def as_batsim_says(host):
-    """Return what a Batsim says of a host when a simulation begins."""
+    """Return a host as a Batsim describes it at the beginning of a simulation."""
     told = {"id": host.id, "name": host.name, "state": "idle"}
     return {**told, "properties": host.properties, "zone_properties": host.zone_properties}
 
@@ -350,7 +350,7 @@ SEVEN = '<prop id="watt_per_state" value="100:200, 93:170, 10:10"/><prop id="wat
 
 
 def test_watts_that_do_not_count_are_left_out():
-    """Watts for fewer pstates than there are stop who meters energy alone; all else of the host is read."""
+    """Watts for fewer pstates than the host has are an error only if energy is measured; the rest is read."""
     hosts = zone(f'<host id="venus" speed="1Gf, 50Mf, 1f, 1f">{SEVEN}<prop id="sleep_pstates" value="1:2:3"/></host>')
     assert refused(hosts, energy=True).startswith("p.xml, line 5: host 'venus': the watts do not suit the pstates")
     (venus,) = parse_simgrid(hosts, "p.xml", energy=False).hosts
@@ -369,7 +369,7 @@ def test_watts_that_do_not_count_are_left_out():
     ],
 )
 def test_the_master_of_a_native_run(tmp_path, hosts, master, computing):
-    """Batsim's files call their master in several ways; Batsim itself is told by option, and so is our command."""
+    """Batsim's files name their master in several ways; Batsim, like our command, has an option for it."""
     path = tmp_path / "p.xml"
     path.write_text(zone(*(f'<host id="{name}" speed="1f"/>' for name in hosts)))
     machine = read_platform(str(path))
@@ -379,7 +379,7 @@ def test_the_master_of_a_native_run(tmp_path, hosts, master, computing):
     assert load_hosts(str(path)).to_platform().units == len(hosts) - ("master_host" in hosts)
 
 
-def test_a_real_batsim_tells_the_same_of_its_platform(batsim4_dir):
+def test_a_real_batsim_describes_its_platform_equally(batsim4_dir):
     """Numbers, names and properties in each recording on four hosts are those that we read."""
     machine = parse_simgrid((batsim4_dir / "nonet4.xml").read_text(), "nonet4.xml")
     recordings = [path for path in sorted(batsim4_dir.glob("wire_*.jsonl")) if "energy" not in path.name]
@@ -407,7 +407,7 @@ def test_a_real_batsim_orders_hosts_by_their_names(batsim4_dir):
 
 
 def test_a_large_platform_of_a_real_run(batsim4_dir):
-    """All 1490 hosts are one pool, as many as the workload recorded on them wants."""
+    """All 1490 hosts are one pool, as many as the recorded workload needs."""
     platform = load_platform(str(batsim4_dir / "nonet1490.xml"))
 
     assert (platform.name, platform.units, len(platform.pools)) == ("nonet1490", 1490, 1)

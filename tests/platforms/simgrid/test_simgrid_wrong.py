@@ -58,7 +58,7 @@ def refused(text, **options):
         (zone("two words"), "p.xml, line 5: text between the elements of zone 'z': found 'two words'."),
     ],
 )
-def test_text_that_is_no_xml(text, begins):
+def test_invalid_xml_is_rejected(text, begins):
     """Line and column are those of the file, whatever comes before its declaration."""
     assert refused(text).startswith(begins)
 
@@ -127,14 +127,14 @@ def test_elements_and_attributes(text, message):
     "radical", ["", "-", "1-", "-1", "3-1", "a", "0-3,", "1,,2", "0-1-2", "0..3", "1.5", "٣", "2147483648", "9" * 5000]
 )
 def test_a_radical_that_gives_no_hosts(radical):
-    """The message says how one is written."""
+    """The message shows how to write one."""
     assert refused(cluster(f'radical="{radical}"')).startswith(
         "p.xml, line 5: cluster 'c': a radical cannot be read: expected numbers and ascending ranges"
     )
 
 
 def test_numbers_that_a_radical_gives_twice():
-    """They would make two hosts of one name."""
+    """They would make two hosts with the same name."""
     message = refused(cluster('radical="0-4,2"', element="cabinet"))
 
     assert message.startswith("p.xml, line 5: the host 'n2' is described twice: expected a unique name for each host")
@@ -145,7 +145,7 @@ def test_numbers_that_a_radical_gives_twice():
     "radical", ["0-10000000", "0-9999999,10000000", "0-2147483647", ",".join(["0-2000000000"] * 999)]
 )
 def test_a_radical_beyond_the_limit(radical):
-    """It is refused before a host is made, whatever the sum."""
+    """It is rejected before any host is created."""
     message = refused(cluster(f'radical="{radical}"'))
 
     assert message.startswith(
@@ -154,7 +154,7 @@ def test_a_radical_beyond_the_limit(radical):
 
 
 def test_an_unknown_topology():
-    """The closest is proposed."""
+    """The message suggests the closest one."""
     message = refused(cluster('radical="0-3" topology="FATTREE"'))
 
     assert message == "p.xml, line 5: cluster 'c': unknown topology 'FATTREE'. Did you mean 'FAT_TREE'?"
@@ -188,7 +188,7 @@ def test_an_unknown_topology():
     ],
 )
 def test_properties_that_contradict_the_host(props, says):
-    """Watts and pstates to sleep in are checked although a run without energy would not need them."""
+    """Watts and pstates to sleep in are checked even though a run without energy does not need them."""
     message = refused(with_host(speed="3f,2f,1f,0f", **props))
 
     assert message.startswith("p.xml, line 5: host 'one'")
@@ -196,7 +196,7 @@ def test_properties_that_contradict_the_host(props, says):
 
 
 def test_roles_that_contradict_each_other():
-    """Of two roles, two masters and a host that there is not."""
+    """A host with two roles, two masters, and a host that does not exist."""
     two = '<host id="two" speed="1f"><prop id="role" value="master"/></host>'
 
     assert "host 'two' has two roles: expected one, in the file or on the command line, found 'master' in the file" in (
@@ -227,14 +227,14 @@ BOMB = "".join(f'<!ENTITY l{level} "{f"&l{level - 1};" * 20 if level else "lol"}
     ],
 )
 def test_a_document_type_with_declarations_is_refused(internal, says):
-    """No entity is ever expanded, no attribute filled in, nothing fetched; a billion laughs end at once."""
+    """Entities are never expanded, attributes never filled in, files never fetched; a billion laughs end at once."""
     text = zone('<host id="&l19;" speed="1f"/>')
 
     assert refused(text.replace('dtd">', f'dtd" [{internal}]>')).startswith(says)
 
 
-def test_a_file_that_is_large_in_odd_ways_is_no_burden():
-    """Deep nesting, huge names and long lists come to an end quickly, with one message."""
+def test_deep_or_huge_files_are_rejected_quickly():
+    """Deep nesting, huge names and long lists are rejected quickly, with one message."""
     opened = "".join(f'<zone id="{n}" routing="Full"><prop id="p{n}" value=""/>' for n in range(50_000))
 
     assert "zones are nested too deep: expected at most 100 nested elements" in refused(HEAD + opened)
@@ -286,7 +286,7 @@ SNIPPETS = (
 
 @given(st.one_of(st.text(), st.lists(st.sampled_from(SNIPPETS), max_size=25).map("".join)))
 def test_any_text_is_read_or_refused(text):
-    """Whatever stands in it, the only error is ours."""
+    """Whatever the file contains, the only error is ours."""
     with suppress(PlatformError):
         parse_simgrid(text, "p.xml")
 

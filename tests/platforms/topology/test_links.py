@@ -19,12 +19,12 @@ SHAPES = ((5, 4, 3), (2, 3, 4), (7,), (1, 6), (2, 2), (3, 1, 2, 4))
 
 
 def network(kind: Any, shape: tuple[int, ...], each: int = 2, **more: Any) -> Topology:
-    """Return a torus or mesh with so many nodes on each router."""
+    """Return a torus or mesh with this many nodes per router."""
     return topology_of(TopologyInfo(kind, shape, nodes_per_router=each, **more), each * prod(shape))
 
 
 def walked(topology: Topology, source: int, target: int, size: float) -> Counter[Any]:
-    """Return what a message puts on each link (dimension, back, router), going step by step."""
+    """Return the load of a message on each link (dimension, back, router), step by step."""
     found: Counter[Any] = Counter()
     here, there = topology.place[source].tolist(), topology.place[target].tolist()
     for axis, length in enumerate(topology.shape):
@@ -38,7 +38,7 @@ def walked(topology: Topology, source: int, target: int, size: float) -> Counter
                     at[axis] %= length
                 elif not 0 <= at[axis] < length:
                     break
-                # A link is called by the router at its beginning; two routers have but one.
+                # A link is named by the router at its beginning; two routers have only one.
                 low = before if step == 1 else at
                 if length == 2:
                     low = [*at[:axis], 0, *at[axis + 1 :]]
@@ -56,8 +56,8 @@ def walked(topology: Topology, source: int, target: int, size: float) -> Counter
 
 
 @given(data=st.data(), kind=st.sampled_from(["torus", "mesh"]), shape=st.sampled_from(SHAPES))
-def test_as_walked(data: st.DataObject, kind: str, shape: tuple[int, ...]) -> None:
-    """All to all, closed, is message by message what each way brings; all loads together are the hops."""
+def test_loads_equal_walked_routes(data: st.DataObject, kind: str, shape: tuple[int, ...]) -> None:
+    """The closed form for all-to-all is the sum over messages; all loads together are the hops."""
     topology = network(kind, shape)
     links = LinkLoads(topology)
     nodes = np.array(sorted(data.draw(st.sets(st.integers(0, 2 * prod(shape) - 1), min_size=2, max_size=7))))
@@ -87,7 +87,7 @@ def test_a_whole_torus(shape: tuple[int, ...], loads: tuple[float, ...]) -> None
 
 
 def test_bandwidths_by_coordinate() -> None:
-    """Alternating ones begin with the link from 0 to 1; a rate is that of the first link that is full."""
+    """Alternating ones begin with the link from 0 to 1; a rate is limited by the first full link."""
     links = LinkLoads(network("torus", (3, 4), each=1, bandwidth=(6.0, (8.0, 2.0))))
     assert links.bandwidths is not None
     assert [width.tolist() for width in links.bandwidths] == [[6.0, 6.0, 6.0], [8.0, 2.0, 8.0, 2.0]]
@@ -98,13 +98,13 @@ def test_bandwidths_by_coordinate() -> None:
 
 
 def test_how_many_links() -> None:
-    """There and back; a mesh has none around its ends, and two routers are joined by one."""
+    """Both directions; a mesh has no wrap-around links, and two routers are joined by one."""
     assert LinkLoads(network("torus", (3, 4, 2))).counts == [48, 48, 24]
     assert LinkLoads(network("mesh", (3, 4, 1))).counts == [16, 18, 0]
 
 
 def test_other_networks_have_no_known_links() -> None:
-    """Groups and flat networks are refused."""
+    """Groups and flat networks are rejected."""
     for info, nodes in ((TopologyInfo("groups", (2, 4)), 8), (TopologyInfo("flat"), 8)):
         with pytest.raises(PlatformError, match="the links of the network are unknown: expected a torus or a mesh"):
             LinkLoads(topology_of(info, nodes))

@@ -43,7 +43,7 @@ def _pool_of(node: int, pools: tuple[Pool, ...]) -> Pool:
 
 
 def test_the_table_has_what_the_pools_say() -> None:
-    """A row for each node, in the order of the numbers; NaN and no class where nothing is said."""
+    """A row for each node, in the order of the numbers; NaN and no class where nothing is given."""
     pools = (
         Pool(name="login", nodes=1, names="front", age=5.0),
         Pool(name="gpu", nodes=3, names="g[09-11].x", node_class="k20x", mttf="1h", units_per_node=2, unit="gpu"),
@@ -63,7 +63,7 @@ def test_the_table_has_what_the_pools_say() -> None:
         nodes.number("g12.x")
 
 
-def test_a_machine_of_which_nothing_is_told() -> None:
+def test_a_machine_without_a_description() -> None:
     """Each unit is a node."""
     machine = Machine(3)
 
@@ -73,7 +73,7 @@ def test_a_machine_of_which_nothing_is_told() -> None:
 
 @pytest.mark.parametrize(("nodes", "units", "each"), [("0-2", "0-2", 2), ("0 2", "0-1", 1), ("0", "0 2", 2)])
 def test_a_pool_that_does_not_fit_together(nodes: str, units: str, each: int) -> None:
-    """What a server tells is not believed."""
+    """The pools that a server sends are validated."""
     with pytest.raises(PlatformError, match="do not match"):
         _ = Machine(6, PlatformInfo("m", (PoolInfo("a", nodes, units, each),))).nodes
 
@@ -91,7 +91,7 @@ def test_a_pool_that_does_not_fit_together(nodes: str, units: str, each: int) ->
 def test_a_machine_that_is_too_large_is_refused_before_there_is_a_row_for_each_node(
     units: int, pools: tuple[PoolInfo, ...], says: str
 ) -> None:
-    """A server that claims so takes no memory."""
+    """A server that sends such numbers does not cost memory."""
     with pytest.raises(PlatformError, match=says):
         Machine(units, PlatformInfo("m", pools)).check()
 
@@ -101,8 +101,8 @@ node_classes = st.sampled_from(["", "new", "old"])
 
 
 @given(data=st.data())
-def test_what_is_said_of_nodes_is_in_their_rows(data: st.DataObject) -> None:
-    """Of pools first, then of groups, a later one in place of an earlier; also where it is the same of all nodes."""
+def test_properties_of_nodes_are_in_their_rows(data: st.DataObject) -> None:
+    """First from pools, then from groups, where a later one wins; also if all nodes have the same value."""
     counts = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
     total = sum(counts)
     rows: list[list[object]] = [[0, "", nan, nan] for _ in range(total)]
@@ -135,7 +135,7 @@ def test_what_is_said_of_nodes_is_in_their_rows(data: st.DataObject) -> None:
     np.testing.assert_array_equal(table.mttf, np.array([row[3] for row in rows], dtype=float))
 
 
-def test_names_that_a_server_tells_must_be_as_many_as_the_nodes() -> None:
+def test_a_server_must_send_one_name_per_node() -> None:
     """A rule that is none, or of other names, is an error when the names are asked for."""
     wrong = "more or fewer names than nodes"
     for rule, says in (("n[1-2]", wrong), ("n[", "not valid"), ("n", wrong)):
