@@ -1,4 +1,4 @@
-"""Which jobs are dropped, and the order of those that stay."""
+"""Which jobs are dropped, and the order of those that are kept."""
 
 from dataclasses import replace
 
@@ -50,14 +50,14 @@ def make(rows: list[tuple[str, float, int, float, float]]) -> Workload:
     ],
 )
 def test_each_reason(size, walltime, runtime, reason):
-    """A job that breaks several rules counts under the first of them."""
+    """A job that breaks several rules is counted under the first of them."""
     kept, dropped = clean(make([("1", 0, size, walltime, runtime), ("2", 0, 8, 1, 1)]), 8)
     assert kept.ids == ["2"]
     assert dropped == {reason: 1}
 
 
 def test_reasons_come_in_their_order():
-    """The counts stand in the order of the rules, whatever the order of the jobs."""
+    """The counts are in the order of the rules, whatever the order of the jobs."""
     rows = [("1", 0, 99, 1, 1), ("2", 0, 0, 1, 1), ("3", 0, 1, 0, 1), ("4", 0, 1, 1, 0), ("5", 0, 1, 1, 0)]
     kept, dropped = clean(replace(make(rows), left_out={BAD_RECORD: 4, NO_SUBMIT: 3}), 8)
     assert len(kept) == 0
@@ -66,46 +66,46 @@ def test_reasons_come_in_their_order():
     assert tuple(dropped) == REASONS
 
 
-def test_run_times_up_to_the_hosts_are_no_reason():
-    """A job whose hosts decide how long it takes stays, and is no overrun."""
+def test_jobs_without_a_fixed_run_time_are_kept():
+    """A job whose hosts determine its duration is kept, and is not an overrun."""
     workload = make([("1", 0, 1, 10, float("nan"))])
     assert clean(workload, 8) == (workload, {})
     assert count_overruns(workload) == 0
 
 
 def test_ids_can_compare_as_text():
-    """Jobs of one time come in the order of their ids' numbers, or of their texts as in Batsim."""
+    """Jobs with equal submit times are sorted by their ids' numbers, or as texts like in Batsim."""
     workload = make([("9", 0, 1, 1, 1), ("10", 0, 1, 1, 1), ("1", 5, 1, 1, 1)])
     assert clean(workload, None)[0].ids == ["9", "10", "1"]
     assert clean(workload, None, ids_as_text=True)[0].ids == ["10", "9", "1"]
 
 
 def test_no_walltime_and_no_machine_size_are_no_reason():
-    """A job without limit stays, and without a machine size no job is too large."""
+    """A job without a limit is kept, and without a machine size no job is too large."""
     workload = make([("1", 0, 10**9, float("inf"), 1)])
     assert clean(workload, None) == (workload, {})
 
 
 def test_numeric_ids_order_as_numbers():
-    """Jobs of one instant come in the order of their numbers."""
+    """Jobs of one instant are sorted by their numbers."""
     rows = [(name, 5, 1, 1, 1) for name in ("10", "9", "100", "2")] + [("500", 1, 1, 1, 1)]
     assert clean(make(rows), 8)[0].ids == ["500", "2", "9", "10", "100"]
 
 
 def test_other_ids_order_as_text():
-    """With one id that is no number all of them compare as text."""
+    """If one id is not a number, all of them compare as text."""
     rows = [(name, 5, 1, 1, 1) for name in ("10", "9", "b", "a1")]
     assert clean(make(rows), 8)[0].ids == ["10", "9", "a1", "b"]
 
 
 def test_equal_numbers_do_not_tie():
-    """Ids that are equal as numbers still have one order."""
+    """Ids with equal numbers still have a fixed order."""
     rows = [(name, 5, 1, 1, 1) for name in ("7", "007", "07", "1")]
     assert clean(make(rows), 8)[0].ids == clean(make(rows[::-1]), 8)[0].ids == ["1", "007", "07", "7"]
 
 
 def test_overruns():
-    """A job overruns when it ran longer than it asked for; exactly as long is no overrun."""
+    """A job overruns if it ran longer than requested; exactly as long is not an overrun."""
     assert count_overruns(make([("1", 0, 1, 10, 11), ("2", 0, 1, 10, 10), ("3", 0, 1, float("inf"), 99)])) == 1
 
 
@@ -139,7 +139,7 @@ def test_result_does_not_depend_on_the_order_of_the_input(jobs, random):
     ],
 )
 def test_real_logs(traces_dir, file, units, jobs, expected):
-    """The real logs give the known counts for their own machines, and submit times in order."""
+    """The real logs give the known counts for their own machines, and submit times are sorted."""
     left, dropped, overruns = expected
     workload = load(traces_dir / file)
     assert (len(workload), workload.machine_size) == (jobs, units)

@@ -39,7 +39,7 @@ def test_facts_of_a_log(tmp_path, job_line):
 
 
 def test_facts_that_a_file_does_not_give(tmp_path):
-    """What JSON does not say is said to be unknown."""
+    """Facts that JSON lacks are shown as unknown."""
     path = tmp_path / "w.json"
     path.write_text(
         '{"jobs": [{"id": 1, "subtime": 5, "res": 1, "profile": "p"}],'
@@ -58,14 +58,14 @@ def test_facts_that_a_file_does_not_give(tmp_path):
 
 
 def test_some_without_walltime():
-    """Jobs without limit are counted beside the spread of the others."""
+    """Jobs without a limit are counted next to the distribution of the others."""
     workload = load_bundled("demo").select([0, 1])
     workload = replace(workload, walltime=np.array([60.0, np.inf]))
     assert dict(describe(workload))["requested time"] == "60 to 60, median 60 s; 1 jobs have no limit"
 
 
 def test_run_times_up_to_the_hosts():
-    """Jobs that compute are counted beside the run times that are known; there is no load then."""
+    """Jobs that compute are counted next to the known run times; there is no load then."""
     workload = replace(load_bundled("demo").select([0, 1]), runtime=np.array([60.0, np.nan]))
     facts = dict(describe(workload))
     assert facts["run time"] == "60 to 60, median 60 s; for 1 jobs it depends on the hosts"
@@ -76,7 +76,7 @@ def test_run_times_up_to_the_hosts():
 
 
 def test_no_job_is_left():
-    """A workload of which nothing can run is described as such."""
+    """A workload without a job that can run is described as such."""
     workload = load_bundled("demo").select([0, 1])
     workload = replace(workload, runtime=np.zeros(2))
     assert describe(workload)[-2:] == [
@@ -86,7 +86,7 @@ def test_no_job_is_left():
 
 
 def test_dates_out_of_range():
-    """Times beyond the calendar are given in seconds."""
+    """Times beyond the calendar are shown in seconds."""
     workload = replace(load_bundled("demo").select([0, 1]), epoch=1e15)
     assert dict(describe(workload))["span"] == "245 s, from 1 s to 246 s"
 

@@ -26,7 +26,7 @@ def swf(job_line) -> bytes:
 @pytest.mark.parametrize("packer", PACKERS.values(), ids=PACKERS)
 @pytest.mark.parametrize("name", ["x.swf", "x.swf.gz", "x.swf.xz", "x"])
 def test_compression_is_known_by_content(tmp_path, swf, packer, name):
-    """The suffix does not matter: first bytes say how a file is compressed."""
+    """The suffix does not matter: the first bytes determine the compression."""
     (tmp_path / name).write_bytes(packer(swf))
     assert len(load(tmp_path / name)) == 399
     (tmp_path / name).write_bytes(swf)
@@ -34,7 +34,7 @@ def test_compression_is_known_by_content(tmp_path, swf, packer, name):
 
 
 def test_compressed_json(tmp_path):
-    """JSON is known by its brace, under any name and compression, after blanks too."""
+    """JSON is recognised by its brace, with any name and compression, also after blanks."""
     job, profile = b'{"id": 1, "subtime": 0, "res": 1, "profile": "p"}', b'{"type": "delay", "delay": 1}'
     content = b' \n\t{"jobs": [%s], "profiles": {"p": %s}}' % (job, profile)
     for packer in (bytes, *PACKERS.values()):
@@ -63,7 +63,7 @@ AGAIN = "Copy or download the file again."
 
 @pytest.mark.parametrize("packer", PACKERS.values(), ids=PACKERS)
 def test_truncated(refused, swf, packer):
-    """A compressed file that ends early is refused, wherever it ends."""
+    """A compressed file that ends early is rejected, wherever it ends."""
     packed = packer(swf)
     for cut in (len(packed) - 1, len(packed) // 2, 12):
         assert refused(packed[:cut]) == f"FILE: the compressed data end too early: the file is truncated. {AGAIN}"
@@ -80,7 +80,7 @@ def test_corrupt(refused, swf, packer):
 
 
 def test_garbage_after_gzip(refused, swf):
-    """What follows the compressed data must be compressed data too."""
+    """The data after a compressed member must be compressed, too."""
     assert "the compressed data are corrupt" in refused(gzip.compress(swf) + b"garbage")
 
 
@@ -105,11 +105,11 @@ BINARY = f"FILE: is a binary file (it contains NUL bytes): {READ}. Check that it
     ],
 )
 def test_content_that_is_no_trace(refused, content, message):
-    """Files that are empty, binary or packed otherwise are refused with what they are."""
+    """Files that are empty, binary or otherwise packed are rejected with their kind."""
     assert refused(content) == message
 
 
-def test_names_that_are_no_file(tmp_path):
+def test_missing_files_and_folders_are_rejected(tmp_path):
     """Missing files, folders and impossible names are refused."""
     for path, message in (
         (tmp_path / "no.swf", "no such file. Check the path."),
@@ -134,7 +134,7 @@ def load_demo():
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_unreadable(tmp_path, swf):
-    """A file without the right to read is refused."""
+    """A file without read permission is rejected."""
     path = tmp_path / "x.swf"
     path.write_bytes(swf)
     path.chmod(0)
@@ -160,7 +160,7 @@ def test_written_bytes_depend_on_the_jobs_only(tmp_path, suffix):
     assert first.read_bytes() == second.read_bytes()
     assert load(first).ids == ["1", "2", "3"]
     if suffix.endswith(".gz"):
-        assert first.read_bytes()[3:8] == bytes(5)  # no flags, so no name; no time
+        assert first.read_bytes()[3:8] == bytes(5)  # no flags, so no name and no time
     else:
         starts = (b"; ", b"{", b"JobID|", b"1 ")
         assert first.read_bytes().startswith(b"\xfd7zXZ" if suffix.endswith(".xz") else starts)
@@ -178,7 +178,7 @@ def test_written_bytes_depend_on_the_jobs_only(tmp_path, suffix):
     ],
 )
 def test_unknown_suffix(tmp_path, name, hint):
-    """A name that no format writes is refused, with the known suffixes, before anything is written."""
+    """A suffix without a format is rejected with the known suffixes, before anything is written."""
     with pytest.raises(TraceError) as caught:
         save(load_demo(), tmp_path / name)
     assert str(caught.value) == (
@@ -189,7 +189,7 @@ def test_unknown_suffix(tmp_path, name, hint):
 
 
 def test_cannot_write(tmp_path):
-    """A folder that does not exist is told as such."""
+    """A folder that does not exist is reported as such."""
     with pytest.raises(TraceError, match=r"cannot be written: found No such file or directory\. Check the folder"):
         save(load_demo(), tmp_path / "no" / "x.swf")
 
@@ -206,13 +206,13 @@ def test_cannot_write(tmp_path):
     ],
 )
 def test_trace_name(path, name):
-    """A trace is called like its file, without the suffixes that are known."""
+    """A trace is named after its file, without the known suffixes."""
     assert trace_name(path) == name
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2"])
 def test_a_bomb_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch, suffix):
-    """A file that unpacks to far more than its size is rejected, unless what it unpacks to is small."""
+    """A file that unpacks to far more than its size is rejected, unless the unpacked data is small."""
     path = tmp_path / f"bomb.json{suffix}"
     path.write_bytes(PACKERS[suffix[1:]](b"[" * 3_000_000))
     with open_trace(path) as stream:
@@ -225,17 +225,17 @@ def test_a_bomb_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch, suf
         stream.read()
 
 
-def test_a_large_bomb_is_found_out_as_soon_as_a_small_one(tmp_path, monkeypatch):
-    """What counts is how much was read so far, not what else there is in the file."""
+def test_a_large_bomb_is_detected_as_early_as_a_small_one(tmp_path, monkeypatch):
+    """The part that was read counts, not the rest of the file."""
     path = tmp_path / "bomb.json.gz"
     path.write_bytes(gzip.compress(b"[" * (1 << 26)) + os.urandom(1 << 20))
     monkeypatch.setattr("pipistrelle.traces.files._SMALL", 1 << 20)
     with open_trace(path) as stream, pytest.raises(TraceError, match="unpacks to more than 200 times"):
-        stream.read(40 << 20)  # Python 3.12 and later read 128 KiB of a file at once, which may hold 25 MiB
+        stream.read(40 << 20)  # Python 3.12 and later read 128 KiB of a file at once, which may unpack to 25 MiB
 
 
 def test_a_compressed_log_may_come_by_a_pipe(tmp_path, monkeypatch):
-    """However long it is: nobody knows the size of a pipe."""
+    """Of any length: the size of a pipe is unknown."""
     monkeypatch.setattr("pipistrelle.traces.files._SMALL", 1 << 10)
     reading, writing = os.pipe()
     os.write(writing, gzip.compress(os.urandom(2000).hex().encode()))

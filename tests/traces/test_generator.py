@@ -28,7 +28,7 @@ from pipistrelle.traces.workload import Workload
     epoch=st.integers(0, 2**33).map(float),
 )
 def test_every_workload_can_run(jobs, units, seed, load, epoch):
-    """Whatever the arguments: nothing to clean, all times whole, sizes fit, and equal arguments give equal jobs."""
+    """For any arguments nothing is cleaned, all times are whole, sizes fit, and equal arguments give equal jobs."""
     workload = generate(jobs=jobs, units=units, seed=seed, load=load, epoch=epoch)
     assert len(workload) == jobs
     kept, dropped = clean(workload, units)
@@ -45,13 +45,13 @@ def test_every_workload_can_run(jobs, units, seed, load, epoch):
 
 @pytest.mark.parametrize(("jobs", "units", "load"), [(50, 16, 0.5), (5000, 256, 0.85), (130_000, 1490, 1.05)])
 def test_offered_load(jobs, units, load):
-    """The span is such that the offered load is the one asked for, also for a trace that makes queues deep."""
+    """The span gives the requested offered load, also for a trace with deep queues."""
     workload = generate(jobs=jobs, units=units, seed=7, load=load)
     assert offered_load(workload, units) == pytest.approx(load, rel=1e-4)
 
 
 def test_shape():
-    """Sizes prefer powers of two, requests prefer round times, a few percent are too short, users differ."""
+    """Most sizes are powers of two, most requests are round times, a few percent are too short, users differ."""
     workload = generate(jobs=20_000, units=1490, seed=3)
     powers = np.mean((workload.size & (workload.size - 1)) == 0)
     assert 0.8 < powers < 0.95
@@ -66,7 +66,7 @@ def test_shape():
 
 
 def test_arrivals_follow_day_and_week():
-    """More jobs come on a working afternoon than at night or on Sunday, whatever the epoch's hour and weekday."""
+    """More jobs are submitted on a working afternoon than at night or on Sunday, for any epoch."""
     for epoch in (EPOCH, EPOCH + 3.5 * 86400 + 600):
         workload = generate(jobs=50_000, units=64, seed=5, epoch=epoch)
         time = (workload.submit + epoch - EPOCH) % (7 * 86400)  # since Monday, 00:00
@@ -84,7 +84,7 @@ def test_seeds_differ():
 
 
 def test_same_bytes_everywhere():
-    """The bytes of a seed are known: no numpy, no machine changes them."""
+    """The bytes for a seed are fixed on every machine and numpy version."""
     text = b"".join(swf_chunks(generate(jobs=2000, units=100, seed=42, load=0.9)))
     assert hashlib.sha256(text).hexdigest() == "bbb09e05c018591f33d794da44926964e77d4ba1f3c6eb87ea2c8d8d8210f814"
 
@@ -143,7 +143,7 @@ def seven_jobs() -> Workload:
     )
 
 
-#: {name of a bundled workload: how it was made}
+#: {name of a bundled workload: its recipe}
 RECIPES = {
     "demo": lambda: generate(jobs=5000, units=256, seed=1, load=0.85, name="demo"),
     "seven-jobs": seven_jobs,
@@ -152,16 +152,16 @@ RECIPES = {
 
 @pytest.mark.parametrize("name", catalogue.names())
 def test_bundled_file_is_what_its_recipe_makes(name):
-    """A bundled file holds, byte for byte, what its recipe makes; it is small, and has no name or time in it."""
+    """A bundled file equals the output of its recipe byte for byte; it is small, and contains no name or time."""
     packed = (resources.files("pipistrelle.traces") / "library" / f"{name}.swf.gz").read_bytes()
-    # the text is compared, as another zlib may pack the same text otherwise
+    # the text is compared, because another zlib may compress it differently
     assert gzip.decompress(packed) == b"".join(swf_chunks(RECIPES[name]()))
     assert packed[3:8] == bytes(5)
     assert len(packed) < 150_000
 
 
 def test_catalogue():
-    """The bundled workloads have a name, a line and jobs; files and names agree."""
+    """The bundled workloads have a name, a description and jobs; files and names agree."""
     assert catalogue.names() == ["demo", "seven-jobs"]
     files = (resources.files("pipistrelle.traces") / "library").iterdir()
     assert sorted(file.name for file in files) == [f"{name}.swf.gz" for name in catalogue.names()]

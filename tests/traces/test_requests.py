@@ -1,4 +1,4 @@
-"""What jobs ask of their nodes, in workloads: read, written, bound to pools by partition, forgotten."""
+"""Jobs' requests for nodes in workloads: read, written, bound to pools by partition, dropped."""
 
 import json
 from pathlib import Path
@@ -31,19 +31,19 @@ def parsed(*jobs: dict[str, object]) -> Workload:
 
 
 def asked(workload: Workload) -> list[dict[str, str | int | bool]]:
-    """Return what each job asks for."""
+    """Return the request of each job."""
     return [request_of(workload, row) for row in range(len(workload))]
 
 
 def told(workload: Workload) -> list[dict[str, object]]:
-    """Return what schedulers of Batsim's dialect are told of each job's request."""
+    """Return each job's request as sent to schedulers in Batsim's dialect."""
     texts = [msgspec.json.decode(job_text(workload, row, "w0!x")) for row in range(len(workload))]
     members = ("constraint", "units_per_node", "whole_nodes")
     return [{key: text[key] for key in members if text.get(key)} for text in texts]
 
 
 def plain(count: int = 3) -> Workload:
-    """Return a workload that was read from no JSON, with partitions by number that its header names."""
+    """Return a workload that was not read from JSON, with partition numbers that its header names."""
     return Workload(
         name="t",
         source="t",
@@ -58,7 +58,7 @@ def plain(count: int = 3) -> Workload:
 
 
 def test_json_says_what_jobs_ask() -> None:
-    """The three members are read; absent, false and null ask nothing."""
+    """The three members are read; absent, false and null mean no request."""
     workload = parsed(*JOBS)
 
     assert asks(workload)
@@ -75,13 +75,13 @@ def test_json_says_what_jobs_ask() -> None:
     ],
 )
 def test_members_that_make_no_sense(member: str, value: object, says: str) -> None:
-    """They are refused, by the member."""
+    """The message names the member."""
     with pytest.raises(TraceError, match=says):
         parsed({**JOBS[0], member: value})
 
 
 def test_json_is_written_with_what_jobs_ask(tmp_path: Path) -> None:
-    """Of a file's jobs and of others, and read again."""
+    """Both jobs of a file and others, which are then read again."""
     for workload in (parsed(*JOBS), with_requests(plain(), constraint=["a", "", "b&c"], per_node=np.array([2, -1, 4]))):
         save(workload, tmp_path / "w.json")
 
@@ -91,7 +91,7 @@ def test_json_is_written_with_what_jobs_ask(tmp_path: Path) -> None:
 
 
 def test_what_other_formats_do_not_keep_is_named() -> None:
-    """SWF has no place for any of it, the others none for units on a node."""
+    """SWF keeps none of it, the others no units per node."""
     workload = parsed(*JOBS)
 
     assert {"constraint", "units_per_node", "whole_nodes"} <= set(not_kept(workload, "w.swf"))
@@ -101,7 +101,7 @@ def test_what_other_formats_do_not_keep_is_named() -> None:
 
 
 def test_requests_can_be_forgotten() -> None:
-    """Jobs may have any nodes then, in their JSON, too; the rest of it stays."""
+    """Jobs may then run on any nodes, also in their JSON; the rest of it is unchanged."""
     workload = without_requests(parsed(*JOBS))
 
     assert not asks(workload)
@@ -111,7 +111,7 @@ def test_requests_can_be_forgotten() -> None:
 
 
 def test_jobs_are_bound_to_pools_by_partition() -> None:
-    """By number or by the name that the header gives it, besides what they ask anyhow; JSON objects follow."""
+    """By number or by its name in the header, in addition to their own requests; JSON objects follow."""
     by_number = with_pools(plain(), {"2": ("gpu", "old")})
     by_name = with_pools(plain(), {"gpu": ("gpu", "old")})
 
@@ -122,7 +122,7 @@ def test_jobs_are_bound_to_pools_by_partition() -> None:
 
 
 def test_partitions_that_no_job_has_are_refused() -> None:
-    """An unknown one is named with the closest; so is a log without partitions."""
+    """An unknown one is rejected with the closest name; so is a log without partitions."""
     with pytest.raises(TraceError, match=r"no job is in partition 'gpus'.*Did you mean 'gpu'"):
         with_pools(plain(), {"gpus": ("gpu",)})
     with pytest.raises(TraceError, match="no job has a partition"):
@@ -133,20 +133,20 @@ def test_partitions_that_no_job_has_are_refused() -> None:
     ("one", "other", "result"),
     [("", "", ""), ("a", "", "a"), ("", "b|c", "b|c"), ("a", "a", "a"), ("a|b", "c&d", "(a|b)&c&d")],
 )
-def test_two_constraints_at_once(one: str, other: str, result: str) -> None:
-    """Both hold; parentheses stand where they must."""
+def test_two_constraints_are_combined(one: str, other: str, result: str) -> None:
+    """Both apply; parentheses are added where needed."""
     assert both(one, other) == result
 
 
 def test_merged_workloads_keep_requests() -> None:
-    """Where one of them asks nothing its jobs go on asking nothing."""
+    """Jobs of a workload without requests still have none."""
     merged = merge([with_requests(plain(2), per_node=np.array([2, -1])), plain(1)])
 
     assert sorted(len(one) for one in asked(merged)) == [0, 0, 1]
 
 
-def test_how_many_ask_for_what_is_described() -> None:
-    """`describe` says it of workloads in which some job asks."""
+def test_describe_counts_requests() -> None:
+    """`describe` counts them in workloads with requests."""
     workload = parsed(*JOBS)
 
     assert count_requests(workload) == {"constraint": 1, "units_per_node": 1, "whole_nodes": 1}

@@ -1,4 +1,4 @@
-"""How jobs meet failures, as texts and JSON say it."""
+"""The resilience of jobs as texts and in JSON."""
 
 from contextlib import suppress
 
@@ -24,7 +24,7 @@ from pipistrelle.traces.resilience import MEMBERS, NONE, Resilience, ResilienceE
     ],
 )
 def test_what_texts_mean(texts: dict[str, str], meant: Resilience) -> None:
-    """Dumps alone restart in a new allocation; spares, moldable and grid-shaped jobs go on in theirs."""
+    """Dumps alone restart in a new allocation; jobs with spares, moldable and grid-shaped ones continue in theirs."""
     assert parse_resilience(**texts) == meant
 
 
@@ -49,13 +49,13 @@ def test_what_texts_mean(texts: dict[str, str], meant: Resilience) -> None:
     ],
 )
 def test_what_makes_no_sense(texts: dict[str, str], said: str) -> None:
-    """Each is refused with what was expected."""
+    """Each is rejected with what was expected."""
     with pytest.raises(ResilienceError, match=said):
         parse_resilience(**texts)
 
 
 def test_a_job_of_a_workload_has_a_way_of_its_own() -> None:
-    """Names and values are those of the options; numbers may be numbers, however JSON writes them."""
+    """Names and values are those of the options; numbers may be JSON numbers in any form."""
     members = msgspec.json.decode(b'{"checkpoint": 36e2, "dump": 0.5, "read": 1e-7, "spares": "5%"}')
 
     assert resilience_of(members, "w.json, job 7") == Resilience("spares", 3600.0, 0.5, 1e-7, share=0.05)
@@ -89,7 +89,7 @@ def test_what_a_workload_cannot_say(members: object, said: str) -> None:
     )
 )
 def test_any_object_is_understood_or_refused(members: dict[str, object]) -> None:
-    """No other error ever comes."""
+    """No other error is raised."""
     with suppress(ResilienceError):
         found = resilience_of(members, "w.json, job 7")
 

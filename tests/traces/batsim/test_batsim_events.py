@@ -14,17 +14,17 @@ MACHINES = {"type": "machine_unavailable", "resources": "0-3 8", "timestamp": 10
 
 @pytest.fixture
 def path(tmp_path):
-    """Return where the events are."""
+    """Return the path of the events' file."""
     return tmp_path / "events.txt"
 
 
 def lines(*events):
-    """Return a file's text."""
+    """Return the lines as a file's text."""
     return "".join(f"{json.dumps(event)}\n" for event in events)
 
 
 def test_events_come_by_time(path):
-    """By time; at one time available, unavailable, then all others, equal ones as in the file; blank lines skipped."""
+    """Sorted by time; at one time available, unavailable, then all others, in the file's order; blank lines skipped."""
     available = MACHINES | {"type": "machine_available"}
     generic = {"type": "generic", "timestamp": 10, "data": [1, {"x": None}]}
     early = {"type": "late", "timestamp": 0.5, "resources": 7}
@@ -93,7 +93,7 @@ FORMAT = "'pipistrelle help workloads' shows the format."
     ],
 )
 def test_errors(path, line, message):
-    """What is wrong is named with its file and line."""
+    """The message has the file and line."""
     path.write_text(lines(MACHINES) + line + "\n")
     with pytest.raises(TraceError) as caught:
         read_events(path)
@@ -103,7 +103,7 @@ def test_errors(path, line, message):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=60))
 def test_any_bytes_give_events_or_a_trace_error(path, content):
-    """Whatever stands in the file, nothing but TraceError comes out."""
+    """Any bytes raise nothing but TraceError."""
     path.write_bytes(lines(MACHINES).encode() + content)
     try:
         assert len(read_events(path)) >= 1

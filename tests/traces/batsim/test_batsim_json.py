@@ -26,7 +26,7 @@ def text(*jobs, profiles=None, **changes):
 
 
 def test_reads_what_batsim_reads(tmp_path):
-    """Ids of all kinds, walltimes of all kinds, unknown fields; sorted by submit time, equal ones as in the file."""
+    """Ids of all kinds, walltimes of all kinds, unknown fields; sorted by submit time, then in file order."""
     path = tmp_path / "w.json"
     path.write_text(
         text(
@@ -54,14 +54,14 @@ def test_reads_what_batsim_reads(tmp_path):
 
 
 def test_machine_size_may_be_missing(tmp_path):
-    """A file without nb_res has no machine size, and a byte order mark is no fault."""
+    """A file without nb_res has no machine size; a byte order mark is allowed."""
     path = tmp_path / "w.json"
     path.write_text(text().replace('"nb_res": 4,', ""), encoding="utf-8-sig")
     assert load(path).machine_size is None
 
 
 def test_keeps_the_text_of_jobs_and_profiles(tmp_path):
-    """Each job and profile keeps its JSON object as it stands in the file, in the order of the columns."""
+    """Each job and profile keeps its JSON object from the file, in the order of the columns."""
     path = tmp_path / "w.json"
     jobs = ['{"id": 2, "subtime": 9, "res": 1, "profile": "d", "user": {"a": [1]}}']
     jobs.append('{"profile":"p","res":1,"subtime":1e0,"id":"w0!1","walltime":-1}')
@@ -76,8 +76,8 @@ def test_keeps_the_text_of_jobs_and_profiles(tmp_path):
     assert workload.runtime[1] == 1
 
 
-def test_jobs_registered_while_it_runs():
-    """A job on its own is checked as those of a file are; no workload's name is kept before its id."""
+def test_jobs_registered_during_a_run_are_read():
+    """A single job is checked like those of a file; its id keeps no workload prefix."""
     raw = b'{"id":"dynamic!0","subtime":-0.0,"walltime":6,"res":1,"profile":"d","custom":1}'
     assert job_of_json(raw, "REGISTER_JOB") == RegisteredJob("0", 0.0, 1, 6, "d")
     assert job_of_json(b'{"id":3,"subtime":1,"res":2,"profile":"d"}', "x").walltime == np.inf
@@ -109,7 +109,7 @@ def test_jobs_registered_while_it_runs():
     ],
 )
 def test_registered_jobs_that_are_wrong(raw, message):
-    """Whatever is wrong with a registered job is one message."""
+    """Each error in a registered job gives one message."""
     with pytest.raises(TraceError) as caught:
         job_of_json(raw, "REGISTER_JOB")
     assert str(caught.value) == message
@@ -229,7 +229,7 @@ def test_errors(refused, content, message):
 
 @pytest.mark.parametrize("name", ["x" * 1000, "line\nbreak"])
 def test_messages_stay_one_line(refused, name):
-    """Long or unprintable names from the file do not break the message."""
+    """Long or unprintable names from the file keep the message on one line."""
     message = refused(text(job(profile=name)), "w.json")
     assert "\n" not in message
     assert len(message) < 300
@@ -246,7 +246,7 @@ KEYS = st.sampled_from(["id", "subtime", "walltime", "res", "profile"])
 @SHARED_FOLDER
 @given(st.lists(st.dictionaries(KEYS, JSONS, max_size=2), max_size=3), st.dictionaries(KEYS, JSONS, max_size=1), JSONS)
 def test_any_json_gives_a_workload_or_a_trace_error(tmp_path, changes, top, profile):
-    """Whatever stands in the fields, nothing but TraceError comes out."""
+    """Any JSON in the fields raises nothing but TraceError."""
     path = tmp_path / "w.json"
     jobs = [
         job(id=row, **{key: value for key, value in change.items() if key != "id"})
@@ -263,7 +263,7 @@ def test_any_json_gives_a_workload_or_a_trace_error(tmp_path, changes, top, prof
 @SHARED_FOLDER
 @given(st.binary(max_size=50), st.integers(0, 300))
 def test_any_bytes_give_a_trace_error(tmp_path, content, cut):
-    """Cut or broken JSON is refused, never anything else."""
+    """Truncated or broken JSON raises TraceError and nothing else."""
     path = tmp_path / "w.json"
     path.write_bytes(text().encode()[:cut] + b"!" + content)
     with pytest.raises(TraceError):

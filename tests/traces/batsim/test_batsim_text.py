@@ -1,4 +1,4 @@
-"""Writing Batsim's JSON, whole and by single objects."""
+"""Writing Batsim's JSON, as a file and as single objects."""
 
 import json
 from dataclasses import replace
@@ -35,7 +35,7 @@ NAMES = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters=
 
 @st.composite
 def workloads(draw: st.DrawFn) -> Workload:
-    """Return a workload as Batsim's JSON can hold it."""
+    """Return a workload that Batsim's JSON can represent."""
     ids = draw(st.lists(NAMES, min_size=1, max_size=6, unique=True))
     known = draw(st.dictionaries(st.text(st.characters(exclude_categories=("Cs",))), TIMES, min_size=1, max_size=3))
     profiles = [draw(st.sampled_from(sorted(known))) for _ in ids]
@@ -64,7 +64,7 @@ def test_round_trip(tmp_path, workload):
 
 
 def test_fields_and_profiles_are_written_again(tmp_path):
-    """Fields of jobs and profiles that are not known are kept, profiles with their parts; unused ones are left out."""
+    """Unknown fields of jobs and profiles are kept, profiles with their parts; unused profiles are left out."""
     path = tmp_path / "w.json"
     profiles = {
         "unused": {"type": "smpi"},
@@ -89,7 +89,7 @@ def test_fields_and_profiles_are_written_again(tmp_path):
 
 
 def test_run_times_that_were_changed_are_written(tmp_path):
-    """A workload whose run times were changed gets delays of these, whatever its profiles were."""
+    """A workload whose run times were changed gets delays with these times, whatever its profiles were."""
     path = tmp_path / "w.json"
     path.write_text(text(profiles={"d100": {"type": "parallel_homogeneous", "cpu": 1e9}}))
     changed = replace(load(path), runtime=np.array([7.0]))
@@ -98,7 +98,7 @@ def test_run_times_that_were_changed_are_written(tmp_path):
 
 
 def test_usage_traces_are_not_written(tmp_path):
-    """A profile that names files beside the workload is not written elsewhere, where they are not."""
+    """A profile that names files next to the workload is not written to another folder, which lacks them."""
     path = tmp_path / "w.json"
     (tmp_path / "t.txt").write_text("r0\nr1\n")
     (tmp_path / "r0").write_text("0 m_usage 0.5 1e9\n")
@@ -111,7 +111,7 @@ def test_usage_traces_are_not_written(tmp_path):
 
 
 def test_written_text(tmp_path):
-    """The written file is laid out a job a line, whole numbers without a fraction."""
+    """The file has one job per line, and whole numbers have no fraction."""
     path = tmp_path / "w.json"
     path.write_text(
         text(job(), job(id=2, walltime=-1, subtime=10.25), profiles={"d100": {"type": "delay", "delay": 1e2}})
@@ -126,7 +126,7 @@ def test_written_text(tmp_path):
 
 
 def test_log_to_json(tmp_path, job_line):
-    """A log gets profiles named by run time, and the largest job's size where the machine's is not known."""
+    """A log gets profiles named by run time, and the largest job's size if the machine's is not known."""
     path = tmp_path / "x.swf"
     path.write_text(job_line({4: 3477, 8: 7}) + job_line({1: 2, 4: 12.5}))
     workload = load(path)
@@ -157,7 +157,7 @@ def test_writer_refuses_what_batsim_refuses(tmp_path, job_line, changes, what, f
 
 
 def test_writer_refuses_a_profile_of_two_run_times(tmp_path):
-    """One profile name cannot stand for two run times."""
+    """One profile name cannot have two run times."""
     path = tmp_path / "w.json"
     path.write_text(text(job(), job(id=2)))
     with pytest.raises(TraceError, match="has two run times: expected 100, found 7"):
@@ -165,7 +165,7 @@ def test_writer_refuses_a_profile_of_two_run_times(tmp_path):
 
 
 def test_writer_refuses_no_jobs(tmp_path):
-    """A workload without jobs is not written: it could not be read."""
+    """A workload without jobs is not written, because it could not be read."""
     path = tmp_path / "w.json"
     path.write_text(text())
     with pytest.raises(TraceError, match="there are no jobs to write"):
@@ -173,7 +173,7 @@ def test_writer_refuses_no_jobs(tmp_path):
 
 
 def test_the_objects_that_schedulers_get(tmp_path):
-    """A job's object keeps every member of the file's in its place, but its id is the whole one."""
+    """A job's object keeps every member of the file's in its place, except that its id is complete."""
     path = tmp_path / "w.json"
     path.write_text(
         text(job(id=7, deps=["1", {"a": 1.50}], walltime=-1), profiles={"d100": {"delay": 1, "type": "delay"}})
@@ -205,13 +205,13 @@ def test_the_objects_of_logs(tmp_path, job_line):
     st.sampled_from([None, 1]),
 )
 def test_any_object_gets_its_id(members, job_id, indent):
-    """Whatever else stands in a job's object is unchanged."""
+    """The rest of a job's object is unchanged."""
     raw = json.dumps({**members, "id": 1}, indent=indent).encode()
     assert json.loads(with_members(raw, id=job_id)) == {**members, "id": job_id}
 
 
-def test_schedulers_get_labels_that_have_changed(tmp_path):
-    """Schedulers get a renamed job, and what waits for it, by its new name; all else as it stood."""
+def test_schedulers_get_changed_labels(tmp_path):
+    """Schedulers get a renamed job, and jobs that depend on it, with the new name; everything else is unchanged."""
     jobs = (
         '{"id": "a", "subtime": 0, "res": 1, "walltime": 9, "profile": "p", "user": 7, "x": [1]}, '
         '{"id": "b", "subtime": 1, "res": 1, "walltime": 9, "profile": "p", "dependency": "afterok:a", "y": null}'

@@ -1,4 +1,4 @@
-"""Profiles: reading each type, what they come to, and what is refused."""
+"""Profiles: reading each type, their run times, and errors."""
 
 import json
 from math import isnan
@@ -48,7 +48,7 @@ def composed(*parts, repeat=1, ret=0):
 
 
 def test_every_type():
-    """Each type that is run has a struct of its own; what is optional has Batsim's default."""
+    """Each supported type has its own struct; optional members have Batsim's default."""
     assert parse(type="delay", delay=20.25, ret=3) == Delay(name="p", delay=20.25, ret=3)
     task = {"cpu": 1e9, "com": 5}
     assert parse(type="parallel_homogeneous", **task) == ParallelHomogeneous(name="p", cpu=1e9, com=5)
@@ -64,7 +64,7 @@ def test_every_type():
 
 
 def test_repetitions_as_batsim_2_calls_them():
-    """Batsim 2's ``nb`` repeats as ``repeat`` does; both may be there if they agree."""
+    """Batsim 2's ``nb`` repeats as ``repeat`` does; both are allowed if they agree."""
     for members in ({"nb": 4}, {"nb": 4, "repeat": 4}, {"repeat": 4}):
         assert runtime_of(parse(others={"d10": D10}, type="composed", seq=["d10"], **members)) == 40
 
@@ -136,7 +136,7 @@ def test_what_is_wrong_is_named(members, message):
     ],
 )
 def test_types_that_are_not_run(kind, reason):
-    """Batsim's other types are refused with the reason, names of other versions with the name that is meant."""
+    """Batsim's other types are rejected with the reason, names of other versions with the name to use."""
     with pytest.raises(TraceError) as caught:
         parse(type=kind)
     assert str(caught.value).endswith(reason)
@@ -146,14 +146,14 @@ NO_PROFILES = [b"", b"{", b"[]", b"1", b'{"type":"delay","delay":1}x', b"\xff", 
 
 
 @pytest.mark.parametrize("raw", NO_PROFILES, ids=range(len(NO_PROFILES)))
-def test_bytes_that_are_no_profile(raw):
-    """Anything that is no JSON object is refused."""
+def test_invalid_json_is_not_a_profile(raw):
+    """Anything that is not a JSON object is rejected."""
     with pytest.raises(TraceError, match=r"^PLACE"):
         parse_profile("p", raw, {}, "PLACE")
 
 
 def test_run_times():
-    """Delays add up, repetitions counted; any computation makes the time unknown."""
+    """Delays add up, including repetitions; any computation makes the time unknown."""
     assert runtime_of(D10) == 10
     assert runtime_of(composed(D10, D2, repeat=3)) == 37.5
     assert runtime_of(composed(composed(D10, D2, repeat=2), D10)) == 35
@@ -162,14 +162,14 @@ def test_run_times():
 
 
 def test_a_part_that_fails_ends_the_whole():
-    """Time counts as far as the first part that fails, however deep it is."""
+    """Time counts up to the first part that fails, however deep it is."""
     assert runtime_of(composed(D10, FAILS, CPU, repeat=3)) == 14
     assert runtime_of(composed(D2, composed(D10, FAILS, repeat=5), D10, repeat=2)) == 16.5
     assert runtime_of(composed(D10, repeat=2, ret=1)) == 20
 
 
-def test_what_profiles_are_made_of():
-    """Leaves come once each; communication and numbers of ranks are found at any depth."""
+def test_leaves_communication_and_ranks_of_profiles():
+    """Each leaf is listed once; communication and numbers of ranks are found at any depth."""
     whole = composed(D10, composed(FOUR, D10), TRACE, FOUR)
     assert list(leaves(whole)) == [D10, FOUR, TRACE]
     assert ranks_of(whole) == {4, 2}
@@ -193,7 +193,7 @@ MEMBERS = st.sampled_from(["delay", "cpu", "com", "seq", "repeat", "ret", "trace
 
 @given(st.sampled_from(PROFILE_TYPES), st.dictionaries(MEMBERS, JSONS, max_size=4))
 def test_any_members_give_a_profile_or_a_trace_error(kind, members):
-    """Whatever stands in the members, nothing but TraceError comes out."""
+    """Any members raise nothing but TraceError."""
     try:
         profile = parse(others={"d10": D10}, type=kind, **members)
     except TraceError as error:
@@ -209,7 +209,7 @@ def file_of(profiles, profile="d100"):
 
 
 def test_parts_of_composed_profiles_are_found():
-    """Composed profiles get their parts, which may stand anywhere in the file and be composed themselves."""
+    """Composed profiles get their parts, which may be anywhere in the file and be composed themselves."""
     profiles = {
         "d100": {"type": "composed", "repeat": 2, "seq": ["b", "c", "b"]},
         "b": {"type": "composed", "seq": ["c"]},
@@ -241,7 +241,7 @@ def test_parts_of_composed_profiles_are_found():
     ],
 )
 def test_parts_that_are_not_there(profiles, message):
-    """Circles and unknown parts are refused with the place."""
+    """Cycles and unknown parts are rejected with the place."""
     composed = {name: {"type": "composed", "seq": seq} for name, seq in profiles.items()}
     with pytest.raises(TraceError) as caught:
         parse_batsim(file_of(composed), "w.json")
@@ -249,13 +249,13 @@ def test_parts_that_are_not_there(profiles, message):
 
 
 def chain(length):
-    """Return profiles composed of one another, the last a delay."""
+    """Return profiles that are nested in each other, the last a delay."""
     profiles = {f"c{place}": {"type": "composed", "seq": [f"c{place + 1}"]} for place in range(length)}
     return profiles | {f"c{length}": {"type": "delay", "delay": 1}}
 
 
 def test_nesting_has_a_limit():
-    """Fifty composed profiles in each other are read, more are refused; their inner ones stay usable."""
+    """Fifty nested composed profiles are read, more are rejected; their inner ones stay usable."""
     assert parse_batsim(file_of(chain(50), "c0"), "w.json").runtime.tolist() == [1]
     for length in (51, 60, 1500):  # the last is deeper than Python's own limit
         with pytest.raises(TraceError, match="nested too deeply: expected at most 50 in each other"):
@@ -265,7 +265,7 @@ def test_nesting_has_a_limit():
 
 
 def test_composed_profiles_cannot_explode():
-    """A few lines that stand for very many parts are refused at once."""
+    """A few lines that expand to very many parts are rejected at once."""
     profiles = {f"c{place}": {"type": "composed", "seq": [f"c{place + 1}"] * 10} for place in range(30)}
     profiles["c30"] = {"type": "delay", "delay": 1}
     with pytest.raises(TraceError, match="too long: expected at most 1000000 parts and 9007199254740992 s"):

@@ -23,12 +23,12 @@ def written(tmp_path):
 
 
 def read(path):
-    """Return what the trace has that this file lists."""
+    """Return the usage trace of the profile whose list is this file."""
     return read_usage_trace(path.name, str(path.parent))
 
 
 def test_what_lies_outside_the_folder_is_not_read(tmp_path):
-    """Neither a list nor a rank's file, however it is spelled; within the folder `..` does no harm."""
+    """Applies to a list and to a rank's file, however the path is written; within the folder `..` is allowed."""
     (tmp_path / "w" / "traces").mkdir(parents=True)
     (tmp_path / "secret").write_text("0 m_usage 1 1\n")
     (tmp_path / "list").write_text("w/rank\n")
@@ -43,7 +43,7 @@ def test_what_lies_outside_the_folder_is_not_read(tmp_path):
 
 
 def test_phases_of_each_rank(written):
-    """Ranks are numbered in the order of their files; lines of other ranks, comments and empty lines do not count."""
+    """Ranks are numbered in the order of their files; lines of other ranks, comments and empty lines are ignored."""
     path = written(
         t="r0\n\n/r1  \n", r0="0 m_usage 0.01 1000\n\n0 m_usage 1 0\n", r1="# x\n0 m_usage 1 1\n1 m_usage 0 5e9"
     )
@@ -92,7 +92,7 @@ def test_phases_of_each_rank(written):
     ],
 )
 def test_errors(written, tmp_path, files, message):
-    """What is wrong is named with its file and line."""
+    """The message has the file and line."""
     with pytest.raises(TraceError) as caught:
         read(written(**files))
     assert str(caught.value).replace(str(tmp_path), "FOLDER") == message
@@ -101,7 +101,7 @@ def test_errors(written, tmp_path, files, message):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=30), st.binary(max_size=30))
 def test_any_bytes_give_phases_or_a_trace_error(tmp_path, names, phases):
-    """Whatever stands in the files, nothing but TraceError comes out."""
+    """Any content raises nothing but TraceError."""
     (tmp_path / "t").write_bytes(b"r0\n" + names)
     (tmp_path / "r0").write_bytes(b"0 m_usage 1 1\n" + phases)
     with suppress(TraceError):

@@ -1,4 +1,4 @@
-"""Haizea's traces of leases."""
+"""Haizea's lease traces."""
 
 import pytest
 from msgspec import UNSET
@@ -47,7 +47,7 @@ def read(tmp_path):
 
 
 def test_a_trace(read):
-    """Leases are jobs by arrival, on the site's nodes; times have days and fractions, or neither."""
+    """Leases are jobs by arrival, on the site's nodes; times may have days and fractions."""
     log = read(
         trace(
             lease("00:08:02:29", "64", "00:00:05:35"),
@@ -61,13 +61,13 @@ def test_a_trace(read):
 
 
 def test_several_sets_of_nodes(read):
-    """A lease of several sets of nodes asks for all of them."""
+    """A lease of several sets of nodes requests all of them."""
     text = lease("00:00:00", "1", "00:10:00").replace("</nodes>", '<node-set numnodes="2"/></nodes>')
     assert read(trace(text)).size.tolist() == [3]
 
 
 def test_a_lease_at_an_exact_time(read):
-    """A lease that must start at a time has its wait until then, and a queue of its own; a run refuses it."""
+    """A lease that must start at a time waits until then, in its own queue; a run rejects it."""
     exact = lease("00:10:00", "1", "00:10:00", start='<exact time="00:30:00.00"/>')
     log = read(trace(lease("00:00:00", "2", "00:10:00"), exact))
     assert log.measures["wait"].tolist() == [-1.0, 1200.0]
@@ -79,7 +79,7 @@ def test_a_lease_at_an_exact_time(read):
 
 
 def test_reliability(read):
-    """What a lease wants of the nodes' reliability is its QOS: the highest of its sets of nodes."""
+    """The reliability that a lease requests is its QOS: the highest of its sets of nodes."""
     want = '<res type="Reliability" amount="{}"/>'
     one = lease("00:00:00", "1", "00:10:00").replace("</node-set>", want.format(5) + "</node-set>")
     two = lease("00:00:01", "1", "00:10:00").replace(
@@ -96,7 +96,7 @@ def test_reliability(read):
 
 
 def test_old_text_of_ten_columns(refused):
-    """The text that Haizea read before it had XML is called by its name; a cut line of SWF is not."""
+    """The text format that Haizea read before XML is recognised; a truncated line of SWF is not."""
     assert refused("0 100 -1 600 4 100 1024 0 1 foobar.img\n").startswith(
         "FILE, line 1: this is no SWF: ten columns are Haizea's old text of leases, which is not supported: expected 18"
     )
@@ -138,10 +138,10 @@ GOOD = trace(lease("00:00:00", "1", "00:10:00"))
     ],
 )
 def test_errors(refused, text, message):
-    """Each fault is told with its file and line, and nothing is expanded."""
+    """Each error has its file and line, and nothing is expanded."""
     assert refused(text).startswith(message)
 
 
 def test_no_processors(refused):
-    """Leases ask for nodes alone."""
+    """Leases request nodes only."""
     assert "the log does not count processors" in refused(GOOD, units="processors")

@@ -1,4 +1,4 @@
-"""Labels: what is kept of users, queues, dependencies and so on, from format to format."""
+"""Labels: which users, queues, dependencies and so on each format keeps."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ JobID|JobName|User|Group|Account|Partition|QOS|Dependency|State|Submit|Start|End
 
 @pytest.fixture
 def log(tmp_path) -> Workload:
-    """Return a log that has all labels but the partition."""
+    """Return a log with all labels except the partition."""
     path = tmp_path / "log.sacct"
     path.write_text(SACCT)
     return load(path)
@@ -41,7 +41,7 @@ def through(tmp_path):
 
 
 def test_label_column(log):
-    """A label counts before a number, row by row; -1 and "" are nothing."""
+    """A label is preferred to a number, row by row; -1 and "" mean none."""
     both = replace(
         log, labels={"user": ["x", "", ""]}, columns={"user": np.array([5, 6, -1]), "queue": np.zeros(3, int)}
     )
@@ -52,7 +52,7 @@ def test_label_column(log):
 
 
 def test_named_column(log):
-    """Numbers that the header explains have names, unless that would confuse them."""
+    """Numbers that the header explains get names, unless names would be ambiguous."""
     numbers = {"queue": np.array([1, 2, 7]), "user": np.array([1, 2, 3])}
     named = replace(log, labels={}, columns=numbers, header={"Queue": "1 batch\n2 gpu", "User": "1 x\n2 x"})
     assert named_column(named, "queue") == ["batch", "gpu", "7"]
@@ -60,7 +60,7 @@ def test_named_column(log):
 
 
 def test_labels_are_checked_selected_and_compared(log):
-    """Labels follow a selection, count in comparisons, and must have a text a job."""
+    """Labels are selected with their jobs, compared, and must have one text per job."""
     assert log.select([2, 0]).labels["user"] == ["alice", "alice"]
     assert log.select([2, 0]).format == "Slurm sacct"
     assert log != replace(log, labels={})
@@ -70,7 +70,7 @@ def test_labels_are_checked_selected_and_compared(log):
 
 
 def test_sacct_to_sacct(log, through):
-    """What sacct prints is written and read with nothing lost but what was allocated."""
+    """sacct output is written and read without loss, except for allocations."""
     again = through(log, ".sacct")
     assert again.labels == log.labels
     assert again.measures["wait"].tolist() == log.measures["wait"].tolist()
@@ -80,7 +80,7 @@ def test_sacct_to_sacct(log, through):
 
 
 def test_sacct_to_json_to_sacct(log, through):
-    """Batsim's JSON keeps all labels, and gives them back."""
+    """Batsim's JSON keeps all labels, and restores them."""
     assert through(log, ".json").labels == log.labels
     assert through(log, ".json", ".sacct").labels == log.labels
     assert through(log, ".json.gz", ".json").labels == log.labels
@@ -103,7 +103,7 @@ def test_sacct_to_swf_and_back(log, through):
 
 
 def test_swf_to_json_to_swf(tmp_path, job_line, through):
-    """Numbers of users, groups, queues and partitions, statuses and preceding jobs come back as they were."""
+    """Numbers of users, groups, queues and partitions, statuses and preceding jobs are unchanged."""
     path = tmp_path / "a.swf"
     lines = [
         {1: 1, 12: 7, 13: 2, 15: 3, 16: 1, 11: 1},
@@ -131,7 +131,7 @@ def test_labels_to_maui_and_back(log, through):
 
 
 def test_what_a_format_does_not_keep(log, through):
-    """Each label that gets lost is told."""
+    """Each label that gets lost is reported."""
     ends = "state (except for success, failure and cancellation)"
     assert not_kept(log, "x.swf") == ["name", "account", "qos", "dependency (except for the end of one job)", ends]
     assert not_kept(log.select([0, 1]), "x.swf.gz") == ["name", "account", "qos", ends]
@@ -149,7 +149,7 @@ def test_what_a_format_does_not_keep(log, through):
 
 
 def test_labels_in_batsims_json(tmp_path):
-    """Texts and whole numbers are labels; anything else is kept, but is none; changed labels are written."""
+    """Texts and whole numbers are labels; anything else is kept but is not a label; changed labels are written."""
     jobs = (
         '{"id": 1, "subtime": 0, "res": 1, "walltime": 9, "profile": "p", "user": "al", "queue": 7, '
         '"qos": [1], "x": 1}',
@@ -170,7 +170,7 @@ def test_labels_in_batsims_json(tmp_path):
 
 
 def test_ids_that_formats_cannot_keep(log, through):
-    """Ids that would be read as something else are refused, and new numbers help."""
+    """Ids that would be read differently are rejected, and renumbering helps."""
     odd = replace(log, ids=["1.2", "a", "b"], labels={"dependency": ["", "afterok:1.2", "afterany:a:1.2"]})
     for suffix, name in ((".swf", "SWF"), (".sacct", "Slurm's sacct")):
         with pytest.raises(TraceError, match=f"{name} cannot hold this job id.*--renumber"):
@@ -183,7 +183,7 @@ def test_ids_that_formats_cannot_keep(log, through):
 
 
 def test_parse_and_rename_dependencies():
-    """Slurm's and PBS's forms are understood; what is not known stays as it is."""
+    """Slurm's and PBS's forms are parsed; unknown ones are unchanged."""
     assert parse_dependency("afterok:1:2,after:3+30?singleton") == [
         ("afterok", ["1", "2"]),
         ("after", ["3"]),
@@ -195,7 +195,7 @@ def test_parse_and_rename_dependencies():
 
 
 def test_columns_in_words(log):
-    """Preceding jobs and statuses of SWF stand for dependencies and states."""
+    """SWF's preceding jobs and statuses become dependencies and states."""
     swf = replace(log, labels={}, columns={"preceding": np.array([-1, 1, 2]), "status": np.array([1, 0, -1])})
     assert dependency_column(swf) == ["", "afterany:1", "afterany:2"]
     assert state_column(swf) == ["COMPLETED", "FAILED", ""]

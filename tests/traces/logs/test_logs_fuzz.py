@@ -1,4 +1,4 @@
-"""Centres' logs that were damaged: whatever stands there, there are jobs or one error that names the file."""
+"""Damaged logs of computing centres: the result is jobs or one error that names the file."""
 
 import io
 
@@ -42,7 +42,7 @@ FORMATS = {
     "maui": (MauiLog.parse, MAUI),
     "haizea": (HaizeaLog.parse, HAIZEA),
 }
-#: what damage puts in: signs of the formats, numbers that are too large, and any bytes
+#: inserted damage: signs of the formats, numbers that are too large, and any bytes
 SIGNS = [*(bytes([sign]) for sign in b'\n;|:=+-.*[]/<>&" \0ER0'), b"", b"-1", b"\xc2\xb2", b"\xff", b"\xe2\x80\xa8"]
 NUMBERS = [b"9" * 15, b"9" * 30, b"1e308", b"nan", b"inf"]
 PIECES = st.one_of(st.sampled_from(SIGNS + NUMBERS), st.binary(max_size=4))
@@ -60,7 +60,7 @@ def outcome(work) -> tuple[object, str]:
 @settings(max_examples=150)
 @given(data=st.data())
 def test_damaged_logs(name, data):
-    """A log with pieces replaced is read, and can be written, or refused with its name; nothing else happens."""
+    """A log with pieces replaced can be read and written, or is rejected with its name; nothing else happens."""
     parse, text = FORMATS[name]
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(text)))

@@ -36,7 +36,7 @@ def test_a_node(trace):
 
 
 def test_it_is_known_by_its_first_line(trace, tmp_path):
-    """A resource trace is none of jobs, and says so."""
+    """The error for a resource trace says that it contains no jobs."""
     path = trace(LINE)
     assert is_resource_trace(path)
     with pytest.raises(TraceError, match="is a Maui resource trace: a machine, not its jobs"):
@@ -56,7 +56,7 @@ def test_it_is_known_by_its_first_line(trace, tmp_path):
     ],
 )
 def test_errors(trace, text, message):
-    """Each fault is told with its line and field."""
+    """Each error has its line and field."""
     with pytest.raises(TraceError) as caught:
         read_maui_resources(trace(text))
     assert message in str(caught.value)

@@ -11,7 +11,7 @@ from pipistrelle.traces.requests import with_requests
 
 
 def line(**changes: str) -> str:
-    """Return a job of a trace; fields are changed by their number: f6="-1"."""
+    """Return a job line of a trace; fields are changed by their number: f6="-1"."""
     text = (
         "w1.17 2 48 alice users 3600 Completed [qprod:1] 1488355200 1488355210 1488355210 1488357010 [NONE] [NONE] "
         "[NONE] >= 0 >= 0 [NONE] 1488355200 48 24 high:normal [RESTARTABLE] OPEN-1-1 run.sh [NONE] 0 86400 ALL 1 "
@@ -71,7 +71,7 @@ def test_jobs_that_did_not_run(read):
     ],
 )
 def test_sizes(read, changes, nodes, processors):
-    """Nodes are those asked for, or as many as the tasks need; processors those of all tasks."""
+    """Nodes are those requested, or as many as the tasks need; processors are those of all tasks."""
     assert read(line(**changes)).size.tolist() == [nodes]
     assert read(line(**changes), units="processors").size.tolist() == [processors]
 
@@ -97,13 +97,13 @@ def test_sizes(read, changes, nodes, processors):
     ],
 )
 def test_errors(refused, text, message):
-    """Each fault is told with its file, line and field."""
+    """Each error has its file, line and field."""
     options = {"units": "processors"} if "size" in message else {}
     assert refused(text, **options).startswith(message)
 
 
 def test_required_features(read, tmp_path):
-    """Features that a job requires are its constraint, there and back; other constraints cannot be written."""
+    """Required features are a job's constraint, in both directions; other constraints cannot be written."""
     log = read(line(f20="[mic][ib:1][mic]") + line(f1="b") + line(f1="c", f20="[gpu]"))
     assert log.labels["constraint"] == ["mic&ib", "", "gpu"]
     save(log, tmp_path / "again.maui")
@@ -117,7 +117,7 @@ def test_required_features(read, tmp_path):
 
 
 def test_features_of_a_resource_trace_meet_them():
-    """Each by itself; a feature that no node has is named."""
+    """Each alone; a feature that no node has is named."""
     nodes = [
         MauiNode(name, "", "AVAILABLE", 24, 1, 1, 1, "", "", features, ("batch",))
         for name, features in (("r1", ("mic", "ib")), ("r2", ("mic", "ib")), ("r3", ()))

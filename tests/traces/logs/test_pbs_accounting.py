@@ -23,7 +23,7 @@ Resource_List.select=2:ncpus=24:mem=4gb Resource_List.walltime=01:00:00 session=
 resources_used.cput=11:00:00 resources_used.walltime=00:30:02 run_count=1
 """
 
-#: Torque: deletion of a job that waits, of one that runs, and one that ends by itself with an error
+#: Torque: deletion of a queued job and of a running one, and a job that fails by itself
 TORQUE = """\
 04/05/2017 13:05:00;Q;44.master;queue=short
 04/05/2017 13:05:00;Q;45.master;queue=short
@@ -56,7 +56,7 @@ def read(tmp_path):
 
 
 def test_pbs_pro(read):
-    """A job has the labels, times and nodes that its records say; its latest queue counts."""
+    """A job has the labels, times and nodes of its records; its latest queue counts."""
     log = read(PRO)
     assert (log.ids, log.format, log.epoch, log.name) == (["101"], "PBS accounting", 1488355200.0, "20170301")
     assert (log.submit.tolist(), log.size.tolist(), log.walltime.tolist()) == ([0.0], [2], [3600.0])
@@ -79,7 +79,7 @@ def test_processors(read):
 
 
 def test_torque(read):
-    """Deleted jobs are cancelled, an exit status is a failure, and a job deleted before the log began is none."""
+    """Deleted jobs are cancelled, an exit status is a failure, and a job deleted before the log began is left out."""
     log = read(TORQUE)
     assert log.ids == ["44", "45", "46"]
     assert log.columns["status"].tolist() == [5, 5, 0]
@@ -90,7 +90,7 @@ def test_torque(read):
 
 
 def test_the_clock_of_the_lines(read):
-    """Without ctime and qtime the Q record's date counts, on the clock that is given."""
+    """Without ctime and qtime the Q record's date counts, in the given zone."""
     lines = "07/01/2017 08:00:00;Q;1.s;queue=q\n07/01/2017 09:00:00;E;1.s;user=u start=1498896000 end=1498896060\n"
     assert read(lines).epoch == 1498896000.0
     assert read(lines, timezone="Europe/Prague").epoch == 1498896000.0 - 7200
@@ -98,7 +98,7 @@ def test_the_clock_of_the_lines(read):
 
 
 def test_rerun(read):
-    """A job that was requeued has its last run: the one that R ended, where no later one is in the log."""
+    """A requeued job has its last run: the one that R ended, if the log has no later one."""
     log = read(
         "03/01/2017 08:00:00;S;7.s;user=u ctime=1488355200 start=1488355300 exec_host=a/0*4 Resource_List.nodect=1\n"
         "03/01/2017 08:10:00;R;7.s;user=u ctime=1488355200 start=1488355300 end=1488355400 Exit_status=-11\n"
@@ -132,7 +132,7 @@ def test_several_days(tmp_path):
 
 
 def test_arrays(read):
-    """Tasks of an array are jobs; what is said of the array as a whole is left out."""
+    """Tasks of an array are jobs; records of the array as a whole are ignored."""
     log = read(
         "03/01/2017 08:00:00;Q;9[].s;queue=q\n"
         "03/01/2017 08:00:00;E;9[1].s;user=u ctime=1488355200 start=1488355200 end=1488355201\n"
@@ -143,7 +143,7 @@ def test_arrays(read):
 
 
 def test_servers_names_stay_where_needed(read):
-    """Ids lose the server's name, unless two jobs would get one id."""
+    """Ids lose the server's name, unless two jobs would get the same id."""
     one = "03/01/2017 08:00:00;Q;1.a;queue=q\n"
     assert read(one).ids == ["1"]
     assert read(one + one.replace("1.a", "1.b")).ids == ["1.a", "1.b"]
@@ -158,7 +158,7 @@ def test_servers_names_stay_where_needed(read):
     ],
 )
 def test_dependencies(read, text, expected):
-    """Ids in dependencies are written as the jobs' own ids are."""
+    """Ids in dependencies have the form of the jobs' own ids."""
     log = read(f"03/01/2017 08:00:00;Q;103.s;queue=q depend={text}\n")
     assert log.labels["dependency"] == [expected]
     end = "03/01/2017 08:30:10;E;103.s;user=u queue=q ctime=1 start=2 end=3 exec_host=a/0\n"
@@ -183,7 +183,7 @@ def test_dependencies(read, text, expected):
     ],
 )
 def test_sizes(read, values, nodes, processors):
-    """Sizes come from what was asked for, in all the ways to ask, and from where the job ran."""
+    """Sizes come from the request, in all its forms, and from where the job ran."""
     line = f"03/01/2017 08:00:00;S;1.s;ctime=1488355200 {values}\n"
     assert read(line).size.tolist() == [nodes]
     assert read(line, units="processors").size.tolist() == [processors]
@@ -209,7 +209,7 @@ S = "03/01/2017 08:00:00;S;1.s;ctime=1488355200"
     ],
 )
 def test_errors(refused, text, message):
-    """Each fault is told with its file, line and field, by a log of nothing else and where reading is strict."""
+    """Each error has its file, line and field, if the log has nothing else or is read strictly."""
     assert refused(text, strict=True).startswith(message)
     if "nonsense" not in text and "13/01" not in text:
         assert refused(text).startswith(message)
@@ -231,8 +231,8 @@ GOOD_JOB = (
         ([GOOD_JOB.replace("5.s", "6.s").replace("end=1488355260", "end=1e99"), GOOD_JOB], [1], ["5"]),
     ],
 )
-def test_one_bad_record_costs_itself(tmp_path, lines, numbers, ids):
-    """The others are read; it is counted, also as a job that cannot run, and its line is named."""
+def test_one_bad_record_is_left_out(tmp_path, lines, numbers, ids):
+    """The other records are read; the bad one is counted, also as a job that cannot run, and its line is named."""
     path = tmp_path / "20170301"
     path.write_text("03/01/2017 08:00:00;L;license;x\n" + "\n".join(lines) + "\n")
     log = load(path)
@@ -249,7 +249,7 @@ def test_one_bad_record_costs_itself(tmp_path, lines, numbers, ids):
 
 
 def test_many_bad_records(read):
-    """Of many faults the first are shown, the others counted."""
+    """The first errors are shown, the others counted."""
     said = faults_text(read(f"{GOOD_JOB}\n" + "x\n" * 1000))
     assert said is not None
     assert said.startswith("1,000 records of 20170301 left out: ")
@@ -265,7 +265,7 @@ def test_bytes_of_other_encodings(tmp_path):
 
 
 def test_no_such_zone(refused):
-    """A time zone that does not exist is told."""
+    """A time zone that does not exist is reported."""
     assert "unknown time zone 'Europe/Nowhere'" in refused(S, timezone="Europe/Nowhere")
     assert "unknown time zone '../x'" in refused(S, timezone="../x")
     assert "sizes cannot be counted in 'cores'" in refused(S, units="cores")
@@ -291,7 +291,7 @@ def test_no_such_zone(refused):
     ],
 )
 def test_what_chunks_ask_of_nodes(read, values, units, expected):
-    """Properties are the constraint; GPUs and, scattered, processors are so many on each node; excl shares none."""
+    """Properties are the constraint; GPUs and, scattered, processors are per node; excl shares no node."""
     log = read(f"03/01/2017 08:00:00;S;1.s;ctime=1488355200 {values}\n", units=units)
 
     each = log.columns.get("units_per_node", np.array([-1])).tolist()

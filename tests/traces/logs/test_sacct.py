@@ -1,4 +1,4 @@
-"""What Slurm's sacct prints."""
+"""The output of Slurm's sacct."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ def test_processors(read):
 
 
 def test_columns_in_any_order_and_form(read):
-    """Raw columns, Unix times and a bar at the end of each line (--parsable) say the same."""
+    """Raw columns, Unix times and a bar at the end of each line (--parsable) give the same jobs."""
     text = (
         "NNodes|TimelimitRaw|ElapsedRaw|Submit|Start|JobIDRaw|\n2|90|100|1706688000|1706688010|5|\n"
         "1|UNLIMITED|7|2024-01-31T09:00:00+0100|Unknown|6|\n"
@@ -78,14 +78,14 @@ def test_start_and_end_instead_of_elapsed(read):
 
 
 def test_a_clock_with_summer_time(read):
-    """Dates are of the given zone, also across the night when the clock is changed."""
+    """Dates are in the given zone, also in the night when the clock changes."""
     text = "JobID|Submit|Elapsed|NNodes\n1|2024-03-31T01:59:00|1:00|1\n2|2024-03-31T03:00:00|1:00|1\n"
     log = read(text, timezone="Europe/Berlin")
     assert (log.epoch, log.submit.tolist()) == (1711846740.0, [0.0, 60.0])
 
 
 def test_requeued_jobs(read):
-    """Of a job that occurs again the latest record counts, from the first submission on."""
+    """If a job occurs several times, the latest record counts, with the first submission."""
     head = "JobID|Submit|Start|Elapsed|NNodes|State\n"
     log = read(
         head + "1|2024-01-31T08:00:00|2024-01-31T08:10:00|00:05:00|2|NODE_FAIL\n"
@@ -96,7 +96,7 @@ def test_requeued_jobs(read):
 
 
 def test_several_files(read, tmp_path):
-    """Tables may be put behind one another, in one file or in several, with columns in another order."""
+    """Tables may be concatenated, in one file or in several, with columns in another order."""
     first, second = "JobID|Submit|Elapsed|NNodes\n1|10|5|2\n", "NNodes|Elapsed|Submit|JobID\n3|6|20|2\n"
     log = read(first + "JobID|Submit|Elapsed|NNodes\n2|20|6|3\n")
     (tmp_path / "a").write_text(first)
@@ -116,7 +116,7 @@ def test_several_files(read, tmp_path):
     ],
 )
 def test_dependencies(read, line, expected):
-    """Dependencies are in the command that the job was submitted with."""
+    """Dependencies are in the job's submit command."""
     log = read(f"JobID|Submit|Elapsed|NNodes|SubmitLine|User\n3|10|1:00|1|{line}|u\n")
     assert log.labels.get("dependency", [""]) == [expected]
     assert log.labels["user"] == ["u"]
@@ -147,12 +147,12 @@ ROW = "JobID|Submit|Start|Elapsed|NNodes|Timelimit\n"
     ],
 )
 def test_errors(refused, text, message):
-    """Each fault is told with its file, line and column."""
+    """Each error has its file, line and column."""
     assert refused(text).startswith(message)
 
 
 def test_parts_of_different_logs(tmp_path):
-    """Files of different formats, or of one that is never split, are no parts of a log."""
+    """Files of different formats, or of one that is never split, cannot be parts of one log."""
     (tmp_path / "a").write_text("JobID|Submit|Elapsed|NNodes\n1|10|5|2\n")
     (tmp_path / "b").write_text("03/01/2017 08:00:00;Q;1.a;queue=q\n")
     (tmp_path / "c").write_text("1 0 -1 100 4 -1 -1 4 200 -1 1 7 2 -1 -1 -1 -1 -1\n")
@@ -169,7 +169,7 @@ HEADLESS = (
 
 @pytest.mark.parametrize("columns", ["JobID,User,Submit,Elapsed,NNodes", "JobID|User%20|Submit|Elapsed|NNodes|"])
 def test_a_log_without_header(tmp_path, columns):
-    """The columns can be named; a header in the file still counts, and several files may be without."""
+    """The columns can be given; a header in the file has precedence, and several files may lack it."""
     first, second = tmp_path / "a", tmp_path / "b"
     first.write_text(HEADLESS)
     second.write_text("NNodes|JobID|Submit|Elapsed\n3|9|2024-01-31T10:00:00|1:00\n")
@@ -192,7 +192,7 @@ def test_a_log_without_header(tmp_path, columns):
     ],
 )
 def test_wrong_columns_of_a_log_without_header(refused, columns, message):
-    """Columns that are missing, too many or not named at all are told, and without any the option is."""
+    """Missing, superfluous or unknown columns are reported, and without columns the option to give them."""
     said = refused(HEADLESS, columns=columns)
     assert said.startswith(message)
     assert columns is not None or "--columns JobID,Submit,..." in said
@@ -209,7 +209,7 @@ JobID|Submit|Start|ElapsedRaw|NNodes|ReqTRES|AllocTRES|Constraint
 
 
 def test_gpus(read):
-    """Those of AllocTRES count, else ReqTRES; units are GPUs then, for others nodes; one model is asked for, too."""
+    """AllocTRES counts, otherwise ReqTRES; units are GPUs then, or nodes for other jobs; a model can be required."""
     log = read(GPUS, units="gpus")
 
     assert log.size.tolist() == [8, 4, 2, 3, 6]
@@ -219,7 +219,7 @@ def test_gpus(read):
 
 
 def test_constraints(read):
-    """The column is kept as it stands, whatever sizes count, and written again."""
+    """The column is kept unchanged, whatever sizes count, and written again."""
     log = read(GPUS)
 
     assert log.size.tolist() == [2, 3, 2, 1, -1]
@@ -235,6 +235,6 @@ def test_constraints(read):
     ],
 )
 def test_gpus_that_cannot_be_counted(read, text, says):
-    """The columns that say it are needed, and must have numbers."""
+    """The columns with GPUs are needed, and must have numbers."""
     with pytest.raises(TraceError, match=says):
         read(text, units="gpus")

@@ -23,7 +23,7 @@ MEND = "Correct the line, or put ';' before it to leave it out."
 
 
 def test_every_field(tmp_path):
-    """Each field goes where the workload's description says."""
+    """Each field is read into the column of the workload's description."""
     path = tmp_path / "log.swf"
     path.write_text(
         "; Version: 2.2\n; MaxNodes: 8\n; MaxProcs: 16 (all)\n; UnixStartTime: 1000\n; TimeZoneString: Europe/Oslo\n"
@@ -97,7 +97,7 @@ def _written(path: Path, lines: list[str]) -> Path:
     ],
 )
 def test_header(tmp_path, job_line, header, expected):
-    """Directives give machine size, epoch and time zone; one that says nothing usable is no error."""
+    """Directives give machine size, epoch and time zone; an unusable one is not an error."""
     path = tmp_path / "x.swf"
     path.write_text(header + job_line(), encoding="utf-8")
     workload = load(path)
@@ -114,7 +114,7 @@ def test_comments_may_have_odd_bytes(tmp_path, job_line):
 
 
 def test_sort(tmp_path, job_line):
-    """With sort the jobs come by submit time, equal ones as in the file."""
+    """With sort the jobs are sorted by submit time, equal ones in the file's order."""
     path = tmp_path / "x.swf"
     path.write_text("".join(job_line({1: job, 2: submit}) for job, submit in ((3, 9), (8, 5), (7, 5), (1, 9))))
     workload = load(path, sort=True)
@@ -146,7 +146,7 @@ ERRORS = [
 
 @pytest.mark.parametrize(("changes", "message"), ERRORS)
 def test_field_errors(refused, job_line, changes, message):
-    """A bad field is named with file, line, number and label, with what was expected and found."""
+    """The message has file, line, number and label of the field, what was expected and what was found."""
     text = "; MaxProcs: 9\n" + job_line() + job_line({1: 2, **changes})
     assert refused(text) == f"FILE, line 3, field {message} {MEND}"
 
@@ -187,12 +187,12 @@ SHAPES = [
 
 @pytest.mark.parametrize(("content", "message"), SHAPES)
 def test_shape_errors(refused, content, message):
-    """Lines that are no jobs, and files without jobs, are refused."""
+    """Lines that are not jobs, and files without jobs, are rejected."""
     assert refused(content) == message
 
 
-def test_bytes_that_are_no_text_in_a_field(refused, job_line):
-    """A field that is not UTF-8 is refused as such."""
+def test_a_field_that_is_not_utf8_is_rejected(refused, job_line):
+    """A field that is not UTF-8 is rejected with that reason."""
     line = job_line({4: "@"}).encode().replace(b"@", b"\xff1")
     assert refused(line).startswith("FILE, line 1, field 4 (run time): is not UTF-8 text: found")
 
@@ -204,12 +204,12 @@ def test_nul_beyond_the_first_block(refused, job_line):
 
 
 def test_first_fault_is_reported(refused, job_line):
-    """Of several faults the one in the earliest line is told, whatever its kind."""
+    """The error in the earliest line is reported first, whatever its kind."""
     assert "line 1, field 4" in refused(job_line({4: "x"}) + "1 2 3\n")
 
 
 def test_duplicate_job_numbers(refused, job_line):
-    """The second line with a job number is refused, and the first one is named."""
+    """The second line with a job number is rejected, and the message names the first one."""
     text = "".join(job_line({1: job}) for job in (4, 2, 3, 2, 4))
     assert refused(text) == (
         "FILE, line 4, field 1 (job number): the job number occurs twice: expected each job number once, "
@@ -229,7 +229,7 @@ def test_unsorted(refused, job_line):
 @SHARED_FOLDER
 @given(st.binary(max_size=200))
 def test_any_bytes_give_a_workload_or_a_trace_error(tmp_path, content):
-    """Whatever the file holds, nothing but TraceError comes out."""
+    """Any bytes raise nothing but TraceError."""
     path = tmp_path / "x.swf"
     path.write_bytes(content)
     with pytest.raises(TraceError):
@@ -246,7 +246,7 @@ TOKENS = st.one_of(
 @SHARED_FOLDER
 @given(st.lists(st.dictionaries(st.integers(1, 18), TOKENS, max_size=2), min_size=1, max_size=4), st.booleans())
 def test_malformed_lines_give_a_workload_or_a_trace_error(tmp_path, job_line, changes, sort):
-    """A line is read or refused with its number; no other exception escapes, and what is read is finite."""
+    """A line is read or rejected with its number; no other exception is raised, and all values are finite."""
     path = tmp_path / "x.swf"
     path.write_text("".join(job_line({1: row, **change}) for row, change in enumerate(changes)), encoding="utf-8")
     try:
@@ -259,13 +259,13 @@ def test_malformed_lines_give_a_workload_or_a_trace_error(tmp_path, job_line, ch
 
 
 def column(count: int, elements: st.SearchStrategy) -> st.SearchStrategy:
-    """Return a strategy for a column of that many values."""
+    """Return a strategy for a column with this number of values."""
     return st.lists(elements, min_size=count, max_size=count)
 
 
 @st.composite
 def workloads(draw: st.DrawFn) -> Workload:
-    """Return a workload as an SWF file can hold it."""
+    """Return a workload that an SWF file can represent."""
     count = draw(st.integers(1, 8))
     time = st.one_of(st.integers(0, 10**9).map(float), st.floats(0, 1e9))
     whole = {field.column: st.integers(-1, 2**53) for field in FIELDS if field.column and field.whole}
@@ -300,7 +300,7 @@ def test_round_trip(tmp_path, workload):
 
 
 def test_header_follows_the_workload(tmp_path, job_line):
-    """A machine size, epoch or zone that was changed after reading is what the written header says."""
+    """The written header has the machine size, epoch and zone that were changed after reading."""
     path = tmp_path / "x.swf"
     path.write_text("; MaxNodes: 4\n; UnixStartTime: 9\n; TimeZoneString: UTC\n; Note: n\n" + job_line())
     workload = load(path)
@@ -313,7 +313,7 @@ def test_header_follows_the_workload(tmp_path, job_line):
 
 
 def test_no_walltime_is_written_as_missing(tmp_path, job_line):
-    """A job without limit becomes one without request: -1 is all that SWF can say."""
+    """A job without a limit becomes one without a request: SWF has only -1."""
     path = tmp_path / "x.swf"
     path.write_text(job_line())
     save(replace(load(path), walltime=np.array([np.inf])), path)
@@ -322,7 +322,7 @@ def test_no_walltime_is_written_as_missing(tmp_path, job_line):
 
 @pytest.mark.parametrize("job", ["a", "007", "", "-1", "1.0", "9007199254740993"])
 def test_writer_refuses_ids_that_are_no_numbers(tmp_path, job_line, job):
-    """SWF keeps whole numbers as ids only, and no file is begun otherwise."""
+    """SWF ids are whole numbers; otherwise no file is written."""
     path = tmp_path / "x.swf"
     path.write_text(job_line())
     workload = replace(load(path), ids=[job])
@@ -332,7 +332,7 @@ def test_writer_refuses_ids_that_are_no_numbers(tmp_path, job_line, job):
 
 
 def test_writer_refuses_jobs_that_compute(tmp_path, job_line):
-    """A job whose hosts decide how long it takes has no run time to write."""
+    """A job whose hosts determine its duration has no run time to write."""
     path = tmp_path / "x.swf"
     path.write_text(job_line() + job_line({1: 2}))
     with pytest.raises(TraceError) as caught:
@@ -344,7 +344,7 @@ def test_writer_refuses_jobs_that_compute(tmp_path, job_line):
 
 
 def test_writer_refuses_no_jobs(tmp_path, job_line):
-    """A workload without jobs is not written: it could not be read."""
+    """A workload without jobs is not written, because it could not be read."""
     path = tmp_path / "x.swf"
     path.write_text(job_line())
     with pytest.raises(TraceError, match="there are no jobs to write"):
@@ -360,7 +360,7 @@ def test_real_logs_round_trip(traces_dir, tmp_path, file):
 
 
 def test_real_header(traces_dir):
-    """KTH-SP2's header is known in full, with its notes in order."""
+    """KTH-SP2's header is read completely, with its notes in order."""
     workload = load(traces_dir / "KTH-SP2-1996-2.1-cln.swf.gz")
     assert (workload.epoch, workload.timezone) == (843480031.0, "Europe/Stockholm")
     assert workload.header["Computer"] == "IBM SP2"
@@ -370,7 +370,7 @@ def test_real_header(traces_dir):
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak from /proc")
-def test_memory(traces_dir, project_root):
+def test_a_large_log_takes_little_memory(traces_dir, project_root):
     """Curie's 312,826 jobs load in well under 200 MB."""
     program = (
         "import sys; from pipistrelle.traces.load import load; load(sys.argv[1]);"

@@ -1,4 +1,4 @@
-"""The readers of outage logs: each format, its faults by line, and the real logs."""
+"""The readers of outage logs: each format, its errors by line, and the real logs."""
 
 import gzip
 
@@ -68,7 +68,7 @@ def read(tmp_path):
 
 
 def rows(log):
-    """Return a log's outages as tuples, times from the first begin."""
+    """Return a log's outages as tuples, with times relative to the first begin."""
     first = log.down.min()
     return [
         (log.nodes[node], down - first, up - first, cause)
@@ -77,7 +77,7 @@ def rows(log):
 
 
 def test_csv(read):
-    """Numbers, sets of numbers and names; an empty end is never; the cause may be missing."""
+    """Numbers, sets of numbers and names; an empty end means never; the cause is optional."""
     log = read("node,down,up,cause,announced\n3,10,20.5,fan,\n0-1 7,12,,,5\n")
 
     assert rows(log) == [("3", 0, 10.5, "fan"), *((node, 2, np.inf, "failure") for node in ("0", "1", "7"))]
@@ -86,7 +86,7 @@ def test_csv(read):
 
 
 def test_csv_with_dates_and_names(read):
-    """Dates make the clock Unix time; columns may come in any order; names sort by the numbers in them."""
+    """Dates mean Unix time; columns may be in any order; names are sorted by the numbers in them."""
     log = read("down,up,node\n2017-01-29 08:00,2017-01-29T09:00:30,n10\n2017-01-29 08:30,2017-01-29 09:00,n2\n")
 
     assert log.absolute
@@ -95,7 +95,7 @@ def test_csv_with_dates_and_names(read):
 
 
 def test_csv_with_names_by_a_rule(read):
-    """Each of its names has the outage; ranges keep their zeros, and several in one name have all combinations."""
+    """Each of its names has the outage; ranges keep leading zeros, and several in one name give all combinations."""
     log = read('node,down,up\nn[009-010],1,2\n"login, c[0-1]s[4,6-7]",3,4\n')
 
     assert log.nodes == ("c0s4", "c0s6", "c0s7", "c1s4", "c1s6", "c1s7", "login", "n009", "n010")
@@ -103,7 +103,7 @@ def test_csv_with_names_by_a_rule(read):
 
 
 def test_lanl(read):
-    """Nodes are SYSTEM/NUMBER, those without failures are known of, the watch lasts from production to the end."""
+    """Nodes are SYSTEM/NUMBER, nodes without failures are included, observed from production to the end."""
     log = read(LANL_HEAD + LANL_ROW + LANL_ROW.replace("1/6/2002 11:00", "1/6/2002 10:54").replace(",1,1,", ",3,2,"))
 
     assert rows(log) == [("20/1", 0, 360, "Hardware: CPU"), ("20/2", 0, 60, "Hardware: CPU")]
@@ -133,7 +133,7 @@ def test_titan(read):
 
 
 def test_slurm(read):
-    """sacctmgr's two forms; the cluster's own events are left out, an unknown end is never."""
+    """sacctmgr's two forms; the cluster's own events are ignored, an unknown end means never."""
     log = read(SACCTMGR)
 
     assert rows(log) == [("n2", 0, 3600, "Not responding"), ("n10", 86400, np.inf, "DRAIN")]
@@ -144,7 +144,7 @@ def test_slurm(read):
 
 @pytest.mark.parametrize("text", [SCONTROL, SCONTROL.replace("\n   ", " ")])
 def test_scontrol(read, text):
-    """Nodes whose state is bad are down since the time in the reason's brackets."""
+    """Nodes in a bad state are down since the time in the reason's brackets."""
     log = read(text)
 
     assert rows(log) == [("n2", 0, np.inf, "bad DIMM, slot 3")]
@@ -152,12 +152,12 @@ def test_scontrol(read, text):
 
 
 def test_pbs(read):
-    """A node is down while any bad state holds; other records do not count."""
+    """A node is down while it has any bad state; other records are ignored."""
     assert rows(read(PBS)) == [("n1", 0, 5400.25, "offline"), ("n2", 7200, np.inf, "down,job-exclusive")]
 
 
 def test_batsim(read):
-    """From unavailable to available; other types of events are left out."""
+    """From unavailable to available; other types of events are ignored."""
     log = read(BATSIM)
 
     assert rows(log) == [("0", 0, np.inf, "machine_unavailable"), ("1", 0, 4, "machine_unavailable")]
@@ -207,7 +207,7 @@ def test_batsim(read):
     ],
 )
 def test_malformed_rows_are_named(read, text, message):
-    """File and line, what is wrong, what was expected and found."""
+    """File and line, the error, what was expected and what was found."""
     with pytest.raises(TraceError) as caught:
         read(text)
 
@@ -216,7 +216,7 @@ def test_malformed_rows_are_named(read, text, message):
 
 
 def test_unknown_classes_and_numbers(read):
-    """A class or a number that is not there is refused."""
+    """A class or a number that does not exist is rejected."""
     log = read(LANL_HEAD + LANL_ROW)
     with pytest.raises(TraceError, match="unknown class of nodes '21'"):
         log.only("21")
@@ -227,7 +227,7 @@ def test_unknown_classes_and_numbers(read):
 
 
 def test_lives_follow_from_outages(read):
-    """Up from an end to the next begin; what is announced ends a life without a failure; silent nodes are censored."""
+    """Up from an end to the next begin; planned outages end a life without a failure; other nodes are censored."""
     log = read("node,down,up,cause,announced\n0,10,20,a,\n0,15,30,b,\n0,50,60,c,40\n1,80,,d,\n").within(None, 100.0)
     lives = log.with_silent(3).watched()
 
@@ -261,7 +261,7 @@ def test_the_lives_of_titan(traces_dir):
 
 
 def test_compressed_logs(tmp_path):
-    """gzip is known by its bytes."""
+    """gzip is recognised by its bytes."""
     path = tmp_path / "x.csv.gz"
     path.write_bytes(gzip.compress(b"node,down,up\n1,2,3\n"))
 
@@ -279,7 +279,7 @@ def test_compressed_logs(tmp_path):
         ),
     ],
 )
-def test_what_cannot_be_a_log_of_outages(tmp_path, content, says):
+def test_a_file_that_is_not_an_outage_log_is_rejected(tmp_path, content, says):
     """The message says that a file of outages was expected, not a workload."""
     path = tmp_path / "x"
     path.mkdir() if content is None else path.write_bytes(content)
@@ -289,7 +289,7 @@ def test_what_cannot_be_a_log_of_outages(tmp_path, content, says):
     assert says in str(caught.value)
 
 
-def test_a_log_of_outages_that_is_not_there(tmp_path):
-    """So does it for a file that there is not."""
+def test_a_missing_outage_log_is_reported(tmp_path):
+    """The message is the same for a file that does not exist."""
     with pytest.raises(TraceError, match="no such file: expected a file of outages"):
         load_outage_log(tmp_path / "x")
