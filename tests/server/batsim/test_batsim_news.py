@@ -229,7 +229,7 @@ def test_a_decision_in_the_past_is_illegal(play, job, say) -> None:
 
 
 def test_an_external_event_while_the_scheduler_thinks_is_told_afterwards(play, job, say) -> None:
-    """The machine is gone at once; an earlier decision with a later timestamp takes that into account."""
+    """The machine is gone at once; an earlier decision with a later timestamp fails because of it."""
     events = [outside("unavailable", 3, "0")]
     run = play([job("1", "d10", at=1)], {}, {1: [say.execute("w0!1", "0", at=2)]}, events=events)
     assert run.job("1")["final_state"] == "COMPLETED_SUCCESSFULLY"

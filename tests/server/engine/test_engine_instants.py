@@ -182,7 +182,7 @@ def test_jobs_are_taken_one_at_a_time(make_job: Any) -> None:
 
 
 def test_observers_hear_an_instant_in_order(play: Any, diary: Any) -> None:
-    """Every step is reported when it happens, and at last, at least once, the resulting number of free units."""
+    """Every step is reported when it happens, followed by the resulting number of free units."""
     game = play(2, [("1", 1, 1, 2, 2)], observers=[diary])
     game.begin()
     game.say(game.execute("1", "5"), game.execute("1", "0"))

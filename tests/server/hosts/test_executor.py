@@ -252,7 +252,7 @@ def test_jobs_on_one_host_share_it_while_they_overlap(world: Worlds) -> None:
 
 
 def test_jobs_that_meet_through_a_third_adapt(world: Worlds) -> None:
-    """a and c share no host, but b shares with both; they get what b cannot use."""
+    """a and c share no host, but b shares with both; a and c get what b cannot use."""
     here = world("1f", "3f", sharing=True, metered=True)
     ends = here.play(
         (0.0, here.job("a", flops(10), "0")),

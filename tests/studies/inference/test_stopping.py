@@ -42,7 +42,7 @@ def test_intervals_that_stopped_hold_the_truth():
 @given(VALUES, RULES)
 @settings(deadline=None, max_examples=150)
 def test_a_stage_ends_and_never_asks_for_less(sample, rule):
-    """Each answer lies between the present number and the maximum; a larger one converges and repeats."""
+    """Each answer lies between the present number and the maximum, and asking again gives the same."""
     needed = replicas_needed(sample, rule)
 
     assert needed >= len(sample)
