@@ -124,7 +124,7 @@ def test_notice_meanwhile_reply_until_the_farewell(make_job: Any, play: Any, eve
         (KeyboardInterrupt(), Interrupted, "interrupted", "simulated time 0.0: interrupted."),
     ],
 )
-def test_a_failure_is_told_to_everybody_and_raised(
+def test_failure_is_reported_to_both_sides_and_raised(
     make_job: Any, diary: Any, error: BaseException, kind: type[RunError], reason: str, says: str
 ) -> None:
     """The scheduler gets SIMULATION_ENDS with reason and text, the observers their end, the caller the error."""

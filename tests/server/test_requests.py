@@ -87,7 +87,7 @@ def test_brackets_and_counts_that_have_no_plain_form() -> None:
     assert told[1] == "counts 1 nodes of 2 (a100*1), which is not supported: 'a100*1': '2'"
 
 
-def test_what_cannot_be_is_left_out_and_said() -> None:
+def test_impossible_jobs_are_left_out_and_reported() -> None:
     """Such jobs are counted under one reason; each reason lists the jobs' names."""
     setup = Setup.of(
         ZEUS,
@@ -176,7 +176,7 @@ def test_other_units_are_rejected(ask: Ask, alloc: str, says: str) -> None:
 @pytest.mark.parametrize(
     ("alloc", "code"), [("two", "bad_allocation"), ("2", "wrong_size"), ("13-14", "unknown_unit"), ("2-3", "busy_unit")]
 )
-def test_what_else_is_wrong_is_said_first(alloc: str, code: str) -> None:
+def test_other_errors_are_reported_first(alloc: str, code: str) -> None:
     """Units that are none, too few, unknown or taken have their own codes."""
     engine, notice = begun((2, "a100", -1, False), (2, "a100", 2, False))
     starts = [ExecuteJob(notice.now, ExecuteJobData(*pair)) for pair in (("w0!1", "2-3"), ("w0!2", alloc))]

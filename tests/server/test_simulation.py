@@ -90,7 +90,7 @@ def test_a_setup_drops_what_cannot_run_and_counts_it() -> None:
     assert setup.strict
 
 
-def test_the_machine_is_told_by_groups() -> None:
+def test_machine_is_sent_by_groups() -> None:
     """Pools are numbered through, nodes and units apart; ranges have both ends."""
     pools = (
         Pool(name="thin", nodes=3),
@@ -200,7 +200,7 @@ def test_without_a_folder_nothing_is_written(tmp_path: Path, monkeypatch: pytest
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_last_notice_says_how_it_ended() -> None:
+def test_last_notice_has_the_reason_of_the_end() -> None:
     """The scheduler's last word from the server is SIMULATION_ENDS."""
     clerk = Greedy()
     simulate(Setup.of(homogeneous(4, "m"), workload(*ROWS)), InProcessTransport(clerk), clock=lambda: 0.0)
@@ -255,7 +255,7 @@ def test_an_output_that_cannot_be_written_is_the_runs_failure(tmp_path: Path, na
     assert result.summary.reason == ("completed" if name in {"out_schedule.csv", "out_summary.json"} else "error")
 
 
-def test_a_scheduler_is_told_the_end_even_if_the_run_could_not_begin(tmp_path: Path) -> None:
+def test_scheduler_gets_the_end_even_if_the_run_could_not_begin(tmp_path: Path) -> None:
     """When the first file of a run cannot be written, the connected scheduler learns it."""
     (tmp_path / "out_config.json").mkdir()
     clerk = Greedy()

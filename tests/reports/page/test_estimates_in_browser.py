@@ -96,7 +96,7 @@ def test_figures_are_those_of_each_moment(page: Any, waiting_runs: tuple[Path, P
             assert row[12:] == [0, 0]
 
 
-def test_who_waited_at_a_moment(page: Any, waiting_runs: tuple[Path, Path]) -> None:
+def test_queued_jobs_at_a_moment(page: Any, waiting_runs: tuple[Path, Path]) -> None:
     """A chosen moment has a table of the queued jobs, with expected and actual starts."""
     at = moments(waiting_runs[1])[5]
     page.run(CHOOSE, "estimates-moment", "1 5")

@@ -252,7 +252,7 @@ def test_jobs_by_whom(page, db, label, column):
         close(one[1:], other[1:])
 
 
-def test_what_failed(page, db, failing_run):
+def test_failure_figures(page, db, failing_run):
     """Failures, the use of the units' time, and the nodes with most failures."""
     told = json.loads((failing_run / "out_summary.json").read_text())["reliability"]
     figures = {row[0]: row[1] for row in cells(page, "#failures .grid > .scroll:nth-child(1)")}
@@ -290,7 +290,7 @@ def test_what_failed(page, db, failing_run):
 
 
 @pytest.mark.parametrize(("place", "column"), [(0, "wait"), (1, "bounded")])
-def test_who_was_served_worst(page, db, place, column):
+def test_worst_served_jobs(page, db, place, column):
     """The jobs that waited longest and those that were slowed down most, with their figures and their user."""
     tables = page.run(
         """

@@ -323,7 +323,7 @@ def test_the_network_at_a_moment(show, torus_run, moment):
     assert page.run(COLOURS)[6] > 2  # five curves, the machine, the network
 
 
-def test_the_network_says_what_is_where(show, torus_run):
+def test_network_view_names_positions(show, torus_run):
     """Hovering over a node shows its number, coordinates and job; colours match the machine's."""
     page = show(torus_run)
     before = page.run("return document.getElementById('network-0').toDataURL()")

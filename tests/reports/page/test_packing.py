@@ -43,7 +43,7 @@ def texts(data: bytes, place: dict) -> list[str]:
 
 @settings(max_examples=40)
 @given(st.lists(st.integers(-(10**9), 2 * 10**9)), st.booleans(), st.booleans())
-def test_numbers_come_out_again(values, fractions, deltas):
+def test_numbers_round_trip(values, fractions, deltas):
     """Whole numbers and numbers of six decimals, as steps or not."""
     column = np.array(values, dtype=np.float64) + (0.123457 if fractions else 0.0)
     pack = ColumnPack()
@@ -56,7 +56,7 @@ def test_numbers_come_out_again(values, fractions, deltas):
 
 @settings(max_examples=40)
 @given(st.lists(st.text("w0!17 <9.x\0", max_size=8)))
-def test_texts_come_out_again(column):
+def test_texts_round_trip(column):
     """Ids, reasons with ids in them, numbers with leading zeros, holes in a text."""
     pack = ColumnPack()
     place = pack.texts(column)

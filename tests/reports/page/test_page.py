@@ -124,7 +124,7 @@ def test_outputs_of_an_older_version_have_fewer_files(easy, tmp_path):
         ("out_machine_states.csv", b"time,nb_idle\n\xff,1\n", "the file is not UTF-8 text"),
     ],
 )
-def test_what_is_no_run_is_refused(easy, tmp_path, name, content, what):
+def test_invalid_run_is_rejected(easy, tmp_path, name, content, what):
     """A message names the file that is missing or wrong."""
     shutil.copytree(easy, tmp_path / "run")
     (tmp_path / "run" / "out_summary.json").unlink()
@@ -142,7 +142,7 @@ def test_no_such_run(tmp_path):
         page_of([tmp_path / "none"])
 
 
-def test_third_party_files_are_what_their_page_says():
+def test_third_party_files_match_their_page():
     """Version, licence and digests of third-party code are included."""
     page = (THIRD_PARTY / "README.md").read_text()
     rows = re.findall(r"^\| (\S+) \|.*\| ([0-9a-f]{64}) \|$", page, re.MULTILINE)

@@ -145,7 +145,7 @@ def test_changes_by_size_and_run_time(page, db):
         assert other[3] == 0 or (blue > red) == (other[3] < 0)
 
 
-def test_who_gains_and_loses_most(page, db):
+def test_largest_gains_and_losses(page, db):
     """The jobs with the largest changes either way, with both waits."""
     found = page.run(
         """

@@ -141,7 +141,7 @@ def test_another_list_strikes_others(placed: PlacedRun) -> None:
 
 @settings(deadline=None, max_examples=30)
 @given(data=st.data())
-def test_who_ran_where_is_what_a_search_says(data: st.DataObject) -> None:
+def test_jobs_by_node_equal_a_search(data: st.DataObject) -> None:
     """One after the other on each node; the one that ran just before counts."""
     machine = Machine(4)
     nodes, start, end = [], [], []

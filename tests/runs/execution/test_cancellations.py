@@ -116,7 +116,7 @@ ROWS = st.lists(
 
 @given(ROWS, st.sampled_from(POLICIES), st.booleans(), st.sampled_from([None, 5.0]))
 @settings(deadline=None, max_examples=120)
-def test_whoever_is_cancelled_leaves(rows: list[Row], name: str, told: bool, step: float | None) -> None:
+def test_cancelled_jobs_leave(rows: list[Row], name: str, told: bool, step: float | None) -> None:
     """Under every policy, with or without notices or polling: cancelled jobs are gone by their date, the others run."""
     policy = make_policy(name)
     result, watch = ran(rows, policy if step is None else Polling(policy, step), told=told)
@@ -166,7 +166,7 @@ def test_where_nodes_fail(rows: list[Row], name: str) -> None:
     7,
 )
 @settings(deadline=None, max_examples=25)
-def test_a_run_goes_on_from_its_state(rows: list[Row], name: str, at: int) -> None:
+def test_run_resumes_from_its_state(rows: list[Row], name: str, at: int) -> None:
     """Taken anywhere, the state leads to the same ends."""
     states: list[dict[str, Any]] = []
 
@@ -191,7 +191,7 @@ def test_a_run_goes_on_from_its_state(rows: list[Row], name: str, at: int) -> No
 
 
 @pytest.mark.parametrize("name", ["easy", "conservative", "maui"])
-def test_a_reservation_is_given_back(name: str) -> None:
+def test_reservation_is_released(name: str) -> None:
     """Behind a wide job that is cancelled the next one starts at that instant."""
     rows = [(0.0, 4, 50.0, 50.0, 0.0), (1.0, 6, -1.0, 100.0, 9.0), (2.0, 2, 90.0, 90.0, 0.0)]
     _, watch = ran(rows, make_policy(name))
@@ -200,7 +200,7 @@ def test_a_reservation_is_given_back(name: str) -> None:
     assert watch.of["2"][1] == 10.0
 
 
-def test_a_place_below_a_limit_is_given_back() -> None:
+def test_place_below_a_limit_is_released() -> None:
     """A job held by a class limit joins the queue when another job of the class leaves it."""
     platform = Platform(name="m", pools=(Pool(name="p", nodes=UNITS),), classes=(JobClass(name="short", max_nodes=4),))
     log = log_of([(0.0, 4, 50.0, 50.0, 0.0), (1.0, 4, -1.0, 100.0, 9.0), (2.0, 2, 9.0, 9.0, 0.0)])
@@ -249,7 +249,7 @@ def test_batsims_dialect_has_no_word_for_it(tmp_path: Path) -> None:
     assert (result.summary.reason, result.summary.cancelled, result.summary.unfinished) == ("completed", 1, 0)
 
 
-def test_sacct_tells_of_cancellations(tmp_path: Path) -> None:
+def test_sacct_has_cancellations(tmp_path: Path) -> None:
     """A job with an unknown start was cancelled at its end."""
     text = "JobID|Submit|Start|End|Elapsed|State|Timelimit|NNodes\n"
     text += "1|2024-01-01T00:00:00|Unknown|2024-01-01T00:05:00|00:00:00|CANCELLED by 7|01:00:00|2\n"

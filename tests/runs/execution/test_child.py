@@ -13,7 +13,7 @@ PYTHON = sys.executable
 
 
 @pytest.mark.parametrize("command", [["x", "{endpoint}"], ["x", "--connect={endpoint}"], ["sh", "-c", "y {endpoint}"]])
-def test_a_command_says_where_to_connect(command: Sequence[str]) -> None:
+def test_command_has_the_endpoint(command: Sequence[str]) -> None:
     """The placeholder may stand anywhere in an argument."""
     check_command(command)
 
@@ -37,7 +37,7 @@ def test_our_own_schedulers_are_commands_too() -> None:
     assert command[-2:] == ["--order", "sjf"]
 
 
-def test_a_program_that_is_not_there_is_said() -> None:
+def test_missing_program_is_reported() -> None:
     """No traceback for a wrong path."""
     with pytest.raises(CommandError, match="cannot start the scheduler"):
         Child(["/absent/scheduler", "{endpoint}"], "tcp://127.0.0.1:1")
@@ -73,7 +73,7 @@ def test_the_endpoint_is_handed_over_twice() -> None:
     assert "ended with exit code 5 before the simulation was over" in fate
 
 
-def test_a_child_that_was_killed_is_told_from_one_that_ended() -> None:
+def test_killed_child_is_distinguished_from_ended_one() -> None:
     """The signal is named."""
     program = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
     with Child([PYTHON, "-c", program, "{endpoint}"], "X") as child:

@@ -92,7 +92,7 @@ def ended(tmp_path: Path, until: str | None, head: str = "") -> Summary:
         ("@200", 2, 0, 0, (1600 + 4 * 50) / (16 * 190)),
     ],
 )
-def test_what_runs_and_waits_at_the_horizon_is_counted(
+def test_running_and_queued_jobs_at_the_horizon_are_counted(
     tmp_path: Path, until: str, jobs: int, running: int, waiting: int, utilisation: float | None
 ) -> None:
     """Running and waiting apart, use and span up to the horizon; means are of the jobs that ended."""
@@ -152,7 +152,7 @@ def test_a_horizon_may_be_a_date(tmp_path: Path) -> None:
         ("2017-13-29 08:00", "date of time 0 is unknown"),
     ],
 )
-def test_what_is_no_horizon_is_refused(tmp_path: Path, until: str, says: str) -> None:
+def test_invalid_horizon_is_rejected(tmp_path: Path, until: str, says: str) -> None:
     """By name, before anything is written."""
     with pytest.raises(PipistrelleError, match=says) as caught:
         ended(tmp_path, until)

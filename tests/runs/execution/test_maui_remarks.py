@@ -60,7 +60,7 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         ("QOSCFG[high] PRIORITY=3", ["the jobs of log have no qos: QOSCFG[high] has no effect"]),
     ],
 )
-def test_rules_for_whom_the_log_does_not_have_are_said(said, text: str, expected: list[str]) -> None:
+def test_rules_for_names_missing_from_the_log_are_reported(said, text: str, expected: list[str]) -> None:
     """Once for each kind of credential, naming them: limits, targets, weights of fairshare."""
     assert said(text) == [f"m.cfg: {remark}" for remark in expected]
 
@@ -73,7 +73,7 @@ def test_of_the_order_alone_no_limits_are_said(said) -> None:
     assert said("", scheduler="easy") == []
 
 
-def test_the_file_of_a_preset_is_looked_at_too(said) -> None:
+def test_file_of_a_preset_is_checked_too(said) -> None:
     """With its warnings, each only once; a scheduler named on the command line takes its place."""
     Path("own.cfg").write_text("RMPOLLINTERVAL 30\nUSERCFG[eve] PRIORITY=3", encoding="utf-8")
     Path("p.toml").write_text('order = "maui"\n[order-options]\nconfig = "own.cfg"', encoding="utf-8")
@@ -89,7 +89,7 @@ def test_the_file_of_a_preset_is_looked_at_too(said) -> None:
     assert PolicySpec(scheduler="p.toml", config="m.cfg").make_policy(warn=False).name == "p"
 
 
-def test_hosts_that_are_not_there_are_an_error_before_the_run(said) -> None:
+def test_missing_hosts_are_an_error_before_the_run(said) -> None:
     """The warning has file and line; existing names have none."""
     named = Platform(name="m", pools=(Pool(name="p", nodes=4, names="n[1-4]"),))
 

@@ -48,7 +48,7 @@ def test_the_outputs_are_those_of_a_run_without_a_break(tmp_path: Path, state: d
     assert result.summary.jobs == 7
 
 
-def test_a_run_may_go_on_without_outputs(state: dict[str, Any]) -> None:
+def test_run_may_resume_without_outputs(state: dict[str, Any]) -> None:
     """Its figures equal those of the whole run."""
     assert run(SPEC, RunOptions(resume=state)).summary == run(SPEC).summary
 
@@ -78,7 +78,7 @@ def test_a_state_that_is_not_this_runs_is_refused(
     assert (tmp_path / "so-far" / "out_jobs.csv").read_bytes() == before
 
 
-def test_outputs_that_are_not_there_or_not_whole_are_refused(tmp_path: Path, state: dict[str, Any]) -> None:
+def test_missing_or_damaged_outputs_are_rejected(tmp_path: Path, state: dict[str, Any]) -> None:
     """Missing values are not invented."""
     with pytest.raises(PipistrelleError, match="cannot write the output"):
         run(SPEC, RunOptions(out=tmp_path / "empty", resume=state))
@@ -116,7 +116,7 @@ def test_what_cannot_be_told_is_said() -> None:
         run(SPEC, RunOptions(resume=state))
 
 
-def test_invariants_find_what_does_not_agree() -> None:
+def test_invariants_detect_inconsistencies() -> None:
     """A view that received other events than the server sent is detected."""
     pauses: list[Pause] = []
 

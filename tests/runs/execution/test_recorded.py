@@ -142,7 +142,7 @@ def test_nodes_of_the_log() -> None:
     assert records_of(log, platform)[2].nodes is None
 
 
-def test_what_is_asked_of_nodes_holds() -> None:
+def test_node_requests_are_honoured() -> None:
     """Nodes of the log that are not as the job asks are replaced by such as are."""
     platform = Platform(
         name="m", pools=(Pool(name="old", nodes=2, names="n[1-2]"), Pool(name="new", nodes=2, names="n[3-4]"))
@@ -198,7 +198,7 @@ def test_as_a_process_it_does_the_same(tmp_path: Path) -> None:
     assert b'"recorded"' in first["out_config.json"]
 
 
-def test_a_run_goes_on_from_its_state() -> None:
+def test_run_resumes_from_its_state() -> None:
     """A run interrupted at any notice resumes to the same figures."""
     rows = [(0.0, 4.0, 3, 5.0, 9.0), (1.0, 3.0, 2, 5.0, 9.0), (2.0, 2.0, 2, 5.0, 9.0), (3.0, -1.0, 1, 2.0, 9.0)]
     log, states = log_of(rows), list[dict[str, Any]]()

@@ -191,7 +191,7 @@ def test_jobs_that_fail_again_and_again(warned, options, said):
         ({"failures": ("none", "lanl-20")}, "--failures none cannot be combined with a model"),
     ],
 )
-def test_what_has_no_effect_is_refused(options, fragment):
+def test_option_without_effect_is_rejected(options, fragment):
     """No option is ignored silently."""
     with pytest.raises(InputError, match=fragment):
         load_reliability(RunSpec(**options), MACHINE, jobs((0, 1, 60.0)))

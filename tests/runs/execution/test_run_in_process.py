@@ -236,7 +236,7 @@ NONSENSE: dict[str, Callable[[View], None]] = {
 
 
 @pytest.mark.parametrize("case", NONSENSE)
-def test_what_the_wire_would_refuse_is_refused_in_process_too(small_workload: Make, case: str) -> None:
+def test_wire_errors_are_rejected_in_process_too(small_workload: Make, case: str) -> None:
     """A run in one process never accepts a decision that the same policy could not send to a server."""
     with pytest.raises(PipistrelleError):
         run_in_process(small_workload(), Own(NONSENSE[case]))

@@ -101,7 +101,7 @@ def test_a_run_is_read_as_it_was_written(spec: RunSpec) -> None:
         ("batsim = 5", ["x.toml: batsim: a value of the wrong type", "expected a table, found 5"]),
     ],
 )
-def test_what_is_wrong_is_said_once_with_its_place(tmp_path: Path, text: str, fragments: list[str]) -> None:
+def test_error_is_reported_once_with_its_place(tmp_path: Path, text: str, fragments: list[str]) -> None:
     """An unknown key with the closest one, a wrong value with its path and what was expected."""
     file = tmp_path / "x.toml"
     file.write_text(text)
@@ -163,7 +163,7 @@ def test_files_are_those_of_the_description(tmp_path: Path, monkeypatch: pytest.
         (RunSpec(scheduler="./prog {endpoint}", poll="5s"), "--poll applies to built-in schedulers"),
     ],
 )
-def test_a_scheduler_that_nobody_can_start_is_refused(spec: RunSpec, said: str) -> None:
+def test_scheduler_that_cannot_be_started_is_rejected(spec: RunSpec, said: str) -> None:
     """With what to add, or leave out."""
     with pytest.raises(PipistrelleError, match=said):
         check_scheduler(spec)
@@ -184,7 +184,7 @@ def test_a_scheduler_that_nobody_can_start_is_refused(spec: RunSpec, said: str) 
         (RunSpec(checkpoint="soon"), "unknown checkpoint interval"),
     ],
 )
-def test_what_cannot_be_run_is_refused(spec: RunSpec, said: str) -> None:
+def test_unrunnable_input_is_rejected(spec: RunSpec, said: str) -> None:
     """By one message."""
     with pytest.raises(PipistrelleError, match=said):
         run(spec)

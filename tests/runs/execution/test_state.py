@@ -57,7 +57,7 @@ def handed_over(story: Story, make: Callable[[], Policy], folder: Path, stops: l
 @pytest.mark.parametrize(
     "examples", [EXAMPLES, pytest.param(MANY_EXAMPLES, marks=pytest.mark.slow)], ids=["some", "many"]
 )
-def test_a_run_goes_on_from_its_state(name: str, examples: int) -> None:
+def test_run_resumes_from_its_state(name: str, examples: int) -> None:
     """Whatever is in progress, every output file has the same bytes; so does the state of a restored state."""
     make = POLICIES[name]
 

@@ -34,13 +34,13 @@ def refused(call: Callable[[], Any]) -> str:
 
 
 @pytest.mark.parametrize("name", platforms.names())
-def test_every_bundled_platform_can_be_had_by_name(name: str) -> None:
+def test_every_bundled_platform_is_available_by_name(name: str) -> None:
     """A name is enough."""
     assert load_platform(name) == platforms.get(name)
 
 
 @pytest.mark.parametrize("name", workloads.names())
-def test_every_bundled_workload_can_be_had_by_name_and_has_a_machine(name: str) -> None:
+def test_every_bundled_workload_is_available_by_name_with_a_machine(name: str) -> None:
     """A bundled workload runs without naming a platform."""
     workload = load_workload(name)
 
@@ -162,7 +162,7 @@ def test_a_header_with_an_impossible_machine_is_refused(tmp_path: Path) -> None:
     assert "1 to 10,000,000, found MaxProcs: 99999999999" in refused(lambda: platform_for(workload))
 
 
-def test_reading_a_text_file_says_what_went_wrong(tmp_path: Path) -> None:
+def test_unreadable_text_file_error_has_the_reason(tmp_path: Path) -> None:
     """A missing file, a folder and bytes that are no text have their own messages."""
     binary = tmp_path / "binary"
     binary.write_bytes(b"ab\xff")
@@ -263,7 +263,7 @@ def test_a_centres_log_without_a_machine_needs_a_platform(tmp_path: Path, text: 
         (LINE, "hpc2n", "nodes", None),
     ],
 )
-def test_sizes_that_count_other_things_than_the_machine_are_told(
+def test_sizes_in_other_units_than_the_machine_are_reported(
     tmp_path: Path, text: str, platform: str, units: Units, says: str | None
 ) -> None:
     """A log of nodes on a machine of cores would run all the same, and mean nothing."""

@@ -28,7 +28,7 @@ from pipistrelle.runs.inputs.keys import KeyFileError, listener_keys, make_keys,
     ],
     ids=lambda value: "-".join(map(str, value))[:20] if isinstance(value, tuple) else "",
 )
-def test_a_private_key_that_cannot_be_used_is_told(tmp_path: Path, monkeypatch, change, fragments):
+def test_unusable_private_key_is_reported(tmp_path: Path, monkeypatch, change, fragments):
     """The message says what to do, and shows no secret key."""
     monkeypatch.chdir(tmp_path)
     make_keys(Path("k"), ["server"])

@@ -84,7 +84,7 @@ def test_errors_say_which_model(saved):
         ("node,down,up\n1,1,5\n1,4,6\n", "lines 2 and 3: two outages of one node overlap"),
     ],
 )
-def test_what_does_not_suit_the_machine_is_refused(saved, text, message):
+def test_input_that_does_not_fit_the_machine_is_rejected(saved, text, message):
     """Unknown nodes and overlaps are named by line."""
     with pytest.raises(OutageError) as caught:
         on_machine(load_outage_log(saved(text)), MACHINE)

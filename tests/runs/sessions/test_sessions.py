@@ -77,7 +77,7 @@ def test_recording_changes_no_output(session: Path, tmp_path: Path) -> None:
     assert (tmp_path / "t.jsonl").read_bytes() == session.read_bytes()
 
 
-def test_the_first_other_decision_is_found_with_those_who_wait(session: Path) -> None:
+def test_first_different_decision_is_found_with_queued_jobs(session: Path) -> None:
     """Date, both replies, place, and the queue then; what came before was the same."""
     found = replay(SessionReader(session), InProcess(Otherwise(86400.0)), FAILING).parting
     assert found is not None
@@ -96,7 +96,7 @@ def test_other_schedulers_part_somewhere(session: Path) -> None:
         assert replay(SessionReader(session), InProcess(), spec).parting is not None
 
 
-def test_a_scheduler_that_wants_more_features_is_refused(session: Path) -> None:
+def test_scheduler_with_more_features_is_rejected(session: Path) -> None:
     """The notices it would get were not recorded."""
     with pytest.raises(SessionError, match="features that were not recorded: labels"):
         replay(SessionReader(session), InProcess(), RunSpec(scheduler="maui"))
@@ -123,7 +123,7 @@ def _swapped(lines: list[bytes]) -> Iterator[bytes]:
         (lambda lines: [*lines[:5], b'{"chain":"x"}\n'], "lines 3 to 6: the chain of digests is broken"),
     ],
 )
-def test_what_was_changed_is_noticed(session: Path, tmp_path: Path, change: object, says: str) -> None:
+def test_changed_session_is_detected(session: Path, tmp_path: Path, change: object, says: str) -> None:
     """The lines up to the next digest are named, by either way of playing."""
     reader = rewritten(session, tmp_path, change)
     with pytest.raises(SessionError, match=says):
@@ -136,7 +136,7 @@ def test_what_was_changed_is_noticed(session: Path, tmp_path: Path, change: obje
 @pytest.mark.parametrize(
     "content", [b"", b"{}\n", b"nonsense", b"[" * 100_000, b"\xff\xfe", gzip.compress(b"x", mtime=0)]
 )
-def test_what_is_no_session_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_invalid_session_is_rejected(tmp_path: Path, content: bytes) -> None:
     """They are reported at once, in one message; so is a session of another format."""
     path = tmp_path / "s"
     path.write_bytes(content)
@@ -158,7 +158,7 @@ def test_a_bomb_is_no_session(
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_what_was_cut_off_is_played_as_far_as_it_goes(tmp_path: Path, ending: str) -> None:
+def test_truncated_session_is_replayed_to_its_end(tmp_path: Path, ending: str) -> None:
     """As after the death of the recording process: whole lines count, whatever comes after them."""
     whole = tmp_path / f"s.{ending}"
     run(FAILING, RunOptions(connection=Recorded(InProcess(), whole)))
@@ -193,7 +193,7 @@ def test_a_changed_server_is_found_out(session: Path, tmp_path: Path) -> None:
     assert caught.value.exit_code == 1
 
 
-def test_what_is_out_of_turn_is_refused(session: Path, tmp_path: Path) -> None:
+def test_message_out_of_turn_is_rejected(session: Path, tmp_path: Path) -> None:
     """Though its digests are right: two notices in a row, a reply to none, frames that are none; the line is named."""
     header = SessionReader(session).header
     notice, reply = b'{"seq":1,"now":0.0,"events":[]}', b'{"reply_to":1,\n"now":0.0}'
@@ -235,7 +235,7 @@ def test_nothing_of_a_package_that_is_not_there(tmp_path: Path, monkeypatch: pyt
     assert lzma  # the other endings need the standard library alone
 
 
-def test_a_session_whose_scheduler_failed_ends_with_what_it_was_told_last(tmp_path: Path) -> None:
+def test_session_of_a_failed_scheduler_ends_with_the_last_notice(tmp_path: Path) -> None:
     """It can be played up to there, by either side."""
 
     class Fails(Otherwise):

@@ -60,7 +60,7 @@ def kept(folder: Path, watch: Callable[[Pause], None], every: Every) -> None:
     run(SPEC, RunOptions(out=folder, between=between))
 
 
-def test_a_run_goes_on_wherever_it_was_cut_off(whole: dict[str, bytes], tmp_path: Path) -> None:
+def test_run_resumes_wherever_it_was_cut_off(whole: dict[str, bytes], tmp_path: Path) -> None:
     """Copies of the folder, as a kill leaves it: with rows after the snapshot, and some that never reached the disk."""
     folder, copies = tmp_path / "run", []
 
@@ -84,7 +84,7 @@ def test_a_run_goes_on_wherever_it_was_cut_off(whole: dict[str, bytes], tmp_path
         assert ours == {name: data for name, data in whole.items() if name != "out_command.json"}
 
 
-def test_what_a_scheduler_was_told_is_kept_when_the_run_goes_on(tmp_path: Path) -> None:
+def test_notices_are_kept_when_the_run_resumes(tmp_path: Path) -> None:
     """A kill may strike as soon as the new session has taken the place of the old one: it has as much by then."""
     run(SPEC, RunOptions(out=tmp_path, connection=Journaled(InProcess(), tmp_path)))
     journal = Journaled(InProcess(), tmp_path, 300)
@@ -93,7 +93,7 @@ def test_what_a_scheduler_was_told_is_kept_when_the_run_goes_on(tmp_path: Path) 
         assert len(list(SessionReader(tmp_path / JOURNAL).exchanges())) == 300
 
 
-def test_what_kills_left_of_snapshots_is_removed_at_the_end(tmp_path: Path) -> None:
+def test_snapshots_left_by_kills_are_removed_at_the_end(tmp_path: Path) -> None:
     """A run that has come to its end has its outputs in its folder, and nothing else."""
     (tmp_path / ".out_snapshot-0000000001.gz.17").write_bytes(b"\x1f")
     run_kept(SPEC, RunOptions(out=tmp_path), Keeping())
@@ -152,7 +152,7 @@ def test_a_snapshot_of_another_version_is_refused(tmp_path: Path, monkeypatch: p
         go_on(tmp_path)
 
 
-def test_a_scheduler_that_decides_otherwise_cannot_go_on(tmp_path: Path) -> None:
+def test_scheduler_with_other_decisions_cannot_resume(tmp_path: Path) -> None:
     """An external scheduler is replayed all notices, and must give the same decisions."""
     folder = tmp_path / "run"
     folder.mkdir()

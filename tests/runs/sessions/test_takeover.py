@@ -67,7 +67,7 @@ def test_the_same_policy_decides_the_same(spec: RunSpec, tmp_path: Path) -> None
         assert found == whole
 
 
-def test_another_policy_goes_on(tmp_path: Path) -> None:
+def test_another_policy_takes_over(tmp_path: Path) -> None:
     """Earlier decisions stay, later ones are the new policy's; folder and command name their origin."""
     whole = tmp_path / "whole"
     path = kept(RunSpec(until="36h"), whole)[2]
@@ -141,7 +141,7 @@ class Listening:
         return nullcontext(InProcessTransport(self, interrupted))
 
 
-def test_what_a_scheduler_is_told(tmp_path: Path) -> None:
+def test_notices_to_the_new_scheduler(tmp_path: Path) -> None:
     """First the machine, then all of the past in its order, with the jobs that run and wait at their times."""
     path = kept(RunSpec(until="36h"), tmp_path / "whole")[2]
     listener = Listening(("takeover", "labels"))
@@ -182,7 +182,7 @@ def goes_on_strictly(path: Path, out: Path, listener: Listening) -> None:
     ],
     ids=["no feature", "not told of failures", "decides too early", "preempts", "recorded"],
 )
-def test_who_cannot_take_a_run_over(listener: Listening, says: str, tmp_path: Path) -> None:
+def test_schedulers_that_cannot_take_over(listener: Listening, says: str, tmp_path: Path) -> None:
     """One message says which scheduler and why; nothing of the run stays in the new folder."""
     path = kept(replace(FAILING, until="13h"), tmp_path / "whole")[0]
     with pytest.raises(PipistrelleError, match=says):
@@ -190,7 +190,7 @@ def test_who_cannot_take_a_run_over(listener: Listening, says: str, tmp_path: Pa
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_what_cannot_be_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_that_cannot_be_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same folder, another workload, a snapshot of another version."""
     path = kept(RunSpec(until="13h"), tmp_path / "whole")[0]
     with pytest.raises(PipistrelleError, match="need a folder of their own"):

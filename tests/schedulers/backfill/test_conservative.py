@@ -177,7 +177,7 @@ def decisions(answers: Answers, nodes: int, jobs: list[Row], reliability: Reliab
     broken=failures | st.just({}),
     handovers=st.sets(st.integers(1, 40)).map(frozenset),
 )
-def test_it_decides_as_if_all_were_placed_anew(
+def test_decisions_equal_a_full_replan(
     unsteady: Unsteady,
     order: str,
     placement: str,

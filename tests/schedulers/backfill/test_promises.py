@@ -87,7 +87,7 @@ class Promises(ComposedPolicy):
 
 
 @pytest.mark.parametrize("order", ["fcfs", "sjf"])
-def test_nobody_is_delayed_past_its_reservation_under_conservative(run_policy: RunPolicy, order: str) -> None:
+def test_no_job_is_delayed_past_its_reservation_under_conservative(run_policy: RunPolicy, order: str) -> None:
     """From the moment a job has one, its reservation only moves forward, and it starts by then."""
 
     @settings(max_examples=300)

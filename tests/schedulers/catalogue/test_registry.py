@@ -149,7 +149,7 @@ def test_an_object_in_a_module() -> None:
         ("", "it has no ''"),
     ],
 )
-def test_what_is_no_policy_in_a_file_is_said(file: str, what: str, says: str) -> None:
+def test_file_without_the_policy_is_reported(file: str, what: str, says: str) -> None:
     """The error names the file or the whole name, and what is missing."""
     text = failure(f"{file}:{what}")
 
@@ -166,7 +166,7 @@ def test_what_is_no_policy_in_a_file_is_said(file: str, what: str, says: str) ->
         ("x = '\0'", "cannot import it ("),
     ],
 )
-def test_a_file_that_cannot_be_imported_is_said(tmp_path: Path, content: str, says: str) -> None:
+def test_file_that_cannot_be_imported_is_reported(tmp_path: Path, content: str, says: str) -> None:
     """The user's code may raise anything; the message is one line with the kind of error."""
     path = tmp_path / "bad.py"
     path.write_text(content)
@@ -176,7 +176,7 @@ def test_a_file_that_cannot_be_imported_is_said(tmp_path: Path, content: str, sa
     assert str(path) in text
 
 
-def test_a_file_or_module_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_missing_file_or_module_is_reported(tmp_path: Path) -> None:
     """No traceback for a wrong path."""
     assert "there is no such file" in failure(f"{tmp_path}/absent.py:Mine")
     assert "No module named 'absent_module_of_mine'" in failure("absent_module_of_mine:Mine")
@@ -212,7 +212,7 @@ def test_two_files_of_one_name_are_two_files(tmp_path: Path) -> None:
         ("tcp://127.0.0.1:28000", False),
     ],
 )
-def test_a_name_is_told_from_a_program(text: str, expected: bool) -> None:
+def test_name_is_distinguished_from_a_program(text: str, expected: bool) -> None:
     """Registered names and MODULE:OBJECT are policies; endpoints and command lines are not."""
     assert is_policy_name(text) is expected
 
@@ -264,7 +264,7 @@ def test_an_unknown_part_brings_the_closest(parts: dict[str, str], says: str) ->
     assert says in failure("easy", **parts)
 
 
-def test_what_can_be_named_can_be_made() -> None:
+def test_every_listed_name_can_be_made() -> None:
     """The names that the command line lists are those of the tables of parts."""
     for axis, parts in PARTS.items():
         assert all(compose(**{axis: part}) for part in parts)

@@ -135,7 +135,7 @@ def test_many_rows_of_a_counter_at_once(seed: int, users: int) -> None:
         assert found.tolist() == expected.tolist()
 
 
-def test_who_is_beyond_a_full_counter_is_not_gone_through(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_beyond_a_full_counter_are_not_visited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 300 rows of three users, two each, six are checked, one at a time."""
     monkeypatch.setattr("pipistrelle.schedulers.maui.limits.idle._PART", 1)
     looked: list[int] = []

@@ -47,7 +47,7 @@ def test_a_cap_in_percent_opens_while_others_run(ask, play, maui) -> None:
     assert played.start[1] == pytest.approx(1000.0 / 1.5, abs=2.0)
 
 
-def test_a_cap_is_named_as_what_keeps_a_job_back(ask, play, maui) -> None:
+def test_cap_is_named_as_the_reason_of_a_wait(ask, play, maui) -> None:
     """It waits for the end of the window, and one can see why."""
     text = "FSPOLICY DEDICATEDPS\nFSINTERVAL 1:00:00\nFSDEPTH 1\nUSERCFG[a] FSTARGET=5000^"
     policy = maui(text)
@@ -68,7 +68,7 @@ def test_a_cap_is_named_as_what_keeps_a_job_back(ask, play, maui) -> None:
 
 
 @pytest.mark.parametrize("step", [7.0, 60.0])
-def test_calls_are_heard_at_the_next_multiple_under_polling(ask, play, maui, step: float) -> None:
+def test_calls_arrive_at_the_next_multiple_under_polling(ask, play, maui, step: float) -> None:
     """A deferred job, one behind a standing reservation and one below zero all start at multiples of the step."""
     text = (
         "SRCFG[s] HOSTLIST=0-1 STARTTIME=0 ENDTIME=1:01:01 USERLIST=root\n"
@@ -83,7 +83,7 @@ def test_calls_are_heard_at_the_next_multiple_under_polling(ask, play, maui, ste
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_nobody_waits_for_an_event_that_never_comes(ask, play, maui, check_machine, seed: int) -> None:
+def test_no_job_waits_for_an_event_that_never_happens(ask, play, maui, check_machine, seed: int) -> None:
     """Whatever keeps jobs back for a time (caps, MAXPS, negative priorities, reservations), all run in the end."""
     text = (
         "FSPOLICY DEDICATEDPS\nFSINTERVAL 500\nFSDEPTH 3\nFSWEIGHT 1\nFSUSERWEIGHT 1\nUSERCFG[a] FSTARGET=20%\n"

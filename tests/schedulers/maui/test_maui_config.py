@@ -57,7 +57,7 @@ def test_the_configuration_of_the_paper_is_read_as_it_is() -> None:
     )
 
 
-def test_what_is_not_set_has_the_manuals_default() -> None:
+def test_unset_parameters_have_the_manuals_defaults() -> None:
     """An empty file is Maui's own default: queue time alone, FIRSTFIT, one reservation."""
     found, warnings = parse_maui_config("")
 
@@ -149,7 +149,7 @@ def test_standing_reservations_and_stacks_are_indexed() -> None:
         ("MAXJOBPERUSERCOUNT 4", 1, "superseded by the limits of USERCFG"),
     ],
 )
-def test_what_is_unknown_or_changes_decisions_is_refused(text: str, line: int, part: str) -> None:
+def test_unknown_or_unsupported_parameter_is_rejected(text: str, line: int, part: str) -> None:
     """One error with file and line; if one reads leniently, a warning with the same text."""
     _, warnings = parse_maui_config(text, strict=False)
 
@@ -175,7 +175,7 @@ def test_what_is_unknown_or_changes_decisions_is_refused(text: str, line: int, p
         ("FSPOLICY PSDEDICATED", 1, "DEDICATEDPS counts processors x seconds"),
     ],
 )
-def test_what_no_decision_depends_on_is_a_warning(text: str, line: int, part: str) -> None:
+def test_parameter_without_effect_on_decisions_is_a_warning(text: str, line: int, part: str) -> None:
     """With its line, however one reads."""
     _, warnings = parse_maui_config(text)
 
@@ -232,7 +232,7 @@ def test_a_wrong_value_is_one_clear_message(text: str, part: str) -> None:
     assert part in str(caught.value)
 
 
-def test_fairshare_goes_on_without_the_mark_that_is_not_supported() -> None:
+def test_fairshare_works_without_the_unsupported_mark() -> None:
     """FSPOLICY DEDICATEDPS% counts usage all the same, as DEDICATEDPS."""
     found, warnings = parse_maui_config("FSPOLICY dedicatedps%", strict=False)
 
@@ -262,7 +262,7 @@ def test_comments_quotes_and_continuations(tmp_path: Path) -> None:
     assert [warning.name for warning in warnings] == ["NODECFG"]
 
 
-def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_missing_file_is_an_error(tmp_path: Path) -> None:
     """One message with the path."""
     with pytest.raises(MauiConfigError, match="cannot read the Maui configuration"):
         read_maui_config(tmp_path / "none.cfg")
@@ -295,7 +295,7 @@ LINES = st.lists(
 
 @settings(max_examples=200)
 @given(LINES)
-def test_whatever_stands_in_a_file_is_read_or_refused_with_its_line(lines: list[str]) -> None:
+def test_any_file_is_read_or_rejected_with_its_line(lines: list[str]) -> None:
     """No text makes the reader fail in another way."""
     message = None
     try:

@@ -69,7 +69,7 @@ def test_hosts_are_units(hosts: str, units: str) -> None:
         ("3-99", "found 3-99"),
     ],
 )
-def test_a_host_that_is_not_there_is_an_error(hosts: str, part: str) -> None:
+def test_missing_host_is_an_error(hosts: str, part: str) -> None:
     """Never the whole machine, and never only a part of the request."""
     with pytest.raises(PlatformError) as caught:
         units_of_hosts(["login", hosts], MACHINE, "here")
@@ -123,7 +123,7 @@ def test_a_run_keeps_the_named_units_and_refuses_an_unknown_name() -> None:
 
 
 @pytest.mark.parametrize(("names", "known"), [(("b", "a1"), ("a1", "b")), (("b", "b"), None), (("b", "no name"), None)])
-def test_hosts_that_batsim_tells_of_are_nodes(names: tuple[str, str], known: tuple[str, str] | None) -> None:
+def test_batsim_hosts_are_nodes(names: tuple[str, str], known: tuple[str, str] | None) -> None:
     """In the order of their numbers, unless nodes cannot be called so."""
     hosts = [{"id": 1 - place, "name": name} for place, name in enumerate(names)]
     begins = SimulationBegins(0.0, BatsimBeginsData(nb_resources=2, nb_compute_resources=2, compute_resources=hosts))

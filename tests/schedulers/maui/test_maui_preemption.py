@@ -154,7 +154,7 @@ def test_what_becomes_of_a_job_is_the_policys() -> None:
     assert not play(ROWS, FLAGS + "PREEMPTPOLICY NONE").of("goes")
 
 
-def test_what_is_kept_for_a_preemptor_is_nobody_elses() -> None:
+def test_units_kept_for_a_preemptor_go_to_no_other_job() -> None:
     """While a preemptee dumps, a smaller job does not get the unit that was free."""
     dumps = parse_resilience(checkpoint="100", dump="30", read="1")
     rows = [("1", 0, 3, 50, 90, "low"), ("2", 10, 4, 20, 30, "high"), ("3", 11, 1, 1, 2, "other")]
@@ -184,7 +184,7 @@ def test_units_that_fail_meanwhile_are_replaced() -> None:
         ("PREEMPTPOLICY SHOOT", "the value of PREEMPTPOLICY is wrong"),
     ],
 )
-def test_what_is_not_supported_is_refused(line: str, text: str) -> None:
+def test_unsupported_parameter_is_rejected(line: str, text: str) -> None:
     """With its line; leniently it is a warning, where the value is one of Maui's."""
     with pytest.raises(MauiConfigError, match=text):
         parse_maui_config(line)
@@ -221,7 +221,7 @@ JOBS = st.lists(
     dumps=st.booleans(),
     failing=st.booleans(),
 )
-def test_every_run_comes_to_its_end(
+def test_every_run_ends(
     rows: Any, policy: str, reservations: str, depth: int, aging: int, dumps: bool, failing: bool
 ) -> None:
     """No decision is illegal, all jobs end, only preemptees are preempted, and restored states decide alike."""

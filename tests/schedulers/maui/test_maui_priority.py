@@ -140,7 +140,7 @@ def test_the_least_walltime_of_the_expansion_factor() -> None:
     assert [machine.total(row, 240.0) for row in rows] == [3.0, 3.0, 2.0]
 
 
-def test_targets_grow_as_they_come_near() -> None:
+def test_target_factor_grows_near_the_target() -> None:
     """(target - reached)^-2, beyond the target as if one ten-thousandth away; no target, no term."""
     machine = Machine(
         "QUEUETIMEWEIGHT 0\nTARGWEIGHT 1\nTARGETQUEUETIMEWEIGHT 1\nTARGETXFACTORWEIGHT 1000\n"

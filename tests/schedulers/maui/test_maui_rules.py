@@ -24,7 +24,7 @@ def test_without_backfilling_jobs_start_in_the_order_of_priority(play, maui, ran
     assert [played.start[number] for number in range(len(jobs))] == sorted(played.start.values())
 
 
-def test_credentials_decide_who_goes_first(ask, play, maui) -> None:
+def test_credentials_decide_the_order(ask, play, maui) -> None:
     """The class of the highest priority starts first, then the others, each in the order of submission."""
     text = "CLASSWEIGHT 1000\nCLASSCFG[qexp] PRIORITY=150\nCLASSCFG[qfree] PRIORITY=-1024\n"
     jobs = [ask(0.0, 4, 50.0)] + [ask(1.0, 4, 10.0, queue=queue) for queue in ("qfree", "qprod", "qexp", "qexp")]
@@ -33,7 +33,7 @@ def test_credentials_decide_who_goes_first(ask, play, maui) -> None:
     assert sorted(played.start, key=lambda number: played.start[number]) == [0, 3, 4, 2, 1]
 
 
-def test_fairshare_lets_the_one_who_used_less_go_first(ask, play, maui) -> None:
+def test_fairshare_favours_lower_usage(ask, play, maui) -> None:
     """A user below the target passes one above."""
     text = "FSPOLICY DEDICATEDPS\nFSWEIGHT 1000\nFSUSERWEIGHT 1\nUSERCFG[DEFAULT] FSTARGET=50\n"
     jobs = [
@@ -85,7 +85,7 @@ def test_negative_priorities_wait_until_they_have_risen_or_are_refused(ask, play
     assert "never rises" in played.rejected[0]
 
 
-def test_a_job_too_large_for_what_is_in_service_is_deferred(ask, play, maui) -> None:
+def test_job_too_large_for_units_in_service_is_deferred(ask, play, maui) -> None:
     """It comes back after DEFERTIME, not before, though the units are back sooner."""
     jobs = [ask(10.0, 4, 10.0), ask(10.0, 3, 10.0)]
     outages = [(5.0, NodeSet.interval(3, 3)), (50.0, NodeSet.EMPTY)]
@@ -94,7 +94,7 @@ def test_a_job_too_large_for_what_is_in_service_is_deferred(ask, play, maui) -> 
     assert played.start == {1: 10.0, 0: 130.0}
 
 
-def test_without_defertime_a_job_comes_back_when_the_units_do(ask, play, maui) -> None:
+def test_without_defertime_a_job_is_eligible_when_the_units_return(ask, play, maui) -> None:
     """DEFERTIME 0, as many centres set it: the job is held until then, blocks no other job, and requests no calls."""
     jobs = [ask(10.0, 4, 10.0), ask(10.0, 3, 100.0)]
     outages = [(5.0, NodeSet.interval(3, 3)), (150.0, NodeSet.EMPTY)]
@@ -163,7 +163,7 @@ def test_lastavailable_leaves_the_units_that_last(ask, play, maui) -> None:
     assert str(played.alloc[3]) == "3"
 
 
-def test_metrics_choose_who_is_backfilled(ask, play, maui) -> None:
+def test_metrics_choose_the_backfilled_job(ask, play, maui) -> None:
     """FIRSTFIT takes the first, BESTFIT the best by the metric, GREEDY the best set."""
     jobs = [ask(0.0, 4, 100.0), ask(0.0, 8, 100.0)]
     jobs += [ask(1.0, 1, 90.0), ask(1.0, 3, 20.0), ask(1.0, 2, 60.0), ask(1.0, 2, 50.0)]
@@ -179,7 +179,7 @@ def test_metrics_choose_who_is_backfilled(ask, play, maui) -> None:
     assert first("BACKFILLPOLICY GREEDY\nBACKFILLMETRIC SECONDS") == {2, 4}
 
 
-def test_depth_bounds_how_many_are_looked_at(ask, play, maui) -> None:
+def test_depth_bounds_the_number_of_checked_jobs(ask, play, maui) -> None:
     """With BACKFILLDEPTH 1 only the first job that fits a window is checked, in each of the two passes."""
     jobs = [ask(0.0, 6, 100.0), ask(0.0, 8, 100.0)] + [ask(1.0, 1, 500.0, user="a") for _ in range(3)]
     jobs = [*jobs, ask(2.0, 8, 5.0)]
@@ -226,7 +226,7 @@ def test_bypassed_jobs_gain_priority(maui) -> None:
     assert policy.held_back_by(large) is None
 
 
-def test_the_parts_can_be_had_apart(tmp_path) -> None:
+def test_parts_are_usable_separately(tmp_path) -> None:
     """A file gives a policy with warnings; the order alone ranks jobs for any backfilling."""
     path = tmp_path / "maui.cfg"
     path.write_text("USERWEIGHT 10\nUSERCFG[ann] PRIORITY=5\nMEMWEIGHT 3\n", encoding="utf-8")

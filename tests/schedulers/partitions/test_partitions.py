@@ -276,7 +276,7 @@ def test_outages_move_nodes_to_lower_partitions():
     assert seen == ["0-3 8", "1-3 8-9"]
 
 
-def test_admission_refuses_who_cannot_start():
+def test_admission_rejects_jobs_that_cannot_start():
     """Type I: no queue at all; type IV: all wait."""
     jobs = [(float(number), 4, 50.0, 50.0) for number in range(5)]
     policy = PartitionedPolicy(compose(backfill="easy"), PartitionOptions(classes=CLASSES, admission="block"))

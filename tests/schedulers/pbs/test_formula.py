@@ -84,7 +84,7 @@ trees = st.recursive(
 
 @settings(max_examples=400, database=None)
 @given(tree=trees, lines=st.lists(st.tuples(*[st.sampled_from([0.0, 1.0, -2.0, 7.5, 60.0])] * 3), max_size=4))
-def test_it_means_what_python_means(tree: Node, lines: list[tuple[float, ...]]) -> None:
+def test_formula_equals_pythons_arithmetic(tree: Node, lines: list[tuple[float, ...]]) -> None:
     """Values equal those of the tree, line by line; if Python raises, the value is 0."""
     text, evaluate = tree
     expected = []
@@ -169,7 +169,7 @@ def test_precedence_and_undefined_values(text: str, value: float) -> None:
         ("not " * 900 + "1", "the formula is nested too deep"),
     ],
 )
-def test_what_is_no_formula_is_refused(text: str, says: str) -> None:
+def test_invalid_formula_is_rejected(text: str, says: str) -> None:
     """With the column, what was expected and what was found."""
     with pytest.raises(FormulaError) as caught:
         Formula(text, NAMES, unknown={"mem": "not told."})

@@ -119,7 +119,7 @@ def test_a_formula_that_fails_for_a_job_is_0_for_it() -> None:
     assert values(order, [job(0, submit=0.0), job(1, submit=5.0)], 5.0) == [-0.2, 0.0]
 
 
-def test_what_pbs_knows_and_we_do_not_is_said() -> None:
+def test_unsupported_pbs_name_is_reported() -> None:
     """A variable of PBS without a value here is no typing error."""
     with pytest.raises(FormulaError, match=r"'mem'\. PBS has it, but schedulers here do not receive it"):
         PbsOrder(PbsOptions("ncpus + mem"))
@@ -174,7 +174,7 @@ class Promises(Depth):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("depth", [1, 2, 4])
-def test_nobody_with_a_reservation_is_delayed(run_policy: RunPolicy, seed: int, depth: int) -> None:
+def test_no_reserved_job_is_delayed(run_policy: RunPolicy, seed: int, depth: int) -> None:
     """Each of the first jobs starts by the reservation that it had when it came among them.
 
     Those behind the very first may be delayed by jobs that end early: the first then starts sooner, beside others.

@@ -98,7 +98,7 @@ def test_maui_takes_a_placement_that_refuses(unsteady: Unsteady, run_policy: Run
     check()
 
 
-def test_maui_refuses_for_good_what_no_placement_finds(run_policy: RunPolicy) -> None:
+def test_maui_rejects_jobs_that_no_placement_can_place(run_policy: RunPolicy) -> None:
     """A job for which there are units but no place on the whole machine is rejected as it arrives."""
 
     class Even:

@@ -190,7 +190,7 @@ def check_all_end(result: Result, jobs: list[Row], *, rejects: bool) -> None:
 
 @pytest.mark.parametrize("order", PARTS["order"])
 @pytest.mark.parametrize("backfill", PARTS["backfill"])
-def test_every_job_has_what_it_asks_for(unsteady: Unsteady, order: str, backfill: str) -> None:
+def test_every_job_gets_its_request(unsteady: Unsteady, order: str, backfill: str) -> None:
     """Nodes fail and are maintained: no decision is illegal, every start is as the job asks, and all jobs end."""
 
     @settings(max_examples=15)
@@ -263,7 +263,7 @@ class Promises(ComposedPolicy):
 
 @pytest.mark.parametrize("rule", [Easy, Conservative])
 @pytest.mark.parametrize("placement", PLACEMENTS)
-def test_nobody_is_delayed_past_its_reservation(rule: Callable[[], Any], placement: str) -> None:
+def test_no_job_is_delayed_past_its_reservation(rule: Callable[[], Any], placement: str) -> None:
     """The first's under EASY, everybody's under conservative: it only moves forward, and the job starts by then."""
 
     @settings(max_examples=100)
@@ -297,7 +297,7 @@ class Handover(Runtime):
 
 @settings(max_examples=40, deadline=None)
 @given(jobs=rows)
-def test_the_state_has_what_jobs_ask_for(jobs: list[Row]) -> None:
+def test_state_has_the_jobs_requests(jobs: list[Row]) -> None:
     """A scheduler that is rebuilt at every notice makes the same decisions."""
     plain, _ = play(compose(backfill="easy", placement="pack"), jobs)
     handed, _ = play(compose(backfill="easy", placement="pack"), jobs, kind=Handover)

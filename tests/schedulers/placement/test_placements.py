@@ -85,7 +85,7 @@ def test_stable_nodes_go_first(waiting_job: MakeJob) -> None:
     assert picked("lowest", waiting_job(0, size=20), "0-31", **both) == str(NodeSet.of(line[:20]))
 
 
-def test_stable_by_age_where_no_mttf_is_told(waiting_job: MakeJob) -> None:
+def test_stable_by_age_without_mttf(waiting_job: MakeJob) -> None:
     """The younger nodes are chosen; nodes of unknown age are not."""
     aware = {"age-aware": True}
     assert picked("lowest", waiting_job(0, size=2), "0-31", machine(ages=(3 * YEAR, YEAR)), **aware) == "16-17"
@@ -94,7 +94,7 @@ def test_stable_by_age_where_no_mttf_is_told(waiting_job: MakeJob) -> None:
         picked("lowest", waiting_job(0), "0-31", machine(None), **aware)
 
 
-def test_dual_ended_jobs_come_from_the_other_end(waiting_job: MakeJob) -> None:
+def test_dual_ended_jobs_are_placed_from_the_other_end(waiting_job: MakeJob) -> None:
     """Of the base order and of the aged one, for jobs that satisfy a condition."""
     small = {"dual-ended": "nodes<=4"}
     assert picked("lowest", waiting_job(0, size=4), "0-20", **small) == "17-20"
@@ -144,7 +144,7 @@ conditions = st.sampled_from([(), ("nodes<=5",)])
     size=st.integers(1, 32),
     number=st.integers(0, 5),
 )
-def test_what_every_placement_promises(
+def test_guarantees_of_every_placement(
     name: str,
     order: str,
     aged: bool,

@@ -32,7 +32,7 @@ def brute_force(jobs: list[SchedulerJob], size: int, free: int) -> Reservation:
     return Reservation(shadow, max(free_at(shadow) - size, 0))
 
 
-def test_jobs_come_and_go(waiting_job: MakeJob) -> None:
+def test_reservations_are_added_and_removed(waiting_job: MakeJob) -> None:
     """They are known by id, counted, and iterated in the order of their start."""
     jobs = [waiting_job(number, expected_end=float(end)) for number, end in ((3, 9), (1, 4), (2, 4))]
     made = running(jobs)

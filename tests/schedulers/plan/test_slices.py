@@ -78,7 +78,7 @@ steps = st.lists(
 
 @settings(max_examples=500)
 @given(steps)
-def test_slices_tell_what_is_free(steps: list[tuple[str, int, float]]) -> None:
+def test_slices_equal_the_free_units(steps: list[tuple[str, int, float]]) -> None:
     """Reservations are added and removed as time advances: the first fit equals that of trying all times."""
     slices, held = TimeSlices(0.0, (1 << UNITS) - 1), Held()
     for what, number, walltime in steps:

@@ -205,7 +205,7 @@ class Kept(Runtime):
 @pytest.mark.parametrize("name", POLICIES)
 @settings(max_examples=30)
 @given(jobs=rows, failures=broken, windows=downs, at=st.integers(1, 60))
-def test_a_policy_goes_on_from_its_state(
+def test_policy_resumes_from_its_state(
     name: str, jobs: list[Row], failures: list[Any], windows: list[Any], at: int
 ) -> None:
     """Bit by bit the same decisions, whenever its parts were taken out and put into new ones."""

@@ -144,7 +144,7 @@ def test_windows_tell_when_the_next_begins_or_ends(now: float, change: float, en
     assert (windows.next_change(now), windows.next_end(now)) == (change, end)
 
 
-def test_maintenance_ends_what_still_runs_there(waiting_job: MakeJob) -> None:
+def test_maintenance_ends_jobs_that_still_run_there(waiting_job: MakeJob) -> None:
     """At the first begin to come on the job's units; a window that admits jobs ends none."""
     windows = Windows()
     windows.add(Window("standing", 3.0, 9.0, NodeSet.parse("0-3"), lambda job: False))
@@ -160,7 +160,7 @@ def test_maintenance_ends_what_still_runs_there(waiting_job: MakeJob) -> None:
 
 
 @pytest.mark.parametrize("backfill", sorted({*RULES} - {"none"}))
-def test_a_window_that_is_removed_keeps_nobody_back(waiting_job: MakeJob, backfill: str) -> None:
+def test_removed_window_delays_no_job(waiting_job: MakeJob, backfill: str) -> None:
     """A job that passes the first may start at the policy's next call, even if no unit was freed since."""
     view, rule = view_of(4), RULES[backfill]()
     view.windows.add(Window("own", 5.0, 9.0, NodeSet.parse("1-3"), lambda job: False))

@@ -69,7 +69,7 @@ def test_every_job_runs_once_and_not_before_its_submission(run_policy: RunPolicy
 
 
 @pytest.mark.parametrize("name", list(library()))
-def test_nobody_waits_on_an_empty_machine(run_policy: RunPolicy, name: str) -> None:
+def test_no_job_waits_on_an_empty_machine(run_policy: RunPolicy, name: str) -> None:
     """An empty machine never keeps a job waiting: jobs wait only because others run."""
     rows = workload(11)
     run = run_policy(preset(name), UNITS, rows)
@@ -168,7 +168,7 @@ def test_a_job_without_walltime_may_pass_only_beside_the_reservation(run_policy:
     assert run.start_of == {0: 0.0, 2: 2.0, 1: 50.0, 3: 60.0}
 
 
-def test_a_first_that_nobody_can_promise_anything_blocks_nobody(run_policy: RunPolicy) -> None:
+def test_first_job_without_a_reservation_blocks_no_job(run_policy: RunPolicy) -> None:
     """If jobs without walltime hold too much, there is no reservation, and everything that fits starts."""
     rows = [
         (0.0, 10, 100.0, inf),

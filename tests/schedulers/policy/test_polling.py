@@ -49,7 +49,7 @@ class Watched:
 
 @pytest.mark.parametrize("name", list(library()))
 @pytest.mark.parametrize("seed", range(3))
-def test_a_step_that_meets_every_event_changes_nothing(run_policy: RunPolicy, name: str, seed: int) -> None:
+def test_polling_step_that_hits_every_event_changes_nothing(run_policy: RunPolicy, name: str, seed: int) -> None:
     """With 1 s or less on whole seconds every start is the event-driven one, on the same units."""
     plain = run_policy(make_policy(name), 16, rows(seed))
     for step in (1.0, 0.5, 0.125, 1e-12):
@@ -86,7 +86,7 @@ def test_the_error_grows_with_the_step(run_policy: RunPolicy) -> None:
     assert errors[-1] > 100.0
 
 
-def test_what_happens_at_a_multiple_is_decided_then(run_policy: RunPolicy) -> None:
+def test_event_at_a_multiple_is_decided_then(run_policy: RunPolicy) -> None:
     """At 10 s the first ends and the third comes: both count at 10 s, not at 20 s; the second waits from 5 to 10 s."""
     jobs = [(0.0, 16, 10.0, 10.0), (5.0, 8, 10.0, 10.0), (10.0, 8, 3.0, 3.0), (14.0, 8, 1.0, 1.0)]
     run = run_policy(Polling(make_policy("easy"), 10.0), 16, jobs)
@@ -123,7 +123,7 @@ class Caller:
             view.start(first)
 
 
-def test_a_policys_own_calls_come_at_the_next_multiple(run_policy: RunPolicy) -> None:
+def test_policys_own_calls_arrive_at_the_next_multiple(run_policy: RunPolicy) -> None:
     """The call of 7 s is reported at 10 s, under its name; the poll's own call is not."""
     policy = Caller()
     run = run_policy(Polling(policy, 5.0), 16, [(0.0, 1, 7.0, 7.0)])
@@ -132,7 +132,7 @@ def test_a_policys_own_calls_come_at_the_next_multiple(run_policy: RunPolicy) ->
     assert [call for call in policy.calls if call[1]] == [(10.0, ["mine"])]
 
 
-def test_a_place_that_no_poll_met_is_still_the_next(run_policy: RunPolicy) -> None:
+def test_reservation_between_polls_starts_at_the_next(run_policy: RunPolicy) -> None:
     """conservative: a job whose reservation began between two polls starts at the next, not behind later jobs.
 
     At 5 s the first ends, as planned. The second is to start then, for 20 s, the third after it.
@@ -143,7 +143,7 @@ def test_a_place_that_no_poll_met_is_still_the_next(run_policy: RunPolicy) -> No
     assert run.start_of == {0: 0.0, 1: 10.0, 2: 30.0}
 
 
-def test_plans_made_anew_end_running_jobs_when_they_end(run_policy: RunPolicy) -> None:
+def test_replanning_uses_the_ends_of_running_jobs(run_policy: RunPolicy) -> None:
     """conservative: the reservation at 5 s is missed, all is replanned; half a second too long misses a gap.
 
     The first runs until 30 s; at 20 s there is a gap of 10 s before the fourth job, which needs both units, for the

@@ -119,7 +119,7 @@ def start_all(view: View) -> None:
         view.start(job)
 
 
-def test_a_hello_names_the_policy_and_what_it_wants() -> None:
+def test_hello_names_the_policy_and_its_features() -> None:
     """The wake filter, failures and others' starts are always requested; the policy's own features too."""
 
     class Plain:
@@ -301,7 +301,7 @@ def test_a_rejected_decision_ends_the_policy() -> None:
         talk.tell(7.0, DecisionRejected(7.0, data))
 
 
-def test_what_a_server_writes_into_a_rejection_is_fit_for_a_terminal() -> None:
+def test_rejection_text_is_escaped_for_a_terminal() -> None:
     """Nothing in it moves a cursor or begins a line, and it is no longer than a message may be."""
     talk = Talk(Puppet())
     data = DecisionRejectedData("malformed", "\x1b[2J" + "x" * 100_000, reply_to=3, index=2, decision="\n\r\u202e")
@@ -353,7 +353,7 @@ def test_a_killed_job_leaves_the_view_with_its_completion() -> None:
     assert free == [4]
 
 
-def test_registered_jobs_come_back_like_any_other(run_policy: Any) -> None:
+def test_registered_jobs_are_requeued_like_any_other(run_policy: Any) -> None:
     """In a whole run: a policy that registers a job for each of the workload's sees and starts them all."""
 
     class Doubler(Puppet):
@@ -384,7 +384,7 @@ def test_a_job_without_walltime_is_expected_to_run_for_ever() -> None:
     assert seen == [inf]
 
 
-def test_the_view_tells_the_machines_size_and_what_the_server_said() -> None:
+def test_view_has_the_machines_size_and_the_servers_data() -> None:
     """The first notice's data is kept for policies that use pools."""
     view = view_of(SimulationBeginsData(7), Fcfs())
 
@@ -424,7 +424,7 @@ def test_a_policy_sees_failures_and_maintenance() -> None:
     ]
 
 
-def test_maintenance_that_nobody_announced() -> None:
+def test_unannounced_maintenance() -> None:
     """Its end is not known; what was announced and is called off leaves nothing behind."""
     seen: list[Any] = []
     talk = Talk(Puppet(*[lambda view: seen.append(seen_of(view))] * 4))
@@ -487,7 +487,7 @@ def test_maintenance_by_the_name_of_a_policys_own_window(event: Event) -> None:
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_a_job_that_comes_back_goes_to_its_old_place(told: bool) -> None:
+def test_requeued_job_returns_to_its_old_place(told: bool) -> None:
     """It waits since its first submission, before what was submitted later, among arrivals, too."""
     seen: list[list[str]] = []
 

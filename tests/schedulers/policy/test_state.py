@@ -176,7 +176,7 @@ def same_decisions(unsteady: Callable[..., Reliability]) -> SameDecisions:
 @pytest.mark.parametrize("platform", [PLAIN, WITH_CLASSES], ids=["plain", "classes"])
 @pytest.mark.parametrize("order", PARTS["order"])
 @pytest.mark.parametrize("backfill", PARTS["backfill"])
-def test_a_policy_goes_on_as_it_would_have(
+def test_restored_policy_makes_the_same_decisions(
     same_decisions: SameDecisions, platform: Platform, order: str, backfill: str
 ) -> None:
     """Order by order, rule by rule: the same decisions from there on, and the same state again."""
@@ -191,7 +191,9 @@ def test_a_policy_goes_on_as_it_would_have(
 
 @pytest.mark.parametrize("order", ["fcfs", "pbs"])
 @pytest.mark.parametrize("backfill", PARTS["backfill"])
-def test_a_policy_that_polls_goes_on_as_it_would_have(same_decisions: SameDecisions, order: str, backfill: str) -> None:
+def test_restored_polling_policy_makes_the_same_decisions(
+    same_decisions: SameDecisions, order: str, backfill: str
+) -> None:
     """What was collected since the last multiple, and the call that is due, are part of the state."""
     options = ORDER_OPTIONS.get(order)
     same_decisions(lambda: Polling(compose(order=order, backfill=backfill, order_options=options), 2.5), PLAIN, 25)
@@ -199,7 +201,7 @@ def test_a_policy_that_polls_goes_on_as_it_would_have(same_decisions: SameDecisi
 
 @pytest.mark.parametrize("step", [None, 2.5], ids=["at once", "polls"])
 @pytest.mark.parametrize("name", ["maui", "titan-bins", "recorded"])
-def test_a_scheduler_of_its_own_kind_goes_on_as_it_would_have(
+def test_restored_custom_scheduler_makes_the_same_decisions(
     same_decisions: SameDecisions, name: str, step: float | None
 ) -> None:
     """Whatever it keeps is part of the state."""
@@ -212,7 +214,7 @@ def test_a_scheduler_of_its_own_kind_goes_on_as_it_would_have(
 
 @pytest.mark.parametrize("classes", [SIZE_CLASSES, "auto"], ids=["given", "auto"])
 @pytest.mark.parametrize("backfill", ["none", "easy", "conservative", "fill"])
-def test_partitions_go_on_as_they_would_have(
+def test_restored_partitions_make_the_same_decisions(
     same_decisions: SameDecisions,
     monkeypatch: pytest.MonkeyPatch,
     backfill: str,
@@ -230,7 +232,7 @@ def test_partitions_go_on_as_they_would_have(
         same_decisions(make, GOOD_AND_BAD, 12)
 
 
-def test_what_a_batsim_has_told_is_part_of_the_state() -> None:
+def test_batsims_events_are_part_of_the_state() -> None:
     """Pending calls keep their names and order, a cancelled one stays cancelled; jobs may still be registered."""
     config = {"dynamic-jobs-enabled": True, "dynamic-jobs-acknowledged": True}
     seen: list[list[str]] = []
@@ -290,7 +292,7 @@ class Own:
         (lambda: ComposedPolicy("m", Fcfs(), type("Rule", (), {"schedule": lambda *_: None})(), LowestIds()), ".Rule"),
     ],
 )
-def test_a_part_that_tells_no_state_is_named(make: Callable[[], Any], says: str) -> None:
+def test_part_without_state_is_named(make: Callable[[], Any], says: str) -> None:
     """The error names the class and the methods it lacks."""
     runtime = Runtime(make())
     runtime.answer(Notice(1, 0.0, [SimulationBegins(0.0, SimulationBeginsData(4))]))

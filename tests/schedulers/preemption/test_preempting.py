@@ -114,7 +114,7 @@ def test_a_job_takes_the_units_of_one_that_it_may_preempt() -> None:
 
 
 @pytest.mark.parametrize("whose", ["other", None])
-def test_nobody_takes_units_whose_qos_names_no_other(whose: str | None) -> None:
+def test_qos_without_preemptees_preempts_no_job(whose: str | None) -> None:
     """A QOS without a list waits, as does a job without a QOS."""
     story = play([("1", 0, 4, 50, 90, "low"), ("2", 10, 3, 20, 30, whose)])
     assert not went(story)
@@ -182,7 +182,7 @@ def test_a_job_with_dumps_writes_one_more() -> None:
     assert story.rows[-1] == (33 + 1 + 40, "ends", "1#1")
 
 
-def test_who_preempts_goes_before_a_reservation_but_not_past_its_betters() -> None:
+def test_preemptor_passes_a_reservation_but_no_higher_ranked_job() -> None:
     """The first that cannot be helped ends it: a smaller job behind it waits."""
     rows = [
         ("1", 0, 3, 50, 90, "other"),
@@ -250,7 +250,7 @@ def test_whom_to_preempt(rows: Any, missing: int, youngest: bool, taken: list[in
     missing=st.integers(1, 25),
     youngest=st.booleans(),
 )
-def test_nobody_is_preempted_who_can_be_done_without(rows: Any, missing: int, youngest: bool) -> None:
+def test_unneeded_job_is_not_preempted(rows: Any, missing: int, youngest: bool) -> None:
     """Those that are taken will do, without any of them they would not; None only if all would not do."""
     candidates = candidates_of(*((n, level, units, start) for n, (level, units, start) in enumerate(rows)))
 
@@ -350,7 +350,7 @@ OPTIONS = st.sampled_from(
     step=None,
     at=5,
 )
-def test_every_order_rule_and_placement_comes_to_its_end(
+def test_every_order_rule_and_placement_ends(
     rows: Any,
     options: Any,
     order: str,

@@ -268,7 +268,7 @@ ONE_CLASS = Platform(
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_who_is_over_a_limit_blocks_nobody(name: str) -> None:
+def test_job_over_a_limit_blocks_no_job(name: str) -> None:
     """A job over its class's limit is passed by others, and starts as soon as one of its class or user ends."""
     rows = [
         Row(0, 2, 100, 100, "x", "u"),

@@ -263,7 +263,7 @@ def test_a_dynamic_order_that_never_moves_is_the_fixed_one(run_policy: RunPolicy
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("rule_name", PARTS["backfill"])
-def test_a_moving_order_loses_nobody(run_policy: RunPolicy, rule_name: str, seed: int) -> None:
+def test_moving_order_loses_no_job(run_policy: RunPolicy, rule_name: str, seed: int) -> None:
     """Every job runs once under every rule, with and without the wake filter, and a policy can be used again."""
     policy = ComposedPolicy("p", Drift(), make_backfill(rule_name), LowestIds())
     first = run_policy(policy, 16, rows(seed))
@@ -289,7 +289,7 @@ class Told(Drift):
         self.told.append(("ended", job.number, now))
 
 
-def test_an_order_is_told_of_starts_and_ends(run_policy: RunPolicy) -> None:
+def test_order_is_notified_of_starts_and_ends(run_policy: RunPolicy) -> None:
     """Each once, at its time, ends before the starts that they make possible."""
     order = Told()
     jobs = [(0.0, 10, 50.0, 60.0), (1.0, 10, 20.0, 20.0), (2.0, 6, 5.0, 5.0)]

@@ -52,7 +52,7 @@ def test_a_job_that_left_or_never_came_cannot_leave(waiting_job: MakeJob) -> Non
     assert list(queue) == [jobs[0], jobs[2]]
 
 
-def test_jobs_may_leave_while_the_queue_is_looked_through(waiting_job: MakeJob) -> None:
+def test_jobs_may_leave_during_iteration(waiting_job: MakeJob) -> None:
     """A policy may start jobs while it iterates over the queue."""
     queue = WaitingQueue(Fcfs())
     for number in range(200):

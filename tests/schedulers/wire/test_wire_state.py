@@ -76,7 +76,7 @@ def test_a_scheduler_takes_its_own_state_back(name: str) -> None:
 
 
 @given(PLAIN)
-def test_any_plain_values_come_back(memory: Any) -> None:
+def test_any_plain_values_round_trip(memory: Any) -> None:
     """Also numbers without a JSON form, and objects that resemble their encoding."""
     data = give_state(begun(Remembers(memory)), 2, "")
     policy = Remembers()
@@ -136,14 +136,14 @@ def changed(**change: Any) -> bytes:
         (b"[" * 100_000, "returned an invalid state"),
     ],
 )
-def test_what_is_not_its_own_state_is_refused(text: bytes, says: str) -> None:
+def test_state_of_another_scheduler_is_rejected(text: bytes, says: str) -> None:
     """One line states the expected and the actual value."""
     with pytest.raises(PolicyFailed, match=says) as caught:
         take_back(Runtime(make_policy("easy")), text, "mark", 2)
     assert str(caught.value).isprintable()
 
 
-def test_nobody_is_given_a_state_in_the_middle() -> None:
+def test_state_is_rejected_after_the_start() -> None:
     """A scheduler that has begun keeps its state."""
     runtime = begun(make_policy("easy"))
     text = bytes(give_state(runtime, 2, "").state)

@@ -67,7 +67,7 @@ def test_messages_of_every_length_go_both_ways(connected, router, tmp_path, kind
             assert connection.receive() == text
 
 
-def test_several_messages_at_once_come_one_after_the_other(connected, router):
+def test_several_messages_at_once_arrive_one_by_one(connected, router):
     """Messages that arrive together, long and short, are separated."""
     router.bind("tcp://127.0.0.1:*")
     texts = [b"a" * 300, b"", b"b", b"c" * 40_000, b"d"]
@@ -129,7 +129,7 @@ def test_commands_without_end_are_no_message(peer, connected):
     texts=st.lists(st.one_of(st.binary(max_size=5), st.binary(min_size=250, max_size=260)), min_size=1, max_size=5),
     cuts=st.lists(st.integers(0, 400), max_size=8),
 )
-def test_messages_may_come_in_any_pieces(in_pieces, texts, cuts):
+def test_messages_may_arrive_in_any_pieces(in_pieces, texts, cuts):
     """Wherever the stream of bytes is cut, the same messages come out."""
     stream = b""
     for text in texts:

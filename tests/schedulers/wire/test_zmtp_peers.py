@@ -25,7 +25,7 @@ def listen_to_the_end(taken: socket.socket) -> None:
         pass
 
 
-def test_who_listens_later_is_reached_later(router, tmp_path):
+def test_late_listener_is_reached_later(router, tmp_path):
     """A connection can be tried again."""
     connection = ZmtpConnection(f"ipc://{tmp_path}/s")
     with pytest.raises(ConnectionLost, match="No such file"):
@@ -57,7 +57,7 @@ def test_silence(peer):
     ],
     ids=["http", "zmtp 1", "plain", "error", "endless", "pull", "cut off", "silent"],
 )
-def test_what_is_no_peer_is_named(saying, peer, said, reason):
+def test_other_program_is_named(saying, peer, said, reason):
     """Another program at the other end is distinguished from a server, and nothing hangs."""
     with peer(saying(said)) as endpoint, pytest.raises(ConnectionLost, match=reason):
         ZmtpConnection(endpoint).connect(inf)
@@ -66,7 +66,7 @@ def test_what_is_no_peer_is_named(saying, peer, said, reason):
 @pytest.mark.parametrize(
     "said", [b"SSH-2.0-OpenSSH_9.6\r\n", b"\xff" + bytes(8) + b"\x7f\x01\x00"], ids=["ssh", "zmtp 2"]
 )
-def test_who_says_little_and_waits_is_named_all_the_same(peer, said):
+def test_peer_that_sends_little_and_waits_is_named(peer, said):
     """A peer that is none need not be silent, nor close its connection, to be found out."""
 
     def serve(taken: socket.socket) -> None:
@@ -78,7 +78,7 @@ def test_who_says_little_and_waits_is_named_all_the_same(peer, said):
 
 
 @pytest.mark.parametrize("kind", ["PUB", "PULL", "DEALER", "PAIR", "SUB"])
-def test_sockets_that_answer_nobody_are_named(kind):
+def test_sockets_that_never_answer_are_named(kind):
     """Of libzmq's sockets only ROUTER and REP are servers."""
     context = zmq.Context()
     other = context.socket(getattr(zmq, kind))
@@ -90,7 +90,7 @@ def test_sockets_that_answer_nobody_are_named(kind):
 
 
 @pytest.mark.parametrize("begun", [b"", HELLO[:64]], ids=["greeting", "commands"])
-def test_who_dribbles_or_chatters_is_not_listened_to_for_ever(peer, begun):
+def test_slow_or_endless_peer_times_out(peer, begun):
     """The deadline applies to the whole conversation, not to each piece."""
 
     def serve(taken: socket.socket) -> None:
@@ -133,7 +133,7 @@ def test_a_server_whose_queue_is_full_is_waited_for(tmp_path):
 @pytest.mark.parametrize(
     "endpoint", ["tcp://127.0.0.1", "tcp://127.0.0.1:0", "tcp://h:99999", "tcp://*:1", "ipc://", "udp://h:1", "x"]
 )
-def test_what_is_no_endpoint(endpoint):
+def test_invalid_endpoint(endpoint):
     """An endpoint that cannot be listened on is rejected before anything is tried."""
     with pytest.raises(AddressError, match="cannot connect to this"):
         ZmtpConnection(endpoint)

@@ -36,7 +36,7 @@ def test_spares_are_used_up(failing_game: Any, attempts: Any) -> None:
     assert game.notice.events[-1].data.job.remaining == 0.75
 
 
-def test_a_moldable_job_goes_on_to_its_last_node(failing_game: Any, attempts: Any) -> None:
+def test_moldable_job_continues_to_its_last_node(failing_game: Any, attempts: Any) -> None:
     """Without a number of spares it is lost with its last node."""
     game = failing_game(
         3,
@@ -259,7 +259,7 @@ def test_dependencies_wait_for_the_last_attempt(failing_game: Any) -> None:
     assert "w0!3" in game.engine.cluster.finished
 
 
-def test_dependencies_of_a_job_that_does_not_come_back(failing_game: Any) -> None:
+def test_dependencies_of_a_job_that_is_not_requeued(failing_game: Any) -> None:
     """With requeue "never" it has failed with its nodes."""
     conditions = {"w0!2": (Condition("afterok", "w0!1"),), "w0!3": (Condition("afternotok", "w0!1"),)}
     rows = [("1", 0, 1, 50, 60), ("2", 0, 1, 5, 9), ("3", 0, 1, 5, 9)]

@@ -126,7 +126,7 @@ def test_everything_at_one_instant(failing_game: Any) -> None:
     assert game.say(game.kill("2")) == ["50 killed 2"]
 
 
-def test_a_start_dated_ahead_meets_the_failure(failing_game: Any) -> None:
+def test_future_start_fails_on_a_failed_node(failing_game: Any) -> None:
     """What is to start at the instant of a failure finds the node down."""
     game = failing_game(1, [("1", 0, 1, 50, 60)], [(0, 10, 20)])
     game.begin()
@@ -168,7 +168,7 @@ def test_work_has_ended_before_the_epilogue(
 
 @pytest.mark.parametrize("kind", [{"spares": "1"}, {"resilience": "moldable"}, {"resilience": "grid", "spares": "1"}])
 @pytest.mark.parametrize(("fails", "ended"), [(4, ["4 ended 1 FAILED"]), (5, [])])
-def test_nobody_survives_a_failure_in_the_prologue(
+def test_no_job_survives_a_failure_in_the_prologue(
     failing_game: Any, kind: dict[str, str], fails: float, ended: list[str]
 ) -> None:
     """Before the work begins the job cannot continue with fewer nodes; from the start of the work it can."""

@@ -144,7 +144,7 @@ RESILIENCES = st.builds(
     rest=st.integers(0, 300),
 )
 @settings(max_examples=400)
-def test_a_course_is_what_a_simulation_step_by_step_gives(
+def test_course_equals_a_step_by_step_simulation(
     resilience: Resilience, nodes: int, work: int, saved: int, strikes: list[tuple[int, bool]], rest: int
 ) -> None:
     """Whatever fails when, in whichever phase: the same work, dumps, times and end; node-seconds add up."""
@@ -337,7 +337,7 @@ def test_an_idle_spare_that_fails_rolls_nothing_back() -> None:
     assert not course.strike(11.0, [0])
 
 
-def test_a_moldable_job_goes_on_with_fewer_nodes() -> None:
+def test_moldable_job_continues_with_fewer_nodes() -> None:
     """Three of four nodes take four thirds of the time, dumps and reads included."""
     course = course_of(Resilience("moldable", 9.0, 3.0, 3.0), 4, work=18.0, saved=0.0)
 

@@ -145,7 +145,7 @@ NEAR = (
 )
 
 
-def test_a_run_goes_on_and_is_the_same_over_a_wire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resumed_run_is_the_same_over_a_wire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With failures, from a state in its midst; and with a scheduler in a process of its own."""
     monkeypatch.chdir(tmp_path)
     Path("near.toml").write_text(NEAR)

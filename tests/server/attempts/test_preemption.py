@@ -37,7 +37,7 @@ def game_of(play: Any, rows: list[Any], outages: Any = (), units: int = 2, **opt
 # -- what is asked for ------------------------------------------------------------------------------------------------
 
 
-def test_without_grace_a_job_goes_and_comes_back_at_once(play: Any, attempts: Any) -> None:
+def test_without_grace_a_job_is_requeued_at_once(play: Any, attempts: Any) -> None:
     """Its units are free, its work is lost, and it queues again, all at this instant; then it does all of it again."""
     game = game_of(play, [("1", 0, 2, 40, 100)], observers=[attempts])
     assert game.advance() == ["25 call ''"]
@@ -52,7 +52,7 @@ def test_without_grace_a_job_goes_and_comes_back_at_once(play: Any, attempts: An
     ]
 
 
-def test_its_units_can_be_given_away_in_the_same_reply(play: Any) -> None:
+def test_its_units_are_available_in_the_same_reply(play: Any) -> None:
     """The decisions of one reply see each other's effects."""
     game = game_of(play, [("1", 0, 2, 40, 100), ("2", 20, 2, 5, 9)])
     game.advance()
@@ -61,7 +61,7 @@ def test_its_units_can_be_given_away_in_the_same_reply(play: Any) -> None:
     assert game.say() == ["30 ended 2 SUCCESSFULLY"]
 
 
-def test_a_job_that_is_cancelled_does_not_come_back(play: Any, attempts: Any) -> None:
+def test_cancelled_job_is_not_requeued(play: Any, attempts: Any) -> None:
     """The mode cancel ends it for good, and the run."""
     game = game_of(play, [("1", 0, 2, 40, 100)], observers=[attempts])
     game.advance()
@@ -108,7 +108,7 @@ def test_a_job_is_preempted_twice(play: Any, attempts: Any) -> None:
     assert attempts.of("attempt", "unit_seconds_lost") == [(0, 50), (1, 10), (2, 0)]
 
 
-def test_what_cannot_be_preempted_is_rejected(play: Any) -> None:
+def test_impossible_preemption_is_rejected(play: Any) -> None:
     """Unknown, waiting, ended, just started, or going already; each changes nothing."""
     slow = Platform(name="m", pools=(Pool(name="a", nodes=3, epilogue=5.0),))
     rows = [("1", 0, 2, 40, 100), ("2", 0, 1, 20, 100), ("3", 0, 1, 10, 100)]
@@ -160,7 +160,7 @@ def test_no_job_is_started_more_often_than_it_may_be(play: Any, most: int, told:
     assert game.say(game.preempt("1")) == told
 
 
-def test_that_no_job_comes_back_from_failures_says_nothing_of_preemption(play: Any) -> None:
+def test_requeue_never_after_failures_does_not_affect_preemption(play: Any) -> None:
     """It comes back, to its old place."""
     game = game_of(play, [("1", 0, 2, 40, 100)], requeue="never")
     game.advance()
@@ -171,7 +171,7 @@ def test_that_no_job_comes_back_from_failures_says_nothing_of_preemption(play: A
 # -- what is kept -----------------------------------------------------------------------------------------------------
 
 
-def test_a_requeued_job_keeps_what_is_in_its_dumps(play: Any, attempts: Any) -> None:
+def test_requeued_job_keeps_its_dumps(play: Any, attempts: Any) -> None:
     """At 25 it has dumped twice, at 12 and 24: a second of work is lost."""
     game = game_of(play, [("1", 0, 2, 40, 100)], observers=[attempts], resilience=DUMPS)
     game.advance()
@@ -336,7 +336,7 @@ def decide(game: Any, dice: Iterator[int]) -> list[Any]:
 
 @settings(deadline=None, max_examples=60)
 @given(rows=JOBS, moves=MOVES, resilience=RESILIENCES, failing=st.booleans())
-def test_whoever_is_preempted_nothing_is_lost_from_the_books(
+def test_preemption_keeps_the_books_balanced(
     play: Any, rows: Any, moves: list[int], resilience: Resilience, failing: bool
 ) -> None:
     """At each step the engine's parts agree; a completed job has done its work; restored states continue alike."""
@@ -364,7 +364,7 @@ def test_whoever_is_preempted_nothing_is_lost_from_the_books(
             assert auditor.done[job.attempt.root] == pytest.approx(job.runtime)
 
 
-def test_the_ends_of_grace_are_told_in_the_order_of_their_begins(play: Any) -> None:
+def test_grace_ends_are_sent_in_the_order_of_their_begins(play: Any) -> None:
     """Of two that end at one instant, the one preempted first ends first."""
     game = game_of(play, [("1", 0, 1, 90, inf), ("2", 0, 1, 90, inf)])
     game.apply(game.execute("2", "1"))

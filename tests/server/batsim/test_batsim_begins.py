@@ -69,13 +69,13 @@ def test_the_beginning_has_every_documented_field(play, job, machine) -> None:
         ({"acknowledge_dynamic_jobs": True}, {"dynamic-jobs-acknowledged": True}),
     ],
 )
-def test_options_are_told(play, job, options, config) -> None:
+def test_options_are_sent(play, job, options, config) -> None:
     """A scheduler learns from the configuration which features are enabled."""
     run = play([job("1", "d60")], {"w0!1": "0"}, **options)
     assert run.events("SIMULATION_BEGINS")[0]["config"] == CONFIG | config
 
 
-def test_sharing_and_dynamic_jobs_are_told(play, job, say) -> None:
+def test_sharing_and_dynamic_jobs_are_sent(play, job, say) -> None:
     """Compute sharing has a field of its own; dynamic jobs are in the configuration."""
     run = play(
         [job("1", "d60")], {"w0!1": "0"}, {0: [say.notify("registration_finished")]},
@@ -134,7 +134,7 @@ def test_places_and_what_is_known_of_nodes_are_properties_of_hosts(play, job) ->
     assert told == msgspec.structs.replace(platform.info, classes=())
 
 
-def test_unused_profiles_are_told_as_they_are(play, job) -> None:
+def test_unused_profiles_are_sent_unchanged(play, job) -> None:
     """Every profile of the file is present, including parts of others and unknown fields."""
     profiles: dict[str, Any] = {
         "seq": {"type": "composed", "repeat": 2, "seq": ["a", "a"]},

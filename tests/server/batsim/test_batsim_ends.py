@@ -65,7 +65,7 @@ def test_a_job_cannot_start_twice_nor_where_another_runs(play, job, say) -> None
     assert "decision 0 (EXECUTE_JOB) of the reply to notice" in shared.failure
 
 
-def test_killed_jobs_complete_and_their_progress_is_told(play, job, say) -> None:
+def test_killed_jobs_complete_with_their_progress(play, job, say) -> None:
     """JOB_COMPLETED for each, then one JOB_KILLED for all; names of profiles with the shares."""
     jobs = [job("1", "d100"), job("2", "d40", res=2), job("3", "d1", at=10)]
     run = play(jobs, {"w0!1": "0", "w0!2": "1-2", "w0!3": "3"}, {10: [say.kill("w0!1", "w0!2")]})
@@ -82,7 +82,7 @@ def test_killed_jobs_complete_and_their_progress_is_told(play, job, say) -> None
     assert run.job("1")["final_state"] == "COMPLETED_KILLED"
 
 
-def test_a_kill_meets_a_job_that_has_just_ended(play, job, say) -> None:
+def test_kill_of_a_job_that_has_just_ended(play, job, say) -> None:
     """The race: the kill is acknowledged, without progress, and the job has one completion, its own."""
     run = play([job("1", "d10"), job("2", "d60")], {"w0!1": "0", "w0!2": "1"}, {10: [say.kill("w0!1", "w0!2")]})
     assert run.story[-3:] == [
@@ -210,7 +210,7 @@ def test_metadata_stand_in_the_row_of_the_job(play, job, say) -> None:
     assert (run.job("1")["metadata"], run.job("2")["metadata"]) == ("first", "last; ü")
 
 
-def test_metadata_of_jobs_that_are_not_there_are_illegal(play, job, say) -> None:
+def test_metadata_of_unknown_jobs_is_illegal(play, job, say) -> None:
     """Of a job that is not there yet, never comes, or whose row is written."""
     for name, text in (("w0!2", "no job"), ("w0!9", "no job"), ("w0!1", "has ended")):
         run = play([job("1", "d60"), job("2", "d60", at=99)], {"w0!1": "0"}, {60: [say.metadata(name, "x")]})

@@ -11,7 +11,7 @@ def outside(what: str, time: float, resources: str) -> dict[str, object]:
 # -- calls ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_call_comes_at_its_time_and_keeps_the_run_alive(play, job, say) -> None:
+def test_call_happens_at_its_time_and_keeps_the_run_alive(play, job, say) -> None:
     """The run ends after the last call that was asked for, though every job is done."""
     run = play([job("1", "d10", at=1)], {"w0!1": "0"}, {1: [say.call(5.5), say.call(99)]})
     assert run.story[3:] == [
@@ -23,7 +23,7 @@ def test_a_call_comes_at_its_time_and_keeps_the_run_alive(play, job, say) -> Non
     assert run.events("REQUESTED_CALL") == [{}, {}]
 
 
-def test_several_calls_at_one_time_are_all_told(play, job, say) -> None:
+def test_simultaneous_calls_are_all_sent(play, job, say) -> None:
     """Calls have no names: as many come as were asked for."""
     run = play([job("1", "d10", at=1)], {"w0!1": "0"}, {1: [say.call(5), say.call(5), say.call(5)]})
     assert run.story[3] == "5: requested_call, requested_call, requested_call"
@@ -94,7 +94,7 @@ def test_machines_leave_and_come_back(play, job, say) -> None:
     assert run.events("NOTIFY")[1] == {"type": "event_machine_unavailable", "resources": "1-2"}
 
 
-def test_a_job_on_a_machine_that_leaves_goes_on(play, job, say) -> None:
+def test_job_on_a_leaving_machine_continues(play, job, say) -> None:
     """As in Batsim it ends as it would have; then the machine is not free before it is back."""
     events = [outside("unavailable", 4, "0"), outside("available", 30, "0")]
     jobs = [job("1", "d10", at=1), job("2", "d10", at=12)]
@@ -191,7 +191,7 @@ def test_a_decision_dated_later_is_carried_out_then(play, job, say) -> None:
     assert run.job("2")["starting_time"] == "6.000000"
 
 
-def test_a_dated_decision_meets_the_state_of_its_time(play, job, say) -> None:
+def test_dated_decision_applies_to_the_state_of_its_time(play, job, say) -> None:
     """It can start a job on the unit that is free only then, and is illegal if it is not."""
     jobs = [job("1", "d10", at=1), job("2", "d10", at=1)]
     run = play(jobs, {"w0!1": "0"}, {1: [say.execute("w0!2", "0", at=11)]})
@@ -228,7 +228,7 @@ def test_a_decision_in_the_past_is_illegal(play, job, say) -> None:
     assert "before the notice's now" in run.failure
 
 
-def test_an_external_event_while_the_scheduler_thinks_is_told_afterwards(play, job, say) -> None:
+def test_external_event_during_thinking_is_sent_afterwards(play, job, say) -> None:
     """The machine is gone at once; an earlier decision with a later timestamp fails because of it."""
     events = [outside("unavailable", 3, "0")]
     run = play([job("1", "d10", at=1)], {}, {1: [say.execute("w0!1", "0", at=2)]}, events=events)

@@ -115,7 +115,7 @@ def schedule(path: Path) -> dict[str, str]:
         "batsched_submitter", "pybatsim_easyBackfill", "pybatsim_fillerSched",
     ],
 )  # fmt: skip
-def test_the_recorded_runs_come_out_again(client: str, batsim4_dir: Path, tmp_path: Path) -> None:
+def test_recorded_runs_are_reproduced(client: str, batsim4_dir: Path, tmp_path: Path) -> None:
     """With the jobs of a real run, the jobs file has its bytes, the schedule file its values."""
     jobs = batsim4_dir / f"tiny.{client}.jobs.csv"
     write(BatsimOutputs(f"{tmp_path}/out"), recorded_jobs(jobs))
@@ -133,7 +133,7 @@ def test_the_recorded_runs_come_out_again(client: str, batsim4_dir: Path, tmp_pa
         "w_1000_l0.85_ms.batsched_easy_bf_fast",
     ],
 )
-def test_a_thousand_recorded_jobs_come_out_again(name: str, batsim4_dir: Path, tmp_path: Path) -> None:
+def test_thousand_recorded_jobs_are_reproduced(name: str, batsim4_dir: Path, tmp_path: Path) -> None:
     """Every line of the jobs file of a real run has the same bytes, with millisecond times, too."""
     jobs = batsim4_dir / f"{name}.jobs.csv"
     write(BatsimOutputs(f"{tmp_path}/out"), recorded_jobs(jobs), 1490)
@@ -337,7 +337,7 @@ def test_a_full_disk_is_named_with_its_option(name: str, tmp_path: Path) -> None
     assert "--export" in str(caught.value)
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_folder(tmp_path: Path) -> None:
     """Files are opened when the run begins."""
     with pytest.raises(OutputFailed, match="absent"):
         write(BatsimOutputs(f"{tmp_path}/absent/out"), [])

@@ -131,7 +131,7 @@ def test_the_same_replies_give_the_files_that_batsim_wrote(
     assert ours == theirs
 
 
-def test_a_batsim_that_switches_hosts_off_and_on_says_the_same(batsim4_dir: Path) -> None:
+def test_recorded_host_switching_is_reproduced(batsim4_dir: Path) -> None:
     """Message by message up to the end of the recording: power states, calls and the jobs in between."""
     lines = (batsim4_dir / "wire_batsched_energy_bf_monitoring.first60.jsonl").read_text().splitlines()
     frames = [json.loads(line) for line in lines]

@@ -229,7 +229,7 @@ def test_names_with_commas_and_breaks_stay_in_their_column(play, job, say) -> No
     assert '1,"a\n""b,","p,\n""",0.000000' in lines
 
 
-def test_registering_can_go_on_after_it_was_finished(play, job, say) -> None:
+def test_registering_can_resume_after_it_was_finished(play, job, say) -> None:
     """With continue_registration the run waits again for the end of it."""
     answers = {
         1: [say.notify(DONE), say.call(20), say.notify("continue_registration"), say.call(30)],

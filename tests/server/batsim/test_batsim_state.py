@@ -180,7 +180,7 @@ def played(
     resume_at=st.integers(1, 20),
 )
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_run_goes_on_from_its_state(
+def test_run_resumes_from_its_state(
     tmp_path: Any,
     machine: Any,
     jobs: Any,

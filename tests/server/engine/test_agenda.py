@@ -60,7 +60,7 @@ def test_ends_come_before_submissions_calls_decisions_and_readiness() -> None:
     assert [entry[1] for entry in emptied(agenda)] == [END, SUBMISSION, CALL, DECISION, READY]
 
 
-def test_equal_time_and_class_come_in_the_order_of_insertion() -> None:
+def test_equal_time_and_class_keep_the_order_of_insertion() -> None:
     """The sequence settles what time and class leave open; subjects are never compared."""
     agenda = Agenda()
     subjects = [object() for _ in range(50)]

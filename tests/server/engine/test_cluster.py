@@ -62,7 +62,7 @@ def test_a_refused_allocation_leaves_the_job_waiting(make_job: MakeJob, diary: A
     cluster.check_invariants()
 
 
-def test_known_is_what_was_ever_submitted(make_job: MakeJob) -> None:
+def test_known_jobs_are_all_ever_submitted(make_job: MakeJob) -> None:
     """A job is known while it waits, while it runs and after its end; not before."""
     cluster = Cluster(4)
     job = make_job("1")
@@ -87,7 +87,7 @@ def test_a_job_that_waits_cannot_end(make_job: MakeJob, step: Any) -> None:
         cluster.end(1.0, job, step)
 
 
-def test_observers_are_told_in_the_order_given(make_job: MakeJob) -> None:
+def test_observers_are_called_in_the_order_given(make_job: MakeJob) -> None:
     """The first observer gets each step first."""
     heard: list[str] = []
 

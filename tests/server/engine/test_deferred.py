@@ -104,7 +104,7 @@ def test_the_beginning_is_not_deferred(play: Any, diary: Any) -> None:
     assert diary.lines == ["0 begins 2"]
 
 
-def test_observers_are_told_one_after_the_other(play: Any) -> None:
+def test_observers_are_called_one_after_the_other(play: Any) -> None:
     """Each step reaches observers in their given order: one may read another's data, even at the end."""
     told: list[str] = []
 

@@ -148,7 +148,7 @@ def test_a_circle_is_refused() -> None:
         conditions_of({"w0": workload(["afterok:3", "afterok:1", "afterok:2"])})
 
 
-def test_who_will_not_wait_is_told() -> None:
+def test_ignored_dependencies_are_reported() -> None:
     """Jobs that depend on absent jobs are counted, and three of them named with the job that is not there."""
     some = {"w0": workload(["afterok:7", "after:1,afterany:8:9", "", *(["afterany:10"] * 3)])}
 
@@ -169,7 +169,7 @@ def test_an_absent_preceding_job_is_told() -> None:
     ]
 
 
-def test_dependencies_that_are_not_simulated_are_told() -> None:
+def test_unsupported_dependencies_are_reported() -> None:
     """Kinds that the server does not know are named, cut if they are long, as data of a log."""
     told = dependency_remarks({"w0": workload(["singleton", "aftercorr:1,after:1", "x\n" + 50 * "y"])})
 
@@ -179,7 +179,7 @@ def test_dependencies_that_are_not_simulated_are_told() -> None:
     ]
 
 
-def test_a_setup_tells_of_absent_jobs() -> None:
+def test_setup_reports_absent_jobs() -> None:
     """A job that is dropped, as one that is too large for the machine, counts as absent."""
     jobs = replace(workload(["", "afterok:1", ""]), size=np.array([9, 1, 1], dtype=np.int64))
     setup = Setup.of(homogeneous(4, "four"), jobs)
@@ -202,7 +202,7 @@ def test_a_setup_tells_of_absent_jobs() -> None:
         (["", "", ""], ["no job is in a class of m (a, b), so no limits apply: they name no queue"]),
     ],
 )
-def test_jobs_without_limits_are_told(queues: list[str], remarks: list[str]) -> None:
+def test_jobs_without_limits_are_reported(queues: list[str], remarks: list[str]) -> None:
     """Where a machine has classes a warning names the queues that are none of them; jobs without a queue are usual."""
     machine = Platform(name="m", pools=(Pool(name="p", nodes=4),), classes=(JobClass(name="a"), JobClass(name="b")))
     jobs = replace(workload([""] * 3), labels={"queue": queues} if any(queues) else {})

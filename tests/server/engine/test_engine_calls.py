@@ -10,7 +10,7 @@ def waiting_game(play: Any, **options: Any) -> Any:
     return game
 
 
-def test_a_call_comes_at_its_time_with_its_id(play: Any) -> None:
+def test_call_happens_at_its_time_with_its_id(play: Any) -> None:
     """REQUESTED_CALL wakes the scheduler alone; its id is returned."""
     game = waiting_game(play)
 
@@ -25,7 +25,7 @@ def test_calls_of_one_time_come_in_the_order_asked_for(play: Any) -> None:
     assert game.say() == ["7 call 'b'", "7 call 'a'"]
 
 
-def test_a_call_at_now_comes_at_once(play: Any) -> None:
+def test_call_at_now_happens_at_once(play: Any) -> None:
     """Time does not advance in between."""
     game = waiting_game(play)
 
@@ -42,7 +42,7 @@ def test_calls_without_id_may_repeat_and_cannot_be_cancelled(play: Any) -> None:
     assert game.say() == ["5 call ''", "5 call ''"]
 
 
-def test_a_cancelled_call_does_not_come_nor_does_its_time(play: Any) -> None:
+def test_cancelled_call_and_its_time_do_not_happen(play: Any) -> None:
     """Cancelling works in the same reply and later, once."""
     game = waiting_game(play)
     game.apply(game.call(5, "x"), game.cancel("x"), game.call(6, "y"), game.call(3, "z"))
@@ -109,7 +109,7 @@ def test_a_call_after_the_last_job_may_be_cancelled_and_the_run_ends_then(play: 
     assert game.end() == ["10 ends completed"]
 
 
-def test_there_may_be_so_many_calls_at_a_time(play: Any, monkeypatch: Any) -> None:
+def test_pending_calls_are_limited(play: Any, monkeypatch: Any) -> None:
     """One more is rejected, with an id or without; those that came or were taken back make room."""
     monkeypatch.setattr("pipistrelle.server.engine.verdicts.MAX_CALLS", 2)
     game = waiting_game(play)

@@ -53,7 +53,7 @@ def test_an_event_at_the_end_of_the_thinking_time_is_part_of_the_notice(play: An
     assert game.say(now=4.0) == ["4 submitted 2", "4 no_more_jobs"]
 
 
-def test_a_dated_decision_meets_the_instants_final_state(play: Any) -> None:
+def test_dated_decision_applies_to_the_instants_final_state(play: Any) -> None:
     """At its time it comes after ends and submissions: it may use units freed, and jobs submitted, just then."""
     game = play(1, [("1", 0, 1, 5, 5), ("2", 5, 1, 3, 3)])
     game.begin()
@@ -173,7 +173,7 @@ def test_thinking_past_the_last_event_ends_the_run_then(play: Any) -> None:
     assert game.end() == ["30 ends completed"]
 
 
-def test_what_is_dated_beyond_the_last_job_is_dropped(play: Any, diary: Any) -> None:
+def test_decision_dated_beyond_the_last_job_is_dropped(play: Any, diary: Any) -> None:
     """Nothing can come of it: the run ends at the last job. With dynamic_jobs it can, so it is carried out first."""
     ends = []
     for features in ((), ("dynamic_jobs",)):

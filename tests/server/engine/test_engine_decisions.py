@@ -213,7 +213,7 @@ def test_metadata_of_waiting_and_running_jobs_can_be_changed(play: Any) -> None:
 
 
 @pytest.mark.parametrize(("reason", "told"), [("enough seen", "enough seen"), ("", "the scheduler asked for it")])
-def test_stop_ends_the_run_now_and_says_what_is_left(play: Any, reason: str, told: str) -> None:
+def test_stop_ends_the_run_now_and_counts_the_rest(play: Any, reason: str, told: str) -> None:
     """STOP keeps what was done; jobs that wait or run are counted in the last notice."""
     game = play(2, [("1", 0, 1, 10, 20), ("2", 0, 2, 10, 20), ("3", 50, 1, 1, 1)])
     game.begin()

@@ -14,7 +14,7 @@ def test_a_registered_job_is_submitted_at_once(play: Any) -> None:
     assert game.say(game.execute("dyn!a", "0-1")) == ["6 ended dyn!a WALLTIME_REACHED"]
 
 
-def test_a_chain_of_jobs_goes_on_after_no_more_jobs(play: Any) -> None:
+def test_chain_of_jobs_continues_after_no_more_jobs(play: Any) -> None:
     """A job registered when the last one ends keeps the run alive; it ends when nothing is left."""
     game = play(1, [("1", 0, 1, 5, 5)], features=DYNAMIC)
     game.begin()
@@ -90,7 +90,7 @@ def test_ids_stay_taken_after_a_registered_job_has_ended(play: Any) -> None:
     assert game.advance() == ["0 submitted dyn!a", "0 rejected 1[2] duplicate_job"]
 
 
-def test_so_many_jobs_may_be_registered(play: Any, monkeypatch: Any) -> None:
+def test_registered_jobs_are_limited(play: Any, monkeypatch: Any) -> None:
     """One more is rejected, also when others have ended."""
     monkeypatch.setattr("pipistrelle.server.engine.verdicts.MAX_REGISTERED", 1)
     game = play(2, [("1", 3, 1, 10, 10)], features=DYNAMIC)

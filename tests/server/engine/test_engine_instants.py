@@ -25,7 +25,7 @@ def test_the_beginning_stands_alone(play: Any) -> None:
     assert game.notice.seq == 2
 
 
-def test_a_job_is_described_by_what_was_asked_for(play: Any) -> None:
+def test_job_is_described_by_its_request(play: Any) -> None:
     """A scheduler learns id, size and walltime, never the run time; no walltime is no field."""
     game = play(4, [("1", 3, 2, 10, 20), ("2", 3, 1, 10, float("inf"))])
     game.begin()
@@ -112,7 +112,7 @@ def test_a_job_ends_at_its_runtime_or_is_killed_at_its_walltime(
     assert game.say(game.execute("1", "0")) == [expected]
 
 
-def test_a_completion_tells_where_the_job_ran_and_how_it_ended(play: Any) -> None:
+def test_completion_has_the_jobs_units_and_final_state(play: Any) -> None:
     """JOB_COMPLETED carries the allocation in canonical form and a return code: 0 for success, -1 otherwise."""
     game = play(4, [("1", 0, 2, 10, 20), ("2", 0, 2, 30, 10)])
     game.begin()
@@ -122,7 +122,7 @@ def test_a_completion_tells_where_the_job_ran_and_how_it_ended(play: Any) -> Non
     assert told == [("w0!1", "0 3", 0), ("w0!2", "1-2", -1)]
 
 
-def test_units_that_end_now_can_be_given_away_now(play: Any) -> None:
+def test_units_freed_now_are_available_now(play: Any) -> None:
     """The scheduler is asked after all ends of its instant: no unit is busy then that is free at that time."""
     game = play(1, [("1", 0, 1, 5, 5), ("2", 0, 1, 5, 5)])
     game.begin()

@@ -214,7 +214,7 @@ def outages_of(rows: list[tuple[int, int, int]]) -> Outages:
     resume_at=st.integers(1, 20),
 )
 @settings(max_examples=300)
-def test_a_run_goes_on_from_its_state(
+def test_run_resumes_from_its_state(
     rows: Any,
     outages: Any,
     resilience: Any,

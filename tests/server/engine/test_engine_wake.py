@@ -46,7 +46,7 @@ def test_the_listed_types_wake_and_the_others_come_along_in_order(
     assert started(play, wake) == expected
 
 
-def test_a_kill_wakes_who_lists_it(play: Any) -> None:
+def test_kill_wakes_a_scheduler_that_lists_it(play: Any) -> None:
     """JOB_KILLED is a type of its own: with it alone the kill's JOB_COMPLETED comes along."""
     assert started(play, ("JOB_KILLED",), "kill") == ["2 ended 2 KILLED", "2 killed 2=0.1"]
     assert started(play, ("JOB_SUBMITTED",), "kill") == ["2 ended 2 KILLED", "2 killed 2=0.1", "3 submitted 3"]
@@ -93,7 +93,7 @@ def test_a_filter_holds_for_one_reply(play: Any) -> None:
     assert game.say() == ["8 submitted 4", "8 no_more_jobs"]
 
 
-def test_what_was_held_back_is_delivered_when_nothing_else_can_come(play: Any) -> None:
+def test_held_events_are_delivered_when_nothing_else_can_happen(play: Any) -> None:
     """With jobs waiting and an empty agenda the scheduler is woken, for any filter, before a stall is declared."""
     game = play(1, [("1", 0, 1, 5, 5), ("2", 2, 1, 5, 5)], features=FILTER)
     game.begin()
@@ -164,7 +164,7 @@ def test_no_more_jobs_of_an_empty_workload_comes_before_the_first_filter(play: A
     assert game.say(wake=()) == ["0 no_more_jobs"]
 
 
-def test_an_interrupt_is_looked_for_while_no_notice_is_sent(play: Any) -> None:
+def test_interrupts_are_checked_while_no_notice_is_sent(play: Any) -> None:
     """Time that passes without a word to the scheduler can be ended, between two things that happen."""
     game = play(4, [(str(number), float(number), 1, 5, 5) for number in range(1, 10_000)], features=FILTER)
     looks: list[float] = []

@@ -32,7 +32,7 @@ def held(ledger: Ledger, job: Job, text: str) -> Job:
         ("3 4", 2, "3-4"),
     ],
 )
-def test_free_units_are_given(make_job: MakeJob, text: str, size: int, expected: str) -> None:
+def test_free_units_are_allocated(make_job: MakeJob, text: str, size: int, expected: str) -> None:
     """A set of free units of the right size is given, in its canonical form, whatever order it was written in."""
     ledger = Ledger(10)
     job = held(ledger, make_job(size=size), text)
@@ -63,7 +63,7 @@ def test_free_units_are_given(make_job: MakeJob, text: str, size: int, expected:
         ("2-7", 6, "busy_unit", "taken: 4-5"),
     ],
 )
-def test_a_refused_allocation_says_why_and_changes_nothing(
+def test_rejected_allocation_has_a_reason_and_changes_nothing(
     make_job: MakeJob, text: str, size: int, code: str, says: str
 ) -> None:
     """Each rule has its code; after a refusal the same units are free and the same ones held."""
@@ -78,7 +78,7 @@ def test_a_refused_allocation_says_why_and_changes_nothing(
     assert str(ledger.take(make_job("rest", size=8), "0-3 6-9")) == "0-3 6-9"
 
 
-def test_the_size_is_looked_at_before_the_units() -> None:
+def test_size_is_checked_before_the_units() -> None:
     """An allocation that breaks several rules has one code: text, then size, then existence, then use."""
     ledger = Ledger(4)
     job = Job("w0!1", 0.0, 2, 20.0, 10.0, "p")
@@ -92,7 +92,7 @@ def test_the_size_is_looked_at_before_the_units() -> None:
     assert codes == ["bad_allocation", "wrong_size", "unknown_unit", "busy_unit"]
 
 
-def test_units_given_back_can_be_taken_again(make_job: MakeJob) -> None:
+def test_released_units_can_be_allocated_again(make_job: MakeJob) -> None:
     """A job's units are free after it, and only once."""
     ledger = Ledger(4)
     job = held(ledger, make_job(size=3), "0 2-3")

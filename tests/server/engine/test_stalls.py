@@ -22,7 +22,7 @@ def repeat(times: int, act: Callable[[], Any]) -> None:
         act()
 
 
-def test_jobs_that_nobody_starts_are_a_stall(play: Any) -> None:
+def test_jobs_never_started_are_a_stall(play: Any) -> None:
     """Nothing runs, nothing is coming, jobs wait: the run ends and names the time, the number and the jobs."""
     rows = [(str(number), 0, number, 5, 5) for number in range(1, 6)]
     game = play(8, rows)
@@ -38,7 +38,7 @@ def test_jobs_that_nobody_starts_are_a_stall(play: Any) -> None:
     )
 
 
-def test_a_stall_is_seen_only_when_nothing_is_to_come(play: Any) -> None:
+def test_stall_is_detected_only_when_nothing_follows(play: Any) -> None:
     """While a job runs, a submission or a call is to come, or a decision is dated ahead, waiting is legal."""
     game = play(1, [("1", 0, 1, 5, 5), ("2", 20, 1, 5, 5)])
     game.begin()

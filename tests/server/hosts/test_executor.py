@@ -167,7 +167,7 @@ def test_jobs_that_end_at_their_walltimes_do_not_hide_one_that_ends_before(world
 
 
 @pytest.mark.parametrize("sharing", [False, True])
-def test_work_goes_on_at_the_new_speed(world: Worlds, sharing: bool) -> None:
+def test_work_continues_at_the_new_speed(world: Worlds, sharing: bool) -> None:
     """To a slower speed and back: 2 s at 10, 5 s at 4, the rest at 10."""
     here = world("10f,4f", "20f,1f", sharing=sharing, metered=True)
     ends = here.play(
@@ -251,7 +251,7 @@ def test_jobs_on_one_host_share_it_while_they_overlap(world: Worlds) -> None:
     assert ends == {"b": pytest.approx(12.0), "c": pytest.approx(18.0), "a": pytest.approx(19.0)}
 
 
-def test_jobs_that_meet_through_a_third_adapt(world: Worlds) -> None:
+def test_jobs_connected_through_a_third_adapt(world: Worlds) -> None:
     """a and c share no host, but b shares with both; a and c get what b cannot use."""
     here = world("1f", "3f", sharing=True, metered=True)
     ends = here.play(
@@ -303,7 +303,7 @@ def test_hosts_are_told_their_load_as_tasks_come_and_go(world: Worlds) -> None:
     assert seen == {1.0: (0.0, 0.0), 5.5: (0.125, 1.0), 6.5: (0.625, 1.0), 11.0: (0.125, 1.0), 16.0: (0.0, 0.0)}
 
 
-def test_a_busy_host_draws_what_its_load_says(world: Worlds) -> None:
+def test_busy_host_power_follows_its_load(world: Worlds) -> None:
     """10 W idle, 20 W and up to 30 W busy: 5 s alone, 10 s shared, the load being full all the time."""
     here = world("1f", sharing=True, metered=True)
     here.play((5.0, here.job("a", flops(10), "0")), (10.0, here.job("b", flops(5), "0")))
@@ -369,7 +369,7 @@ def work_on(profile: Profile, places: Sequence[int], cores: Sequence[int]) -> di
     st.lists(st.integers(1, 3), min_size=4, max_size=4),
     st.lists(st.tuples(st.floats(0.0, 30.0), st.integers(0, 3), st.integers(0, 1)), max_size=4),
 )
-def test_what_is_computed_is_what_profiles_ask_for(
+def test_computed_flops_equal_the_profiles(
     world: Worlds,
     jobs: list[tuple[float, Profile, int, int, int]],
     cores: list[int],

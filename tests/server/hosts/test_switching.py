@@ -235,7 +235,7 @@ def test_one_event_a_request() -> None:
     assert world.told == ["2 2=1", "20 0-1=1", "32 2=0", "50 0-2=4"]
 
 
-def test_who_cannot_compute_gets_no_jobs() -> None:
+def test_hosts_that_cannot_compute_get_no_jobs() -> None:
     """Units on their way or asleep are blocked, and free again once they are awake."""
     world = World(alike(2))
     world.ask("0", 2)

@@ -31,7 +31,7 @@ def failing(play: Any) -> Callable[..., Any]:
     return make
 
 
-def test_a_failure_ends_the_job_there_and_it_comes_back(failing: Any) -> None:
+def test_failure_ends_the_job_there_and_requeues_it(failing: Any) -> None:
     """The job's end, the node, then the new attempt are announced in this order; repair returns the units."""
     game = failing(2, [("1", 0, 1, 50, 60)], [(0, 10, 30, "fan")])
     game.begin()
@@ -45,7 +45,7 @@ def test_a_failure_ends_the_job_there_and_it_comes_back(failing: Any) -> None:
     assert game.say() == ["60 ended 1#1 SUCCESSFULLY"]
 
 
-def test_an_idle_node_fails_and_others_go_on(failing: Any) -> None:
+def test_idle_node_fails_and_others_continue(failing: Any) -> None:
     """Jobs on other nodes are not hurt, and a unit that is down cannot be had until its repair."""
     game = failing(2, [("1", 0, 1, 50, 60), ("2", 0, 1, 5, 60)], [(1, 10, 20)])
     game.begin()
@@ -133,7 +133,7 @@ def test_the_number_of_attempts_is_limited(failing: Any) -> None:
     assert game.say() is None
 
 
-def test_a_scheduler_that_knows_nothing_is_told_of_jobs_only(failing: Any) -> None:
+def test_scheduler_without_the_feature_gets_job_events_only(failing: Any) -> None:
     """It may start a job on a node that is down: the job begins when the node is up, with its whole walltime."""
     game = failing(1, [("1", 0, 1, 50, 60)], [(0, 10, 30)], aware=False)
     game.begin()
@@ -151,7 +151,7 @@ def test_a_held_job_meets_more_failures_and_a_kill(failing: Any) -> None:
     assert game.say(game.kill("1")) == ["45 ended 1 KILLED", "45 killed 1=0.1"]
 
 
-def test_a_node_that_never_comes_back_is_nobodys(failing: Any) -> None:
+def test_node_that_is_never_repaired_is_unusable(failing: Any) -> None:
     """A job is neither started on it nor held for it, even for a scheduler without the feature."""
     game = failing(2, [("1", 5, 2, 50, 60)], [(0, 1, 30), (1, 20, inf)], aware=False)
     game.begin()

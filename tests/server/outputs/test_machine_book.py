@@ -120,7 +120,7 @@ def test_no_unit_is_lost(steps: list[tuple[str, set[int]]]) -> None:
         assert total <= 6 * now
 
 
-def test_a_book_goes_on_from_its_state() -> None:
+def test_book_resumes_from_its_state() -> None:
     """Counts and sums of a restored book equal those of the original."""
     book = MachineBook(4)
     book.job_begins(1.0, NodeSet.parse("0-2"))

@@ -282,7 +282,7 @@ def test_a_disk_that_fills_up_ends_the_run_before_its_end(play: Any, tmp_path: P
         game.end()
 
 
-def test_files_go_on_from_a_state(play: Any, tmp_path: Path) -> None:
+def test_files_resume_from_a_state(play: Any, tmp_path: Path) -> None:
     """A recorder that takes over truncates lines after the state, and writes what the first would have written."""
     rows = [("1", 0, 2, 10, 20), ("2", 0.5, 3, 5, 7.25), ("3", 1, 1, 10, 30)]
     names = ("jobs", "machine_states", "decisions")

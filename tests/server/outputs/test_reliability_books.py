@@ -164,7 +164,7 @@ def test_survived_failures_are_interruptions(play: Any) -> None:
     assert summary.by_size[0].mean_time_to_interruption == 10
 
 
-def test_who_comes_back_is_not_given_up(play: Any) -> None:
+def test_requeued_job_is_not_counted_as_given_up(play: Any) -> None:
     """Of two attempts the first was interrupted; the second is the last, and is not."""
     books = Books(play, homogeneous(2, "m"), [("1", 0, 1, 50, 200)], [(0, 10, 11)])
     books.game.say(books.game.execute("1", "0"))

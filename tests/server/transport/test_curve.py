@@ -118,7 +118,7 @@ def test_a_conversation_is_that_of_any_socket(make, come, tmp_path, scheme):
         ({"server": UNKNOWN}, "found a peer that has another key of this side"),
     ],
 )
-def test_who_has_the_wrong_key_is_not_heard(make, come, keys, fault):
+def test_client_with_the_wrong_key_is_ignored(make, come, keys, fault):
     """If the scheduler never connects, the error names the peers that did."""
     servers = []
     server = make(fate=lambda _: SchedulerFailed("none") if servers and servers[0]._listener.fault else None)
@@ -128,7 +128,7 @@ def test_who_has_the_wrong_key_is_not_heard(make, come, keys, fault):
         server.greet("run", "server")
 
 
-def test_who_uses_no_keys_is_not_heard(make):
+def test_client_without_keys_is_ignored(make):
     """A plain scheduler's greeting is enough."""
     servers = []
     server = make(fate=lambda _: SchedulerFailed("none") if servers and servers[0]._listener.fault else None)
@@ -200,7 +200,7 @@ def test_a_frame_far_beyond_its_limit_ends_the_connection(come):
 
 
 @pytest.mark.parametrize("when", ["before", "during"])
-def test_who_comes_and_goes_holds_nothing_up(make, come, when):
+def test_short_connections_delay_nothing(make, come, when):
     """Hundreds of strangers, silent, loud or gone again, neither keep the scheduler out nor hang the end."""
     server = make()
     address = ("127.0.0.1", int(server.endpoint.rpartition(":")[2]))
@@ -223,7 +223,7 @@ def test_who_comes_and_goes_holds_nothing_up(make, come, when):
 
 
 @pytest.mark.parametrize("taken", [True, False])
-def test_an_endpoint_that_cannot_be_had_is_told(make, taken):
+def test_unavailable_endpoint_is_reported(make, taken):
     """In use, or no address of this machine."""
     if taken:
         with pytest.raises(EndpointError, match="the endpoint is in use"):

@@ -68,7 +68,7 @@ def say(end: socket.socket, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("answers", [b"", GREETING, GREETING + WELCOME, GREETING + WELCOME + ERROR, bytes(500)])
-def test_a_stranger_is_closed_who_says_more_than_a_handshake(house, answers):
+def test_stranger_that_sends_more_than_a_handshake_is_closed(house, answers):
     """However long what he begins, and whatever he was answered but that his key is known."""
     stranger, behind = house[0]()
     behind.sendall(answers)
@@ -79,7 +79,7 @@ def test_a_stranger_is_closed_who_says_more_than_a_handshake(house, answers):
 
 
 @pytest.mark.parametrize("byte_by_byte", [False, True])
-def test_whose_key_is_known_says_and_hears_what_he_likes(house, byte_by_byte):
+def test_client_with_an_accepted_key_is_not_limited(house, byte_by_byte):
     """In both directions at once, more than the buffers hold; the end of one side is noticed by the other."""
     stranger, behind = house[0]()
     stranger.sendall(bytes(700))
@@ -98,7 +98,7 @@ def test_whose_key_is_known_says_and_hears_what_he_likes(house, byte_by_byte):
     assert whole(stranger) == b"goodbye"
 
 
-def test_who_came_first_makes_room_if_there_are_too_many(house):
+def test_oldest_connection_is_closed_over_the_limit(house):
     """Silent strangers do not keep others out; those whose key is known stay."""
     friend, behind = house[0]()
     answers = GREETING + WELCOME + READY
@@ -112,7 +112,7 @@ def test_who_came_first_makes_room_if_there_are_too_many(house):
         assert whole(inside, 4) == b"here"
 
 
-def test_at_the_end_what_was_said_still_leaves(house):
+def test_pending_data_is_sent_at_the_end(house):
     """No other peer is accepted; closing twice is closing once."""
     come, doorway = house
     stranger, behind = come()

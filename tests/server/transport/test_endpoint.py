@@ -43,7 +43,7 @@ def test_loopback_and_unix_sockets_are_taken(endpoint: str) -> None:
         "ipc://" + "ü" * 54,
     ],
 )
-def test_what_is_no_endpoint_is_refused(endpoint: str) -> None:
+def test_invalid_endpoint_is_rejected(endpoint: str) -> None:
     """Form, port range and the length of a socket's path in bytes are checked before anything is opened."""
     with pytest.raises(EndpointError) as caught:
         check_endpoint(endpoint, allow_remote=True)

@@ -90,7 +90,7 @@ def is_greeted(client: socket.socket) -> bool:
     ],
     ids=["http", "zmtp 1", "zmtp 2", "plain", "push", "endless", "parts"],
 )
-def test_who_is_no_peer_is_sent_away(listener, knock, said, fault):
+def test_other_program_is_disconnected(listener, knock, said, fault):
     """The connection is closed as soon as that shows, and the listener knows why."""
     client = knock(said)
     wait_for(listener, lambda: is_over(client))
@@ -117,7 +117,7 @@ def test_half_a_handshake_has_its_time(tmp_path, said):
     listener.close()
 
 
-def test_libzmq_sockets_of_the_right_kinds_are_heard(listener):
+def test_libzmq_sockets_of_the_right_kinds_are_accepted(listener):
     """REQ puts its empty part before the text, DEALER any; both get the answer."""
     with zmq.Context() as context:
         for kind, parts in ((zmq.REQ, [b"hello"]), (zmq.DEALER, [b"a", b"", b"hello"]), (zmq.DEALER, [b""])):
@@ -157,7 +157,7 @@ def test_the_silent_make_room_first(listener, knock):
     assert not any(map(is_over, whole))
 
 
-def test_all_who_came_may_be_known(listener, knock):
+def test_all_peers_may_be_identified(listener, knock):
     """If all have identified themselves, the one silent for longest is disconnected."""
     clients = []
     for _ in range(MOST_STRANGERS):
@@ -192,7 +192,7 @@ def test_messages_that_never_end_share_a_bound(listener, knock, announced):
     assert len(listener) == MOST_STRANGERS
 
 
-def test_who_reads_no_answers_is_sent_away(listener, knock):
+def test_peer_that_reads_no_answers_is_disconnected(listener, knock):
     """Data that cannot be sent at once is not kept for a stranger."""
     client = knock(GREETING + READY)
     message = framed(b"again")
@@ -228,7 +228,7 @@ def test_no_more_is_read_than_is_looked_at(listener, knock):
     assert listener.message() is not None
 
 
-def test_thousands_come_and_go(listener):
+def test_thousands_connect_and_leave(listener):
     """A port scanner leaves nothing behind, and blocks no other peer."""
     before = len(os.listdir("/proc/self/fd"))
     for turn in range(3000):
@@ -241,7 +241,7 @@ def test_thousands_come_and_go(listener):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_without_descriptors_nobody_is_taken_and_nothing_spins(listener, knock):
+def test_without_descriptors_no_peer_is_accepted_and_nothing_spins(listener, knock):
     """Waiting peers are accepted when descriptors are free; meanwhile the listener is not woken repeatedly."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 60, limits[1]))
@@ -274,7 +274,7 @@ def test_without_descriptors_nobody_is_taken_and_nothing_spins(listener, knock):
         ("tcp://[::]:*", "tcp://[::]:"),
     ],
 )
-def test_where_it_listens_is_told(endpoint, told):
+def test_listening_address_is_reported(endpoint, told):
     """The endpoint has a numeric address and port, and a peer that connects there is accepted."""
     if "[" in endpoint:
         try:
@@ -292,7 +292,7 @@ def test_where_it_listens_is_told(endpoint, told):
     Listener(listener.endpoint).close()  # at once, although a connection was there
 
 
-def test_what_all_strangers_say_is_bounded_together(tmp_path, monkeypatch):
+def test_data_of_all_strangers_is_bounded_together(tmp_path, monkeypatch):
     """If each may send much, the one that sent most is disconnected when the total is too large."""
     monkeypatch.setattr("pipistrelle.server.transport.listener.MOST_BYTES", 1 << 20)
     listener = Listener(f"ipc://{tmp_path}/s", longest=1 << 20)

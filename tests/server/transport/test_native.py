@@ -158,7 +158,7 @@ def test_frames_of_every_length_go_both_ways(served, beside, size):
 
 
 @pytest.mark.parametrize("before", [b"", EMPTY, parts_before([b"a", b"", b"b" * 300])], ids=["none", "empty", "more"])
-def test_parts_before_the_frame_come_back(served, before):
+def test_parts_before_the_frame_are_returned(served, before):
     """The server's messages have those that the HELLO had; a reply without them is taken all the same."""
     transport, scheduler = served(before)
     assert before + b"\x00" in scheduler.heard
@@ -171,7 +171,7 @@ def test_parts_before_the_frame_come_back(served, before):
     assert transport.receive().reply_to == 4
 
 
-def test_a_reply_may_come_byte_by_byte(served, beside):
+def test_reply_may_arrive_byte_by_byte(served, beside):
     """What counts is the whole."""
     transport, scheduler = served()
     transport.send(notice(1))
@@ -198,7 +198,7 @@ def test_who_asks_whether_the_server_lives_is_answered(served):
 
 
 @pytest.mark.parametrize("said", [b"", EMPTY, b"\x01", EMPTY + b"\x00\x20half"], ids=len)
-def test_who_leaves_is_missed_at_once(served, said):
+def test_disconnection_is_noticed_at_once(served, said):
     """The end of the connection is reported, even in the middle of a message."""
     transport, scheduler = served()
     scheduler.socket.sendall(said)
@@ -225,7 +225,7 @@ def test_the_last_breath_counts(served):
 @pytest.mark.parametrize(
     "said", [b"", EMPTY, EMPTY + b"\x02" + (60_000_000).to_bytes(8, "big") + b"x" * 100_000], ids=len
 )
-def test_who_falls_silent_meets_the_limit(served, said):
+def test_silent_peer_times_out(served, said):
     """Half a reply is none."""
     transport, scheduler = served(decision_timeout=0.2)
     transport.send(notice(1))
@@ -236,7 +236,7 @@ def test_who_falls_silent_meets_the_limit(served, said):
 
 
 @pytest.mark.parametrize("piece", [b"x", PING], ids=["drip", "ping"])
-def test_who_never_comes_to_an_end_meets_the_limit(served, beside, piece):
+def test_endless_reply_times_out(served, beside, piece):
     """However little each piece is late, the reply is."""
     transport, scheduler = served(decision_timeout=0.2)
     transport.send(notice(1))
@@ -255,7 +255,7 @@ def test_who_never_comes_to_an_end_meets_the_limit(served, beside, piece):
     transport.close()
 
 
-def test_who_does_not_read_meets_the_limit(served):
+def test_peer_that_does_not_read_times_out(served):
     """A notice that is not taken is not waited for without end."""
     transport, scheduler = served(decision_timeout=0.2)
     with pytest.raises(SchedulerFailed, match=r"did not take notice 1 within 0\.2 s") as caught:
@@ -309,7 +309,7 @@ def test_an_interrupt_strikes_while_a_reply_is_awaited(served):
     ],
     ids=["endless", "parts", "noise"],
 )
-def test_what_can_be_no_message_ends_the_conversation(served, said, fragment):
+def test_invalid_message_ends_the_conversation(served, said, fragment):
     """It is reported as a protocol error, on both sides."""
     transport, scheduler = served()
     transport.send(notice(1))

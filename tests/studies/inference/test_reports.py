@@ -66,7 +66,7 @@ def test_a_summary_has_each_metric_of_each_cell(trials):
     assert {row.metric for row in summary(trials)} == {"mean_wait", "utilisation"}
 
 
-def test_trials_without_a_figure_are_told_of():
+def test_trials_without_a_figure_are_reported():
     """They are in no mean, and counted."""
     table = TrialTable({"policy": ["a", "a", "b"], "replica": [0, 1, 0], "mean_wait": [4.0, None, math.nan]})
     first, second = summary(table)
@@ -211,7 +211,7 @@ def test_pictures_have_equal_bytes(trials):
     assert b"all jobs: +5.0 %" in picture
 
 
-def test_what_is_left_out_is_said():
+def test_omitted_values_are_reported():
     """Windows at both ends, and jobs that had not ended, in a line each; axes have their options' names, too."""
     table = TrialTable(
         {

@@ -57,7 +57,7 @@ def test_the_metrics_of_a_whole_run_are_those_of_its_summary(name):
     assert {key: figures[key] for key in expected} == expected
 
 
-def test_a_job_that_comes_back_is_one_row():
+def test_requeued_job_is_one_row():
     """Its wait and execution time are summed over its attempts, its units over its holds."""
     table, result = carried_out(FAILING)
     again = np.flatnonzero(table.attempts > 1)

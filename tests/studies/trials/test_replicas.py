@@ -39,7 +39,7 @@ def carried_out(replication, spread, chance, after=10**9):
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**32), st.floats(0.5, 30.0), st.integers(0, 60))
-def test_what_is_needed_does_not_depend_on_the_order(seed, spread, after):
+def test_needed_replicas_do_not_depend_on_the_order(seed, spread, after):
     """Nor on an interruption; each point has as many replicas as the rule wants, and no trial is asked for twice."""
     rule, chance = Rule(precision=0.05, most=60), np.random.default_rng(seed)
     peace = Precise(POINTS, rule, "mean_wait", [])

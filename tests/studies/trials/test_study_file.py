@@ -189,7 +189,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_said_before_the_first_run(name, tmp_path):
+def test_errors_are_raised_before_the_first_run(name, tmp_path):
     """One message that names the place, whatever it is."""
     told, message = WRONG[name]
     with pytest.raises(PipistrelleError, match=f"(?s){message}"):

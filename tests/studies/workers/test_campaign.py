@@ -123,7 +123,7 @@ def test_ten_kills_at_any_moment_change_nothing(tmp_path):
     assert (tmp_path / "killed" / TRIALS).read_bytes() == (tmp_path / "undisturbed" / TRIALS).read_bytes()
 
 
-def test_a_study_goes_on_where_it_was_interrupted(undisturbed, tmp_path):
+def test_interrupted_study_resumes(undisturbed, tmp_path):
     """Completed trials are kept and not repeated; the table of an interrupted study has these."""
     asked = []
 
@@ -273,7 +273,7 @@ def test_workers_of_dask_have_the_same_bytes(undisturbed, tmp_path, cluster):
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "tcp://nowhere", "127.0.0.1:8786"])
-def test_an_unreachable_scheduler_is_said_so(tmp_path, address):
+def test_unreachable_scheduler_is_reported(tmp_path, address):
     """Whatever is wrong with the address."""
     pytest.importorskip("distributed")
     with pytest.raises(PipistrelleError, match="no Dask scheduler answers at this address"):

@@ -158,7 +158,7 @@ def test_news_of_machines_may_repeat_and_name_others() -> None:
     assert started(talk.tell(3.0, submitted("1", 4))) == [("w0!1", "0-3")]
 
 
-def test_a_reservation_is_made_anew_when_machines_leave() -> None:
+def test_reservation_is_replanned_when_machines_leave() -> None:
     """EASY's reservation counted units that have left."""
     talk = Talk(easy(), units=8)
     # 1 holds four units until 61; 2 wants six and would leave two over at 61; the four free ones wait for that.
@@ -271,7 +271,7 @@ def test_calls_get_their_names_back() -> None:
     assert policy.calls == [[], ["a", "b"], ["c"], [""], [""]]
 
 
-def test_a_cancelled_call_does_not_come() -> None:
+def test_cancelled_call_does_not_happen() -> None:
     """Batsim calls all the same; it gets no CANCEL_CALL, which it does not support."""
     policy = Puppet(lambda view: view.call_me_later(20.0, "a"), lambda view: view.cancel_call("a"))
     talk = Talk(policy)
@@ -298,7 +298,7 @@ def test_wrong_calls_fail_the_policy_as_in_the_native_dialect() -> None:
 # -- dynamic jobs -----------------------------------------------------------------------------------------------------
 
 
-def test_a_batsim_that_lets_jobs_be_registered_is_told_at_once_that_none_will_be() -> None:
+def test_batsim_with_dynamic_jobs_learns_at_once_that_none_follow() -> None:
     """Else it would wait for them forever; without the option nothing is sent."""
     (told,) = Talk(easy(), dynamic_jobs_enabled=True).first
 
@@ -339,7 +339,7 @@ def test_a_job_that_is_acknowledged_waits_when_it_is_submitted() -> None:
     assert started(talk.tell(1.0, JobSubmitted(1.0, JobSubmittedData("dyn!1", job)))) == [("dyn!1", "0-1")]
 
 
-def test_registration_is_finished_when_nothing_is_to_come() -> None:
+def test_registration_finishes_when_nothing_follows() -> None:
     """No static job, no queued or running job, no call: it is sent once."""
     policy = Registrar(start_all, lambda view: view.call_me_later(30.0), start_all, register, start_all)
     talk = Talk(policy, dynamic_jobs_enabled=True)
@@ -362,7 +362,7 @@ def test_registering_without_the_option_fails_the_policy() -> None:
         Talk(Registrar(register)).tell(1.0)
 
 
-def test_a_view_gives_back_what_it_withdrew() -> None:
+def test_view_returns_withdrawn_units() -> None:
     """Withdrawing and restoring leave the free units as they were."""
     policy = Puppet()
     Talk(policy).tell(1.0)
