@@ -97,8 +97,8 @@ def test_any_object_is_understood_or_refused(members: dict[str, object]) -> None
         assert found.read >= 0
 
 
-def test_a_jobs_members_are_not_called_options() -> None:
-    """What is wrong with a job's JSON is said in the words of the JSON."""
+def test_errors_name_a_jobs_members() -> None:
+    """The message uses the names in the JSON."""
     with pytest.raises(ResilienceError) as caught:
         resilience_of({"dump": 60}, "w.json, job 7")
 
@@ -125,5 +125,5 @@ def test_a_jobs_members_are_not_called_options() -> None:
     ],
 )
 def test_how_many_failures_an_allocation_survives(resilience: Resilience, nodes: int, tolerated: int) -> None:
-    """A share is rounded down, but one node at least; one node always stays."""
+    """A share is rounded down, but to at least one node; one node always stays."""
     assert resilience.tolerated(nodes) == tolerated

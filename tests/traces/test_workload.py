@@ -48,7 +48,7 @@ def test_frozen_and_without_dict():
     assert not hasattr(workload, "__dict__")
 
 
-def test_equality_looks_at_every_column():
+def test_equality_compares_every_column():
     """Workloads are equal when all their columns are, and have no hash."""
     assert make() == make()
     assert make() != make(2)
@@ -83,8 +83,8 @@ def test_pickles_for_worker_processes():
         {"profiles": ["a"]},
     ],
 )
-def test_wrong_columns_are_a_bug_of_the_caller(change):
-    """Columns of another length or type are refused with ValueError."""
+def test_wrong_columns_raise_value_error(change):
+    """Columns of another length or type raise ValueError."""
     with pytest.raises(ValueError, match=r"must be|profiles for"):
         replace(make(), **change)
 
@@ -103,7 +103,7 @@ def test_select_by_mask_and_by_index():
 
 
 def test_select_refuses_a_mask_of_another_length():
-    """A mask must have one entry a job."""
+    """A mask must have one entry per job."""
     with pytest.raises(ValueError, match="mask"):
         make().select(np.array([True]))
 
@@ -124,7 +124,7 @@ def test_decimal_texts_is_decimal_text_of_each(values):
 
 
 def test_profiles_and_unknown_run_times_compare():
-    """Jobs are equal by the profiles they use; unused profiles and the text they were read from do not count."""
+    """Jobs are equal by the profiles that they use; unused profiles and the original text are not compared."""
     p, q = Delay(name="p", delay=1), ParallelHomogeneous(name="p", cpu=1, com=0)
     profiles, runtime = ["p"] * 3, np.full(3, np.nan)
     workload = replace(make(), profiles=profiles, runtime=runtime, table={"p": q}, job_json=[b"{}"] * 3)

@@ -14,7 +14,7 @@ def page(project_root) -> str:
 
 
 def test_examples_run(page, tmp_path):
-    """Each Python example runs as it stands, in a folder of its own."""
+    """Each Python example runs unchanged, in its own folder."""
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(blocks) == 4
     outputs = []

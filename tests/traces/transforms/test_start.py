@@ -1,4 +1,4 @@
-"""Starting in the middle of a log: what ran and waited then is there, with what was left of it."""
+"""Starting in the middle of a log: jobs that ran or were queued then are there, with their remaining times."""
 
 import numpy as np
 import pytest
@@ -38,16 +38,16 @@ def log_of(rows):
 ROWS = [
     (0.0, 10.0, 50.0, 60.0),  # ran from 10 to 60
     (5.0, 95.0, 20.0, 30.0),  # waited until 100
-    (6.0, 2.0, 12.0, 30.0),  # was over at 20
-    (7.0, -1.0, 12.0, 30.0),  # nobody knows
-    (8.0, 2.0, 100.0, 25.0),  # its requested time was over at 35
-    (40.0, 0.0, 9.0, 9.0),  # comes then
+    (6.0, 2.0, 12.0, 30.0),  # ended at 20
+    (7.0, -1.0, 12.0, 30.0),  # wait unknown
+    (8.0, 2.0, 100.0, 25.0),  # its requested time ended at 35
+    (40.0, 0.0, 9.0, 9.0),  # submitted then
     (70.0, 5.0, 9.0, 9.0),
 ]
 
 
 def test_warm():
-    """Who ran has the rest, who waited has the rest of the wait; the clock's dates stay."""
+    """A running job has its remaining run time, a queued one its remaining wait; dates are unchanged."""
     begun = begun_at(log_of(ROWS), 40.0, warm=True)
 
     assert begun.ids == ["1", "2", "6", "7"]
@@ -59,14 +59,14 @@ def test_warm():
 
 
 def test_cold():
-    """Without the jobs of then there are only those that come."""
+    """Without these jobs only later ones remain."""
     begun = begun_at(log_of(ROWS), 40.0, warm=False)
 
     assert (begun.ids, begun.submit.tolist(), begun.epoch) == (["6", "7"], [0.0, 30.0], 1040.0)
 
 
 def test_what_cannot_be():
-    """A log without starts cannot be begun warm; a time after all jobs leaves none."""
+    """A log without starts cannot begin warm; a time after all jobs leaves none."""
     with pytest.raises(TraceError, match="running jobs are unknown"):
         begun_at(log_of([(0.0, -1.0, 5.0, 5.0)]), 1.0, warm=True)
     with pytest.raises(TraceError, match="no job is left"):
@@ -83,7 +83,7 @@ NUMBERS = st.tuples(st.integers(0, 60), st.integers(0, 30), st.integers(1, 40), 
 @given(st.lists(NUMBERS, min_size=1, max_size=12).map(sorted), st.integers(1, 59))
 @settings(deadline=None, max_examples=40)
 def test_recorded_starts_stay(rows, time):
-    """On the machine's clock each job that is left starts when it did, or has done so."""
+    """By the machine's clock each remaining job starts when it did, or has already started."""
     log = log_of([tuple(map(float, row)) for row in rows])
     starts = dict(zip(log.ids, (log.submit + log.measures["wait"]).tolist(), strict=True))
     try:
@@ -100,7 +100,7 @@ def test_recorded_starts_stay(rows, time):
 
 @pytest.mark.parametrize("scheduler", ["recorded", "easy", "maui"])
 def test_runs_begin_there(tmp_path, scheduler):
-    """Who ran starts at time 0 under any scheduler; the description keeps the options."""
+    """A running job starts at time 0 under any scheduler; the description keeps the options."""
     rows = [(float(at), 5.0 * (at % 3), 40.0 + at, 80.0) for at in range(0, 90, 10)]
     save(log_of(rows), tmp_path / "log.swf")
     spec = RunSpec(workload=(str(tmp_path / "log.swf"),), scheduler=scheduler, from_="35s", warm=True)
@@ -118,5 +118,5 @@ def test_runs_begin_there(tmp_path, scheduler):
 
 
 def test_options_are_of_the_description():
-    """The word of the option, which is one of Python's own, is the field's."""
+    """The option's word, a Python keyword, is also the field's name."""
     assert replace(RunSpec(), from_="3d").from_ == "3d"

@@ -1,4 +1,4 @@
-"""Changing workloads: what is cut, scaled and dealt out anew, and what stays as it was."""
+"""Transforming workloads: what is cut, scaled and redistributed, and what is unchanged."""
 
 import json
 from math import inf, nan
@@ -43,7 +43,7 @@ JSON = {
 
 
 def rng(seed: int = 1) -> np.random.Generator:
-    """Return a source of chance."""
+    """Return a random generator."""
     return np.random.Generator(np.random.PCG64(seed))
 
 
@@ -76,7 +76,7 @@ seeds = st.integers(0, 1000)
 
 @given(workloads, st.data())
 def test_jobs_that_are_kept_stay_as_they_are(workload, data):
-    """What is kept has the same columns, in the same order; the input is left alone."""
+    """Kept jobs have the same columns, in the same order; the input is unchanged."""
     before = workload.select(np.arange(len(workload)))
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(workload), max_size=len(workload))))
     if not mask.any():
@@ -87,8 +87,8 @@ def test_jobs_that_are_kept_stay_as_they_are(workload, data):
     assert workload == before
 
 
-def test_jobs_no_longer_wait_for_those_that_are_gone():
-    """Neither in the text of dependencies nor as preceding jobs; what stays is waited for still."""
+def test_dependencies_on_dropped_jobs_are_removed():
+    """Neither in the text of dependencies nor as preceding jobs; dependencies on kept jobs stay."""
     workload = make(
         [(0, 1, 10, 10)] * 4,
         labels={"dependency": ["", "afterok:1", "afterok:1:2,afterany:1?after:2+30", "singleton,afterok:1"]},
@@ -114,13 +114,13 @@ def test_jobs_no_longer_wait_for_those_that_are_gone():
         ("after:4+30(unfulfilled),after:5", "after:5"),
     ],
 )
-def test_what_is_forgotten(text, left):
-    """Jobs 4 and 7 are gone; kinds that are not known stay."""
+def test_dropped_jobs_are_removed_from_dependencies(text, left):
+    """Jobs 4 and 7 are gone; unknown kinds are unchanged."""
     assert forget_in(text, {"4", "7"}) == left
 
 
 def test_the_header_counts_the_jobs_that_are_left():
-    """Its counts follow, and the date of the last job goes; without a change nothing does."""
+    """Its counts follow, and the date of the last job is removed; without a change the header is unchanged."""
     header = {"MaxJobs": "2", "MaxRecords": "2", "EndTime": "then", "Computer": "c"}
     workload = make([(0, 1, 1, 1), (1, 1, 1, 1)], header=header)
 
@@ -130,7 +130,7 @@ def test_the_header_counts_the_jobs_that_are_left():
 
 @given(workloads, st.integers(1, 40), seeds)
 def test_a_sample_has_the_number_asked_for(workload, count, seed):
-    """Each job at most once, in their order; equal seeds give equal samples."""
+    """Each job occurs at most once, in order; equal seeds give equal samples."""
     some = sample(workload, count, rng(seed))
     rows = [workload.ids.index(job) for job in some.ids]
 
@@ -140,7 +140,7 @@ def test_a_sample_has_the_number_asked_for(workload, count, seed):
 
 
 def test_time_0_moves_and_dates_stay():
-    """The first job comes at 0, and the epoch is as much later."""
+    """The first job is submitted at 0, and the epoch moves by the same time."""
     moved = from_zero(make([(100, 1, 1, 1), (150, 1, 1, 1)], epoch=1000.0))
 
     assert moved.submit.tolist() == [0, 50]
@@ -150,19 +150,19 @@ def test_time_0_moves_and_dates_stay():
 
 @given(workloads)
 def test_arrivals_scaled_there_and_back_are_the_same(workload):
-    """Twice as slow and twice as fast again, and the other way round, is no change at all."""
+    """Scaling by 2 and then by 1/2, or the other way round, changes nothing."""
     assert scale_arrivals(scale_arrivals(workload, 2), 0.5) == workload
     assert scale_arrivals(scale_arrivals(workload, 0.5), 2) == workload
     assert scale_arrivals(workload, 1) == workload
 
 
 def test_arrivals_are_scaled_from_the_first_job_on():
-    """The first one stays where it is."""
+    """The first one is unchanged."""
     assert scale_arrivals(make([(100, 1, 1, 1), (110, 1, 1, 1)]), 0.25).submit.tolist() == [100, 102.5]
 
 
 def test_a_load_is_reached():
-    """Of the jobs that can run, on the trace's machine or another one."""
+    """It counts the jobs that can run, on the trace's machine or another one."""
     workload = make([(0, 8, 50, 100), (10, 99, 50, 100), (100, 16, 50, 10), (200, 1, 5, -1)])
 
     for units in (None, 20):
@@ -172,7 +172,7 @@ def test_a_load_is_reached():
 
 @given(workloads)
 def test_run_times_scaled_there_and_back_are_the_same(workload):
-    """Jobs without a run time have none in between either, and requested times do not change."""
+    """Unknown run times stay unknown, and requested times do not change."""
     double = scale_runtimes(workload, 2)
 
     assert np.array_equal(double.runtime <= 0, workload.runtime <= 0)
@@ -181,7 +181,7 @@ def test_run_times_scaled_there_and_back_are_the_same(workload):
 
 
 def test_profiles_of_delays_are_scaled(tmp_path):
-    """Delays and what is composed of them; the return code stays; the file written has the new run times."""
+    """Delays and profiles composed of them; the return code is unchanged; the written file has the new run times."""
     scaled = scale_runtimes(batsim(), 1.5)
     save(scaled, tmp_path / "w.json")
     again = load(tmp_path / "w.json")
@@ -194,7 +194,7 @@ def test_profiles_of_delays_are_scaled(tmp_path):
 
 
 def test_jobs_objects_follow_their_columns():
-    """What schedulers get of a job of Batsim's JSON has the new values, and the fields that nobody knows."""
+    """The JSON object that schedulers get has the new values, and the unknown fields."""
     workload = scale_walltimes(scale_sizes(scale_arrivals(batsim(), 3), 2), 2)
     first, second = (json.loads(text) for text in workload.job_json)
 
@@ -204,7 +204,7 @@ def test_jobs_objects_follow_their_columns():
 
 
 def test_sizes_are_rounded_and_at_least_1():
-    """Halves go up, no size stays none, and the machine stays as it is."""
+    """Halves are rounded up, an unknown size stays unknown, and the machine is unchanged."""
     scaled = scale_sizes(make([(0, size, 1, 1) for size in (1, 5, 10, 64, -1)]), 0.25)
 
     assert scaled.size.tolist() == [1, 1, 3, 16, -1]
@@ -213,7 +213,7 @@ def test_sizes_are_rounded_and_at_least_1():
 
 @given(workloads, st.integers(1, 10**6))
 def test_jobs_that_fit_a_machine_fit_the_other(workload, units):
-    """Sizes in proportion, and at least 1."""
+    """Sizes are scaled in proportion, to at least 1."""
     scaled = scale_machine(workload, units)
 
     assert scaled.machine_size == units
@@ -223,7 +223,7 @@ def test_jobs_that_fit_a_machine_fit_the_other(workload, units):
 
 @given(workloads, st.integers(1, 200), st.integers(0, 100), seeds)
 def test_requested_times_are_a_percentage_of_run_times(workload, low, more, seed):
-    """Whole seconds, never below the percentage's least, nor a second above its greatest."""
+    """Whole seconds, never below the lowest percentage, and less than a second above the highest."""
     limits = walltimes_of_runtimes(workload, low, low + more, rng(seed)).walltime
     ran = workload.runtime > 0
 
@@ -241,7 +241,7 @@ def test_a_whole_percentage_is_not_rounded_up():
 
 
 def test_requested_times_are_set():
-    """All to one, none, or by chance between two, both of which occur."""
+    """All to one, to none, or randomly to one of two, both of which occur."""
     workload = make([(0, 1, 7, 1)] * 400)
 
     assert set(fix_walltimes(workload, 3600).walltime) == {3600}
@@ -266,7 +266,7 @@ def test_shuffling_preserves_work_and_submit_times(workload, seed, window):
     assert shuffled == shuffle_submits(workload, rng(seed), window)
 
 
-def test_shuffling_deals_out_every_order():
+def test_shuffling_gives_every_order():
     """Each of three jobs comes first about as often."""
     workload = make([(0, 1, 1, 1), (1, 1, 1, 1), (2, 1, 1, 1)])
     firsts = [shuffle_submits(workload, rng(seed)).ids[0] for seed in range(300)]
@@ -277,8 +277,8 @@ def test_shuffling_deals_out_every_order():
 @pytest.mark.parametrize(
     ("gaps", "mean"), [(Gaps("fixed", 7.5), 7.5), (Gaps("exp", 20), 20), (Gaps("unif", 10, 30), 20)]
 )
-def test_submit_times_are_drawn_anew(gaps, mean):
-    """The jobs in their order, the first where it was, the mean time between them as asked for."""
+def test_submit_times_are_drawn_again(gaps, mean):
+    """The jobs keep their order, the first one its time, and the mean gap is as requested."""
     workload = make([(100 + number, 1, 1, 1) for number in range(4000)])
     drawn = redraw_submits(workload, gaps, rng())
     between = np.diff(drawn.submit)
@@ -290,8 +290,8 @@ def test_submit_times_are_drawn_anew(gaps, mean):
     assert np.array_equal(drawn.submit, np.round(drawn.submit, 3))
 
 
-def test_all_jobs_can_come_at_once():
-    """With no time between them they come when the first one does."""
+def test_all_jobs_can_be_submitted_at_once():
+    """With a gap of 0 they are all submitted with the first one."""
     assert set(redraw_submits(make([(5, 1, 1, 1), (9, 1, 1, 1)]), Gaps("fixed", 0), rng()).submit) == {5}
 
 
@@ -321,13 +321,13 @@ def test_all_jobs_can_come_at_once():
     ],
 )
 def test_what_makes_no_sense_is_refused(change, message):
-    """Each with a message of its own, and as an error of the user's."""
+    """Each is a user error with its own message."""
     with pytest.raises(TraceError, match=message):
         change(make([(0, 2, 10, 10), (9, 2, 10, 10)]))
 
 
 def test_jobs_that_compute_have_no_run_time_to_scale():
-    """Neither can run times be multiplied nor requested times be a part of them; sizes of ranks are fixed."""
+    """Their run times cannot be multiplied, nor requested times derived from them; sizes of ranks are fixed."""
     text = {
         "nb_res": 8,
         "jobs": [{"id": 1, "subtime": 0, "res": 2, "walltime": 9, "profile": "p"}],
@@ -351,7 +351,7 @@ def test_the_requested_times_of_a_real_log(traces_dir):
 
 
 def test_a_real_log_is_cut_and_put_together(traces_dir):
-    """KTH's log: what is kept and what is left out are the whole; shuffled by the day each day has as many jobs."""
+    """KTH's log: kept and dropped jobs are the whole; after shuffling by day each day has as many jobs."""
     log = load(traces_dir / "KTH-SP2-1996-2.1-cln.swf.gz")
     mask = log.size > 4
     shuffled = shuffle_submits(log, rng(), 86400)

@@ -1,4 +1,4 @@
-"""Several workloads as one, and one several times: every job is there, under a name of its own."""
+"""Merging several workloads, and copying one: every job is there, with its own id."""
 
 import json
 from collections import Counter
@@ -19,7 +19,7 @@ from pipistrelle.traces.workload import Workload
 
 
 def rng(seed: int = 1) -> np.random.Generator:
-    """Return a source of chance."""
+    """Return a random generator."""
     return np.random.Generator(np.random.PCG64(seed))
 
 
@@ -51,13 +51,13 @@ times = st.lists(st.integers(0, 50), min_size=1, max_size=20).map(sorted)
 
 
 def kinds(*workloads: Workload) -> Counter:
-    """Return how often there is a job of each submit time and run time."""
+    """Return the number of jobs by submit time and run time."""
     return Counter((s, r) for w in workloads for s, r in zip(w.submit.tolist(), w.runtime.tolist(), strict=True))
 
 
 @given(st.lists(times, min_size=1, max_size=4))
 def test_merging_keeps_every_job(lists):
-    """All jobs with their times, in order, under different ids, whether or not ids met before."""
+    """All jobs with their times, in order, with different ids, whether or not ids were equal before."""
     parts = [make(submits, 100 * number) for number, submits in enumerate(lists, start=1)]
     clashing = [make(submits) for submits in lists]
 
@@ -70,7 +70,7 @@ def test_merging_keeps_every_job(lists):
 
 
 def test_equal_times_go_in_the_order_of_the_workloads():
-    """And within one in its own order; ids that meet are numbered in the new order."""
+    """Within one workload they keep its order; equal ids are numbered in the new order."""
     whole = merge([make([0, 5, 5]), make([0, 5], 2)])
 
     assert whole.ids == ["1", "2", "3", "4", "5"]
@@ -79,7 +79,7 @@ def test_equal_times_go_in_the_order_of_the_workloads():
 
 
 def test_dependencies_follow_the_new_numbers():
-    """A job waits for the job of its own workload, by whatever name that has now."""
+    """A job depends on the job of its own workload, whatever that job's new id is."""
     first = make([10, 20], labels={"dependency": ["", "afterok:1"]})
     second = make([0, 30], columns={"preceding": np.array([-1, 1], dtype=np.int64)})
 
@@ -90,7 +90,7 @@ def test_dependencies_follow_the_new_numbers():
     assert whole.columns["preceding"].tolist() == [-1, -1, -1, 1]
 
 
-def test_what_one_lacks_is_missing_in_its_jobs():
+def test_missing_columns_are_filled():
     """Columns get -1, labels are empty."""
     first = make([0], columns={"user": np.array([7])}, labels={"queue": ["q"]})
     second = make([1], 2, measures={"memory": np.array([2.5])})
@@ -103,7 +103,7 @@ def test_what_one_lacks_is_missing_in_its_jobs():
 
 
 def test_times_are_aligned():
-    """By dates, by the times 0, or by the first jobs; the epoch is told where there is one."""
+    """By dates, by the times 0, or by the first jobs; the epoch is kept if there is one."""
     early, late = make([5], epoch=1000.0, timezone="UTC"), make([7, 8], 2, epoch=1100.0, timezone="UTC")
 
     dates = merge([late, early], "date")
@@ -128,7 +128,7 @@ def test_the_machine_and_the_header_of_several():
 
 
 def test_numbers_that_headers_explain_differently_become_names(tmp_path):
-    """What was queue 1 here and is another's queue 1 there stays apart, also in a file of numbers."""
+    """Queue 1 of one workload and queue 1 of another stay separate, also in a file of numbers."""
 
     def one(first: int, line: str) -> Workload:
         return make([0, 1], first, columns={"queue": np.array([1, 2])}, header={"Queue": line})
@@ -148,7 +148,7 @@ def test_numbers_that_headers_explain_differently_become_names(tmp_path):
 
 
 def test_dependencies_of_copies_survive_writing(tmp_path):
-    """In Batsim's JSON too, whose jobs' own objects name the originals."""
+    """Also in Batsim's JSON, where the jobs' own objects name the originals."""
     text = {
         "jobs": [
             {"id": "1", "subtime": 0, "res": 1, "profile": "d"},
@@ -163,7 +163,7 @@ def test_dependencies_of_copies_survive_writing(tmp_path):
 
 
 def test_users_of_different_workloads_are_kept_apart():
-    """Their numbers are counted on, and names get the workload's number; without that, equal ones are the same."""
+    """Their numbers continue, and names get the workload's number; without the option, equal ones are the same user."""
 
     def one(first: int) -> Workload:
         columns = {"user": np.array([3, -1], dtype=np.int64)}
@@ -177,7 +177,7 @@ def test_users_of_different_workloads_are_kept_apart():
 
 
 def test_profiles_of_one_name_do_not_mix(tmp_path):
-    """Each job does what it did, also after writing and reading; equal profiles stay one; a log's become delays."""
+    """Each job keeps its profile, also after writing and reading; equal profiles are merged; a log's become delays."""
     whole = merge([batsim("a", 10), batsim("b", 20, "2"), batsim("c", 10, "3"), make([4], 9)])
     save(whole, tmp_path / "m.json")
     again = load(tmp_path / "m.json")
@@ -191,7 +191,7 @@ def test_profiles_of_one_name_do_not_mix(tmp_path):
 
 @given(times, st.integers(1, 5), st.integers(0, 100), st.sampled_from(["job", "copy", "once"]))
 def test_copying_multiplies_the_counts(submits, count, every, draw):
-    """As many jobs of each kind as asked for, under ids of their own, in order; the originals stay."""
+    """Each job is copied as often as requested, with its own id, in order; the originals are unchanged."""
     workload = make(submits)
     several = copies(workload, count, rng(), every=float(every), shift=(0.0, 10.0), draw=draw)
 
@@ -203,8 +203,8 @@ def test_copying_multiplies_the_counts(submits, count, every, draw):
     assert several == copies(workload, count, rng(), every=float(every), shift=(0.0, 10.0), draw=draw)
 
 
-def test_copies_come_when_they_are_asked_to():
-    """At the same time behind the originals, regularly, later, earlier, by chance, or at times of their own."""
+def test_copies_are_submitted_when_requested():
+    """At the same time after the originals, regularly, later, earlier, randomly, or at given times."""
     workload = make([10, 20])
 
     assert copies(workload, 2, rng()).ids == ["1", "11", "2", "12"]
@@ -219,14 +219,14 @@ def test_copies_come_when_they_are_asked_to():
 
 
 def shifts(draw: str) -> list[list[float]]:
-    """Return by how much the jobs of three copies were moved, copy by copy."""
+    """Return the shift of each job of three copies, by copy."""
     workload = make([0, 0, 0])
     several = copies(workload, 4, rng(), shift=(5, 9), draw=draw)
     return [[several.submit[several.ids.index(str(10 * k + job))] for job in (1, 2, 3)] for k in (1, 2, 3)]
 
 
 def test_how_often_a_shift_is_drawn():
-    """For each job, for each copy, or once; always between its bounds."""
+    """Per job, per copy, or once; always within its bounds."""
     assert len({time for copy in shifts("job") for time in copy}) == 9
     assert [len(set(copy)) for copy in shifts("copy")] == [1, 1, 1]
     assert len({copy[0] for copy in shifts("copy")}) == 3
@@ -234,8 +234,8 @@ def test_how_often_a_shift_is_drawn():
     assert all(5 <= time <= 9 for draw in ("job", "copy", "once") for copy in shifts(draw) for time in copy)
 
 
-def test_a_copy_waits_for_the_copies():
-    """Of the jobs that its original waits for; jobs that are not there stay unknown."""
+def test_a_copy_depends_on_copies():
+    """It depends on the copies of the jobs that its original depends on; unknown jobs stay unknown."""
     workload = make(
         [0, 1, 2],
         labels={"dependency": ["", "afterok:1", "afterany:1:2,after:77"]},
@@ -250,7 +250,7 @@ def test_a_copy_waits_for_the_copies():
 
 
 def test_the_ids_of_copies():
-    """Whole numbers get a digit more in front, others a number behind; neither may meet another."""
+    """Whole numbers get another leading digit, others a trailing number; neither may equal an existing id."""
     assert copy_ids(["11", "28490"], 1) == ["100011", "128490"]
     assert copy_ids(["11", "28490"], 12) == ["1200011", "1228490"]
     assert copy_ids(["a", "7"], 2) == ["a.2", "7.2"]
