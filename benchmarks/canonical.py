@@ -1,21 +1,21 @@
-"""Whether canonical runs still have the same bytes: digests of their outputs, kept beside this file, are compared.
+"""Compare the outputs of canonical runs with the digests in canonical.toml.
 
     python benchmarks/canonical.py [NAME ...] [--quick] [--jobs 2] [--python OLD/bin/python] [--keep FOLDER] [--update]
 
-`canonical.toml` has the runs: lines of words of `pipistrelle`, carried out one after another in a folder of its own.
+`canonical.toml` has the runs: command lines of `pipistrelle`, executed one after another in the run's own folder.
 
-- A line that ends with ``> FILE`` keeps what it prints; other lines' prints tell wall-clock times, and are dropped.
-- One that ends with ``&`` goes on beside those that follow, and is waited for at the end.
-- ``$NAME`` is a real log or a recording; a run for which one is absent is skipped.
-- ``tap SEEN LISTEN PEER`` stands between a scheduler and a server, and keeps their frames in the file SEEN. Who asks
-  connects to LISTEN; the answers are those of PEER, an endpoint, or those that are in a recording of Batsim's.
+- A line that ends with ``> FILE`` keeps its output; the output of other lines has wall-clock times and is dropped.
+- A line that ends with ``&`` runs in the background of the following lines; the run waits for it at the end.
+- ``$NAME`` is a real log or a recording; runs that need a missing one are skipped.
+- ``tap SEEN LISTEN PEER`` relays frames between a scheduler and a server, and keeps them in the file SEEN. One side
+    connects to LISTEN; the answers come from PEER, which is an endpoint or a recording of Batsim.
 
-All files that a run leaves in its folder are compared, without the versions in them; `out_command.json` and
-`out_explain.index`, which are no part of a result, are not. The folders of logs are those of the tests:
+All files in a run's folder are compared, without the versions in them, except `out_command.json` and
+`out_explain.index`, which are not results. The folders of logs are those of the tests:
 PIPISTRELLE_TRACES, PIPISTRELLE_BATSIM4.
 
 Only the command line is used, so that with ``--python`` another version of the package is compared. Digests hold for
-one version of numpy and one C library: where these differ, ``--update`` with the old version of the package comes
+one version of numpy and one C library: if these differ, run ``--update`` with the old version of the package
 first. The exit code is 1 if any run differs.
 """
 
@@ -40,7 +40,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve()
 DATA = HERE.with_suffix(".toml")
-#: where the digests begin in the data: all from there on is written by ``--update``
+#: where the digests begin in the data; ``--update`` writes everything from there on
 MARK = "# -- digests, written by --update "
 #: folder in which a run finds logs: the variable that names the real one, and where that is by default
 FOLDERS = {
@@ -56,7 +56,7 @@ Digests = dict[str, str]
 
 @dataclass(frozen=True)
 class Run:
-    """A canonical run: its lines, and what is to be in its folder before."""
+    """A canonical run: its lines, and the files that must be in its folder before."""
 
     name: str
     lines: list[str]
@@ -66,7 +66,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a run: the digests of its files, or why there are none."""
+    """The result of a run: the digests of its files, or why there are none."""
 
     digests: Digests
     seconds: float
@@ -74,7 +74,7 @@ class Outcome:
 
 
 def runs_of(data: dict[str, Any]) -> dict[str, Run]:
-    """Return the runs by name, with names of logs and files put in."""
+    """Return the runs by name, with names of logs and files filled in."""
     runs = {}
     for name, lines in data["runs"].items():
         text = "\n".join(lines)
@@ -86,13 +86,13 @@ def runs_of(data: dict[str, Any]) -> dict[str, Run]:
 
 
 def real(path: str) -> Path:
-    """Return where a log is that runs know as, say, ``traces/LOG.swf.gz``."""
+    """Return the path of a log that runs call, for example, ``traces/LOG.swf.gz``."""
     folder, _, file = path.partition("/")
     return FOLDERS[folder] / file
 
 
 def play(run: Run, python: str, folder: Path) -> Outcome:
-    """Carry a run out in an empty folder."""
+    """Execute a run in an empty folder."""
     for name, place in FOLDERS.items():
         (folder / name).symlink_to(place.resolve())
     for name, content in run.files.items():
@@ -103,7 +103,7 @@ def play(run: Run, python: str, folder: Path) -> Outcome:
         beside = []
         for line in run.lines:
             process = begun.enter_context(started(line, python, folder))
-            begun.callback(process.kill)  # should it still run when the others have ended
+            begun.callback(process.kill)  # if it still runs when the others have ended
             beside.append((line, process))
             if not line.endswith("&") and (trouble := awaited(*beside.pop())):
                 break
@@ -129,7 +129,7 @@ def started(line: str, python: str, folder: Path) -> subprocess.Popen[bytes]:
 
 
 def awaited(line: str, process: subprocess.Popen[bytes]) -> str:
-    """Wait for the end of a line, and return what was wrong with it."""
+    """Wait for the end of a line, and return its error."""
     try:
         code = process.wait(LIMIT)
     except subprocess.TimeoutExpired:
@@ -138,7 +138,7 @@ def awaited(line: str, process: subprocess.Popen[bytes]) -> str:
 
 
 def left(folder: Path) -> Iterator[str]:
-    """Yield the names of the files that a run has left, below folders too, but not behind links."""
+    """Yield the names of the files in a run's folder, also in its subfolders, but not behind links."""
     for parent, _, names in os.walk(folder):
         for name in names:
             path = Path(parent) / name
@@ -147,12 +147,12 @@ def left(folder: Path) -> Iterator[str]:
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of a file, whatever the versions that it tells."""
+    """Return the SHA-256 of a file without the versions in it."""
     return hashlib.sha256(VERSIONS.sub(b"(version)", path.read_bytes())).hexdigest()
 
 
 def tap(seen: str, listen: str, peer: str) -> None:
-    """Pass frames on until the simulation has ended, and keep them: a side and a frame a line."""
+    """Relay frames until the simulation has ended, and write one line per frame with its side."""
     import zmq
 
     context = zmq.Context()
@@ -182,7 +182,7 @@ def tap(seen: str, listen: str, peer: str) -> None:
 
 
 def written(digests: dict[str, Digests]) -> None:
-    """Write the digests behind the runs."""
+    """Write the digests after the runs."""
     head = DATA.read_text().partition(MARK)[0]
     tables = "".join(
         f"\n[digests.{name}]\n" + "".join(f'"{file}" = "{value}"\n' for file, value in files.items())
@@ -192,7 +192,7 @@ def written(digests: dict[str, Digests]) -> None:
 
 
 def verdict(outcome: Outcome, kept: Digests | None) -> str:
-    """Return in words how a run compares with what is kept of it."""
+    """Return how a run compares with its digests, as text."""
     if outcome.trouble:
         return f"FAILED, {outcome.trouble}"
     if kept is None:
@@ -203,14 +203,14 @@ def verdict(outcome: Outcome, kept: Digests | None) -> str:
 
 
 def main() -> None:
-    """Compare, or keep."""
+    """Compare the digests, or update them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="runs; default: all")
     parser.add_argument("--update", action="store_true", help="keep the digests as they are now")
-    parser.add_argument("--quick", action="store_true", help="only the runs of less than some 5 s")
+    parser.add_argument("--quick", action="store_true", help="only runs that take less than about 5 s")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
     parser.add_argument("--python", default=sys.executable, help="the interpreter whose pipistrelle is run")
-    parser.add_argument("--keep", type=Path, help="an empty folder for the outputs, a folder a run")
+    parser.add_argument("--keep", type=Path, help="an empty folder for the outputs, one folder per run")
     parser.add_argument("--tap", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.tap:

@@ -1,4 +1,4 @@
-"""What reservations for all cost: processor time of `conservative` over that of `easy`, in one process.
+"""The cost of reservations for all jobs: processor time of `conservative` over that of `easy`, in one process.
 
 Prints both times, their ratio, and the time of an event of `conservative`; reading the workload does not count.
 
@@ -35,7 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("log", nargs="?")
     parser.add_argument("--platform", default="curie")
-    parser.add_argument("--first", type=int, help="only so many jobs of the log")
+    parser.add_argument("--first", type=int, help="first jobs of the log; default: all")
     parser.add_argument("--jobs", type=int, default=20_000)
     parser.add_argument("--units", type=int, default=1000)
     parser.add_argument("--load", type=float, default=2.0)

@@ -22,7 +22,7 @@ from pipistrelle.traces.generator import generate
 
 
 class Timed:
-    """A policy with a stop watch: what it takes to bring the view up to date is not counted."""
+    """A policy with a stop watch; the time to update the view is not counted."""
 
     def __init__(self, inner: Policy) -> None:
         self._inner = inner
@@ -44,7 +44,7 @@ class Timed:
 
     @property
     def depth(self) -> float:
-        """The mean length of the queue when it was asked."""
+        """The mean queue length at its decisions."""
         return self._waited / self.asked
 
 
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=50_000)
     parser.add_argument("--units", type=int, default=1490)
     parser.add_argument("--load", type=float, default=1.1)
-    parser.add_argument("--workload", help="a log in place of a generated workload, on its own machine")
+    parser.add_argument("--workload", help="a log instead of a generated workload, on its own machine")
     parser.add_argument("--schedulers", nargs="+", default=["easy", "easy-slices"])
     arguments = parser.parse_args()
     try:

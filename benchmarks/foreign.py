@@ -47,7 +47,7 @@ def main() -> None:
     schedules = set()
     with tempfile.TemporaryDirectory() as name:
         for _ in range(arguments.repeat):
-            for scheduler in ["easy", *folders]:  # alternately: other programs' work then falls on all of them
+            for scheduler in ["easy", *folders]:  # alternately, so that other programs' work affects all of them
                 trip, wait, jobs = measured(arguments.log, arguments.platform, scheduler, Path(name))
                 whole[scheduler].append(trip)
                 waits[scheduler].append(wait)

@@ -1,4 +1,4 @@
-"""Tries many frames that are malformed or hostile on both sides, in both dialects; finds end it with exit code 1.
+"""Send many malformed or hostile frames to both sides, in both dialects; exit with code 1 if there are finds.
 
 Each frame goes through the functions that it would go through behind a socket: codec, session, transport or runtime,
 engine or policy.  A frame must be refused with an error that names what is wrong, or be taken; the run goes on, or ends
@@ -28,9 +28,9 @@ GROWTH_KB = 24 * 1024
 
 
 def main() -> int:
-    """Try the frames of each side that was asked for."""
+    """Try the frames of each requested side."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--frames", type=int, default=100_000, help="for each side")
+    parser.add_argument("--frames", type=int, default=100_000, help="frames per side")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--side", action="append", choices=[*SIDES, *SOCKETS], help="one of them; default: all without sockets"
@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def tried(side: str, frames: int, seed: int) -> Tally:
-    """Try so many frames on a side."""
+    """Try a number of frames on a side."""
     return carry_out(Tally(side, frames), (SIDES | SOCKETS)[side](seed))
 
 

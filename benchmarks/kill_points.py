@@ -1,4 +1,4 @@
-"""Kills runs with SIGKILL at many points, and lets them go on: each must end in the bytes of a run that nobody killed.
+"""Kill runs with SIGKILL at many points, and resume them: each must end in the bytes of an undisturbed run.
 
 Killed are the server, its scheduler, or both: at a moment of the wall clock, at a seeded step of the program (the n-th
 call of a function, be it Python's or C's), at a notice, or in the middle of a snapshot.  Some runs are killed again
@@ -25,20 +25,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: how a run is cut off, by turns
+#: how a run is killed, by turns
 WAYS = (
     *("server-step", "server-snapshot", "server-notice", "scheduler-notice", "both-notice", "server-moment"),
     *("scheduler-moment", "both-moment", "in-process-step", "in-process-snapshot", "in-process-moment", "server-end"),
     *("server-restore", "served-step", "served-snapshot", "served-scheduler"),
 )
-#: no process may take longer, in seconds
+#: time limit of a process in seconds
 LIMIT_S = 120
 _KEPT = ("out_snapshot-", "out_session")
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Who is killed, when, and how often; ``share`` is how far the run is then, from 0 to 1."""
+    """Which process is killed, when, and how often; ``share`` is the run's progress then, from 0 to 1."""
 
     way: str
     share: float
@@ -81,12 +81,12 @@ class _Scheduler:
         self._pidfd = os.pidfd_open(self.pid)
 
     def __call__(self, words: list[str], **_: Any) -> "_Scheduler":
-        """Let it become what the words say."""
+        """Let it run the program with these words."""
         self.release("\0".join(words).encode())
         return self
 
     def release(self, words: bytes = b"") -> None:
-        """Say what it shall be; nothing: let it go."""
+        """Send it its program; with nothing, end it."""
         if self._writing >= 0:
             os.write(self._writing, words)
             os.close(self._writing)
@@ -97,7 +97,7 @@ class _Scheduler:
         os.close(self._writing)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end."""
+        """Wait until it has ended."""
         if self.returncode is None:
             if not select.select([self._pidfd], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired("scheduler", timeout or 0.0)
@@ -105,14 +105,14 @@ class _Scheduler:
         return self.returncode
 
     def kill(self) -> None:
-        """Kill it, if it lives."""
+        """Kill it, if it is alive."""
         if self.returncode is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
 
 def _command(words: list[str]) -> None:
-    """Be the command line."""
+    """Act as the command line."""
     from pipistrelle.cli.main import main
 
     try:
@@ -124,7 +124,7 @@ def _command(words: list[str]) -> None:
 
 
 def _quietly(hook: Callable[[], None]) -> None:
-    """Do that in a process that says nothing any more."""
+    """Do that in a process whose output is discarded."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
@@ -136,7 +136,7 @@ def _die() -> None:
 
 
 def _after_steps(steps: int, die: Callable[[], None]) -> None:
-    """Die at the so-manieth call from now on."""
+    """Die at the n-th call from now on."""
     left = steps
 
     def count(*_: Any) -> None:
@@ -149,7 +149,7 @@ def _after_steps(steps: int, die: Callable[[], None]) -> None:
 
 
 def _before(owner: Any, name: str, count: int, act: Callable[[], None]) -> None:
-    """Act when a method is called for the so-manieth time."""
+    """Act when a method is called for the n-th time."""
     method = getattr(owner, name)
     left = count
 
@@ -225,14 +225,14 @@ class Killer:
         return Run(outputs, steps, notices, snapshots, time.monotonic() - began)
 
     def cut(self, number: int) -> Cut:
-        """Return how the so-manieth run is cut off."""
+        """Return how the n-th run is killed."""
         pick = random.Random(f"{self.seed}:{number}")
         way = self.ways[number % len(self.ways)]
         again = tuple(pick.random() for _ in range(pick.choice((1, 2) if way == "server-restore" else (0, 0, 0, 1, 2))))
         return Cut(way, pick.random(), again)
 
     def kill(self, number: int, cut: Cut) -> str:
-        """Kill a run, and let it go on to its end; return what is wrong then, nothing if nothing is."""
+        """Kill a run, and resume it to its end; return what is wrong then, nothing if it is right."""
         out = self.home / f"run-{number}"
         words = [*self.words[cut.mode], "--out", str(out)]
         going_on = ["resume", str(out), "--quiet", "--snapshot-every", "sim:2d"]
@@ -361,7 +361,7 @@ class Killer:
 
 
 def _gone(pid: int) -> None:
-    """Wait until a scheduler, whose server has gone, has ended as well."""
+    """Wait until a scheduler whose server has ended has ended as well."""
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -386,7 +386,7 @@ def _each(owner: Any, name: str, count: list[int]) -> None:
 
 
 def _files(out: Path) -> dict[str, bytes]:
-    """Return a folder's outputs; how often snapshots are taken is no part of them."""
+    """Return a folder's outputs, without the number of snapshots."""
     return {path.name: path.read_bytes() for path in out.iterdir()}
 
 
@@ -432,12 +432,12 @@ def kill_points(
 
 
 def main() -> int:
-    """Kill, and tell what went wrong."""
+    """Kill runs, and report errors."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=3000)
-    parser.add_argument("--only", type=int, help="this point alone")
+    parser.add_argument("--only", type=int, help="only this point")
     parser.add_argument("--steady", action="store_true", help="at no moments of the wall clock: always the same points")
     options = parser.parse_args()
     numbers = range(options.points) if options.only is None else [options.only]

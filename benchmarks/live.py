@@ -45,7 +45,7 @@ with urllib.request.urlopen(sys.argv[1] + "events") as events:
 
 @contextmanager
 def on_terminal(setup: Setup) -> Iterator[LiveView]:
-    """Yield a view on a terminal of 120 x 40 that somebody reads."""
+    """Yield a view on a terminal of 120 x 40 that another process reads."""
     reader, terminal = pty.openpty()
     os.environ |= {"TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"}
     with (
@@ -81,7 +81,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("log")
     parser.add_argument("--platform", default="kth-sp2")
-    parser.add_argument("--over-ipc", action="store_true", help="the scheduler is a process of its own")
+    parser.add_argument("--over-ipc", action="store_true", help="run the scheduler in its own process")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--limit", type=float, default=1.10)
     wanted = parser.parse_args()

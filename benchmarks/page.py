@@ -90,7 +90,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--made-only", action="store_true", help="no browser")
+    parser.add_argument("--made-only", action="store_true", help="only generate the page, without a browser")
     wanted = parser.parse_args()
     scipy_part("special")  # the page of several runs wants it, and imports do not count
     text = ""

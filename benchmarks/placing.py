@@ -38,14 +38,14 @@ PLACEMENTS = ("lowest", "contiguous", "contiguous,fit=best", "best-fit", "random
 
 
 class Asked(LowestIds):
-    """Remembers what it is asked."""
+    """Records the requests that it gets."""
 
     def __init__(self, order: str) -> None:
         self._placement = make_placement("lowest", {"node-order": order})
         self.questions: list[tuple[SchedulerJob, NodeSet]] = []
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Return what the placement ``lowest`` does."""
+        """Return the same units as the placement ``lowest``."""
         self.questions.append((job, open_units))
         return self._placement.pick(job, open_units, machine)
 
@@ -122,7 +122,7 @@ def command(words: list[str]) -> None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--runs", type=int, default=5, help="of each order; 0: choices alone")
+    parser.add_argument("--runs", type=int, default=5, help="runs per order; 0: only time choices")
     parser.add_argument("--command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.command:

@@ -78,12 +78,12 @@ CONFIGURATIONS: Final = {
 }
 #: under which nodes fail as well
 FAILING: Final = ("defaults", "a whole centre")
-#: how many there are of each; a user has one group and one account
+#: numbers of each; a user has one group and one account
 USERS, GROUPS, ACCOUNTS, CLASSES = 2000, 6, 40, 8
 
 
 class Depth(Observer):
-    """Follows the length of the queue."""
+    """Records the length of the queue."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -173,7 +173,7 @@ def stream(burst: int, events: int, units: int, load: float) -> Workload:
 
 
 def measure(policy: Policy, workload: Workload, units: int, events: int, *, failing: bool = False) -> Timed:
-    """Simulate until so many events are measured."""
+    """Simulate until enough events are measured."""
     timed = Timed(policy, events, skipped=20)
     machine = homogeneous(units, "machine")
     spec = RunSpec(failures=("exponential,mtbf=20d",), repair="4h") if failing else RunSpec()
@@ -204,7 +204,7 @@ def compare(name: str, policies: Sequence[Policy], arguments: argparse.Namespace
 
 
 def bursts(arguments: argparse.Namespace) -> None:
-    """Compare for the configurations that were asked for."""
+    """Compare the requested configurations."""
     if arguments.scheduler != "maui":
         compare(arguments.scheduler, [make_policy(arguments.scheduler) for _ in range(2)], arguments)
         return
@@ -246,8 +246,8 @@ def main() -> None:
     parser.add_argument("--units", type=int, default=1490)
     parser.add_argument("--loads", type=float, nargs="+", default=[0.85, 1.05])
     parser.add_argument("--scheduler", default="easy")
-    parser.add_argument("--burst", type=int, help="how many jobs wait")
-    parser.add_argument("--events", type=int, default=1500, help="how many are measured, with --burst")
+    parser.add_argument("--burst", type=int, help="number of queued jobs")
+    parser.add_argument("--events", type=int, default=1500, help="measured events, with --burst")
     parser.add_argument("--only", nargs="+", choices=[*CONFIGURATIONS, *(f"{name}, failures" for name in FAILING)])
     arguments = parser.parse_args()
     try:

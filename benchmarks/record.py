@@ -37,7 +37,7 @@ from pipistrelle.server.transport.in_process import Transport
 
 @dataclass
 class Timed:
-    """A connection that notes when its scheduler was greeted: what comes before is no part of the loop."""
+    """A connection that records when its scheduler was greeted; the time before is not part of the loop."""
 
     connection: Connection
     greeted: float = 0.0
@@ -59,7 +59,7 @@ class Timed:
 
 @contextmanager
 def used() -> Iterator[list[float]]:
-    """Yield a list that will have the processor time (s) of this process and its children meanwhile."""
+    """Yield a list that receives the processor time (s) of this process and its children."""
     found: list[float] = []
     before = sum(os.times()[:4])
     yield found

@@ -19,7 +19,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-#: what may be held more than after warming up, in KiB
+#: memory that may be held more than after warming up, in KiB
 MOST_KB = 5 * 1024
 _WARM = 0.1
 _PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
@@ -34,14 +34,14 @@ class Look:
 
     @staticmethod
     def at(pid: int) -> "Look":
-        """Look at a process; OSError if it has gone."""
+        """Read the figures of a process; OSError if it has ended."""
         pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
         return Look(int(pages) * _PAGE_KB, len(os.listdir(f"/proc/{pid}/fd")))
 
 
 @dataclass(frozen=True)
 class Looks:
-    """Both processes at some time of the run; ``done`` is how far it was then, of 1000."""
+    """Both processes at some time of the run; ``done`` is its progress, of 1000."""
 
     done: int
     server: Look
@@ -49,7 +49,7 @@ class Looks:
 
 
 def write_workload(path: Path, jobs: int) -> None:
-    """Write jobs that come every 10 s and take 5 s."""
+    """Write jobs that are submitted every 10 s and run for 5 s."""
     lines = ["; MaxProcs: 16"]
     lines += [f"{n + 1} {10 * n} -1 5 1 -1 -1 1 60 -1 1 {n % 40} 1 -1 -1 -1 -1 -1" for n in range(jobs)]
     path.write_text("\n".join(lines) + "\n", encoding="ascii")

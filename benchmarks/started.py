@@ -1,4 +1,4 @@
-"""How a benchmark that is given files begins: what is wrong with them is one line, not a traceback.
+"""Start a benchmark that reads files: errors in them become one line, not a traceback.
 
 if __name__ == "__main__":
     started(main)
@@ -13,9 +13,9 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 
 
 def started(main: Callable[[], None]) -> None:
-    """Let a benchmark do its work; SystemExit, with the message, where the package refuses what it is given.
+    """Run a benchmark; SystemExit, with the message, if the package rejects its input.
 
-    A command of the package that a benchmark runs, and that fails, has said why itself.
+    A command of the package that fails in a benchmark has already printed the reason.
     """
     try:
         main()

@@ -32,7 +32,7 @@ WEEK = 7 * 86400.0
 
 
 class Waits(Observer):
-    """Keeps the wait (s) of each job that started."""
+    """Records the wait (s) of each job that started."""
 
     def __init__(self) -> None:
         self.of: dict[str, float] = {}

@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("lives")
     parser.add_argument("--at", default="2017-05-01")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--months", type=int, default=1, help="with seeds one after the other")
+    parser.add_argument("--months", type=int, default=1, help="months, with consecutive seeds")
     arguments = parser.parse_args()
     platform = machine_of(arguments.lives, arguments.at)
     machine = Machine(platform.units, platform.info)
