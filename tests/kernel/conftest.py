@@ -49,7 +49,7 @@ class Kept(Observer):
         self.running[job.id] = job
 
     def ended(self, now: float, job: Job) -> None:
-        """Keep what is known of the attempt."""
+        """Keep the known data of the attempt."""
         self.book.ended(now, job)
         del self.running[job.id]
         times = (job.submit, job.start, job.end, job.walltime)
@@ -82,7 +82,7 @@ class Kept(Observer):
 
 
 def reference(setup: Setup, spec: RunSpec, policy=None) -> tuple[Kept, Result]:
-    """Carry out a run by the reference engine; return what it did, and its result."""
+    """Carry out a run by the reference engine; return its record and its result."""
     kept = Kept(setup)
     result = run(spec, RunOptions(setup=setup, connection=InProcess(policy), observers=[kept], check=False))
     return kept, result

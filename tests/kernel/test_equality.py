@@ -58,7 +58,7 @@ def workloads(draw, units: int) -> Workload:
 
 @st.composite
 def platforms(draw) -> Platform:
-    """Return a machine of one or two pools, of up to 140 units, whose nodes may have several."""
+    """Return a machine of one or two pools, up to 140 units, some nodes with several."""
     pools = draw(
         st.lists(
             st.tuples(st.sampled_from([1, 2, 3, 4, 5, 8, 31, 63]), st.sampled_from([1, 1, 1, 2])),
@@ -77,7 +77,7 @@ def platforms(draw) -> Platform:
 
 @st.composite
 def outages(draw, nodes: int) -> Outages:
-    """Return outages of some nodes, some of them at one time, some for ever, some that touch."""
+    """Return outages of some nodes, some simultaneous, some permanent, some adjacent."""
     found = []
     for down in draw(
         st.lists(st.one_of(st.integers(1, 40).map(lambda at: 10.0 * at), st.floats(1, 400)), min_size=1, max_size=15)

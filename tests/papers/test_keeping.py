@@ -21,7 +21,7 @@ def counted(bench: Bench, name: str, counts: dict[str, int]) -> object:
 
 
 def test_parts_are_made_once(tmp_path):
-    """What was kept comes back as it was, however often the folder is opened."""
+    """Kept results are restored unchanged, however often the folder is opened."""
     counts: dict[str, int] = {}
     with open_parts(tmp_path, SMALL) as parts:
         first = [counted(Bench(SMALL, parts), name, counts) for name in ("a", "bb", "a")]
@@ -34,7 +34,7 @@ def test_parts_are_made_once(tmp_path):
 
 
 def test_a_line_that_was_cut_off_is_made_again(tmp_path):
-    """At any byte of it: what is whole stays."""
+    """At any byte of it: complete lines stay."""
     counts: dict[str, int] = {}
     with open_parts(tmp_path, SMALL) as parts:
         for name in ("a", "bb"):

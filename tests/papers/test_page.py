@@ -1,4 +1,4 @@
-"""The page of a paper: all of it is in the file, nothing in it is markup that came from elsewhere."""
+"""The page of a paper: the file is self-contained, and no text becomes markup."""
 
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -33,7 +33,7 @@ class Reader(HTMLParser):
 
 
 def read(page: str) -> Reader:
-    """Return what is in a page."""
+    """Return the parts of a page."""
     reader = Reader()
     reader.feed(page)
     return reader

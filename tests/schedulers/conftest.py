@@ -125,7 +125,7 @@ class Planned:
         ]
 
     def occurrences(self) -> Iterator[Maintenance]:
-        """Return what is planned, by the time of its announcement."""
+        """Return the planned outages, by the time of their announcement."""
         return iter(sorted(self._every, key=lambda plan: plan.announced))
 
 
@@ -136,7 +136,7 @@ def _unsteady(planned: Sequence[Down], broken: dict[int, float]) -> Reliability:
 
 @pytest.fixture(scope="session")
 def unsteady() -> Callable[[Sequence[Down], dict[int, float]], Reliability]:
-    """Return what makes nodes go and come back, of maintenance and {node: when it fails for 2.5 s}."""
+    """Return a function that makes nodes leave and return, by maintenance and {node: when it fails for 2.5 s}."""
     return _unsteady
 
 

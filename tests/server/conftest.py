@@ -70,7 +70,7 @@ def full(name: str) -> str:
 
 
 def line(event: Event) -> str:
-    """Return an event as one short line: time, what happened, to whom."""
+    """Return an event as one short line: time, type, subject."""
     data: Any = getattr(event, "data", None)
     match event:
         case SimulationBegins():
@@ -208,7 +208,7 @@ class Play:
         return PreemptJob(self.now, PreemptJobData(full(name), mode, float(grace)))
 
     def call(self, time: float, call_id: str = "", at: float | None = None) -> Decision:
-        """Return the decision to be called."""
+        """Return the decision that requests a call."""
         return CallMeLater(self._at(at), CallMeLaterData(float(time), call_id))
 
     def cancel(self, call_id: str, at: float | None = None) -> Decision:

@@ -67,7 +67,7 @@ def workload(*asks: Ask) -> Workload:
     ],
 )
 def test_requests_are_settled(ask: Ask, size: int, request_: NodeRequest | None) -> None:
-    """A job that shares no node has all units of the nodes that make the fewest; what is so anyhow is left out."""
+    """A job with exclusive nodes has all units of the fewest possible nodes; redundant requests are left out."""
     setup = Setup.of(ZEUS, workload(ask))
     settled = setup.workloads["w0"]
 

@@ -60,7 +60,7 @@ class Greedy:
         self.agreed = data
 
     def answer(self, notice: Notice) -> Reply:
-        """Start what was submitted on units 0 to size - 1."""
+        """Start submitted jobs on units 0 to size - 1."""
         self.notices.append(notice)
         if notice.seq == self._fails_at:
             raise SchedulerFailed("it died")
@@ -243,7 +243,7 @@ def test_a_strict_failure_is_in_the_files_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_an_output_that_cannot_be_written_is_the_runs_failure(tmp_path: Path, name: str) -> None:
-    """Whichever file it is: exit code 6, the file named, the others there as far as the run came."""
+    """For any of the files: exit code 6, the file named, the others written up to that point."""
     (tmp_path / name).mkdir()
     clerk = Greedy()
     result = simulate(

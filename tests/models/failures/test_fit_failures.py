@@ -1,4 +1,4 @@
-"""Fits by maximum likelihood: known parameters come back, with intervals that hold them as often as they should."""
+"""Maximum likelihood fits recover known parameters, and intervals cover them as often as claimed."""
 
 import numpy as np
 import pytest

@@ -145,7 +145,7 @@ def test_the_best_simulated_interval_is_dalys(ratio: float, study: ModuleType) -
 
 
 def test_equal_seeds_give_equal_rows() -> None:
-    """Each shape and F has numbers of its own, so a wait more changes nothing else."""
+    """Each shape and F has random numbers of its own, so another wait changes nothing else."""
     small = Allocation(400, 1e7, 60.0, 60.0)
     few, many = (yield_rows(small, waits, failures=3, lifetimes=20, seed=9) for waits in ([60.0], [60.0, 3600.0]))
 

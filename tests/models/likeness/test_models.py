@@ -164,7 +164,7 @@ def test_pieces_keep_range_and_mean(values):
 @given(SEEDS, st.floats(0.2, 2.0), st.floats(0.05, 0.95))
 @settings(deadline=None, max_examples=20)
 def test_a_bent_model_has_its_mean_and_its_share(seed, factor, share):
-    """Bending moves the mean of unit-seconds to what is asked for; jobs of one unit keep their share."""
+    """Bending moves the mean of unit-seconds to the requested value; jobs of one unit keep their share."""
     model = with_serial(demo()[1], share)
     found = with_area(model, factor * model.area)
 

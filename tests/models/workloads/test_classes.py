@@ -1,4 +1,4 @@
-"""Workloads by classes of jobs: the format, its errors, and what is drawn."""
+"""Workloads by classes of jobs: the format, its errors, and the drawn jobs."""
 
 import hashlib
 

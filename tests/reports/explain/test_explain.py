@@ -418,7 +418,7 @@ def test_a_folder_that_is_no_run(case, name, content, message):
 
 
 def test_a_run_that_was_killed_is_read_as_far_as_it_came(case):
-    """A last line that was cut off is left out, and the run is known to be incomplete."""
+    """A truncated last line is left out, and the run counts as incomplete."""
     run = case(BACKFILLED)
     for name in ("out_jobs.csv", "out_decisions.csv", "out_machine_states.csv"):
         path = run.folder / name

@@ -16,7 +16,7 @@ def asked(*lines: str):
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8765", "localhost:9000", "LOCALHOST", "127.0.0.1"])
 def test_the_page_is_reached_by_its_names(host):
-    """So it is through a tunnel, whose port is another."""
+    """The same holds through a tunnel with another port."""
     found = asked("GET /events?x=1 HTTP/1.1", f"Host: {host}", "Accept: */*")
 
     assert (found.path, found.answer) == ("/events", b"")

@@ -82,7 +82,7 @@ class Stage:
         self.stopped.wait()
 
     def end(self):
-        """Let it run to its end."""
+        """Let the run continue to its end."""
         self._stops = never
         self.go.set()
         if self._thread.is_alive():

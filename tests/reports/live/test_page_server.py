@@ -138,7 +138,7 @@ def test_a_slow_follower_gets_the_newest(server):
     ids=["bytes", "tls", "huge head", "huge body", "http/2", "nothing"],
 )
 def test_garbage_is_answered_and_sent_away(server, said):
-    """An answer of 400 and something comes, perhaps cut off, and the connection ends; others are served as before."""
+    """The response is a 400, perhaps truncated, and the connection ends; other viewers are served as before."""
     follower = Follower(server)
     with connect(server) as connection:
         try:

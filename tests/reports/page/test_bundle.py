@@ -1,4 +1,4 @@
-"""The scripts of the pages: modules that become one script, and whose types hold."""
+"""The scripts of the pages: modules that are bundled into one script, and type checks."""
 
 import shutil
 import subprocess

@@ -31,7 +31,7 @@ one.dispatchEvent(new Event("change"));
 
 @pytest.fixture(scope="module")
 def waiting_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Return the outputs of 120 jobs, one of them and every fifth user called by markup, under easy and fcfs."""
+    """Return the outputs of 120 jobs, one of them and every fifth user named by markup, under easy and fcfs."""
     folder = tmp_path_factory.mktemp("waiting")
     draw = np.random.default_rng(8)
     jobs, profiles = [], {}

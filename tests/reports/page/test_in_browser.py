@@ -186,7 +186,7 @@ def test_the_mouse_zooms_and_selects(page):
 
 
 def test_filters_choose_jobs(page):
-    """Choosing a user, then a size, changes counts, figures and drawings; all jobs come back."""
+    """Choosing a user, then a size, changes counts, figures and drawings; resetting restores all jobs."""
     before, drawn = page.text("form.bar output"), image(page)
     choose(page, "filter-user", "user 3")
     by_user = page.text("form.bar output")

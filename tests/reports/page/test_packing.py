@@ -1,4 +1,4 @@
-"""Columns in a page: what is packed comes out again, byte for byte as web/data.js reads it."""
+"""Columns in a page: packed data is restored, byte for byte as web/data.js reads it."""
 
 import base64
 import zlib
@@ -65,7 +65,7 @@ def test_texts_round_trip(column):
 
 
 def test_equal_columns_stand_once():
-    """Runs of the same jobs share what is the same."""
+    """Runs of the same jobs share equal columns."""
     pack = ColumnPack()
 
     assert pack.numbers([3.0, 4.0]) == pack.numbers([3.0, 4.0])

@@ -121,7 +121,7 @@ def test_hours_by_position_follow_the_list(placed: PlacedRun) -> None:
 def test_another_list_strikes_others(placed: PlacedRun) -> None:
     """The failed node's position in the other order is that of the node whose job is hit."""
     told = whatif(placed, "id", True, own=("id", False))
-    # Node 3 stands at position 13 of the other list, where job 2's node 13 is; node 19 at 9, but job 1 is gone.
+    # Node 3 is at position 13 of the other list, where job 2's node 13 is; node 19 at 9, but job 1 has ended.
     assert told["months"] == [
         {
             "month": "2017-08",

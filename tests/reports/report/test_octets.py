@@ -37,7 +37,7 @@ def test_keys_that_do_not_part_are_sorted(monkeypatch, turns):
 @settings(max_examples=60)
 @given(st.binary(min_size=1, max_size=40), st.integers(1, 24))
 def test_a_rectangle_reaches_beyond_both_ends(text, width):
-    """What is inside stands where it should, wherever a row begins."""
+    """The content is at the right position, wherever a row begins."""
     begins = np.arange(-width, len(text) + 1)
 
     found = rectangle(np.frombuffer(text, dtype=np.uint8), begins, width)

@@ -145,7 +145,7 @@ def test_cancelled_jobs_leave(rows: list[Row], name: str, told: bool, step: floa
 @given(ROWS, st.sampled_from(["easy", "conservative", "maui", "pbs"]))
 @settings(deadline=None, max_examples=25)
 def test_where_nodes_fail(rows: list[Row], name: str) -> None:
-    """Jobs that come back after a failure are cancelled, too, wherever they are by then."""
+    """Requeued jobs are cancelled, too, wherever they are by then."""
     outages = Outages.of([Outage(node, 5.0 + 7 * node, 9.0 + 7 * node) for node in range(4)])
     _, watch = ran(rows, make_policy(name), reliability=Reliability(outages=outages))
 

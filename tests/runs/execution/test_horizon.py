@@ -132,7 +132,7 @@ def test_the_scheduler_is_told(tmp_path: Path) -> None:
 
 
 def test_a_horizon_may_be_a_date(tmp_path: Path) -> None:
-    """With or without a time of the day, where it is known when time 0 is."""
+    """With or without a time of the day, when the date of time 0 is known."""
     head = "; UnixStartTime: 0\n; MaxProcs: 16"
     assert ended(tmp_path, "1970-01-01 00:02:00", head).horizon == 120.0
     assert ended(tmp_path, "1970-01-02", head).reason == "completed"
@@ -197,7 +197,7 @@ def lived(workload: Workload, until: float, **said: Any) -> tuple[Diary, Summary
 def test_up_to_the_horizon_it_is_the_run_without(
     seed: int, scheduler: str, fails: dict[str, Any], poll: str | None, data: st.DataObject
 ) -> None:
-    """Exactly the events before it, in their order; what was submitted ended, runs or waits."""
+    """Exactly the events before it, in their order; submitted jobs have ended, run or wait."""
     workload = generate(jobs=30, units=16, seed=seed, load=1.2, name="small")
     whole, _ = lived(workload, float("inf"), scheduler=scheduler, poll=poll, **fails)
     times = [line[0] for line in whole.lines]

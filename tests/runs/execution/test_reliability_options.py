@@ -56,7 +56,7 @@ def jobs(*rows):
     ],
 )
 def test_walltimes_that_fit_between_no_two_occurrences(warned, rows, rule, said):
-    """Jobs that need nodes which are maintained for ever more often than a walltime are warned of."""
+    """A warning names jobs that need nodes whose maintenance recurs more often than their walltime."""
     load_reliability(RunSpec(maintenance=(rule,)), MACHINE, jobs(*rows))
 
     assert [line.partition(" between")[0] for line in warned] == said
@@ -72,7 +72,7 @@ def test_walltimes_that_fit_between_no_two_occurrences(warned, rows, rule, said)
     ],
 )
 def test_jobs_for_which_too_many_nodes_are_gone(warned, tmp_path, rows, said):
-    """A job that is submitted when the nodes that it needs are gone for good is warned of."""
+    """A warning names a job that is submitted after the nodes that it needs are gone for good."""
     file = tmp_path / "o.csv"
     file.write_text("node,down,up,cause\n5,100,,scrapped\n0,10,20,fan\n1,200,,sold\n")
     load_reliability(RunSpec(outages=str(file)), MACHINE, jobs(*rows))

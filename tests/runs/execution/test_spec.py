@@ -1,4 +1,4 @@
-"""The description of a run: written and read again, with what is wrong in it, and its inputs compared."""
+"""The description of a run: writing, reading, errors, and comparison of inputs."""
 
 import json
 from pathlib import Path
@@ -222,7 +222,7 @@ def test_a_machine_of_another_size(factor: str, nodes: int) -> None:
 
 
 def test_a_machine_of_another_size_has_no_places() -> None:
-    """Neither where its nodes are nor what is known of single ones is kept, which is warned of."""
+    """Node positions and data of single nodes are not kept, and a warning says so."""
     said: list[str] = []
     sink = logger().add(lambda message: said.append(str(message)), format="{message}")
     try:

@@ -44,7 +44,7 @@ rows = st.builds(
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(rows, max_size=20, unique_by=lambda row: row.node))
 def test_saved_outages_replay_to_the_same_bytes(saved, found):
-    """What is written reads back as the same outages, and they are written as the same bytes."""
+    """Written outages are read back equal, and written again as the same bytes."""
     outages = Outages.of(found)
     again = on_machine(load_outage_log(saved(text_of(outages))), MACHINE)
 
@@ -144,7 +144,7 @@ def test_the_lives_of_titan_replay(traces_dir):
 
 
 def test_a_summary(saved):
-    """Rates, hazard, clustering, repairs and a picture whose rows are as wide as each other."""
+    """Rates, hazard, clustering, repairs and a chart with rows of equal width."""
     plan = failure_plan(["exponential,mtbf=30d"], MACHINE, Fixed(3600.0))
     outages = plan.outages(1, YEAR)
     facts = summarise(load_outage_log(saved(text_of(outages))))

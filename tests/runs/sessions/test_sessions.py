@@ -47,7 +47,7 @@ class Otherwise:
 
 
 def rewritten(session: Path, tmp_path: Path, change: object) -> SessionReader:
-    """Return a session whose lines were changed."""
+    """Return a session with changed lines."""
     lines = session.read_bytes().splitlines(keepends=True)
     path = tmp_path / "changed.jsonl"
     path.write_bytes(b"".join(change(lines)))  # type: ignore[operator]
@@ -78,7 +78,7 @@ def test_recording_changes_no_output(session: Path, tmp_path: Path) -> None:
 
 
 def test_first_different_decision_is_found_with_queued_jobs(session: Path) -> None:
-    """Date, both replies, place, and the queue then; what came before was the same."""
+    """Date, both replies, position, and the queue at that time; everything before was the same."""
     found = replay(SessionReader(session), InProcess(Otherwise(86400.0)), FAILING).parting
     assert found is not None
     assert found.notice.now >= 86400

@@ -94,7 +94,7 @@ def test_notices_are_kept_when_the_run_resumes(tmp_path: Path) -> None:
 
 
 def test_snapshots_left_by_kills_are_removed_at_the_end(tmp_path: Path) -> None:
-    """A run that has come to its end has its outputs in its folder, and nothing else."""
+    """A completed run has its outputs in its folder, and nothing else."""
     (tmp_path / ".out_snapshot-0000000001.gz.17").write_bytes(b"\x1f")
     run_kept(SPEC, RunOptions(out=tmp_path), Keeping())
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
@@ -159,7 +159,7 @@ def test_scheduler_with_other_decisions_cannot_resume(tmp_path: Path) -> None:
     journal = Journaled(InProcess(), folder)
     run(SPEC, RunOptions(out=folder, connection=journal))
     other = Journaled(InProcess(), folder, 300)
-    mine = tmp_path / "easy.toml"  # what is called alike may be something else
+    mine = tmp_path / "easy.toml"  # equal names may have different contents
     mine.write_text('description = "not EASY"\norder = "sjf"\nbackfill = "easy"\nplacement = "lowest"\n')
     with pytest.raises(SnapshotError, match="decides differently than before"):
         run(RunSpec(scheduler=str(mine)), RunOptions(out=tmp_path / "other", connection=other))

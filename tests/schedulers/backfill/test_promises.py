@@ -78,7 +78,7 @@ class Promises(ComposedPolicy):
         self.promised: dict[int, float] = {}
 
     def decide(self, view: View) -> None:
-        """Decide, and compare what is promised now with what was."""
+        """Decide, and compare the promises with the earlier ones."""
         super().decide(view)
         for job in view.waiting:
             now = self.rule.reservation(job)
@@ -135,7 +135,7 @@ def test_the_first_is_never_delayed_by_a_backfill(run_policy: RunPolicy, backfil
 
 
 class Bench:
-    """A rule and a view whose jobs come, go and stay at the test's will."""
+    """A rule and a view whose jobs are added and removed by the test."""
 
     def __init__(self, rule: Conservative | EasySlices, units: int = 4) -> None:
         self.rule = rule

@@ -26,7 +26,7 @@ def refused(path: Path) -> str:
 
 @pytest.mark.parametrize("name", list(library()))
 def test_a_preset_of_the_library(project_root: Path, name: str) -> None:
-    """It names all its parts, has a description of one line, and is a policy called as the file is."""
+    """It names all its parts, has a description of one line, and is a policy named like the file."""
     preset = library()[name]
     keys = tomllib.loads((project_root / "schedulers" / "library" / f"{name}.toml").read_text(encoding="utf-8"))
 
@@ -43,7 +43,7 @@ def test_the_new_ones_are_what_they_are_called() -> None:
 
 
 def test_a_users_own_file(tmp_path: Path) -> None:
-    """It is called as the file is, and its parts can be replaced."""
+    """It is named like the file, and its parts can be replaced."""
     path = tmp_path / "mine.toml"
     path.write_text('# ours\norder = "sjf"\nbackfill = "conservative"\n')
 

@@ -120,7 +120,7 @@ def test_each_call_makes_a_new_policy() -> None:
     ],
 )
 def test_an_unknown_name_brings_the_closest(name: str, hint: str) -> None:
-    """The error names what was wanted, what there is, and how to give a file."""
+    """The error names the request, the available names, and how to give a file."""
     text = failure(name)
 
     assert f"there is no scheduler '{name}'" in text

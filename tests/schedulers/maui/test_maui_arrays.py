@@ -27,7 +27,7 @@ SYSCFG            MAXPROC=30 MAXJOB=9
 
 
 def naive_idle(limits: Limits, queue: MauiQueue, eligible, ranks, hard: bool, most: dict[str, tuple[int, int]]):
-    """Return the rows that MAXIJOB of users lets be looked at, one by one in the order of rank."""
+    """Return the rows that MAXIJOB of users allows to be checked, one by one in the order of rank."""
     kept = np.zeros(queue.rows, dtype=bool)
     taken: dict[str, int] = {}
     for row in sorted(np.flatnonzero(eligible).tolist(), key=lambda row: (-ranks[row], row)):
@@ -117,7 +117,7 @@ def test_maxijob_of_two_kinds_counts_a_job_only_if_both_take_it(
 @pytest.mark.parametrize("users", [1, 40])
 @pytest.mark.parametrize("seed", range(3))
 def test_many_rows_of_a_counter_at_once(seed: int, users: int) -> None:
-    """MAXIJOB of dozens, of one user or of many: the first by rank, ties as they came, at first and after changes."""
+    """MAXIJOB of dozens, of one user or of many: first by rank, ties by submission, at first and after changes."""
     chance = Random(seed)  # noqa: S311 - a test's dice
     credentials, queue = Credentials(), MauiQueue()
     limits = Limits(parse_maui_config("USERCFG[DEFAULT] MAXIJOB=30")[0], credentials)

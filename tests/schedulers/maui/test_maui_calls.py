@@ -1,4 +1,4 @@
-"""Time alone lets a job start: the Maui policy is called though nothing happens."""
+"""Elapsed time alone allows a job to start: the Maui policy is called without any event."""
 
 from random import Random
 

@@ -83,7 +83,7 @@ def test_a_machine_without_names_says_so() -> None:
 
 
 def test_names_that_are_numbers_go_before_units() -> None:
-    """Where nodes are called by numbers of their own, a number is a node; else it is a unit."""
+    """If nodes have numeric names of their own, a number is a node; else it is a unit."""
     named = machine_of(
         Platform(name="m", pools=(Pool(name="p", nodes=3, units_per_node=2, unit="core", names="[1-3]"),))
     )
@@ -93,7 +93,7 @@ def test_names_that_are_numbers_go_before_units() -> None:
 
 
 def test_hosts_of_simgrid_and_of_a_resource_trace() -> None:
-    """Their nodes are called as there."""
+    """Their nodes have the same names."""
     cluster = '<cluster id="c" prefix="h" suffix=".lan" radical="0-11" speed="1Gf"/>'
     xml = f'<platform version="4.1"><zone id="z" routing="Full">{cluster}</zone></platform>'
     hosts = machine_of(parse_simgrid(xml, "p.xml").to_platform())
@@ -124,7 +124,7 @@ def test_a_run_keeps_the_named_units_and_refuses_an_unknown_name() -> None:
 
 @pytest.mark.parametrize(("names", "known"), [(("b", "a1"), ("a1", "b")), (("b", "b"), None), (("b", "no name"), None)])
 def test_batsim_hosts_are_nodes(names: tuple[str, str], known: tuple[str, str] | None) -> None:
-    """In the order of their numbers, unless nodes cannot be called so."""
+    """In the order of their numbers, unless nodes cannot have such names."""
     hosts = [{"id": 1 - place, "name": name} for place, name in enumerate(names)]
     begins = SimulationBegins(0.0, BatsimBeginsData(nb_resources=2, nb_compute_resources=2, compute_resources=hosts))
     runtime = BatsimRuntime(MauiPolicy())

@@ -87,7 +87,7 @@ def test_ones_own_limit_replaces_that_of_default(make) -> None:
 
 
 def test_outstanding_work_shrinks_while_jobs_run(make) -> None:
-    """MAXPS counts units x time left, MAXWC time left; when there is room for a job is known beforehand."""
+    """MAXPS counts units x time left, MAXWC time left; the time when a job fits is known beforehand."""
     limits, credentials, queue = make(
         "ACCOUNTCFG[a] MAXPS=1000\nUSERCFG[ann] MAXWC=3:00", ((names(None, None, "a"), 4, 100.0),)
     )
@@ -114,7 +114,7 @@ def test_nodes_are_counted_from_units(make) -> None:
 
 
 def test_maxijob_looks_at_the_first_of_each_credential(make) -> None:
-    """Jobs beyond a limit of waiting jobs are not looked at, in the order of rank; others move up."""
+    """Jobs beyond a limit of waiting jobs are not checked, in the order of rank; others move up."""
     ann, bob = names("ann", "c"), names("bob", "c")
     limits, _, queue = make(
         "USERCFG[DEFAULT] MAXIJOB=2\nCLASSCFG[c] MAXIJOB=3",

@@ -53,7 +53,7 @@ class Tale(Observer):
             self.rows.append((now, "goes", decision.data.job_id[3:]))
 
     def of(self, what: str) -> list[tuple[float, str]]:
-        """Return when it happened to whom."""
+        """Return the time and the job of each preemption."""
         return [(time, name) for time, kind, name in self.rows if kind == what]
 
 
@@ -104,7 +104,7 @@ ROWS = [("1", 0, 4, 50, 90, "low"), ("2", 10, 3, 20, 30, "high")]
 
 
 def test_a_preemptor_takes_the_units_of_a_preemptee() -> None:
-    """The preemptee comes back, and starts when there is room."""
+    """The preemptee is requeued, and starts when there is room."""
     assert play(ROWS).rows == [
         (0, "starts", "1"),
         (10, "ends", "1"),

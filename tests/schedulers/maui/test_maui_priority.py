@@ -177,7 +177,7 @@ def test_jobs_are_ranked_by_whole_numbers_from_1_on() -> None:
 
 
 def test_the_breakdown_adds_up_to_the_rank_of_every_job() -> None:
-    """Bit by bit, also behind gaps and for credentials that came late."""
+    """Bit by bit, also behind gaps and for credentials that were added late."""
     machine = Machine(PAPER + "QUEUETIMEWEIGHT 7\nXFACTORWEIGHT 3\nRESWEIGHT 1\nPSWEIGHT 1")
     chance = np.random.default_rng(1)
     for number in range(300):

@@ -67,7 +67,7 @@ def test_a_job_over_a_hard_limit_by_itself_is_refused_with_its_reason(ask, play,
 
 
 def test_room_below_maxps_opens_between_events(ask, play, maui) -> None:
-    """What is outstanding shrinks while a job runs: the next starts at that moment."""
+    """The outstanding amount shrinks while a job runs: the next starts at that moment."""
     jobs = [ask(0.0, 4, 100.0, account="x"), ask(0.0, 2, 50.0, account="x")]
     played = play(maui("ACCOUNTCFG[x] MAXPS=420"), 8, jobs)
 
@@ -86,7 +86,7 @@ def test_negative_priorities_wait_until_they_have_risen_or_are_refused(ask, play
 
 
 def test_job_too_large_for_units_in_service_is_deferred(ask, play, maui) -> None:
-    """It comes back after DEFERTIME, not before, though the units are back sooner."""
+    """It is eligible again after DEFERTIME, not before, although the units return sooner."""
     jobs = [ask(10.0, 4, 10.0), ask(10.0, 3, 10.0)]
     outages = [(5.0, NodeSet.interval(3, 3)), (50.0, NodeSet.EMPTY)]
     played = play(maui("DEFERTIME 2:00"), 4, jobs, outages)

@@ -104,7 +104,7 @@ def test_then_upwards(placed):
 
 
 def test_never_down(placed):
-    """What is free below is for others."""
+    """Free units below are available to others."""
     assert placed(4, "3-7 9-13") is None
     assert placed(2, "5-7") is None
 

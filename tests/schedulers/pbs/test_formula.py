@@ -170,7 +170,7 @@ def test_precedence_and_undefined_values(text: str, value: float) -> None:
     ],
 )
 def test_invalid_formula_is_rejected(text: str, says: str) -> None:
-    """With the column, what was expected and what was found."""
+    """With the column, the expected and the actual text."""
     with pytest.raises(FormulaError) as caught:
         Formula(text, NAMES, unknown={"mem": "not told."})
     assert says in str(caught.value)
@@ -184,7 +184,7 @@ def test_a_long_formula_is_no_deep_one() -> None:
 
 @given(text=st.text(max_size=30))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """Nothing else than a FormulaError ever comes out."""
+    """No exception other than FormulaError is raised."""
     try:
         formula = Formula(text, NAMES)
     except FormulaError:

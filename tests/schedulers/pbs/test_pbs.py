@@ -175,7 +175,7 @@ class Promises(Depth):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("depth", [1, 2, 4])
 def test_no_reserved_job_is_delayed(run_policy: RunPolicy, seed: int, depth: int) -> None:
-    """Each of the first jobs starts by the reservation that it had when it came among them.
+    """Each of the first jobs starts by the reservation that it got when it became one of them.
 
     Those behind the very first may be delayed by jobs that end early: the first then starts sooner, beside others.
     """

@@ -252,7 +252,7 @@ class Promises(ComposedPolicy):
         self.promised: dict[int, float] = {}
 
     def decide(self, view: View) -> None:
-        """Decide, and compare what is promised now with what was."""
+        """Decide, and compare the promises with the earlier ones."""
         super().decide(view)
         for job in view.waiting:
             now = self.rule.reservation(job)

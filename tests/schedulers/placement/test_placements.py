@@ -1,4 +1,4 @@
-"""Placements along a line: which units they pick, for whom, from which end, and under which target."""
+"""Placements along a line: the chosen units, by job, end and target."""
 
 from collections.abc import Callable
 from itertools import combinations
@@ -119,7 +119,7 @@ def test_a_job_may_ask_for_the_base_order(waiting_job: MakeJob) -> None:
 
 
 def test_best_fit(waiting_job: MakeJob) -> None:
-    """The shortest run that is long enough; without one the longest, then the shortest for what is missing."""
+    """The shortest run that is long enough; without one the longest, then the shortest for the rest."""
     units = "0-4 6-8 10-12 14 16-20 22"
     expected = {1: "14", 2: "6-7", 3: "6-8", 4: "0-3", 5: "0-4", 6: "0-4 14", 8: "0-4 6-8", 9: "0-4 16-19"}
     for size, text in expected.items():

@@ -48,7 +48,7 @@ def test_walltimes(waiting_job: MakeJob) -> None:
 
 
 def test_names(waiting_job: MakeJob) -> None:
-    """Jobs by whose they are, and by their ids."""
+    """Jobs by their owners, and by their ids."""
     told = JobDescription("w0!3", 1, user="ann", account="climate", queue="Bin20")
     job, bare = waiting_job(3, description=told), waiting_job(4)
 

@@ -104,7 +104,7 @@ class Planned:
         ]
 
     def occurrences(self) -> Iterator[Maintenance]:
-        """Return what is planned, by the time of its announcement."""
+        """Return the planned outages, by the time of their announcement."""
         return iter(sorted(self.every, key=lambda plan: plan.announced))
 
 
@@ -187,7 +187,7 @@ def test_no_job_runs_into_maintenance_that_was_announced(order: str, backfill: s
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("backfill", RULES)
 def test_every_job_runs_in_the_end(order: str, backfill: str) -> None:
-    """Nodes fail, maintenance is announced late, jobs lose their nodes and come back: none starves, none is lost."""
+    """Nodes fail, maintenance is announced late, jobs lose their nodes and requeue: none starves, none is lost."""
 
     @settings(max_examples=50)
     @given(jobs=rows, downs=known_late, broken=failures)
@@ -275,7 +275,7 @@ class Promises(ComposedPolicy):
         self.promised: dict[str, float] = {}
 
     def decide(self, view: View) -> None:
-        """Decide, and compare what is promised now with what was."""
+        """Decide, and compare the promises with the earlier ones."""
         super().decide(view)
         for job in view.waiting:
             now = self.rule.reservation(job)
@@ -295,7 +295,7 @@ def test_conservative_keeps_its_promises_between_windows(jobs: list[Row], downs:
 
 
 class Windowed(ComposedPolicy):
-    """A policy with windows of its own, at whose begins and ends it asks to be called."""
+    """A policy with windows of its own that requests calls at their begins and ends."""
 
     def __init__(self, order: str, backfill: str, windows: list[Window]) -> None:
         super().__init__("windowed", Fcfs() if order == "fcfs" else Sjf(), RULES[backfill](), LowestIds())
@@ -388,10 +388,10 @@ def test_ramp_down(backfill: str) -> None:
 @pytest.mark.parametrize("broken", [[], [(5, 3, 0.5)]])
 @pytest.mark.parametrize("backfill", ["easy", "easy-slices", "conservative"])
 def test_jobs_that_maintenance_will_end_hold_nothing_beyond_it(backfill: str, broken: list[Any]) -> None:
-    """Announced late, it ends the job that runs there, whose other units the next is planned on.
+    """Announced late, it ends the job that runs there; the next is planned on that job's other units.
 
     The same holds when a failure forces all plans to be remade.
-    The job that comes back is first again where only the first has a reservation.
+    The requeued job is first again where only the first has a reservation.
     """
     jobs = [(0.0, 4, 30.0, 30.0), (1.0, 4, 5.0, 5.0), (4.0, 2, 3.0, 3.0), (4.0, 2, 7.0, 7.0)]
     starts, _ = play(compose(backfill=backfill), jobs, [(2.0, 8.0, 100.0, frozenset({0}))], broken)

@@ -23,7 +23,7 @@ def running(jobs: list[SchedulerJob]) -> RunningJobs:
 
 
 def brute_force(jobs: list[SchedulerJob], size: int, free: int) -> Reservation:
-    """Try every expected end: the earliest at which enough is free, and what is left over then."""
+    """Try every expected end: the earliest with enough free units, and the units left over then."""
 
     def free_at(time: float) -> int:
         return free + sum(job.size for job in jobs if job.expected_end <= time)

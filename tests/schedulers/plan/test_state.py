@@ -133,7 +133,7 @@ class Planned:
         self._every = every
 
     def occurrences(self) -> Iterator[Maintenance]:
-        """Return what is planned."""
+        """Return the plans."""
         return iter(self._every)
 
 

@@ -188,7 +188,7 @@ def dense(seed: int, jobs: int, units: int, *, endless: bool) -> list[Row]:
 @pytest.mark.parametrize("endless", [False, True])
 @pytest.mark.parametrize(("order", "backfill"), COMPOSED)
 def test_deep_queues(run_policy: RunPolicy, order: str, backfill: str, endless: bool) -> None:
-    """Dozens of jobs wait, with early ends, kills at the walltime, and jobs that hold units for ever."""
+    """Dozens of jobs wait, with early ends, kills at the walltime, and jobs that hold units forever."""
     workload = dense(7, 150, 12, endless=endless)
     expected = reference(12, workload, RULES[backfill], RANKS[order])
 

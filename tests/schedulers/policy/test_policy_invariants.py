@@ -156,7 +156,7 @@ def test_a_policy_object_can_be_used_again(run_policy: RunPolicy, name: str) -> 
 
 
 def test_a_job_without_walltime_may_pass_only_beside_the_reservation(run_policy: RunPolicy) -> None:
-    """It is expected to run for ever: it starts on extra units, never on reserved ones."""
+    """It is expected to run forever: it starts on extra units, never on reserved ones."""
     rows = [
         (0.0, 10, 50.0, 50.0),
         (1.0, 12, 10.0, 10.0),

@@ -31,7 +31,7 @@ def rows(seed: int, jobs: int = 120) -> Rows:
 
 
 class Watched:
-    """A policy that writes down when it decides, and what is new then."""
+    """A policy that records the times of its decisions and the new jobs."""
 
     def __init__(self, inner: Policy) -> None:
         self.name, self.order, self._inner = inner.name, inner.order, inner
@@ -104,7 +104,7 @@ def test_nothing_is_asked_for_when_nothing_waits(run_policy: RunPolicy) -> None:
 
 
 class Caller:
-    """A policy that wants to be called at 7 s, and starts nothing before."""
+    """A policy that requests a call at 7 s, and starts nothing before."""
 
     name = "caller"
 
@@ -113,7 +113,7 @@ class Caller:
         self.calls: list[tuple[float, list[str]]] = []
 
     def decide(self, view: View) -> None:
-        """Ask once; start when called."""
+        """Request a call once; start when called."""
         self.calls.append((view.now, list(view.calls)))
         if view.now == 0.0:
             view.call_me_later(7.0, "mine")
@@ -158,7 +158,7 @@ def test_replanning_uses_the_ends_of_running_jobs(run_policy: RunPolicy) -> None
 
 
 def test_it_can_be_used_again_and_has_a_name(run_policy: RunPolicy) -> None:
-    """What was collected in one simulation does not leak into the next."""
+    """Data collected in one simulation does not leak into the next."""
     policy = Polling(compose(backfill="easy"), 60.0)
 
     assert policy.name == "fcfs+easy+lowest+poll=60s"

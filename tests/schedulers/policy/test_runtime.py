@@ -401,7 +401,7 @@ def seen_of(view: View) -> tuple[str, str, str, list[tuple[str, float, float]], 
 
 
 def test_a_policy_sees_failures_and_maintenance() -> None:
-    """Units leave and come back; one that failed and is under maintenance is back when both are over."""
+    """Units leave and return; one that failed and is under maintenance is back when both are over."""
     seen: list[Any] = []
     talk = Talk(Puppet(*[lambda view: seen.append(seen_of(view))] * 7))
     talk.tell(0.0, MaintenanceAnnounced(0.0, MaintenanceAnnouncedData("m", 2.0, 8.0, "0-1", "0-1")))
@@ -425,7 +425,7 @@ def test_a_policy_sees_failures_and_maintenance() -> None:
 
 
 def test_unannounced_maintenance() -> None:
-    """Its end is not known; what was announced and is called off leaves nothing behind."""
+    """Its end is not known; a withdrawn announcement leaves nothing behind."""
     seen: list[Any] = []
     talk = Talk(Puppet(*[lambda view: seen.append(seen_of(view))] * 4))
     talk.tell(1.0, MaintenanceBegins(1.0, MaintenanceBeginsData("x", "0", "0")))
@@ -488,7 +488,7 @@ def test_maintenance_by_the_name_of_a_policys_own_window(event: Event) -> None:
 
 @pytest.mark.parametrize("told", [True, False])
 def test_requeued_job_returns_to_its_old_place(told: bool) -> None:
-    """It waits since its first submission, before what was submitted later, among arrivals, too."""
+    """It counts as waiting since its first submission, before later jobs, among arrivals, too."""
     seen: list[list[str]] = []
 
     def look(view: View) -> None:
@@ -510,7 +510,7 @@ def test_requeued_job_returns_to_its_old_place(told: bool) -> None:
 
 
 def test_fcfs_waits_for_units_alone_until_nodes_have_gone_down() -> None:
-    """A job that lost its nodes may come back to the head of the queue at any time."""
+    """A job that lost its nodes may return to the head of the queue at any time."""
     talk = Talk(compose(backfill="none"))
     assert talk.tell(1.0, submitted("1", 3), submitted("2", 3)).wake == ("JOB_COMPLETED",)
     assert talk.tell(2.0, NodesFailed(2.0, NodesFailedData("3", "3"))).wake == ("JOB_COMPLETED",), "no unit is free"

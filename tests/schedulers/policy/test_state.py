@@ -194,7 +194,7 @@ def test_restored_policy_makes_the_same_decisions(
 def test_restored_polling_policy_makes_the_same_decisions(
     same_decisions: SameDecisions, order: str, backfill: str
 ) -> None:
-    """What was collected since the last multiple, and the call that is due, are part of the state."""
+    """Events collected since the last multiple, and the pending call, are part of the state."""
     options = ORDER_OPTIONS.get(order)
     same_decisions(lambda: Polling(compose(order=order, backfill=backfill, order_options=options), 2.5), PLAIN, 25)
 

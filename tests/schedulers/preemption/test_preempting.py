@@ -211,7 +211,7 @@ def test_a_policy_that_polls_preempts_when_it_looks() -> None:
     assert (went(story), start_of(story, "2")) == ([(30, "1")], 30)
 
 
-# -- whom -------------------------------------------------------------------------------------------------------------
+# -- choice of victims -------------------------------------------------------------------------------------------------
 
 
 def candidates_of(*rows: tuple[int, float, int, float]) -> list[Candidate]:

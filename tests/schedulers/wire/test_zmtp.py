@@ -153,7 +153,7 @@ def test_a_message_may_be_cut_at_any_byte(in_pieces, size):
 
 @pytest.mark.parametrize("after", [b"", b"\x01\x00\x00\x09half"], ids=["between", "within"])
 def test_an_end_is_noticed_at_once(saying, peer, connected, after):
-    """A peer that closes its connection, be it in the middle of a message, is gone."""
+    """A peer that closes its connection, even in the middle of a message, is gone."""
     with peer(saying(HELLO + after)) as endpoint, connected(endpoint) as connection:
         connection.limit(inf)
         with pytest.raises(ConnectionLost, match="was closed"):

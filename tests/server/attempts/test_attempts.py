@@ -242,7 +242,7 @@ def test_work_that_is_done_is_useful(failing_game: Any, attempts: Any, options: 
 
 
 def test_dependencies_wait_for_the_last_attempt(failing_game: Any) -> None:
-    """A job that comes back has not ended: neither has it failed, nor will it never succeed."""
+    """A requeued job has not ended: it has not failed, and it may still succeed."""
     conditions = {
         "w0!2": (Condition("afterok", "w0!1"),),
         "w0!3": (Condition("afternotok", "w0!1"),),

@@ -127,7 +127,7 @@ def test_everything_at_one_instant(failing_game: Any) -> None:
 
 
 def test_future_start_fails_on_a_failed_node(failing_game: Any) -> None:
-    """What is to start at the instant of a failure finds the node down."""
+    """A start at the instant of a failure finds the node down."""
     game = failing_game(1, [("1", 0, 1, 50, 60)], [(0, 10, 20)])
     game.begin()
 
@@ -193,7 +193,7 @@ def test_a_job_that_waits_is_killed(failing_game: Any, attempts: Any) -> None:
 
 
 def test_a_job_is_lost_after_it_has_waited(failing_game: Any, attempts: Any) -> None:
-    """What waited is not what was lost."""
+    """Waiting time is not lost time."""
     game = failing_game(1, [("1", 5, 1, 50, 60)], [(0, 1, 30), (0, 40, 50)], aware=False, observers=[attempts])
     game.begin()
 

@@ -98,7 +98,7 @@ def test_jobs_take_longer(line: RunLine) -> None:
 
 
 def test_attempts_have_factors_of_their_own(line: RunLine) -> None:
-    """What is saved is work; what is left of it takes as long as the next nodes are apart."""
+    """Saved progress is work; the rest takes as long as the next nodes' distance implies."""
     Path("down.csv").write_text("node,down,up\n0,120,1000\n")
     more = {
         "file": "attempts",

@@ -34,7 +34,7 @@ def game_of(play: Any, rows: list[Any], outages: Any = (), units: int = 2, **opt
     return game
 
 
-# -- what is asked for ------------------------------------------------------------------------------------------------
+# -- options of a preemption -------------------------------------------------------------------------------------------
 
 
 def test_without_grace_a_job_is_requeued_at_once(play: Any, attempts: Any) -> None:
@@ -79,7 +79,7 @@ def test_a_job_goes_when_its_grace_is_over(play: Any) -> None:
 
 @pytest.mark.parametrize("grace", [15, 20], ids=["at its end", "within"])
 def test_a_job_that_ends_in_its_grace_is_done(play: Any, attempts: Any, grace: float) -> None:
-    """Also at the very end of it: it is not preempted, and does not come back."""
+    """Also at its very end: it is not preempted, and not requeued."""
     game = game_of(play, [("1", 0, 2, 40, 100)], observers=[attempts])
     game.advance()
     assert game.say(game.preempt("1", grace=grace)) == ["40 ended 1 SUCCESSFULLY"]
@@ -161,14 +161,14 @@ def test_no_job_is_started_more_often_than_it_may_be(play: Any, most: int, told:
 
 
 def test_requeue_never_after_failures_does_not_affect_preemption(play: Any) -> None:
-    """It comes back, to its old place."""
+    """It is requeued in its old place."""
     game = game_of(play, [("1", 0, 2, 40, 100)], requeue="never")
     game.advance()
     assert game.say(game.preempt("1")) == ["25 ended 1 KILLED", "25 submitted 1#1"]
     assert game.notice.events[1].data.job.subtime == 0
 
 
-# -- what is kept -----------------------------------------------------------------------------------------------------
+# -- saved work --------------------------------------------------------------------------------------------------------
 
 
 def test_requeued_job_keeps_its_dumps(play: Any, attempts: Any) -> None:
@@ -240,7 +240,7 @@ def test_a_walltime_ends_a_last_dump(play: Any, attempts: Any) -> None:
 
 
 def test_a_failure_at_the_end_of_the_grace_comes_first(play: Any) -> None:
-    """The job has lost its node then, and comes back once."""
+    """The job has lost its node by then, and is requeued once."""
     game = game_of(play, [("1", 0, 2, 100, 200)], [(0, 35.0, 50.0)])
     game.advance()
     told = game.say(game.preempt("1", grace=10))

@@ -44,7 +44,7 @@ class Say:
         return self.any("KILL_JOB", at, job_ids=list(job_ids))
 
     def call(self, time: float, at: float | None = None) -> Decision:
-        """Ask to be called."""
+        """Request a call."""
         return self.any("CALL_ME_LATER", at, timestamp=time)
 
     def notify(self, what: str, at: float | None = None) -> Decision:

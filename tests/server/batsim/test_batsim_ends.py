@@ -211,7 +211,7 @@ def test_metadata_stand_in_the_row_of_the_job(play, job, say) -> None:
 
 
 def test_metadata_of_unknown_jobs_is_illegal(play, job, say) -> None:
-    """Of a job that is not there yet, never comes, or whose row is written."""
+    """Of a job that is not yet submitted, never will be, or whose row is written."""
     for name, text in (("w0!2", "no job"), ("w0!9", "no job"), ("w0!1", "has ended")):
         run = play([job("1", "d60"), job("2", "d60", at=99)], {"w0!1": "0"}, {60: [say.metadata(name, "x")]})
         assert run.failure.startswith("3: ")

@@ -60,7 +60,7 @@ def test_a_call_lies_not_in_the_past(play, job, say, time, legal) -> None:
     ],
 )
 def test_what_a_scheduler_cannot_say_ends_the_run(play, job, say, kind, data, text) -> None:
-    """Exit code 3, with what was expected; what was done so far is in the files."""
+    """Exit code 3, with the expected value; the results so far are in the files."""
     run = play([job("1", "d10", at=1), job("2", "d10", at=20)], {"w0!1": "0"}, {11: [say.any(kind, **data)]})
     assert run.failure.startswith(f"3: decision 0 ({kind}) of the reply to notice 3: illegal decision")
     assert text in run.failure

@@ -93,7 +93,7 @@ def test_the_energy_of_jobs_that_compute(play, job, sleepers) -> None:
 
 
 def test_the_energy_of_jobs_that_are_killed_or_out_of_time(play, job, say, sleepers) -> None:
-    """What was drawn until then."""
+    """The energy drawn until then."""
     jobs = [job("1", "w1000", walltime=4), job("2", "w1000"), job("3", "w1000", at=6, res=9)]
     run = play(
         jobs, {"w0!1": "0", "w0!2": "1"}, {6: [say.kill("w0!2"), say.reject("w0!3")]},

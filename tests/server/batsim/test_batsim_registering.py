@@ -29,7 +29,7 @@ def test_a_registered_job_runs_like_another(play, job, say) -> None:
 
 @pytest.mark.parametrize("forward", [False, True])
 def test_an_acknowledged_job_is_announced_with_its_fields(play, job, say, forward) -> None:
-    """It comes back as JOB_SUBMITTED, at once; its profile, too, if profiles are forwarded."""
+    """It returns as JOB_SUBMITTED, at once; its profile, too, if profiles are forwarded."""
     run = play(
         [job("1", "d10", at=1)], {"w0!1": "0", "dyn!a": "1"},
         {1: [say.register_profile("dyn", "p", **DELAY), say.register("dyn!a", "p", note={"x": [1.50]}, subtime=1),
@@ -132,7 +132,7 @@ def test_a_registered_delay_of_just_its_walltime_has_reached_it(play, job, say) 
     ],
 )
 def test_a_job_that_cannot_be_registered_is_illegal(play, job, say, data, text) -> None:
-    """Exit code 3 with what is wrong, and the job's name."""
+    """Exit code 3 with the error and the job's name."""
     job_id, profile = data.pop("job_id"), data.pop("profile")
     first = say.register("dyn!0", "p", inside=DELAY)
     run = play(
@@ -160,7 +160,7 @@ def test_a_job_that_cannot_be_registered_is_illegal(play, job, say, data, text) 
 )
 @pytest.mark.parametrize("inside", [False, True])
 def test_a_profile_that_cannot_be_registered_is_illegal(play, job, say, profile, text, inside) -> None:
-    """Exit code 3 with what is wrong, and the profile's name."""
+    """Exit code 3 with the error and the profile's name."""
     decision = say.register("dyn!1", "p", inside=profile) if inside else say.any(
         "REGISTER_PROFILE", workload_name="dyn", profile_name="p", profile=profile
     )  # fmt: skip
@@ -281,7 +281,7 @@ def test_a_profile_is_gone_when_the_end_of_its_last_job_was_told(play, job, say)
 
 
 def test_with_the_option_profiles_stay(play, job, say) -> None:
-    """A profile of the file can be used for ever."""
+    """A profile of the file stays usable."""
     jobs = [job("1", "d10"), job("2", "d60", at=40)]
     run = play(jobs, {"w0!1": "0", "w0!2": "1"}, reusing(say), dynamic_jobs=True, profile_reuse=True)
     assert run.failure == ""

@@ -97,7 +97,7 @@ def test_power_states_and_availability_are_passed_on() -> None:
 
 
 def test_the_beginning_is_not_deferred(play: Any, diary: Any) -> None:
-    """An output that cannot be opened is known before anything has happened."""
+    """An output that cannot be opened is reported before anything has happened."""
     game = play(2, [("1", 0, 1, 5, 5)], observers=[Deferred([diary])])
     game.begin()
 

@@ -110,7 +110,7 @@ def test_a_call_after_the_last_job_may_be_cancelled_and_the_run_ends_then(play: 
 
 
 def test_pending_calls_are_limited(play: Any, monkeypatch: Any) -> None:
-    """One more is rejected, with an id or without; those that came or were taken back make room."""
+    """One more is rejected, with an id or without; past and cancelled calls make room."""
     monkeypatch.setattr("pipistrelle.server.engine.verdicts.MAX_CALLS", 2)
     game = waiting_game(play)
 

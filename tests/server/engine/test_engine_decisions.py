@@ -81,7 +81,7 @@ def test_every_rejection_code_is_tried() -> None:
 
 @pytest.mark.parametrize("case", ILLEGAL)
 def test_an_illegal_decision_is_rejected_at_once_and_does_nothing(play: Any, case: str) -> None:
-    """DECISION_REJECTED comes at the same instant with number, place, code and text; nothing else has changed."""
+    """DECISION_REJECTED is sent at the same instant with number, place, code and text; nothing else has changed."""
     decide, code, says = ILLEGAL[case]
     game = prepared(play)
     before = state(game)
@@ -214,7 +214,7 @@ def test_metadata_of_waiting_and_running_jobs_can_be_changed(play: Any) -> None:
 
 @pytest.mark.parametrize(("reason", "told"), [("enough seen", "enough seen"), ("", "the scheduler asked for it")])
 def test_stop_ends_the_run_now_and_counts_the_rest(play: Any, reason: str, told: str) -> None:
-    """STOP keeps what was done; jobs that wait or run are counted in the last notice."""
+    """STOP keeps earlier effects; jobs that wait or run are counted in the last notice."""
     game = play(2, [("1", 0, 1, 10, 20), ("2", 0, 2, 10, 20), ("3", 50, 1, 1, 1)])
     game.begin()
 

@@ -68,7 +68,7 @@ def test_register_start_and_kill_fit_into_one_reply(play: Any) -> None:
 
 
 def test_the_profile_of_a_registered_job_names_its_run_time(play: Any) -> None:
-    """Outputs show where the run time came from; a walltime that was not given is none."""
+    """Outputs show the source of the run time; a missing walltime stays empty."""
     game = play(1, [("1", 0, 1, 5, 5)], features=DYNAMIC)
     game.begin()
     game.apply(game.register("dyn!a", 1, 2.5), game.register("dyn!b", 1, 3600))

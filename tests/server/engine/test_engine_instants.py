@@ -36,7 +36,7 @@ def test_job_is_described_by_its_request(play: Any) -> None:
 
 
 def test_a_rejection_does_not_part_an_instant(play: Any) -> None:
-    """What is due at the very time of a rejected decision comes in the same notice: here the jobs of time 0."""
+    """Events at the very time of a rejected decision are in the same notice: here the jobs of time 0."""
     game = play(4, [("1", 0, 1, 10, 20)])
     game.advance()
 
@@ -53,7 +53,7 @@ def test_an_empty_workload_says_so_and_ends(play: Any) -> None:
 
 
 def test_all_of_an_instant_is_in_one_notice_ends_first(play: Any) -> None:
-    """Completions, then submissions, then calls, each in the order in which they came about."""
+    """Completions, then submissions, then calls, each in the order in which they occurred."""
     rows = [("1", 0, 1, 10, 20), ("2", 0, 1, 10, 20), ("3", 10, 1, 5, 9), ("4", 10, 1, 5, 9)]
     game = play(4, rows)
     game.begin()

@@ -141,7 +141,7 @@ def decide(game: Any, dice: Iterator[int], *, lazy: bool = False) -> Reply:
 
 
 def check_notice(game: Any, notice: Notice, reply: Reply | None) -> None:
-    """Assert what holds for every notice; `Play` has looked at its times and numbers."""
+    """Assert what holds for every notice; `Play` has checked its times and numbers."""
     if reply is None or reply.wake is None or "wake_filter" not in game.engine.clockwork.features:
         return
     wanted = {"REQUESTED_CALL", "DECISION_REJECTED", *reply.wake}

@@ -52,7 +52,7 @@ def test_kill_wakes_a_scheduler_that_lists_it(play: Any) -> None:
     assert started(play, ("JOB_SUBMITTED",), "kill") == ["2 ended 2 KILLED", "2 killed 2=0.1", "3 submitted 3"]
     lines = started(play, ("JOB_KILLED",))
     assert lines is not None
-    assert lines[-1] == "20 ended 2 SUCCESSFULLY"  # no end of another kind: there is nothing else to come
+    assert lines[-1] == "20 ended 2 SUCCESSFULLY"  # no end of another kind: no other event follows
 
 
 def test_calls_and_rejections_always_wake(play: Any) -> None:

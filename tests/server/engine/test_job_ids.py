@@ -19,7 +19,7 @@ IDS = st.builds("{}!{}".format, st.sampled_from(["w0", "w1", "dyn", ""]), NAMES)
 
 @given(st.lists(IDS), st.lists(IDS), st.data())
 def test_it_is_a_set(some, others, data):
-    """What was added is in it and nothing else, also after it was kept as plain values in between."""
+    """It contains the added ids and nothing else, also after a round trip through plain values."""
     ids, known = JobIds(), set()
     for job_id in some:
         ids.add(job_id)

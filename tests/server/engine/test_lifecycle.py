@@ -7,7 +7,7 @@ import pytest
 from pipistrelle.protocol.fields import JobState
 from pipistrelle.server.engine.jobs import LIFE, State, Step
 
-#: the whole table, written down a second time; what is not in it must raise
+#: the whole table, written a second time; transitions not in it must raise
 DOCUMENTED: dict[tuple[str, str], str] = {
     ("SUBMITTED", "execute"): "RUNNING",
     ("SUBMITTED", "reject"): "REJECTED",

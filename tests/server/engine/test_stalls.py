@@ -1,4 +1,4 @@
-"""The stall detector: each cause, the text that names it, and what is no stall."""
+"""The stall detector: each cause, the text that names it, and cases that are not a stall."""
 
 from collections.abc import Callable
 from typing import Any
@@ -76,7 +76,7 @@ def test_calls_without_effect_on_an_idle_machine_are_a_stall(play: Any, impatien
 
 
 def test_illegal_decisions_dated_ahead_without_end_are_a_stall(play: Any, impatient: int) -> None:
-    """The same habit with thinking time: each try is rejected a little later, and nothing else happens."""
+    """The same pattern with thinking time: each try is rejected a little later, and nothing else happens."""
     game = play(1, [("1", 0, 1, 5, 5)])
     game.begin()
     with pytest.raises(Stalled):

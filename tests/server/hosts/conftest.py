@@ -41,14 +41,14 @@ class MeteredHosts(Hosts):
         self._changed[host] = now
 
     def set_load(self, now: float, host: int, load: float) -> None:
-        """Count what was computed so far; no host can be busier than its cores allow."""
+        """Count the work so far; no host can be busier than its cores allow."""
         assert -1e-12 <= load <= self.cores(host) * (1 + 1e-9), f"host {host} has a load of {load}"
         self._count(now, host)
         self.raw[host] = load
         super().set_load(now, host, load)
 
     def set_pstate(self, now: float, host: int, pstate: int) -> None:
-        """Count what was computed at the old speed."""
+        """Count the work at the old speed."""
         self._count(now, host)
         super().set_pstate(now, host, pstate)
 

@@ -114,7 +114,7 @@ def test_sending_takes_its_time_beside_computing(world: Worlds) -> None:
 
 @pytest.mark.parametrize("sharing", [False, True])
 def test_what_is_done_at_the_very_walltime_is_done_unless_it_is_a_delay(world: Worlds, sharing: bool) -> None:
-    """Batsim's rule: a delay that takes what was left of the walltime has reached it."""
+    """Batsim's rule: a delay that takes exactly the remaining walltime has reached it."""
     here = world("1f", "1f", "1f", sharing=sharing)
     ends = here.play(
         (0.0, here.job("computes", flops(10), "0", walltime=10.0)),
@@ -163,7 +163,7 @@ def test_jobs_that_end_at_their_walltimes_do_not_hide_one_that_ends_before(world
     assert ends == {"a": pytest.approx(30.0), "endless": -50.0, "huge": -60.0}
 
 
-# -- what changes in the midst ----------------------------------------------------------------------------------------
+# -- changes during execution ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sharing", [False, True])
@@ -232,7 +232,7 @@ def test_progress_is_the_share_of_the_work_that_is_done(world: Worlds) -> None:
 
 
 def test_what_takes_no_time_is_no_load(world: Worlds) -> None:
-    """Two ranks on one core whose flops are next to none never make the host busier than its core."""
+    """Two ranks on one core with almost no flops never make the host busier than its core."""
     here = world("1f", cores=[1], sharing=True, metered=True)
     work = UsageTrace(name="u", phases=(((0.0, 1.0),), ((0.0, 2.2250738585072014e-308),)), ret=0)
     assert here.play((0.0, here.job("a", work, "0", mapping=(0, 0)))).keys() == {"a"}

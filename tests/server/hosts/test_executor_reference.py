@@ -284,7 +284,7 @@ def test_work_is_conserved(data: st.DataObject) -> None:
     assert isclose(bench.flops, total, rel_tol=1e-9, abs_tol=1e-5)
 
 
-# -- what is sent ----------------------------------------------------------------------------------------------------
+# -- communication -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

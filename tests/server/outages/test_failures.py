@@ -188,7 +188,7 @@ def test_states_of_the_machine_add_up(failing: Any, diary: Any) -> None:
 
 @pytest.mark.parametrize("end", [10, 20, 30])
 def test_states_of_a_machine_whose_scheduler_knows_nothing(failing: Any, diary: Any, end: int) -> None:
-    """An idle node that fails, or comes back, is a new state, although any unit may be given to jobs all the time.
+    """An idle node that fails or returns is a new state, although any unit may be allocated at any time.
 
     So it is if it was the last thing that happened.
     """

@@ -93,7 +93,7 @@ def test_unavailable_units_stay_so_when_their_job_ends() -> None:
     )
 )
 def test_no_unit_is_lost(steps: list[tuple[str, set[int]]]) -> None:
-    """Whatever happens to whichever units: counts make up the machine, sums are the time up to each last change."""
+    """For any changes of any units: counts sum to the machine, times to the last change."""
     book = MachineBook(6)
     jobs = [0] * 6
     for now, (what, numbers) in enumerate(steps):

@@ -129,7 +129,7 @@ def named(jobs: int, **more: Any) -> Workload:
 
 
 def test_labels_are_names_where_the_log_has_them() -> None:
-    """Numbers that the header explains, texts, what must be quoted, and what is not known; a line a job."""
+    """Numbers as the header explains, texts, quoted values, and unknown values; one line per job."""
     one = named(
         3,
         columns={"queue": np.array([1, 2, -1])},

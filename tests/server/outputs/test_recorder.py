@@ -169,7 +169,7 @@ def test_the_stretch_of_a_job_of_no_length(play: Any, tmp_path: Path) -> None:
 
 
 def test_only_what_an_instant_ends_with_is_a_machine_state(play: Any, tmp_path: Path) -> None:
-    """Units that are freed and given away again at one instant leave no line."""
+    """Units that are freed and allocated again at one instant leave no line."""
     game = recorded(play, tmp_path, [("1", 0, 4, 5, 5), ("2", 0, 4, 5, 5)])
     game.begin()
     game.say(game.execute("1", "0-3"))
@@ -239,7 +239,7 @@ def test_files_are_opened_when_the_run_begins(play: Any, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ["jobs.csv", "machine_states.csv", "decisions.csv"])
 def test_a_file_that_cannot_be_opened_ends_the_run_at_its_beginning(play: Any, tmp_path: Path, name: str) -> None:
-    """The error names the file and what to do; what was opened is closed by the end."""
+    """The error names the file and what to do; opened files are closed by the end."""
     (tmp_path / name).mkdir()
     game = recorded(play, tmp_path, [("1", 0, 1, 5, 5)])
     with pytest.raises(OutputFailed, match=r"cannot write the output \(Is a directory\).*another folder") as caught:

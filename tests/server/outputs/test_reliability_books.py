@@ -60,7 +60,7 @@ class Books:
 
 
 def test_a_run_that_ends_while_nodes_are_down(play: Any) -> None:
-    """What is down at the end was down until then, be it for ever; busy, idle and down times are all there is."""
+    """Nodes down at the end were down until then, even permanently; busy, idle and down times sum to the total."""
     books = Books(play, homogeneous(4, "m"), [("1", 0, 2, 100, 200)], [(2, 10, 20), (2, 90, 500), (3, 40, INF)])
     books.game.say(books.game.execute("1", "0-1"))
     while books.game.say() is not None:
@@ -178,7 +178,7 @@ def test_requeued_job_is_not_counted_as_given_up(play: Any) -> None:
 
 
 def test_outages_come_instant_by_instant() -> None:
-    """Several sources are merged by time; what comes at one time comes together, whatever was asked for before."""
+    """Several sources are merged by time; simultaneous outages come together, for any earlier calls."""
     recorded = Outages.of([Outage(3, 5.0, 6.0), Outage(1, 5.0, 9.0), Outage(0, 1e6, 2e6)])
     plan = FailurePlan((Source(FailureModel(Exponential(1e5), Fixed(10.0)), range(4)),))
     both = OutageFeed(Reliability(outages=recorded, failures=plan, seed=3).streams())

@@ -201,7 +201,7 @@ def test_a_frame_far_beyond_its_limit_ends_the_connection(come):
 
 @pytest.mark.parametrize("when", ["before", "during"])
 def test_short_connections_delay_nothing(make, come, when):
-    """Hundreds of strangers, silent, loud or gone again, neither keep the scheduler out nor hang the end."""
+    """Hundreds of strangers, silent, loud or disconnected, neither block the scheduler nor delay the end."""
     server = make()
     address = ("127.0.0.1", int(server.endpoint.rpartition(":")[2]))
     peer = come(server.endpoint)

@@ -19,7 +19,7 @@ from pipistrelle.server.transport.endpoint import check_endpoint
     ],
 )
 def test_loopback_and_unix_sockets_are_taken(endpoint: str) -> None:
-    """The endpoint comes back unchanged."""
+    """The endpoint is returned unchanged."""
     assert check_endpoint(endpoint) == endpoint
 
 

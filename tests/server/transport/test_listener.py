@@ -107,7 +107,7 @@ def test_half_a_handshake_has_its_time(tmp_path, said):
         whole.sendall(GREETING + READY)
         wait_for(listener, lambda: len(listener) == 2)
         whole.sendall(framed(b"hello"))
-        while listener.message() is None:  # what came before was read as well
+        while listener.message() is None:  # earlier data was read as well
             listener.look(NOW, 0.1)
         listener.look(NOW + 29, 0.0)
         assert not is_over(half)

@@ -372,7 +372,7 @@ def test_strangers_are_turned_away_at_full_speed(served, client, beside):
 
 
 def test_strangers_before_the_scheduler(listening, client, beside):
-    """Each peer with an invalid HELLO is told why, and the first with a valid one is served."""
+    """Each peer with an invalid HELLO gets the reason, and the first with a valid one is served."""
     transport = listening()
     client(transport)
     said = [b"good evening", b"", b"y" * (LONGEST_HELLO + 1), HELLO.replace(b'"name"', b'"protocol_min": 99, "name"')]

@@ -100,7 +100,7 @@ def test_the_interval_of_a_median_by_hand():
 @given(SAMPLES)
 @settings(deadline=None, max_examples=15)
 def test_a_bootstrap_is_seeded_and_within_the_sample(sample):
-    """Equal seeds give equal intervals, which lie within what was drawn."""
+    """Equal seeds give equal intervals, which lie within the drawn values."""
     first, again = (mean_interval(sample, method="bootstrap") for _ in range(2))
 
     assert first == again

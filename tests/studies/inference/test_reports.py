@@ -1,4 +1,4 @@
-"""Tables of trials, comparisons, break-even points and pictures, on a study whose waits are known."""
+"""Tables of trials, comparisons, break-even points and charts, on a study with known waits."""
 
 import math
 import sys
@@ -52,7 +52,7 @@ def test_axes_are_those_that_the_study_varied(trials, make_trials):
 
 
 def test_a_summary_has_each_metric_of_each_cell(trials):
-    """Its means are near what is known, its rows in the order of the table."""
+    """Its means are near the known values, its rows in the order of the table."""
     rows = summary(trials, ["mean_wait", "utilisation"])
 
     assert len(rows) == 72

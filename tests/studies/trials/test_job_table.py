@@ -84,7 +84,7 @@ def test_unfinished_jobs_are_counted_apart():
 
 
 def test_windows_by_jobs_and_by_time():
-    """What is left out is in no count; the machine's figures are of the time that is left."""
+    """Omitted jobs are in no count; the machine's figures are of the remaining time."""
     table, _ = carried_out(RUNS["plain"])
     submit = table.submit
     by_jobs = metrics(table, warm_up=Leave(jobs=20), drain=Leave(jobs=30))

@@ -76,7 +76,7 @@ TEXTS: Final[dict[str, list[Any]]] = {
 }
 #: properties set by the fields, some value of which must be visible in the jobs
 SHOWN: Final = (Decides.INPUTS, Decides.EVENTS, Decides.SEED, Decides.ENGINE)
-#: fields whose values change nothing for the jobs of these tests
+#: fields whose values have no effect on the jobs of these tests
 WITHOUT_EFFECT: Final = frozenset(
     [
         "checkpoint_walltime",

@@ -38,7 +38,7 @@ def test_values_of_an_axis(axis, expected):
 
 
 def test_ranges_of_lengths_of_time():
-    """Both ends stay as they were written; what is between them is in seconds, to six digits."""
+    """Both ends stay as written; values between them are in seconds, to six digits."""
     log = {"from": "1min", "to": "13d", "count": 3, "scale": "log"}
 
     assert values({"from": "1h", "to": "1d", "step": "6h"}, "repair") == ["1h", "25200s", "46800s", "68400s"]
@@ -172,7 +172,7 @@ WRONG = {
     "a window that is none": ({"metrics": {"warm-up": "soon"}}, "is not a length of time"),
     "sizes that do not ascend": ({"metrics": {"sizes": [4, 2]}}, "size bounds must ascend"),
     "a program": ({"run": {"scheduler": "./mine {endpoint}"}}, "cannot be a program"),
-    # what is only seen with the inputs
+    # errors that only show with the inputs
     "no such scheduler": ({"axes": {"scheduler": ["fcfs", "esay"]}}, "scheduler esay: .*Did you mean 'easy'"),
     "no such workload": ({"run": {"workload": "dmeo"}}, "the study|dmeo"),
     "a combination that cannot run": (

@@ -119,7 +119,7 @@ def easy() -> Any:
 
 
 def test_unavailable_machines_are_not_used() -> None:
-    """What leaves is not free, and what comes back is."""
+    """Machines that leave are not free; returned ones are."""
     talk = Talk(easy())
     talk.tell(1.0, machines("unavailable", "0 2", 1.0))
 
