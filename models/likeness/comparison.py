@@ -25,7 +25,7 @@ QUANTITIES: Final = {
 #: {key of a share or count: meaning}
 REPETITION: Final = {
     "same_size": "jobs of the size of the one before, by user",
-    "same_work": "jobs of its size and, but for 10 %, its run time",
+    "same_work": "jobs of its size, with its run time to within 10 %",
     "jobs_per_campaign": "jobs of one size in a row",
     "users": "users",
     "busiest": "jobs of the busiest user",

@@ -100,7 +100,7 @@ class _Connected:
 
 
 class _WatchedRuntime:
-    """The run's scheduler, examined before it is told of anything after a moment."""
+    """The run's scheduler, examined before it is notified of anything after a moment."""
 
     def __init__(self, spec: RunSpec, setup: Setup, files: RunFiles, times: Sequence[float], *, looks: bool) -> None:
         self._spec = spec

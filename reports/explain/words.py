@@ -83,8 +83,8 @@ def remarks(files: RunFiles, line: JobLine) -> list[str]:
         why = files.preempted[line.id]
         found.append(f"It was preempted at {line.end:.10g} s{f'; the scheduler says: {why}' if why else ''}.")
     if line.queued != line.submit:
-        found.append(f"It queued as of {line.queued:.10g} s, when its first attempt was submitted.")
+        found.append(f"It queued from {line.queued:.10g} s on, when its first attempt was submitted.")
     if files.summary is None:
-        how = "still goes on" if is_written(str(files.folder / OUTPUT_PREFIX).removesuffix("_")) else "was killed"
+        how = "is still running" if is_written(str(files.folder / OUTPUT_PREFIX).removesuffix("_")) else "was killed"
         found.append(f"The run has no out_summary.json: it {how}; its outputs are incomplete.")
     return found
