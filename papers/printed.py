@@ -131,7 +131,7 @@ class EntryResult:
 
     @property
     def compared(self) -> tuple[int, int]:
-        """The numbers of figures that agree with the paper's, and that are compared."""
+        """How many figures agree with the paper's, and how many are compared."""
         told = [row.agrees for row in self.finding.rows if row.agrees is not None]
         return sum(told), len(told)
 

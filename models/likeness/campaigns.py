@@ -71,7 +71,7 @@ def campaigns_of(jobs: Workload) -> Campaigns:
 
 
 def repetition(jobs: Workload) -> dict[str, float | int | None]:
-    """Return how often users repeat themselves; without users as if by one.
+    """Return how often users repeat themselves; without users, all jobs count as one user's.
 
     ``same_size``: share of jobs, after a user's first, with the size of the user's job before; ``same_work``: also with
     an `alike` run time. ``jobs_per_campaign``: see `Campaigns`. ``users``: their number, and the shares of jobs of the

@@ -84,13 +84,13 @@ class Draws:
         self._ends = np.cumsum(self._weight)
 
     def places(self, draw: Floats) -> Ints:
-        """Return the pieces for numbers below 1."""
+        """Return the piece in which each number (from 0 to below 1) lies."""
         found = np.searchsorted(self._ends, draw * self._ends[-1], side="right")
         places: Ints = np.minimum(found, int(np.flatnonzero(self._weight)[-1])).astype(np.int64)
         return places
 
     def within(self, place: Ints, draw: Floats) -> Floats:
-        """Return the values at these numbers within these pieces."""
+        """Return the values at these numbers, one in each of these pieces."""
         found: Floats = self._low[place] + draw * (self._high[place] - self._low[place])
         return found
 
@@ -112,7 +112,7 @@ def _whole(values: Floats) -> Ints:
 
 
 def _bent_to(model: WorkloadModel, seed: int, area: float) -> WorkloadModel:
-    """Return the model bent so that this seed's jobs have about `area` unit-seconds."""
+    """Return the model, adjusted until this seed's jobs have about `area` unit-seconds."""
     aim, nearest, best = area / model.jobs, math.inf, model
     for _ in range(_TRIES):
         found = with_area(model, aim)
@@ -127,7 +127,7 @@ def _bent_to(model: WorkloadModel, seed: int, area: float) -> WorkloadModel:
 
 
 def _drawn_until(model: WorkloadModel, seed: int, area: float) -> Workload:
-    """Return the first jobs that have `area` unit-seconds together."""
+    """Draw jobs until they have `area` unit-seconds together, and return them."""
     count = max(16, round(1.1 * area / model.area))
     while True:
         if count > 4 * MOST_JOBS:
@@ -210,8 +210,8 @@ def _campaigns(model: WorkloadModel, seed: int, jobs: int) -> tuple[Ints, Ints, 
 def _walltimes(model: WorkloadModel, runtime: Floats, like: Ints, draw: Floats, rounding: Floats) -> Floats:
     """Return requested times (s): run times over the used part, often rounded.
 
-    A job repeats the request of the job ``like`` it if that is enough. A used part above 1 is a job that uses more than
-    it requests.
+    A job repeats the request of its ``like`` job if that is enough. A used part above 1 means that the job runs longer
+    than it requested.
     """
     if not model.requests:
         return np.full(len(runtime), np.inf)

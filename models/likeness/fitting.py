@@ -187,7 +187,7 @@ def _hours(begins: Workload) -> tuple[int, ...]:
 
 
 def _repeat(jobs: Workload, campaigns: Campaigns, place: Ints) -> float:
-    """Return the probability that a job is `alike` the one before, beyond chance."""
+    """Return the probability, beyond chance, that a job is `alike` the previous one."""
     before, after = campaigns.pairs()
     if not len(before):
         return 0.0
@@ -252,8 +252,8 @@ def planned(
 ) -> WorkloadModel:
     """Return the model with this number of jobs, duration, and average load.
 
-    Two of them imply the third. One alone goes with the model's rate of jobs, or a load with its duration. All three
-    bend the model, see `with_area`.
+    Two of them imply the third. If only one is given, the model's rate of jobs is kept, or with a load its duration.
+    All three change the model's distributions, see `with_area`.
     """
     seconds = None if duration is None else parse_seconds(duration, "duration")
     rate, work = model.jobs / model.seconds, None if load is None else load * model.machine_size

@@ -28,7 +28,7 @@ Pieces = Annotated[tuple[Piece, ...], Meta(min_length=1, max_length=10_000)]
 
 
 class ModelError(PlatformError):
-    """A workload model that is invalid or cannot be made, or too many jobs of it."""
+    """A workload model is invalid or cannot be fitted, or too many jobs are requested of it."""
 
 
 class ModelClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -223,7 +223,7 @@ describe: Final = _CATALOGUE.describe
 
 
 def is_model(name: str) -> bool:
-    """Return whether a name is a bundled model's or a TOML file's, so no workload's."""
+    """Return whether a name means a model (bundled or a TOML file) rather than a workload."""
     return name in names() or name.endswith(".toml")
 
 

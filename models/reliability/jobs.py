@@ -13,7 +13,7 @@ _MINUTES: Final = 60.0
 
 
 class ReliabilityError(PlatformError):
-    """Classes, a machine or a number that a question about reliability cannot have."""
+    """Classes, a machine or a number are outside the range of the reliability formulas."""
 
 
 def job_reliability(mttf: float, size: float, time: float, beta: float = BETA) -> float:
@@ -92,5 +92,5 @@ def change(size: float, dump: float, before: float, after: float) -> CheckpointC
 
 
 def job_change(size: float, dump: float, before: float, after: float) -> CheckpointChange:
-    """Return the change for the whole job, whose n nodes have the MTTF of one over n."""
+    """Return the change for a whole job of n nodes, whose MTTF is that of one node over n."""
     return change(size, dump, before / size, after / size)

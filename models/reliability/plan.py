@@ -283,7 +283,7 @@ def _served(
 
 
 def _checkpoints(dump: float, before: float, after: float, changed: CheckpointChange) -> dict[str, float]:
-    """Return intervals (min), their change, and the cost's (node-min per h)."""
+    """Return checkpoint intervals (min), the change of the interval, and the change of the cost (node-min per h)."""
     return {
         "interval_before": interval(dump, before),
         "interval_after": interval(dump, after),

@@ -32,7 +32,7 @@ _SPREAD: Final = (("p05", 0.05), ("p25", 0.25), ("median", 0.5), ("p75", 0.75), 
 
 
 class StatisticsError(PipistrelleError):
-    """A question that the trials cannot answer."""
+    """The replicas do not allow this estimate."""
 
 
 @dataclass(frozen=True, slots=True)

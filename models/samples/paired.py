@@ -32,8 +32,8 @@ class Paired:
         ratio_of_means: mean of the second over mean of the first.
         mean_of_ratios: mean of second / first.
         correlation: None with fewer than three pairs or a constant cell.
-        gain: factor by which independent cells would need more replicas for the same interval of the difference:
-            (variance of first + of second) / variance of difference; None if the difference is constant.
+        gain: how many times as many replicas independent cells would need for an equally narrow interval of the
+            difference: (variance of first + of second) / variance of difference; None if the difference is constant.
     """
 
     first: Interval

@@ -57,11 +57,11 @@ def replicas_needed(sample: Sequence[float | None], rule: Rule) -> int:
     """Return the estimated number of replicas that a cell needs.
 
     The next stage ends where the interval would be narrow enough for unchanged mean and deviation, but adds from a
-    tenth of the replicas to as many again. A mean of 0 with a deviation needs the most replicas; equal replicas are
-    enough. The result depends on the sample only.
+    tenth of the replicas to as many again. A mean of 0 with a deviation needs the most replicas; equal replicas need
+    no more. The result depends on the sample only.
 
     Args:
-        sample: metric of each replica, in order; None counts as a replica, but not for the mean.
+        sample: metric of each replica, in order; None counts as a replica but is left out of the mean.
     """
     count = len(sample)
     if count >= rule.most:

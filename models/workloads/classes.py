@@ -117,7 +117,7 @@ class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def most_service(self) -> float:
-        """The run time (s) that 95 % of the jobs do not exceed: T."""
+        """The run time T (s) that 95 % of the jobs do not exceed."""
         if self.service_95 is not None:
             return parse_seconds(self.service_95, "service time of 95 %")
         law = self.distribution

@@ -35,7 +35,7 @@ class Range(NamedTuple):
 
 
 def zone_of(workload: Workload, name: str | None = None) -> tzinfo:
-    """Return the time zone `name`, or the trace's if None, or UTC if that is unknown."""
+    """Return the time zone `name`; if None, the trace's own, or UTC if it has none."""
     text = name or workload.timezone
     if text is None or text == "UTC":
         return UTC
@@ -114,7 +114,7 @@ def parse_factor(text: str, what: str = "factor") -> float:
 
 
 def parse_share(text: str, of: int) -> int:
-    """Return how many of `of` jobs ``500`` or ``10%`` means; rounded, at least 1."""
+    """Return the number of jobs that ``500`` or ``10%`` of `of` jobs means, at least 1."""
     if re.fullmatch("[0-9]{1,15}", text):
         count = int(text)
     else:
@@ -130,7 +130,7 @@ def parse_share(text: str, of: int) -> int:
 
 
 def parse_gaps(text: str) -> Gaps:
-    """Return the gaps ``100:fixed``, ``200:exp`` or ``0:200:unif``; units are allowed."""
+    """Parse gaps: ``100:fixed``, ``200:exp`` or ``0:200:unif``; times may have units."""
     *times, kind = (part.strip() for part in text.split(":"))
     if len(times) != {"fixed": 1, "exp": 1, "unif": 2}.get(kind):
         raise InputError(

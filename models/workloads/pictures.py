@@ -55,7 +55,7 @@ def svg(figures: dict[str, Any]) -> str:
 
 
 def drawn(draw: Callable[["Figure"], None], width: float, height: float) -> str:
-    """Return `drawn_as` for ``.svg``, as text."""
+    """Return the SVG text that `drawn_as` makes of a figure."""
     return drawn_as(".svg", draw, width, height).decode()
 
 

@@ -1,7 +1,8 @@
 """Read and write the server's messages in Batsim's form.
 
 Failures, repairs and maintenance are machines that become unavailable and available, without causes. Batsim has no
-announcements, so MAINTENANCE_ANNOUNCED is omitted; a notice of nothing else has no events.
+announcements, so MAINTENANCE_ANNOUNCED is omitted. A notice with nothing but such an announcement becomes a message
+without events.
 """
 
 from collections.abc import Callable

@@ -111,7 +111,7 @@ class TextColumn(Sequence[str]):
         return found, begins
 
     def joined(self, other: "TextColumn", mark: str) -> "TextColumn":
-        """Return each cell of this column, ``mark``, and the other column's cell."""
+        """Return a column: each cell is this column's, ``mark`` and the other column's, joined."""
         mine, mark_octets = self.lengths, np.frombuffer(mark.encode(), dtype=np.uint8)
         lengths = mine + len(mark_octets) + other.lengths
         begins = np.cumsum(lengths) - lengths
@@ -124,12 +124,12 @@ class TextColumn(Sequence[str]):
         return TextColumn(found, begins, lengths)
 
     def mapped(self, change: Callable[[str], str]) -> "TextColumn":
-        """Return ``change(text)`` of each cell; it is called once per distinct text."""
+        """Return the column with ``change`` applied to each text, once per distinct text."""
         names, codes = self.codes()
         return TextColumn.of([change(name) for name in names]).take(codes)
 
     def behind(self, other: "TextColumn") -> "TextColumn":
-        """Return these cells followed by another column's."""
+        """Return a column of these cells, followed by another column's."""
         octets = np.concatenate([self.octets, other.octets])
         begins = np.concatenate([self.begins, other.begins + len(self.octets)])
         return TextColumn(octets, begins, np.concatenate([self.lengths, other.lengths]))
@@ -137,7 +137,7 @@ class TextColumn(Sequence[str]):
     # -- contents -----------------------------------------------------------------------------------------------------
 
     def equal(self, text: str) -> NDArray[np.bool_]:
-        """Return which cells equal ``text``, shape (cells,)."""
+        """Return for each cell whether it equals ``text``, shape (cells,)."""
         octets = np.frombuffer(text.encode(), dtype=np.uint8)
         found: NDArray[np.bool_] = self.lengths == len(octets)
         if not len(octets):
@@ -155,7 +155,7 @@ class TextColumn(Sequence[str]):
         return int(self.equal(value).sum()) if isinstance(value, str) else 0
 
     def counted(self, octet: str) -> Ints:
-        """Return how often a byte occurs in each cell, shape (cells,)."""
+        """Return the number of occurrences of a byte in each cell, shape (cells,)."""
         flat, begins = self.flat()
         before = np.concatenate([[0], np.cumsum(flat == ord(octet))])
         found: Ints = before[begins + self.lengths] - before[begins]
@@ -215,7 +215,7 @@ class TextColumn(Sequence[str]):
         return found, empty
 
     def _aligned(self, minus: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]] | None:
-        """Return the same if all numbers have equally many decimals, else None."""
+        """Return `numbers` if all cells have the same number of decimals, else None."""
         last = self[int(np.argmax(self.lengths > 0))]
         point = len(last) - last.index(".") if "." in last else 0
         decimals = max(point - 1, 0)

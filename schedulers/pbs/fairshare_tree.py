@@ -16,12 +16,12 @@ MOST: Final = 1e6
 
 
 class FairshareTree(Kept):
-    """Usage and shares of the entities, such as users, that jobs are charged to.
+    """Usage and shares of the entities (such as users) to which jobs are charged.
 
     The tree has two levels. Entities with their own shares are children of the root. All others are in the group
-    "unknown", also a child, and divide its shares evenly. Usage is units times seconds of run time, including running
-    jobs until now. At each multiple of ``decay_time`` all usage is multiplied by ``decay_factor``: with 0.5 the
-    interval is a half-life.
+    "unknown", also a child of the root, and divide its shares evenly. Usage is units times seconds of run time,
+    including running jobs until now. At each multiple of ``decay_time`` all usage is multiplied by ``decay_factor``:
+    with 0.5 the interval is a half-life.
 
     Args:
         shares: {entity: shares}, at least 0.
@@ -70,7 +70,7 @@ class FairshareTree(Kept):
         self._rate[code] -= units
 
     def advance(self, now: float) -> None:
-        """Update usage to ``now`` (s), not before the last time, with its decays."""
+        """Update usage, with its decays, to ``now`` (s), which is not before the last update."""
         step = self._decay_time
         decays = self._decays if step == inf else max(int(now // step), self._decays)
         if decays > self._decays:
@@ -95,11 +95,11 @@ class FairshareTree(Kept):
         return self._usage / total if total > 0.0 else np.zeros(len(self._usage))
 
     def fairshare(self) -> Floats:
-        """Return 10^6 (1 - u/U) by code (u own usage, U total); 10^6 without usage."""
+        """Return 10^6 (1 - u/U) for each entity code: u is its usage, U the total (10^6 if U = 0)."""
         return MOST * (1.0 - self._part())
 
     def perc(self) -> Floats:
-        """Return by code the part of the machine that the entity's shares represent."""
+        """Return, for each entity code, the fraction of the machine that its shares represent."""
         listed = len(self._shares)
         shares = np.array([*self._shares.values()], dtype=np.float64)
         others = len(self._usage) - listed
@@ -112,10 +112,10 @@ class FairshareTree(Kept):
         return np.concatenate([shares / total, np.full(others, each)])
 
     def tree_usage(self) -> Floats:
-        """Return by code the part of all usage that counts for an entity, 0 to 1.
+        """Return, for each entity code, the fraction of all usage that counts for it.
 
-        For an entity with its own shares it is its part p. For one of n in the group "unknown", with part g, it is p +
-        (g - p)/n: the group's usage counts a little for each member.
+        For an entity with its own shares this is its own fraction p. For one of the n members of the group "unknown",
+        which has the fraction g, it is p + (g - p)/n: the group's usage counts a little for each member.
         """
         part = self._part()
         listed = len(self._shares)
@@ -125,6 +125,6 @@ class FairshareTree(Kept):
         return part
 
     def factor(self) -> Floats:
-        """Return 2^-(tree usage / perc) by code: 1 without usage, 0 without shares."""
+        """Return 2^-(tree usage / perc) for each entity code: 1 without usage, 0 without shares."""
         perc = self.perc()
         return np.where(perc > 0.0, np.exp2(-self.tree_usage() / np.where(perc > 0.0, perc, 1.0)), 0.0)

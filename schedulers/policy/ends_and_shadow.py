@@ -63,7 +63,7 @@ class Reservation(NamedTuple):
 def reservation_of(ends: Iterable[tuple[float, int, int]], size: int, free: int) -> Reservation:
     """Return when ``size`` units will be free if all jobs use their full walltime.
 
-    All jobs that end at the shadow time or earlier count for the units left over. The shadow is inf if jobs without a
+    The units left over are counted after all jobs that end by the shadow time. The shadow is inf if jobs without a
     walltime hold the units.
 
     Args:

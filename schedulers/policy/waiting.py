@@ -116,7 +116,7 @@ class QueueLimits(Protocol):
         """Iterate over the jobs set aside, in storage order."""
 
     def windows(self) -> list[Window]:
-        """Return windows that close units to jobs of classes that exclude them."""
+        """Return, for each class with its own pools, the window that closes other units to it."""
 
     def closed(self, job: SchedulerJob) -> NodeSet:
         """Return the units that the job's class excludes."""

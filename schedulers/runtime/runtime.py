@@ -178,9 +178,9 @@ class Runtime(Kept):
             raise self._failed(notice, error) from error
 
     def _take_over(self, view: View, notice: Notice) -> list[Event]:
-        """Restore the past in the view and pass it to the policy; return other events.
+        """Restore the running jobs and tell the policy what has happened; return the other events.
 
-        Waiting jobs and units out of service are folded from these as usual.
+        The queue and the units out of service follow from these other events, as usual.
         """
         try:
             past = past_of(notice.events, lambda event: self._numbered(view, event))

@@ -58,7 +58,7 @@ class LastDump:
         self.strike(now, ())
 
     def left_of_dump(self, now: float, dump: float) -> tuple[float, int]:
-        """Return how long (s) the rest of the dump takes, and how many nodes write it."""
+        """Return the time (s) until the dump would be complete, and the number of its nodes."""
         return max(self.end - now, 0.0), self._team
 
     def account(self, now: float) -> Account:

@@ -231,9 +231,9 @@ class AttemptProgress(Kept):
         self._given_up = True
 
     def left_of_dump(self, now: float, dump: float) -> tuple[float, int]:
-        """Return the time (s) for one more dump, or the rest of one, and its nodes.
+        """Return the time (s) until one more dump would be complete, and the number of its nodes.
 
-        0 s if nothing was worked since the last. ``dump`` (s) is for the whole allocation.
+        The time is 0 if no work was done since the last dump. ``dump`` (s) is for the whole allocation.
         """
         phase = self._segment.at(now)
         return _left_of(phase, dump * self.slower), self._team
@@ -323,7 +323,7 @@ class RigidProgress:
         self._lost = True
 
     def left_of_dump(self, now: float, dump: float) -> tuple[float, int]:
-        """Return the time (s) for one more dump, and its nodes; see `AttemptProgress`."""
+        """Return the time (s) and the number of nodes of one more dump; see `AttemptProgress`."""
         return _left_of(self._segment.at(now) if now >= self._start else NOTHING, dump), self._nodes
 
     def account(self, now: float) -> Account:

@@ -31,10 +31,10 @@ class DialectRules:
     """Differences between the dialects; the defaults are the native dialect.
 
     Attributes:
-        news_apart: whether the event that a source is exhausted gets its own notice, after its last event's.
-        waits_for_calls: whether the run continues until the scheduler can receive its last requested call.
+        news_apart: whether 'source exhausted' gets its own notice, after the one with the source's last event.
+        waits_for_calls: whether the run continues until the last requested call is delivered.
         waits_for_word: whether a scheduler that may register jobs must declare that it has finished.
-        tells_profiles: whether a job's progress includes its profile and the parts of that.
+        tells_profiles: whether a job's progress includes its profile and the progress of that profile's parts.
     """
 
     news_apart: bool = False

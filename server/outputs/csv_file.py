@@ -85,7 +85,7 @@ class CsvFile:
             raise unwritable(self._path, error, self._option) from None
 
     def restore(self, size: int) -> None:
-        """Open an existing file, in place of `open`, and cut it off after ``size`` bytes."""
+        """Continue an existing file, instead of calling `open`; cut it off after ``size`` bytes."""
         file = self._file = self._opened("r+b")
         try:
             if (found := file.seek(0, _FROM_END)) < size:
@@ -129,7 +129,7 @@ class Written(Kept):
             file.open()
 
     def restore(self, state: Any, *made: Any, **more: Any) -> None:
-        """Continue existing files, in place of `open`; lines after the state are cut off."""
+        """Continue existing files, instead of calling `open`; lines written after the saved state are cut off."""
         try:
             super().restore(state, *made, **more)
         except OutputFailed:

@@ -177,7 +177,7 @@ class CurveListener:
         return bool(self._strangers) or self.readable()
 
     def release(self, stranger: CurveStranger) -> None:
-        """Leave a stranger to its new reader; `look` still wakes up for its messages."""
+        """Hand a connection that is not yet known over to its new reader; `look` still wakes up for its messages."""
         self._served = stranger
         self._hush()
 

@@ -168,7 +168,7 @@ class Listener:
         self.unwatch(stranger)
 
     def release(self, stranger: RouterConnection) -> None:
-        """Leave a stranger to its new reader; `look` still wakes up for its messages."""
+        """Hand a connection that is not yet known over to its new reader; `look` still wakes up for its messages."""
         del self._strangers[stranger]
         self._heard.pop(stranger, None)
         if self._paused is not None:  # there is room now

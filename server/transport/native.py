@@ -99,7 +99,7 @@ class NativeTransport(Peer[ServerSession]):
     def _negotiate(
         self, stranger: AcceptedConnection, message: ZmtpMessage, run_id: str, server: str
     ) -> tuple[HelloData, WelcomeData] | None:
-        """Serve the sender of a valid HELLO; None after another message, which is refused."""
+        """If the message is a valid HELLO, serve its sender; otherwise refuse it and return None."""
         *route, frame = message.parts
         self._session = ServerSession()
         try:
