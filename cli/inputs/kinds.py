@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec.structs import fields
 
 from pipistrelle.platforms.description import Platform
-from pipistrelle.protocol.base.errors import InputError, PipistrelleError, did_you_mean
+from pipistrelle.protocol.base.errors import InputError, PipistrelleError, did_you_mean, quoted
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.description.spec_file import read_raw
 from pipistrelle.schedulers.catalogue.presets import Preset
@@ -55,13 +55,16 @@ def require_workload(path: Path) -> None:
 
 
 def foreign_fault(path: Path) -> InputError | None:
-    """Return the error for TOML or JSON without a key like one of ours; None for other files."""
+    """Return the error for TOML or JSON without a known key; None for other files."""
     try:
         raw: Any = read_raw(read_text(path), str(path), once=False)
     except PipistrelleError:
         return None
-    if not raw or any(did_you_mean(key, _KEYS).startswith("Did") for key in raw):
+    if not raw or not raw.keys().isdisjoint(_KEYS):
         return None
+    for key in raw:
+        if (hint := did_you_mean(key, _KEYS)).startswith("Did"):
+            return InputError(f"unknown key {quoted(key)}", where=str(path), hint=hint)
     keys = ", ".join(f"'{key[:40]}'" for key in list(raw)[:4])
     return InputError("the kind of this file is not recognised", where=str(path), expected=_KINDS, found=f"keys {keys}")
 

@@ -10,20 +10,21 @@ import msgspec
 
 from pipistrelle.cli.inputs.kinds import foreign_fault, require_workload
 from pipistrelle.cli.options.files import reading_options, strict_option
-from pipistrelle.cli.options.names import completed
+from pipistrelle.cli.options.names import KINDS, completed, names
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import print_error, print_facts
-from pipistrelle.models.likeness.model import load_model
-from pipistrelle.models.workloads.classes import load_classes
+from pipistrelle.models.likeness import model as models
+from pipistrelle.models.workloads import classes
 from pipistrelle.platforms import catalogue as platforms
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.describe import describe as describe_pools
 from pipistrelle.platforms.describe import describe_rows, describe_simgrid
 from pipistrelle.platforms.description import Platform
-from pipistrelle.platforms.failures.catalogue import model_line
+from pipistrelle.platforms.failures import catalogue as failures
 from pipistrelle.platforms.failures.fitted import parse_model
 from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
 from pipistrelle.protocol.base.errors import InputError, PipistrelleError, did_you_mean
+from pipistrelle.runs.description.policy import PolicySpec
 from pipistrelle.runs.description.reliability import platform_failures
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
@@ -32,7 +33,9 @@ from pipistrelle.runs.execution.connection import check_scheduler
 from pipistrelle.runs.inputs.maui_machine import maui_platform
 from pipistrelle.runs.inputs.named import is_log, is_platform, read_platform
 from pipistrelle.runs.inputs.node_table import is_node_table, load_node_rows
-from pipistrelle.schedulers.catalogue.presets import Preset, read_preset
+from pipistrelle.schedulers.catalogue.names import library_names, registered
+from pipistrelle.schedulers.catalogue.presets import Preset, library_preset, read_preset
+from pipistrelle.schedulers.catalogue.registry import describe as describe_scheduler
 from pipistrelle.studies.trials.study import Study
 from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.describe import describe as describe_workload
@@ -49,7 +52,7 @@ from pipistrelle.traces.workload import decimal_text
     nargs=-1,
     required=True,
     metavar="FILE|NAME...",
-    shell_complete=completed("platform", "workload", or_file=True),
+    shell_complete=completed(*KINDS, or_file=True),
 )
 @reading_options
 @strict_option
@@ -79,15 +82,26 @@ def command(files: Sequence[str], sort: bool, **reading: Any) -> int:
 
 
 def _bundled(name: str) -> list[tuple[str, str]]:
-    """Return facts about the bundled platform and workload of this name."""
-    machine = describe_platform(platforms.get(name)) if name in platforms.names() else []
-    jobs = describe_workload(workloads.load_bundled(name)) if name in workloads.names() else []
-    if not (machine or jobs or Path(name).suffix or os.sep in name or os.path.exists(name)):
-        known = sorted({*platforms.names(), *workloads.names()})
-        raise InputError(
-            f"there is neither a file nor anything bundled that is called '{name}'", hint=did_you_mean(name, known)
-        )
-    return [*machine, *jobs]
+    """Return facts about everything bundled with this name."""
+    facts = describe_platform(platforms.get(name)) if name in platforms.names() else []
+    if name in workloads.names():
+        facts += describe_workload(workloads.load_bundled(name))
+    if name in failures.names():
+        facts += [("failure model", failures.describe(name))]
+    if name in classes.names():
+        facts += _class_facts(classes.get(name))
+    if name in models.names():
+        facts += _model_facts(models.get(name))
+    is_file = os.path.exists(name)
+    if name in registered() and not is_file:  # for 'run', too, a file comes before a scheduler's name
+        preset = library_preset(name) if name in library_names() else None
+        facts += [("scheduler", describe_scheduler(name))] if preset is None else _preset_facts(preset, name)
+    if not (facts or Path(name).suffix or os.sep in name or is_file):
+        known = sorted({one for kind in KINDS for one in names(kind)})
+        near = did_you_mean(name, known)
+        hint = near if near.startswith("Did") else "'pipistrelle show' lists all bundled names."
+        raise InputError(f"there is no file and nothing bundled called '{name}'", hint=hint)
+    return facts
 
 
 def _facts(path: Path, *, sort: bool, **reading: Any) -> tuple[list[tuple[str, str]], bool]:
@@ -97,7 +111,7 @@ def _facts(path: Path, *, sort: bool, **reading: Any) -> tuple[list[tuple[str, s
     if (facts := _study_facts(path)) is not None:
         return facts, False
     if (spec := find_spec(path)) is not None:
-        return _run_facts(spec), False
+        return _run_facts(spec, path), False
     if is_platform(str(path)) and not is_lease_trace(path):  # these are XML, too
         machine = read_platform(str(path))
         if isinstance(machine, SimGridPlatform):
@@ -123,25 +137,13 @@ def _study_facts(path: Path) -> list[tuple[str, str]] | None:
     if not isinstance(raw, dict):
         return None
     if {"hours", "machine_size"} <= raw.keys():
-        model = load_model(str(path))
-        return [
-            ("model", model.name),
-            ("jobs", f"{model.jobs:,} in {model.duration}, {model.serial:.1%} of one unit"),
-            ("machine", f"{model.machine_size:,} units"),
-            ("offered load", f"{model.load:.3f} of the machine"),
-        ]
+        return _model_facts(models.load_model(str(path)))
     if "machine_size" in raw:
-        classes = load_classes(str(path))
-        return [
-            ("classes", f"{classes.name}: {len(classes.classes):,}"),
-            ("machine", f"{classes.machine_size:,} units"),
-            ("offered load", f"{classes.offered_load:.3f} of the machine"),
-        ]
+        return _class_facts(classes.load_classes(str(path)))
     if raw and raw.keys() <= {field.encode_name for field in msgspec.structs.fields(Preset)}:
-        preset = read_preset(path)
-        return [("scheduler", preset.description or path.stem), *preset.parts.items()]
+        return _preset_facts(read_preset(path), path.stem)
     if isinstance(raw.get("failures"), dict):
-        return [("failure model", model_line(parse_model(read_text(path), str(path))))]
+        return [("failure model", failures.model_line(parse_model(read_text(path), str(path))))]
     if raw.keys() & {"run", "axes", "replicas"}:
         study = Study.read(path)
         told = study.replicas
@@ -154,13 +156,34 @@ def _study_facts(path: Path) -> list[tuple[str, str]] | None:
     return None
 
 
-def _run_facts(spec: RunSpec) -> list[tuple[str, str]]:
+def _model_facts(model: models.WorkloadModel) -> list[tuple[str, str]]:
+    return [
+        ("model", model.name),
+        ("jobs", f"{model.jobs:,} in {model.duration}, {model.serial:.1%} of one unit"),
+        ("machine", f"{model.machine_size:,} units"),
+        ("offered load", f"{model.load:.3f} of the machine"),
+    ]
+
+
+def _class_facts(found: classes.WorkloadClasses) -> list[tuple[str, str]]:
+    return [
+        ("classes", f"{found.name}: {len(found.classes):,}"),
+        ("machine", f"{found.machine_size:,} units"),
+        ("offered load", f"{found.offered_load:.3f} of the machine"),
+    ]
+
+
+def _preset_facts(preset: Preset, name: str) -> list[tuple[str, str]]:
+    return [("scheduler", preset.description or name), *preset.parts.items()]
+
+
+def _run_facts(spec: RunSpec, path: Path) -> list[tuple[str, str]]:
     """Return facts about a run, after reading all its inputs."""
     decides = "started elsewhere"
     if spec.scheduler:
         check_scheduler(spec)
         # Do not run user code just to describe it.
-        decides = " ".join(spec.program or ()) or spec.code or spec.make_policy().name
+        decides = " ".join(spec.program or ()) or spec.code or _policy_name(spec, path)
     setup = load_setup(with_digests(spec))
     steps = [("transform", " then ".join(step.words for step in spec.transform))] if spec.transform else []
     return [
@@ -170,6 +193,18 @@ def _run_facts(spec: RunSpec) -> list[tuple[str, str]]:
         ("platform", f"{setup.platform.name} ({setup.platform.units:,} units)"),
         ("scheduler", decides),
     ]
+
+
+def _policy_name(spec: RunSpec, path: Path) -> str:
+    """Return the name of a run's policy; errors name the file and, if known, the key."""
+    try:
+        return spec.make_policy().name
+    except PipistrelleError as error:
+        if error.where is not None:
+            raise
+        keys = [one.encode_name for one in msgspec.structs.fields(PolicySpec)]
+        key = next((key for key in keys if f"'{getattr(spec, key)}'" in error.what), None)
+        raise error.at(str(path) if key is None else f"{path}: {key}", InputError) from None
 
 
 def describe_platform(platform: Platform) -> list[tuple[str, str]]:

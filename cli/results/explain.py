@@ -56,7 +56,7 @@ def job_command(
     call repeats the run and saves what it needs in out_explain.index; later calls read that file.
 
     \b
-    pipistrelle explain job pipistrelle-out/demo-easy-1 w0!17
+    pipistrelle explain job pipistrelle-out/demo-easy-1 17
     pipistrelle explain job pipistrelle-out/demo-easy-1 --user 3
     """
     of = {name: value for name, value in labels.items() if value is not None}

@@ -46,8 +46,7 @@ def read_spec(path: str | Path) -> RunSpec:
         raise SpecError(
             f"there is no run description '{where}'",
             expected="a file in TOML, or a run's out_command.json",
-            hint=f"{did_you_mean(where, registered())} 'pipistrelle run' also takes a scheduler's name. Give workloads "
-            "with --workload.",
+            hint=_other_kind(where),
         )
     raw = read_raw(read_text(Path(path)), where)
     if not raw:
@@ -58,6 +57,15 @@ def read_spec(path: str | Path) -> RunSpec:
             hint="For the default run, use 'pipistrelle run' without a description.",
         )
     return convert_spec(raw, where)
+
+
+def _other_kind(name: str) -> str:
+    """Return what to do with a name that is not a run description."""
+    for kind, known, option in (("workload", workloads.names(), "-w"), ("platform", platforms.names(), "-p")):
+        if name in known:
+            return f"'{name}' is a {kind}: use {option} {name}."
+    near = did_you_mean(name, registered()).replace("Known:", "Known schedulers:")
+    return f"{near} 'pipistrelle run' also takes a scheduler's name. Give workloads with --workload."
 
 
 def read_raw(text: str, where: str, *, once: bool = True) -> Any:

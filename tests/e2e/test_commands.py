@@ -203,7 +203,7 @@ def test_validate_shows_classes_and_failures(shell):
 
 
 def test_validate_knows_what_is_bundled(shell, answer):
-    """A name stands for the platform, the workload, or both; for an unknown one the message names the closest."""
+    """It describes everything bundled of that name; for an unknown name the message names the closest."""
     assert "class qlong        pools plain; at most 256 nodes in all; walltime up to 6 d" in answer(
         "validate", "salomon"
     )
@@ -211,6 +211,26 @@ def test_validate_knows_what_is_bundled(shell, answer):
     assert re.search(r"platform +demo$", both, re.MULTILINE)
     assert re.search(r"jobs +5,000$", both, re.MULTILINE)
     shell.run("validate", "salmon").failed(2, "'salmon'", "Did you mean 'salomon'?")
+    shell.run("validate", "nothing-of-this-kind").failed(2, "'pipistrelle show' lists all bundled names")
+
+
+def test_validate_accepts_every_name_that_show_lists(shell):
+    """Platforms, schedulers, workloads, failure models, classes and models."""
+    names = [line.split()[0] for line in shell.run("show").ok().out.splitlines() if line.startswith("  ")]
+    told = shell.run("validate", *names).ok().out
+
+    assert [line for line in told.splitlines() if line.endswith(": valid")] == [f"{name}: valid" for name in names]
+    assert re.search(r"^  model +grizzly$", told, re.MULTILINE)
+    assert re.search(r"^  classes +titan-month: 6$", told, re.MULTILINE)
+    assert re.search(r"^  failure model +LANL's system 16", told, re.MULTILINE)
+    assert re.search(r"^  backfill +easy$", told, re.MULTILINE)
+
+
+def test_a_file_comes_before_a_schedulers_name(shell):
+    """The same holds for ``pipistrelle run``."""
+    shell.swf("easy", [(1, 0, 10, 2, 20)])
+
+    assert "format" in shell.run("validate", "easy").ok().out
 
 
 def test_validate_continues_after_a_wrong_file(shell):
