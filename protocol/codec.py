@@ -87,7 +87,7 @@ def decode_hello(frame: bytes) -> Hello:
 
 
 def decode_greeting(frame: bytes) -> Welcome | Refused:
-    """Return the server's answer to HELLO; RemoteProtocolError if it is neither."""
+    """Return the WELCOME or REFUSED in a frame; RemoteProtocolError if it is neither."""
     message = _decode(frame, "WELCOME or REFUSED")
     if isinstance(message, Hello):
         raise _unexpected(message, "WELCOME or REFUSED")
@@ -115,7 +115,7 @@ def decode_notice(frame: bytes) -> Notice | Refused | Save | Restore:
 
 
 def decode_saved(frame: bytes) -> SavedData | Reply:
-    """Return a SAVED frame's data, or the reply of a scheduler that leaves.
+    """Return the data of a SAVED frame, or the last reply of a scheduler that leaves.
 
     The state may be any JSON of at most `MAX_STATE` bytes; it is not decoded.
 

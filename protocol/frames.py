@@ -88,7 +88,7 @@ def malformed(raw: msgspec.Raw, index: int, now: float, error: Exception, known:
 
 
 def placed(error: Exception, index: int) -> str:
-    """Return an error's text with its path in the ``index``-th event made complete."""
+    """Return an error's text in which the path starts at the ``index``-th event."""
     text = str(error)
     return text.replace("`$", f"`$.events[{index}]") if "`$" in text else f"{text} - at `$.events[{index}]`"
 
@@ -101,7 +101,7 @@ def _part(decoder: "msgspec.json.Decoder[_M]", raw: msgspec.Raw) -> _M | None:
 
 
 def refuse_frame(frame: bytes, what: str, error: object) -> NoReturn:
-    """Raise RemoteProtocolError: ``error`` explains why the frame is not a ``what``."""
+    """Raise RemoteProtocolError for a frame that is not a ``what``; ``error`` says why."""
     excerpt = " ".join(frame[:_EXCERPT_BYTES].decode("utf-8", "replace").split())
     more = "..." if len(frame) > _EXCERPT_BYTES else ""
     # Both the error and the excerpt quote the peer: neither may flood or control a terminal.

@@ -82,7 +82,7 @@ def negotiate(
 
 
 def check_times(notice: Notice, before: float) -> None:
-    """Raise RemoteProtocolError if time goes back in a notice or from ``before`` (s)."""
+    """Raise RemoteProtocolError if a notice has decreasing times, or one before ``before`` (s)."""
     if notice.now < before:
         raise RemoteProtocolError(
             "time goes back", where="$.now", expected=f"at least {before!r}", found=repr(notice.now)
@@ -182,7 +182,7 @@ class ServerSession(_Session):
         return hello
 
     def greet(self, answer: Welcome | Refused) -> bytes:
-        """Return the frame of the answer to the HELLO."""
+        """Return the frame that answers the HELLO."""
         state = self._after_greeting(answer, LocalProtocolError)
         frame = codec.encode(answer)
         self.state = state
@@ -230,7 +230,7 @@ class ServerSession(_Session):
         self.state, self.seq = self._after("NOTICE", LocalProtocolError), seq
 
     def answered(self) -> None:
-        """Record that the reply to it was the same as there; it is not decoded."""
+        """Record that the reply was the same as in the other session; it is not decoded."""
         self.state = self._after("REPLY", RemoteProtocolError)
 
     def refuse(self, refused: Refused) -> bytes:
@@ -257,7 +257,7 @@ class SchedulerSession(_Session):
         return frame
 
     def receive_greeting(self, frame: bytes) -> Welcome | Refused:
-        """Read the answer to HELLO; RemoteProtocolError if it has what was not offered."""
+        """Read the answer to HELLO; RemoteProtocolError if it names a feature that was not offered."""
         message = codec.decode_greeting(frame)
         state = self._after_greeting(message, RemoteProtocolError)
         if isinstance(message, Welcome):
@@ -299,7 +299,7 @@ class SchedulerSession(_Session):
         return frame
 
     def receive_notice(self, frame: bytes) -> Notice | Refused | Save | Restore:
-        """Read a notice or what replaces it; RemoteProtocolError if invalid or lost."""
+        """Read a notice or the frame sent instead; RemoteProtocolError if it is invalid or one was lost."""
         message = codec.decode_notice(frame)
         if not isinstance(message, Notice):
             return self._receive_other(message)

@@ -43,10 +43,10 @@ class AcceptedConnection(Protocol):
     lost: bool
 
     def serve(self, route: list[bytes], longest: int) -> None:
-        """Serve the peer: wait briefly to receive; ``route`` precedes messages' frames."""
+        """Serve the peer: `frame` then waits briefly, and ``route`` precedes the frame of each message."""
 
     def frame(self, flags: int) -> bytes | ZmtpMessage | None:
-        """Return the next frame, or a message of another form; None if it is incomplete."""
+        """Return the next frame, or a whole message if its form differs; None if incomplete."""
 
     def send_frame(self, frame: bytes) -> bool:
         """Send a frame; return False if some of it is left for `flush`."""
@@ -72,7 +72,7 @@ class ListeningSocket(Protocol[_C]):
     fault: str
 
     def look(self, now: float, patience: float) -> bool:
-        """Accept connections and read, waiting up to ``patience`` (s); return if any came."""
+        """Accept connections and read, waiting up to ``patience`` (s); return whether anything arrived."""
 
     def message(self) -> tuple[_C, ZmtpMessage] | None:
         """Return the next message and its connection, or None."""
@@ -84,7 +84,7 @@ class ListeningSocket(Protocol[_C]):
         """Return whether a connection or data is waiting."""
 
     def release(self, stranger: _C) -> None:
-        """Hand a connection over to its new owner."""
+        """Hand a connection over to its new reader."""
 
     def unwatch(self, connection: _C) -> None:
         """Stop watching a released connection for input."""

@@ -38,18 +38,18 @@ LONGEST_NOTICE: Final = 1 << 30
 
 
 class ZmtpError(Exception):
-    """A peer's fault; the text completes a sentence, as ``refuses the connection``."""
+    """A peer broke the protocol; the text is the rest of a sentence, such as ``refuses the connection``."""
 
 
 class ZmtpMessage(NamedTuple):
-    """A message's parts; too long ones are empty and counted in ``left_out``."""
+    """A message's parts; ``left_out`` counts those that were too long, which are empty."""
 
     parts: list[bytes]
     left_out: int = 0
 
 
 def framed(body: bytes, flags: int = 0) -> bytes:
-    """Return a frame, by default of a message's last part."""
+    """Return the frame of a message part; by default it is the message's last one."""
     size = len(body)
     if size < _SHORTEST_LONG:
         return b"%c%c%b" % (flags, size, body)

@@ -156,7 +156,7 @@ def _accuracy(jobs: Workload) -> dict[str, Any] | None:
 
 
 def _busiest(jobs: Workload, name: str, work: Floats) -> dict[str, Any] | None:
-    """Return a field's values with the most unit-seconds, or None."""
+    """Return the values of a field whose jobs have the most unit-seconds; None if unknown."""
     texts = named_column(jobs, name)
     if texts is None or not any(texts):
         return None

@@ -65,7 +65,7 @@ class InputError(PipistrelleError):
 
 @contextmanager
 def said_of(option: str) -> Iterator[None]:
-    """Name the option in errors raised inside this context."""
+    """Add the option's name to errors raised inside this context."""
     try:
         yield
     except PipistrelleError as error:
@@ -73,7 +73,7 @@ def said_of(option: str) -> Iterator[None]:
 
 
 class ProtocolError(PipistrelleError):
-    """A rule of the protocol was broken; the derived classes say by which side."""
+    """A rule of the protocol was broken; each derived class is for one side."""
 
     exit_code = 4
 
@@ -93,7 +93,7 @@ _MOST_NAMED = 40
 
 
 def did_you_mean(name: str, known: list[str]) -> str:
-    """Return a sentence that names the closest known name, or else all, if few."""
+    """Return a sentence with the closest known name, or with all names if there are few."""
     from difflib import get_close_matches  # needed only for errors
 
     close = get_close_matches(name, known, n=1)
@@ -110,7 +110,7 @@ def printable(text: str, stand_in: str = "?") -> str:
 
 
 def cut(text: str, length: int) -> str:
-    """Return the text without its middle if it is longer than ``length``."""
+    """Return the text, with its middle left out if it is longer than ``length``."""
     if len(text) <= length:
         return text
     return f"{text[: length - length // 4]} ... {text[-(length // 4) :]}"

@@ -38,13 +38,13 @@ def convert_table(raw: Any, kind: type[_T], where: str, make: type[_E], manual: 
 
 
 def misfit(error: msgspec.ValidationError, raw: Any, kind: Any, where: str, make: type[_E], manual: str = "") -> _E:
-    """Return the error for plain values that msgspec has refused.
+    """Return the error for plain values that msgspec has rejected.
 
     Args:
         error: msgspec's error; a ValueError raised by a struct should read ``expected ..., found ...``.
         raw: the values.
         kind: the type they should have.
-        where: their name in messages; ends with a dot if they are themselves at a path.
+        where: the values' name in messages; ends with a dot if it is itself a path.
         make: the class of the error.
         manual: a sentence that says where keys and values are documented.
     """
@@ -93,7 +93,7 @@ def _any_of(words: list[str]) -> str:
 
 
 def _below(raw: Any, kind: Any, step: str) -> tuple[Any, Any, str]:
-    """Return the value one step further down a path, its type, and its key or index."""
+    """Follow a path by one step; return the value found there, its type, and its key or index."""
     if step == "...":  # msgspec does not name the key: take the first value that does not convert
         (inner,) = (get_args(one)[1] for one in _alternatives(kind) if get_origin(one) is dict)
         return next((value, inner, key) for key, value in raw.items() if not _fits(value, inner))
@@ -127,7 +127,7 @@ def _structs(kind: Any) -> list[type[msgspec.Struct]]:
 
 
 def _fields(kind: Any, raw: Any) -> tuple[msgspec.structs.FieldInfo, ...]:
-    """Return the fields of a struct; in a union, of the one with the values' tag."""
+    """Return the fields of a struct; for a union, those of the struct with the values' tag."""
     for one in _structs(kind):
         config = one.__struct_config__
         if config.tag is None or (isinstance(raw, dict) and raw.get(config.tag_field or "") == config.tag):

@@ -21,7 +21,7 @@ def to_json(state: Any) -> bytes:
 
 
 def from_json(text: bytes) -> Any:
-    """Return the values, each number exactly as it was; tuples have become lists."""
+    """Return the values of a JSON text: each number exactly as it was, tuples as lists."""
     return json.loads(text)
 
 
@@ -30,7 +30,7 @@ class Kept:
     """Base class of parts of a run: the state is the attributes listed in ``_kept``.
 
     Another part made with the same arguments can restore that state and then behaves as this one would. An attribute
-    with `state` and `restore` of its own (or each of a tuple of such) restores itself; others are saved by `plain`.
+    that has `state` and `restore` itself (or a tuple of such objects) uses these; all others are saved by `plain`.
     """
 
     __slots__ = ()
@@ -41,7 +41,7 @@ class Kept:
         return {name: plain(getattr(self, name)) for name in self._kept}
 
     def restore(self, state: Any, *made: Any, **more: Any) -> None:
-        """Continue from such a state; the other arguments are passed to the parts."""
+        """Continue from what `state` returned; the other arguments are passed to the parts."""
         for name in self._kept:
             mine: Any = getattr(self, name, None)
             if hasattr(mine, "restore"):
@@ -61,7 +61,7 @@ _WRITTEN: Final[dict[type, tuple[str, Callable[[Any], list[Any]]]]] = {}
 
 
 def register(kind: type, written: Callable[[Any], list[Any]], read: Callable[[list[Any]], Any]) -> None:
-    """Have `plain` and `message_of` write and read values of type ``kind`` as lists."""
+    """Let `plain` and `message_of` write and read values of type ``kind`` as lists."""
     _WRITTEN[kind] = (kind.__name__, written)
     _READ[kind.__name__] = read
 
@@ -99,7 +99,7 @@ def plain(message: Any) -> Any:
 
 
 def message_of(state: Any) -> Any:
-    """Return what `plain` was given; the modules of its structs must be imported."""
+    """Return the value that `plain` was given; the modules of its structs must be imported."""
     if isinstance(state, dict):
         return {key: message_of(value) for key, value in state.items()}
     if not isinstance(state, list):

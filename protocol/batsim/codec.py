@@ -3,8 +3,8 @@
 Messages are the native ones if Batsim has the same; `pipistrelle.protocol.batsim.messages` has the others. Differences:
 
 - Messages are not numbered: a reply answers the last notice. There is neither a greeting nor a wake filter.
-- Batsim and many clients print times with six decimals, so a reply's times within `ROUNDING` seconds of the notice's
-  count as equal to it.
+- Batsim and many clients print times with six decimals, so a reply's time within `ROUNDING` seconds of the notice's
+  counts as equal to it.
 - NO_MORE_JOBS is a NOTIFY, SIMULATION_ENDS has no reason, and calls have no ids.
 - Batsim refuses unknown fields, so ``why`` is not sent, except to our own server, recognised by the field ``server`` in
   its first notice.

@@ -69,7 +69,7 @@ class ResourceStateChangedData(Struct, frozen=True, gc=False):
 
 
 class ResourceStateChanged(Event, frozen=True, tag="RESOURCE_STATE_CHANGED", gc=False):
-    """A SET_RESOURCE_STATE was carried out."""
+    """Hosts have reached the state that a SET_RESOURCE_STATE asked for."""
 
     data: ResourceStateChangedData
 
@@ -99,7 +99,7 @@ class Query(Event, frozen=True, tag="QUERY"):
 
 
 class BatsimExecuteJobData(ExecuteJobData, frozen=True, omit_defaults=True):
-    """Start a queued job with given places of its ranks.
+    """Start a queued job; the mapping places its ranks.
 
     ``mapping`` is {rank: position in the allocation} for every rank, both from 0 and in decimal.
     """

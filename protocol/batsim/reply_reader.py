@@ -139,7 +139,7 @@ _RENAMED: Final = {"SUBMIT_JOB": "REGISTER_JOB", "SUBMIT_PROFILE": "REGISTER_PRO
 def decode_reply(frame: bytes, notice: Notice) -> Reply:
     """Return the reply in a frame to ``notice``.
 
-    Times within `ROUNDING` of the notice's become the notice's. A `Malformed` replaces each decision that cannot be
+    Times within `ROUNDING` of the notice's time become that time. A `Malformed` replaces each decision that cannot be
     read or needs an unsupported feature.
 
     Raises:

@@ -66,7 +66,7 @@ class BatsimServerSession(_Session):
         self.seq, self._frame, self._notice = seq, frame, None
 
     def answered(self) -> None:
-        """Record that the reply to it was the same as there; it is not decoded."""
+        """Record that the reply was the same as in the other session; it is not decoded."""
         self.state = self._after("REPLY", RemoteProtocolError)
 
     def send_notice(self, notice: Notice) -> bytes:

@@ -15,10 +15,10 @@ _LONG: Final = 2000
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FreeUnits:
-    """A mutable set of units: ascending lists of where intervals begin and end.
+    """A mutable set of units, stored as the ascending begins and ends of its intervals.
 
-    A change costs a bisection and moving a list's tail: fast up to tens of thousands of intervals. A refused change
-    leaves the set as it was.
+    A change costs a bisection and moving a list's tail: fast up to tens of thousands of intervals. A change that
+    raises an error leaves the set as it was.
     """
 
     __slots__ = ("_ends", "_starts", "count")

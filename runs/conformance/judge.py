@@ -1,4 +1,4 @@
-"""The problems with how a scheduler played a script, as sentences."""
+"""Find what a scheduler did wrong in a script."""
 
 import shlex
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ def refusal_problems(stage: Stage, limit: float) -> list[str]:
 
 
 def failure_text(error: PipistrelleError, words: Sequence[str]) -> str:
-    """Return what ended a run, without the socket's name and the command."""
+    """Return the text of the error that ended a run, without the socket's name and the command."""
     what = error.what.removesuffix(f": {shlex.join(words)}")
     where = None if error.where is not None and error.where.startswith("ipc://") else error.where
     return _text(str(PipistrelleError(what, where=where, expected=error.expected, found=error.found, hint=error.hint)))

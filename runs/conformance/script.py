@@ -47,7 +47,7 @@ class Meddling:
 
     Attributes:
         decide: returns the decisions that the server carries out instead of the reply's.
-        added: those that are not the scheduler's, collected by `apply`.
+        added: the decisions that are not the scheduler's, collected by `apply`.
     """
 
     decide: Callable[[Notice, Reply], Sequence[Decision]]
@@ -108,12 +108,12 @@ class Script:
     hand_over: bool = False
 
     def spec(self, words: Sequence[str], dialect: Dialect) -> RunSpec:
-        """Return its run under a scheduler's command, without what `inputs` returns."""
+        """Return the run of a scheduler's command, without the objects that `inputs` returns."""
         until = None if self.until is None else f"{self.until!r}s"
         return RunSpec(scheduler=tuple(words), dialect=dialect, workload=(), until=until)
 
     def inputs(self) -> Inputs:
-        """Return its jobs, machine, outages and maintenance."""
+        """Return the script's jobs, machine, outages and maintenance."""
         platform = homogeneous(self.nodes, "machine")
         reliability = None
         if self.outages or self.maintenance:

@@ -52,7 +52,7 @@ def _with_event(frame: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_notification(frame: dict[str, Any]) -> dict[str, Any]:
-    """Return the same with an unknown NOTIFY, as Batsim forwards external events."""
+    """Return such a notice with an unknown NOTIFY, as Batsim sends for external events."""
     return _inserted(frame, {"type": "NOTIFY", "data": {"type": "coffee_is_ready", "cups": 2}})
 
 
@@ -68,7 +68,7 @@ def _inserted(frame: dict[str, Any], event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _killer() -> Meddling:
-    """Kill at 50 s all jobs started before: one just ended, one is named twice."""
+    """At 50 s, kill all jobs started before; one of them has just ended, one is named twice."""
     started: list[str] = []
 
     def decide(notice: Notice, reply: Reply) -> Sequence[Decision]:
@@ -100,7 +100,7 @@ def _preempter() -> Meddling:
 
 
 def _caller() -> Meddling:
-    """Add wakeups: two at one instant, one at a job's end, one long after."""
+    """Add requested calls: two at one instant, one at a job's end, one much later."""
     done: list[float] = []
 
     def decide(notice: Notice, reply: Reply) -> Sequence[Decision]:

@@ -1,4 +1,4 @@
-"""Scripts with a second process: replayed the same notices, or taking a run over."""
+"""Play scripts with a second process, which gets the same notices or takes the run over."""
 
 import tempfile
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def taken_over(
     """Let a second process take over in the middle of a run of a first one.
 
     Returns:
-        The stage, and what is wrong, as sentences; None if the scheduler does not support taking over.
+        The stage, and what is wrong (sentences); None if the scheduler cannot take over a run.
     """
     first, audience = Stage(script, "native"), Audience()
     with tempfile.TemporaryDirectory(prefix="pipistrelle-") as name:

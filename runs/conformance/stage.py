@@ -1,4 +1,4 @@
-"""The place of a script: the real server, a process, and a transport between."""
+"""Play a script: the real server, a scheduler's process, and a transport between them."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -59,7 +59,7 @@ class Stage:
         self.meddling = None if self.script.meddle is None else self.script.meddle()
 
     def told(self, frame: bytes) -> bytes:
-        """Log a frame of the server and return what is sent instead."""
+        """Log a frame of the server; return the frame to send instead."""
         alter: Alter | None = self.script.alter.get(self.dialect)
         if alter is not None:
             frame = json.dumps(alter(json.loads(frame)), ensure_ascii=False).encode()

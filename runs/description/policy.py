@@ -74,7 +74,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             blocking probability, and what happens to a job that cannot start at once.
         preempt_type to preempt_youngest_first: docs/reference/preemption.md.
         config, strict_config: a maui.cfg. If strict, unknown parameters, and unsupported ones that would change
-            decisions, are errors; otherwise they are warnings.
+            decisions, are errors. Otherwise they are warnings.
         poll: decide only at multiples of this time, such as ``5s``; None: at every event.
     """
 
@@ -174,7 +174,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def asks_of_nodes(self) -> bool:
-        """Whether the placement, or partitions, need properties that a machine may lack."""
+        """Whether the placement or the partitions need node properties that a machine may lack."""
         placed = self.node_order not in (None, "id") or bool(self.age_aware) or self.reliability_target is not None
         return placed or self.reliability is not None
 

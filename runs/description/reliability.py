@@ -38,10 +38,10 @@ _COMING_BACK: Final = ("requeue", "max_attempts", "restart_walltime", "checkpoin
 
 
 def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workload: Workload) -> Reliability | None:
-    """Return what happens to a machine during a workload; None if nothing ever does.
+    """Return the failures and maintenance of a machine during a workload; None without any.
 
-    Failures that a workload can hardly survive are logged as warnings. A file of outages may use a machine's host
-    names.
+    Warnings are logged about failures that make it unlikely that the workload ever ends. A file of outages may use a
+    machine's host names.
 
     Raises:
         PipistrelleError: a text is wrong, a file is unreadable, inputs do not suit the machine, or one has no effect.
@@ -100,7 +100,7 @@ def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workl
 
 
 def has_coming_back(spec: RunSpec) -> bool:
-    """Return whether a run has options about requeued jobs."""
+    """Return whether a run has options that concern requeued jobs."""
     return any(getattr(spec, name) != getattr(RunSpec(), name) for name in _COMING_BACK)
 
 
@@ -123,7 +123,7 @@ def _plan(
 def _outages(
     spec: RunSpec, platform: Platform, hosts: Sequence[str], repair: "Durations | None"
 ) -> "tuple[Outages | None, dict[str, Any] | None, bool]":
-    """Return the file's outages, their configuration entry, and if ends are random."""
+    """Return the file's outages, their configuration entry, and whether their ends are random."""
     if spec.outages is None:
         if (spec.outages_class, spec.outages_start, spec.outages_shortest) != (None, None, None):
             raise InputError("--outages-class, --outages-start and --outages-shortest choose a part of --outages FILE")
@@ -201,7 +201,7 @@ def _refuse_idle_options(
         drawn: something is random.
         interrupts: jobs can lose nodes.
         dumps: some jobs save work.
-        ways: some jobs have resilience.
+        ways: some jobs have resilience of their own.
     """
     default = RunSpec()
     nothing = ("nothing fails", "--failures, --outages or --maintenance, or a platform with failures")

@@ -1,4 +1,4 @@
-"""Warnings about failures and maintenance that a workload can hardly survive."""
+"""Warn if failures or maintenance leave a workload hardly any chance to finish."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -39,7 +39,7 @@ def have_own_ways(workload: Workload) -> bool:
 
 
 def _failures(plan: "FailurePlan", platform: Platform, workload: Workload) -> list[str]:
-    """Return warnings about long repairs, and jobs that hardly ever find enough units."""
+    """Return warnings about long repairs, and about jobs that rarely find enough units."""
     if not len(workload):
         return []
     remarks = []
@@ -86,7 +86,7 @@ def _endless(reliability: Reliability, plan: "FailurePlan", platform: Platform, 
 
 
 def _losses(outages: "Outages", platform: Platform, workload: Workload) -> list[str]:
-    """Return warnings about jobs with too few units left at submission, for good."""
+    """Return warnings about jobs for which too few units will ever be left when they are submitted."""
     gone = np.isinf(outages.up)
     if not gone.any():
         return []
@@ -104,7 +104,7 @@ def _losses(outages: "Outages", platform: Platform, workload: Workload) -> list[
 
 
 def _squeezes(plan: "MaintenancePlan", platform: Platform, workload: Workload) -> list[str]:
-    """Return warnings about jobs too long for the gap between recurring maintenance."""
+    """Return warnings about jobs that are too long for the gaps between recurring maintenance."""
     remarks = []
     each = np.repeat([pool.units_per_node for pool in platform.pools], [pool.nodes for pool in platform.pools])
     for rule in plan.rules:

@@ -1,4 +1,4 @@
-"""The way from a run's description to its setup: inputs read and checked."""
+"""Make a run's setup from its description: read and check the inputs."""
 
 import dataclasses
 from collections.abc import Callable, Iterable
@@ -100,7 +100,7 @@ class _Shared:
         return _steady_setup(self._spec, self.trace, self.machine)
 
     def setup(self, spec: RunSpec, given: Reliability | None, tell: Callable[[list[str]], None]) -> Setup:
-        """Return a run's setup without limits, after checks; ``tell`` gets the warnings."""
+        """Check a run and return its setup without time limit; ``tell`` is called with the warnings."""
         # Options about requeued jobs depend on whether the policy preempts.
         kinds = (Decides.EVENTS, Decides.POLICY) if has_coming_back(spec) else (Decides.EVENTS,)
         # Without outages, whose ends may be drawn, replicas differ only in the seed of the failure streams.
@@ -135,7 +135,7 @@ class _Shared:
 def load_setup(spec: RunSpec, given: Inputs | None = None, cache: SetupCache | None = None) -> Setup:
     """Return the setup of a run: the only way from a description to a simulation.
 
-    What a user should know about the inputs is logged as warnings.
+    Doubtful inputs are logged as warnings.
 
     Args:
         given: objects that replace inputs of the description.
@@ -170,7 +170,7 @@ def _limited(spec: RunSpec, setup: Setup) -> Setup:
 
 
 def _dispersion(share: float, setup: Setup) -> Dispersion:
-    """Return how much longer jobs take on distant nodes; InputError if not applicable."""
+    """Return the rule for longer run times on distant nodes; InputError if it does not apply."""
     if setup.has_work:
         raise InputError(
             "--dispersion does not apply to jobs with run times that depend on hosts", where="--dispersion"
@@ -179,7 +179,7 @@ def _dispersion(share: float, setup: Setup) -> Dispersion:
 
 
 def _horizon(text: str, setup: Setup) -> float:
-    """Return the end time (s after time 0) of a text: a length, or a date."""
+    """Return the end time (s after time 0) from a text: a length of time, or a date."""
     from pipistrelle.platforms.maintenance.dates import Calendar  # most runs have no horizon
 
     words = text.removeprefix("@").split()

@@ -199,7 +199,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         return RunSpec(**{name: getattr(self, name) for name in _deciding(kinds)})
 
     def key(self, *kinds: Decides) -> str:
-        """Return a text that is equal for runs with an equal `part`."""
+        """Return a text that is the same for two runs if their `part` is equal."""
         return repr([getattr(self, name) for name in _deciding(kinds)])
 
 

@@ -12,7 +12,7 @@ DECISION_TIMEOUT: Final = 300.0
 
 @contextmanager
 def seldom_collected() -> Iterator[None]:
-    """Collect cyclic garbage rarely: a run's loop makes none, so searching is waste."""
+    """Collect cyclic garbage rarely: a run's loop makes none, so searches only cost time."""
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

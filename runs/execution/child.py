@@ -103,7 +103,7 @@ class Child:
         return self
 
     def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
-        """Give the process a few seconds to end, then end it; fewer if the run failed.
+        """Wait a few seconds (fewer if the run failed) for the process to end, then end it.
 
         Signals go to its whole process group, because the command may be a script that starts the real scheduler.
         """

@@ -81,7 +81,8 @@ class _OverZeroMQ:
         endpoint: where to listen; None: a Unix socket in a private folder.
         allow_remote: allow an endpoint that other machines can reach, although nothing is encrypted.
         hello_timeout, decision_timeout: how long to wait for the scheduler and for each reply (wall-clock s).
-        announce: called with the endpoint once a scheduler can connect; its context is open during the run.
+        announce: called with the endpoint once a scheduler can connect; the context that it returns is open during the
+            run.
     """
 
     endpoint: str | None = None
@@ -115,7 +116,7 @@ class WithChild(_OverZeroMQ):
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
-        """Start the scheduler and yield its transport; the process ends with the block."""
+        """Start the scheduler and yield its transport; end the process after the block."""
         check_scheduler(spec)
         batsim = setup.batsim is not None
         words: Sequence[str] | None = spec.program
@@ -241,7 +242,7 @@ def private_endpoint() -> Iterator[str]:
 
 
 def _with_port(endpoint: str) -> str:
-    """Return the endpoint with ``*`` replaced by a free port, for both sides to know."""
+    """Return the endpoint with ``*`` replaced by a free port, so that both sides know it."""
     if not endpoint.endswith(":*"):
         return endpoint
     host = endpoint.removeprefix("tcp://").removesuffix(":*")

@@ -41,7 +41,7 @@ class JobTable:
     A job with several attempts is one row. The hold columns have one row per attempt that held units, in any order.
 
     Attributes:
-        submit: first submission, shape (jobs,).
+        submit: time of the first submission, shape (jobs,).
         start, end: of the last attempt; NaN if it has not started, or not ended; both NaN for a queued job.
         size: requested units.
         walltime: as requested, before any extension; inf: no limit.
@@ -162,7 +162,7 @@ class JobTableBook(Observer):
             self._nodes[row] = job.alloc
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Store when and why the run ended, and what running jobs hold."""
+        """Store when and why the run ended, and the units that running jobs hold."""
         self._over, self._reason = now, reason
         for row, job in self._live.items():
             if job.state == "RUNNING":

@@ -32,7 +32,7 @@ _MARKS: Final = {
 
 
 class StateError(PipistrelleError):
-    """A state cannot be taken, or does not fit the run that is to continue from it."""
+    """A state cannot be saved, or does not fit the run that should continue from it."""
 
 
 @runtime_checkable
@@ -65,8 +65,8 @@ class Pause:
         """Return everything that decides how the run continues, as plain values.
 
         This includes how far the outputs are written. `pipistrelle.protocol.base.state.to_json` writes the values,
-        `restore` continues from them. A scheduler in another process that saves its state has it as text under
-        ``saved``, for the greeting on resume. One that does not is replayed all earlier notices.
+        and `restore` continues from them. If a scheduler in another process saves its state, this is the text under
+        ``saved``, sent to the scheduler on resume. Otherwise all earlier notices are replayed to it.
 
         Raises:
             PolicyError: the policy has no saved state.
@@ -79,7 +79,7 @@ class Pause:
         return {**self._marks(), "server": self.simulation.state(), "state": scheduler, "saved": saved}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue the run, which has not begun, from a state of the same description.
+        """Continue this run, which has not begun, from a state of a run with the same description.
 
         Raises:
             StateError: the state is of another run, scheduler or version.

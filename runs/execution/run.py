@@ -53,10 +53,10 @@ class RunOptions:
         setup: the result of `load_setup` for the same description, if already loaded.
         given: objects that replace inputs of the description; no ``out_command.json`` is written then.
         check: raise if the run fails; otherwise only its result says so.
-        between: called with each pause between two notices, when the run's state can be taken.
+        between: called with each pause between two notices, when the run's state can be saved.
         resume: a state of the same run to continue from, with its outputs; or a function that restores a given pause.
         beat: called at the start, and then about every 10 s of wall-clock time.
-        lasting: called with the last pause before an interrupt ends the run, if one comes within half a second.
+        lasting: called with the last pause before an interrupt ends the run, if there is one within half a second.
         look: called at the start, and then whenever the number of seconds it returned have passed, also while the
             scheduler
         is deciding. It changes nothing.
@@ -182,8 +182,8 @@ def run_in_process(
 class _Regularly:
     """Writes a run's rows to disk regularly, and calls ``beat`` and ``look``.
 
-    Transports call it between messages and several times per second while they wait; simulated time without messages
-    does, too. The wall clock decides when rows are written, never which.
+    It is called between messages, several times per second while a transport waits, and while simulated time passes
+    without messages. The wall clock decides when rows are written, but not which.
     """
 
     def __init__(self, options: RunOptions) -> None:

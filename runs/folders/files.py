@@ -60,7 +60,7 @@ class MachineStates(Struct):
 
 
 class RunFiles(Struct):
-    """The contents of a run's folder, as far as it was written."""
+    """The contents of a run's folder, as far as they were written."""
 
     folder: Path
     config: dict[str, Any]
@@ -90,7 +90,7 @@ class RunFiles(Struct):
         return self.until
 
     def of_workload(self, key: str) -> Any:
-        """Return the first workload's value of a key: ``epoch``, ``timezone``."""
+        """Return the value of a key, such as ``epoch`` or ``timezone``, for the first workload."""
         first = next(iter(self.config["workloads"].values()), None)
         return first.get(key) if isinstance(first, dict) else None
 
@@ -139,7 +139,7 @@ def find_job(name: str, known: list[str], where: str, left_out: str | None = Non
 
 
 def read_run(folder: Path) -> RunFiles:
-    """Read the outputs of `pipistrelle run`; PipistrelleError if damaged or mixed."""
+    """Read the outputs of `pipistrelle run`; PipistrelleError if damaged or from several runs."""
     config = read_config(folder)
     summary = output_json(folder / f"{OUTPUT_PREFIX}summary.json")
     jobs = dict(_jobs(folder, _origins(folder, config)))
@@ -257,7 +257,7 @@ def _origins(folder: Path, config: dict[str, Any]) -> dict[str, float]:
 
 
 def _preempted(folder: Path, asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the jobs that were in fact preempted; the others ended before."""
+    """Return the jobs that really were preempted; the others ended before that."""
     columns = ("job_id", "workload_name", "final_state", "cause")
     gone = {
         f"{row['workload_name']}!{row['job_id']}"

@@ -110,7 +110,7 @@ def digits_before(octets: Octets, ends: Ints, counts: Ints) -> Ints | None:
 
 
 def last_places(mine: Keys, theirs: Keys) -> Ints:
-    """Return each key's last index in ``theirs``, -1 if absent, shape (mine,)."""
+    """Return the last index in ``theirs`` of each key in ``mine``, -1 if absent, shape (mine,)."""
     found = np.full(len(mine), -1, dtype=np.int64)
     looking, left = np.arange(len(mine)), np.arange(len(theirs))
     my, their = mine, theirs

@@ -41,7 +41,7 @@ class OutputTables:
         return found
 
     def perhaps(self, name: str, *needed: str) -> Columns | None:
-        """Return the same, or None if there is no such file, as with older versions."""
+        """Return the columns as `columns` does; None without the file, which older versions do not write."""
         path = self.folder / f"{OUTPUT_PREFIX}{name}.csv"
         if name not in self._read:
             self._read[name] = _columns(path)
@@ -163,7 +163,7 @@ class _PlainColumns(Columns):
 
 
 def numbers(cells: Sequence[str], empty: float = np.nan) -> NDArray[np.float64]:
-    """Return the finite numbers of cells (``empty`` for ""), or raise ExplainError."""
+    """Return the finite numbers in cells (``empty`` for ""), or raise ExplainError."""
     read = cells.numbers() if isinstance(cells, TextColumn) else None
     if read is not None:
         found, is_empty = read

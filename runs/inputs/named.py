@@ -33,7 +33,7 @@ _NO_LOGS: Final = ("", "SWF", "Batsim JSON")
 
 
 def load_platform(name: str) -> Platform:
-    """Return a bundled platform, or the one that a file describes.
+    """Return the platform that is bundled under this name, or described by this file.
 
     The file is TOML, SimGrid's XML or a Maui resource trace.
 
@@ -159,7 +159,7 @@ def reading_for(name: str, names: Sequence[str], reading: Mapping[str, Any]) -> 
 
 
 def clock_zone(name: str, timezone: str | None, columns: str | None) -> str | None:
-    """Return the dates' time zone if it also applies to the workload's clock (a log)."""
+    """Return the time zone of the dates if the workload is a log, whose clock it then applies to."""
     return timezone if begins_as_log(name, columns) else None
 
 

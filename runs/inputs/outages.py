@@ -80,9 +80,9 @@ def on_machine(
 ) -> Outages:
     """Return a log's outages as outages of a machine, in seconds after time 0.
 
-    A name means the machine's node of that name, a number that node. Names in LANL's and Titan's tables map to the
-    machine's nodes in natural order, unless the machine has one of these names; for a single LANL system, the number
-    after the slash counts. Outages that end before time 0 are dropped, others are clipped at 0.
+    A name means the machine's node of that name, and a number the node of that number. Names in LANL's and Titan's
+    tables map to the machine's nodes in natural order, unless the machine has one of these names. For a single LANL
+    system, the number after the slash counts. Outages that end before time 0 are dropped, others are clipped at 0.
 
     Args:
         start: time 0 on the log's clock (s); None: 0, or the start of observation if the log has dates.

@@ -1,4 +1,4 @@
-"""Which jobs of a workload ``pipistrelle workload filter`` keeps."""
+"""Select the jobs of a workload that ``pipistrelle workload filter`` keeps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class Conditions:
     fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def mask(self, workload: Workload) -> NDArray[np.bool_]:
-        """Return which jobs fulfil them, (n,); InputError for an unknown field or value."""
+        """Return for each job whether it fulfils all, shape (n,); InputError for an unknown field or value."""
         mask = (workload.submit >= self.begin) & (workload.submit < self.end)
         ranges = ((workload.size, self.size), (workload.runtime, self.runtime), (workload.walltime, self.walltime))
         for values, bounds in ranges:

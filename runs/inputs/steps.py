@@ -47,7 +47,7 @@ class Step(
 
     @property
     def draws(self) -> bool:
-        """Whether it draws random numbers, so that its seed matters."""
+        """Whether the step draws random numbers, so that its seed matters."""
         return False
 
     @property
@@ -94,7 +94,7 @@ class Filter(Step, frozen=True, kw_only=True):
         return self.sample is not None
 
     def apply(self, workload: "Workload") -> "Workload":
-        """Return those jobs; ids and submit times stay."""
+        """Return the jobs that are kept; their ids and submit times do not change."""
         import numpy as np
 
         from pipistrelle.models.workloads.options import (

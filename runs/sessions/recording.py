@@ -141,7 +141,7 @@ class ReplayTransport:
         self._over = False
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Return what was recorded; SessionError if it is of another run."""
+        """Return the recorded greeting; SessionError if the session is of another run."""
         header = self._header
         if run_id != header.run_id:
             raise SessionError(

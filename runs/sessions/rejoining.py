@@ -25,8 +25,8 @@ _SHOWN: Final = 100
 class Rejoining(RecordingTransport):
     """Records a session, and lets a new scheduler continue when the first is gone.
 
-    The new one must be the same, by its HELLO. It gets the last state that the first saved, if any, and all notices
-    since then; it must make the same decisions.
+    The new scheduler's HELLO must be the same. It gets the last state that the first one saved, if any, and all
+    notices since then. It must make the same decisions.
 
     Args:
         path: the session's file.
@@ -129,7 +129,7 @@ class Rejoining(RecordingTransport):
 
 
 def apart_from_state(hello: HelloData) -> HelloData:
-    """Return a HELLO without the feature of saving state, which changes no decision."""
+    """Return a HELLO without the feature for saving state: that feature changes no decision."""
     return replace(hello, features=tuple(name for name in hello.features if name != STATE))
 
 

@@ -80,7 +80,7 @@ def replay(reader: SessionReader, connection: Connection, spec: RunSpec) -> Play
     Reasons (``why``, ``keeps``) are not compared.
 
     Args:
-        connection, spec: how the scheduler is reached, and who it is; no other part of the description counts.
+        connection, spec: how the scheduler is reached, and which one it is; the rest of the description is ignored.
 
     Raises:
         PipistrelleError: the session is wrong, or the scheduler needs unrecorded features, does not connect, or fails.
@@ -135,7 +135,7 @@ class Played:
         self._peer = transport if isinstance(transport, Peer) else None
 
     def __call__(self, exchange: Exchange) -> tuple[Notice, Reply, Reply, int] | None:
-        """Return notice, both replies, and where these differ; None if they match."""
+        """Return the notice, both replies, and where the replies differ; None if they match."""
         seq, frame, expected = exchange
         assert expected is not None
         if self._peer is not None:

@@ -55,7 +55,7 @@ class Journaled:
         prefix: beginning of the outputs' names.
         now, saved: simulated time (s) and saved state (JSON; None: none) after these notices.
         awaits: how long to wait for a new scheduler when the run's is gone (s); None: do not wait.
-        leave: keep the session in the folder.
+        leave: whether the session stays in the folder after the run.
     """
 
     connection: Connection
@@ -123,7 +123,7 @@ class BroughtUp(RecordingTransport):
         self._notices = journal.notices
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Agree with the scheduler and restore its state; SnapshotError if it differs."""
+        """Agree with the scheduler and restore its state; SnapshotError if it is a different scheduler."""
         reader = SessionReader(self._path)
         hello, welcome = super().greet(run_id, server)
         header = reader.header
@@ -176,8 +176,8 @@ def run_kept(
 ) -> Result:
     """Simulate a run with snapshots, or continue it from the snapshot ``last``.
 
-    An early end is not raised. Snapshots and session are in the folder ``options.out``. If the options have other
-    outputs, the caller must lock them.
+    If the run ends early, no error is raised. Snapshots and session are in the folder ``options.out``. If the options
+    have other outputs, the caller must lock them.
     """
     folder, connection, journal = options.out, options.connection, None
     assert folder is not None, "a run is kept in a folder"
@@ -240,7 +240,7 @@ def read_run(path: Path, *, elsewhere: bool = False) -> KeptRun:
 
     Args:
         path: the run's folder, for the last snapshot; a snapshot in it; or the prefix of the outputs' paths.
-        elsewhere: nothing will be written there, so the run may still be running.
+        elsewhere: nothing will be written in the run's folder, so the run may still be running.
 
     Raises:
         PipistrelleError: there is no snapshot, the run is still running, or its inputs have changed.
@@ -306,7 +306,7 @@ def take_over(spec: RunSpec, kept: KeptRun, options: RunOptions, keeping: Keepin
 
 
 def check_takeover(spec: RunSpec) -> None:
-    """Raise SnapshotError if no other scheduler can take such a run over."""
+    """Raise SnapshotError if another scheduler cannot take over a run of this kind."""
     if spec.dialect == "batsim":
         raise SnapshotError(
             "a run in Batsim's dialect cannot be taken over, because the dialect has no message for running jobs",

@@ -143,7 +143,7 @@ class SessionWriter:
         self.flush()
 
     def notice(self, frame: bytes) -> None:
-        """Write a notice, and flush if due; call it while the scheduler is deciding."""
+        """Write a notice, and flush if that is due; call this while the scheduler is deciding."""
         self._add(_NOTICE, frame)
         if len(self._lines) >= _LINES or self._held >= _MANY or monotonic() >= self._due:
             self.flush()
@@ -159,7 +159,7 @@ class SessionWriter:
         self._held += len(frame)
 
     def flush(self) -> None:
-        """Write everything so far to the file."""
+        """Write everything recorded so far to the file."""
         if self._lines:
             lines = b"".join(self._lines)
             self._lines.clear()
@@ -231,7 +231,7 @@ class SessionReader:
 
     @contextmanager
     def _opened(self) -> Iterator[Iterator[bytes]]:
-        """Yield the lines up to one that is too long, or the end of incomplete data."""
+        """Yield the lines; stop at one that is too long, or where the data is incomplete."""
         try:
             with self._path.open("rb") as raw:
                 head = raw.peek(4)[:4]

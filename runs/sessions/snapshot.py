@@ -60,7 +60,7 @@ class SnapshotHeader(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """Time between snapshots, in wall-clock and in simulated seconds; inf: never."""
+    """The time between snapshots in wall-clock seconds, and in simulated seconds; inf: never."""
 
     wall: float = inf
     simulated: float = inf
@@ -79,7 +79,7 @@ class Keeping:
 
     Attributes:
         every: time between snapshots; the first is taken at the first pause, so that problems show at once.
-        most: how many are kept.
+        most: how many snapshots are kept.
         leave: keep snapshots and session when the run ends normally.
         prefix: beginning of the outputs' names.
         awaits: how long to wait for a new scheduler when a new run's is gone (s); None: do not wait.
@@ -179,7 +179,7 @@ def snapshot_name(notices: int, prefix: str = OUTPUT_PREFIX) -> str:
 
 
 def last_snapshot(folder: Path, prefix: str = OUTPUT_PREFIX) -> tuple[SnapshotHeader, dict[str, Any]]:
-    """Return the latest intact snapshot, or raise SnapshotError; damaged ones warn."""
+    """Return the latest intact snapshot, or raise SnapshotError; warn about damaged ones."""
     for path in reversed(snapshots_in(folder, prefix)):
         try:
             return read_snapshot(path)

@@ -62,7 +62,7 @@ def resumed_from(path: Path, header: SnapshotHeader, state: Mapping[str, Any]) -
 
 
 def copy_outputs(source: Path, target: Path, *, whole: bool) -> None:
-    """Give a folder the outputs of another, so far, and no others.
+    """Copy the outputs so far from one folder to another, and remove all others there.
 
     Args:
         whole: the same run continues there, so copy its session, too.
@@ -129,7 +129,7 @@ class TakenOver:
 
 
 def _joined(job: Job) -> float:
-    """Return when (s) a job joined the queue; one held back joins after submission."""
+    """Return when (s) a job joined the queue; a job that was held joins after its submission."""
     return job.submit if isnan(job.joined) else job.joined
 
 
