@@ -48,7 +48,7 @@ def _numbers(kind: type[float] | type[int]) -> Any:
     metavar="CHANCES",
     default="0,0.1,0.2",
     callback=_numbers(float),
-    help="Blocking probabilities to size partitions for.",
+    help="Blocking probabilities for which partitions are sized.",
 )
 @click.option(
     "--probability",

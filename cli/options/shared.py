@@ -30,7 +30,7 @@ def timeout_option(what: str, whom: str) -> Callable[[_C], _C]:
     )
 
 
-_DIALECT: Final = {"dialect": "Protocol: native, or Batsim 3 and 4 (the scheduler listens)."}
+_DIALECT: Final = {"dialect": "Protocol: native, or batsim for Batsim 3 and 4, where the scheduler listens."}
 dialect_option: Final = added(options_of(RunSpec, _DIALECT))
 
 
@@ -103,7 +103,7 @@ snapshot_options: Final = together(
     click.option(
         "--snapshot-every",
         metavar="TIME",
-        help="Save state for 'resume', per wall-clock ('10m') or simulated time ('sim:7d').",
+        help="Save a snapshot for 'resume' at this interval of wall-clock ('10m') or simulated time ('sim:7d').",
     ),
     click.option(
         "--keep-snapshots", type=click.IntRange(min=1), default=2, metavar="NUMBER", help="Number of snapshots to keep."

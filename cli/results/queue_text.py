@@ -52,7 +52,7 @@ def print_queue(found: QueueThen) -> None:
     count = "1 job" if errors.jobs == 1 else f"{errors.jobs:,} jobs"
     show(
         f"Error, the actual start less the expected one, of {count}: mean {_signed(mean)}, median "
-        f"{_signed(median)}, without sign {two_units_text(size)} on average; {errors.later:,} started "
+        f"{_signed(median)}, mean absolute error {two_units_text(size)}; {errors.later:,} started "
         f"later by more than a minute, {errors.earlier:,} earlier"
     )
 

@@ -158,8 +158,8 @@ def _own(*names: str) -> Callable[[_C], _C]:
     click.option(
         "-s", "--socket-endpoint", metavar="ADDRESS", default=BATSIM_ENDPOINT, help="Address of the scheduler."
     ),
-    timeout_option("hello", "the scheduler (not in Batsim)"),
-    timeout_option("decision", "each reply (not in Batsim)"),
+    timeout_option("hello", "the scheduler; Batsim has no such option"),
+    timeout_option("decision", "each reply; Batsim has no such option"),
 )
 @in_section(
     OUTPUTS,

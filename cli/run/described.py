@@ -58,7 +58,7 @@ _UNTIL: Final = {
 }
 _POOLS: Final = {
     "partition_pools": "PARTITION=POOL\tBind jobs of a partition to a pool: '2=gpu|old'; repeatable.",
-    "cancellations": "Jobs cancelled while queued: keep them until then, or drop them.",
+    "cancellations": "Jobs cancelled while queued: keep each until it is cancelled, or drop it from the workload.",
     "ignore_constraints": "Ignore the node requirements of jobs.",
 }
 _STRICT: Final = {"strict": "Stop at illegal decisions (exit code 3) and unreadable records."}
@@ -89,7 +89,7 @@ _FAILURES: Final = {
     "requeue": "Queue position of a job that lost its nodes.",
     "max_attempts": "Maximum number of starts per job.",
     "expected_attempts": "End the run if a job needs more; 0: never.",
-    "restart_walltime": "Walltime of a new attempt: full, or without saved work.",
+    "restart_walltime": "Walltime of a new attempt: full, or reduced by the saved work.",
     "checkpoint_walltime": "Count checkpoints in the walltime, or extend it.",
 }
 _MODELS: Final = {"failures": completed("failures", or_file=True)}

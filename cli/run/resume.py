@@ -52,7 +52,7 @@ _REACHED: Final = (
     timeout_option("hello", "a scheduler"),
     timeout_option("decision", "each reply"),
 )
-@folder_option("Output folder of a run under another policy.")
+@folder_option("With --scheduler or policy options: output folder of the new run.")
 @in_section(OUTPUTS, snapshot_options, form_options)
 @click.pass_context
 def command(

@@ -84,7 +84,7 @@ class RunCommand(Command):
     CONNECTION,
     click.option("--in-process", is_flag=True, help="Run the scheduler inside the server process."),
 )
-@folder_option("Output folder.", show_default=f"a new one in {_OUTPUTS}/")
+@folder_option("Output folder; replaces an earlier run there.", show_default=f"a new one in {_OUTPUTS}/")
 @record_option
 @in_section(OUTPUTS, live_options, snapshot_options)
 @click.pass_context

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @spec_file()
 @simulation_options
 @reliability_options
-@folder_option("Output folder; connection.json is written there, too.", default=Path("pipistrelle-out"))
+@folder_option("Output folder, with connection.json; replaces an earlier run there.", default=Path("pipistrelle-out"))
 @record_option
 @in_section(OUTPUTS, live_options, snapshot_options)
 @in_section(

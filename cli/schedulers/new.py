@@ -1,5 +1,6 @@
 """``pipistrelle new scheduler``: a working scheduler to start from."""
 
+import shlex
 from importlib.resources import files
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -13,19 +14,29 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 
 
 class _Language(NamedTuple):
-    """Suffix and commands of a language; ``{}`` is replaced by the file's name."""
+    """Suffix and commands of a language; they contain ``{source}`` and ``{program}``."""
 
     suffix: str
     build: str | None
     run: str
 
+    def commands(self, path: Path) -> list[str]:
+        """Return the commands that build and run the scheduler in this file."""
+        program = path.with_suffix("" if path.suffix else ".out")
+        names = {
+            "source": shlex.quote(str(path)),
+            "program": shlex.quote(f"{'' if path.is_absolute() else './'}{program}"),
+        }
+        build = [] if self.build is None else [self.build.format(**names)]
+        return [*build, f"pipistrelle run --strict --scheduler {self.run.format(**names)} {{endpoint}}"]
+
 
 _LANGUAGES: Final = {
-    "python": _Language(".py", None, "python {}"),
-    "js": _Language(".js", None, "node {}"),
-    "go": _Language(".go", "go build -o scheduler {}", "./scheduler"),
-    "rust": _Language(".rs", "rustc -O -o scheduler {}", "./scheduler"),
-    "cpp": _Language(".cpp", "g++ -std=c++17 -O2 -o scheduler {}", "./scheduler"),
+    "python": _Language(".py", None, "python {source}"),
+    "js": _Language(".js", None, "node {source}"),
+    "go": _Language(".go", "go build -o {program} {source}", "{program}"),
+    "rust": _Language(".rs", "rustc -O -o {program} {source}", "{program}"),
+    "cpp": _Language(".cpp", "g++ -std=c++17 -O2 -o {program} {source}", "{program}"),
 }
 
 
@@ -56,17 +67,19 @@ def command(name: str, language: str, output: Path | None) -> None:
     chosen = _LANGUAGES[language]
     path = Path(name if name.endswith(chosen.suffix) else f"{name}{chosen.suffix}") if output is None else output
     text = (files("pipistrelle.cli") / "skeletons" / f"fcfs{_kept_as(chosen.suffix)}").read_text(encoding="utf-8")
+    commands = chosen.commands(path)
+    for usual, own in zip(chosen.commands(Path(f"scheduler{chosen.suffix}")), commands, strict=True):
+        text = text.replace(usual, own)
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
     except FileExistsError:
-        raise AlreadyThere("the file exists", where=str(path), hint="Choose another NAME or --output.") from None
+        raise AlreadyThere("the file exists", where=str(path), hint="Choose another NAME or --out.") from None
     except OSError as error:
         raise AlreadyThere(f"cannot write the file ({error.strerror or error})", where=str(path)) from None
     click.echo(f"Wrote {path}. Run it with:")
-    if chosen.build is not None:
-        click.echo(f"  {chosen.build.format(path)}")
-    click.echo(f"  pipistrelle run --strict --scheduler {chosen.run.format(path)} {{endpoint}}")
+    for line in commands:
+        click.echo(f"  {line}")
 
 
 def _kept_as(suffix: str) -> str:

@@ -1,9 +1,9 @@
 // A scheduler for Pipistrelle: first come, first served. It needs C++17 and POSIX sockets alone.
 //
-//     g++ -std=c++17 -O2 -o scheduler scheduler.cpp
+//     g++ -std=c++17 -O2 -o ./scheduler scheduler.cpp
 //     pipistrelle run --strict --scheduler ./scheduler {endpoint}
 //
-// docs/tutorials/write-your-scheduler.md says more, protocol/SPEC.md all.
+// 'pipistrelle help write-your-scheduler' says more, 'pipistrelle help protocol' shows all messages.
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

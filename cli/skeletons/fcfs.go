@@ -1,9 +1,9 @@
 // A scheduler for Pipistrelle: first come, first served. It needs Go's own packages alone.
 //
-//	go build -o scheduler scheduler.go
+//	go build -o ./scheduler scheduler.go
 //	pipistrelle run --strict --scheduler ./scheduler {endpoint}
 //
-// docs/tutorials/write-your-scheduler.md says more, protocol/SPEC.md all.
+// 'pipistrelle help write-your-scheduler' says more, 'pipistrelle help protocol' shows all messages.
 package main
 
 import (

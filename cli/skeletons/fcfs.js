@@ -2,7 +2,7 @@
 //
 //     pipistrelle run --strict --scheduler node scheduler.js {endpoint}
 //
-// docs/tutorials/write-your-scheduler.md says more, protocol/SPEC.md all.
+// 'pipistrelle help write-your-scheduler' says more, 'pipistrelle help protocol' shows all messages.
 "use strict";
 const net = require("node:net");
 
@@ -65,7 +65,7 @@ function decide(now, events) {
 const endpoint = process.argv[2] ?? process.env.PIPISTRELLE_ENDPOINT ?? "";
 const [, host, port] = /^tcp:\/\/\[?([^\]]*)\]?:(\d+)$/.exec(endpoint) ?? [];
 if (!host && !endpoint.startsWith("ipc://")) {
-  console.error("usage: node scheduler.js ENDPOINT");
+  console.error("usage: node FILE ENDPOINT");
   process.exit(2);
 }
 const socket = host ? net.connect(Number(port), host) : net.connect(endpoint.slice("ipc://".length));

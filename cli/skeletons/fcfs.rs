@@ -1,9 +1,9 @@
 // A scheduler for Pipistrelle: first come, first served. It needs Rust's standard library alone, of Rust 1.63 or later.
 //
-//     rustc -O -o scheduler scheduler.rs
+//     rustc -O -o ./scheduler scheduler.rs
 //     pipistrelle run --strict --scheduler ./scheduler {endpoint}
 //
-// docs/tutorials/write-your-scheduler.md says more, protocol/SPEC.md all.
+// 'pipistrelle help write-your-scheduler' says more, 'pipistrelle help protocol' shows all messages.
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::TcpStream;

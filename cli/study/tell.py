@@ -206,7 +206,10 @@ by_option = click.option(
 @metric_option
 @target_option
 @click.option(
-    "--at", metavar="VALUE", show_default="the smallest", help="Value of --x at which other curves are compared."
+    "--at",
+    metavar="VALUE",
+    show_default="the smallest",
+    help="Value of --x at which another curve gives the value to reach.",
 )
 @where_option
 @level_option

@@ -80,7 +80,8 @@ def print_usage_error(error: click.ClickException) -> None:
     """Print an error in the command line, and how to get help."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     hint = f" Try '{context.command_path} --help'." if context else ""
-    say(f"{error.format_message()}{hint}")
+    message = error.format_message()
+    say(f"{message}{'' if message.endswith(('.', '?', '!')) else '.'}{hint}")
 
 
 def print_bug(error: Exception) -> None:

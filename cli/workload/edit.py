@@ -58,7 +58,7 @@ merge_step = StepCommand(
     Each IN is a bundled name or a file. Jobs are renumbered if ids occur twice.
     """,
     {
-        "align": "Align dates, times 0 or first jobs; auto: dates, if known.",
+        "align": "What coincides: dates, times 0 or first jobs; auto: dates if all have them, else times 0.",
         "apart": "Keep users, groups and queues of different workloads apart.",
     },
 )
@@ -78,7 +78,7 @@ copy_step = StepCommand(
     Copy,
     """Repeat each job several times.
 
-    IN is a bundled name or a file. Copies depend on copies.
+    IN is a bundled name or a file. If a job depends on another, its copies depend on the other's copies.
     """,
     {
         "times": "Number of copies, including the original.",

@@ -50,7 +50,7 @@ _serial_option: Final = click.option(
 )
 @_serial_option
 @click.option("--duration", metavar="TIME", help="With --classes or --like: length of the workload, such as '7d'.")
-@page_option("With --like LOG: compare with it in an .html or .svg.")
+@page_option("With --like LOG: write a comparison with LOG, as .html or .svg.")
 @output_option("File to write: .swf, .json, .sacct, .maui; .gz or .xz compresses.")
 def generate_command(
     jobs: int | None,

@@ -167,7 +167,8 @@ def account(index: RunIndex, job: str, at: float | None) -> tuple[Explanation, L
     seen = None if replayed is None else replayed.of(name)
     if line is not None and files.wait_ends(line) <= line.submit:
         if at is not None:
-            raise _not_then(f"{name} never waited", at, None)
+            happened = "was rejected" if line.start is None else "started"
+            raise ExplainError(f"{name} did not wait: it {happened} at submission ({line.submit:.10g} s)")
         return explain(files, line, None), None
     line = line or unfinished(files, name, seen)
     end = files.wait_ends(line)
@@ -196,5 +197,5 @@ def unfinished(files: RunFiles, name: str, seen: Seen | None) -> JobLine:
     return replace(seen.submitted[name], state="SUBMITTED" if start is None else "RUNNING", start=start)
 
 
-def _not_then(what: str, at: float, expected: str | None) -> ExplainError:
+def _not_then(what: str, at: float, expected: str) -> ExplainError:
     return ExplainError(what, where="--at", expected=expected, found=f"{at:.10g} s")

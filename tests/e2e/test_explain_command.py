@@ -255,7 +255,7 @@ def test_an_unknown_job_or_folder_is_rejected(ran):
             (["w.swf", "1"], "w.swf", "this is a file, not a folder"),
             (["empty", "1"], "empty", "out_config.json"),
             (["out", "2", "--at", "100"], "--at", "did not wait then", "1 s to before 100 s"),
-            (["out", "1", "--at", "0"], "--at", "never waited"),
+            (["out", "1", "--at", "0"], "w0!1 did not wait: it started at submission (0 s)."),
             (["out", "2", "--at", "soon"], "--at", "soon"),
         ],
     )
@@ -406,7 +406,7 @@ def test_the_queue_at_a_time(ran):
         "  job   user  units    walltime  waited  place  expected, s  started, s  error  limited by\n"
         "  w0!2     1      4        50 s     4 s      1          100         100    0 s  fewer units free\n"
         "  w0!4     1      1  3 min 20 s     2 s      2          150         150    0 s  fewer units free\n"
-        "Error, the actual start less the expected one, of 2 jobs: mean 0 s, median 0 s, without sign 0 s on average; "
+        "Error, the actual start less the expected one, of 2 jobs: mean 0 s, median 0 s, mean absolute error 0 s; "
         "0 started later by more than a minute, 0 earlier\n"
     )
     found = json.loads(as_json)

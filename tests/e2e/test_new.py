@@ -23,6 +23,9 @@ def test_a_skeleton_decides_as_fcfs_does(shell, language):
     shell.swf("w.swf", ROWS)
     written, *lines = shell.run("new", "scheduler", "mine", "--language", language).ok().out.splitlines()
     assert re.fullmatch(r"Wrote mine\.\w+\. Run it with:", written)
+    text = next(shell.folder.glob("mine.*")).read_text()
+    assert all(line.strip() in text for line in lines)
+    assert "'pipistrelle help write-your-scheduler'" in text
     *builds, run = (shlex.split(line) for line in lines)
     for words in builds:
         subprocess.run(words, cwd=shell.folder, env=shell.environment | {"GOCACHE": str(shell.folder)}, check=True)
@@ -52,7 +55,7 @@ def test_nothing_is_written_over(shell):
     refused = shell.run("new", "scheduler")
 
     assert (refused.code, refused.out) == (2, "")
-    assert refused.err == "pipistrelle: scheduler.py: the file exists. Choose another NAME or --output.\n"
+    assert refused.err == "pipistrelle: scheduler.py: the file exists. Choose another NAME or --out.\n"
     assert "node other.js" in shell.run("new", "scheduler", "--language", "js", "-o", "other.js").ok().out
     assert "node third.js" in shell.run("new", "scheduler", "third.js", "--language", "js").ok().out
     assert (shell.folder / "scheduler.py").read_text() == "mine"
