@@ -49,7 +49,7 @@ class ComposedPolicy:
         return self._backfill
 
     def decide(self, view: View) -> None:
-        """Reject what order or placement refuses, rank the rest, start what may start."""
+        """Reject the jobs that order or placement refuse, rank the others, and start those that may start."""
         if self._choosy is not None:
             self._refuse(view, self._choosy.refusal)
         counts = self.placement.fits_by_count
@@ -90,7 +90,7 @@ class ComposedPolicy:
         self._view, self._running = view, {job.id: job for job in jobs}
 
     def learn_past(self, view: View, steps: Sequence[PastStep]) -> None:
-        """Pass the previous scheduler's starts and ends to an order that accounts usage."""
+        """Pass the previous scheduler's starts and ends to the order, if it depends on past usage."""
         if self._usage is not None:
             for time, job, starts in steps:
                 (self._usage.started if starts else self._usage.ended)(job, time)
@@ -113,7 +113,7 @@ class ComposedPolicy:
                     view.reject(job, why)
 
     def _never_placed(self, view: View, job: SchedulerJob) -> str | None:
-        """Return why the placement refuses a job on an empty machine; None if it fits."""
+        """Return why the placement refuses a job even on an empty machine; None if the job fits."""
         if picked(self.placement, job, view.machine.all_units - view.closed_pools(job), view.machine) is not None:
             return None
         return f"the placement finds no {job.size} units for it even if all are free"

@@ -37,8 +37,8 @@ class Conservative:
     A new job is placed behind all reservations. When a job ends, each waiting job, in the order of the queue, is placed
     again while all others keep their places. Its own place is free then, so its reservation only moves forward (Mu'alem
     and Feitelson, 2001). docs/reference/scheduling.md has the full rule.
-    Without windows and on the lowest units, only the jobs that a change can move are placed again. If there is much to
-    do and numba is installed, the loops are compiled. All forms make the same decisions.
+    Without windows, and if jobs get the lowest units, only the jobs that a change can move are placed again. For long
+    queues the loops are compiled if numba is installed. All forms make the same decisions.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Conservative:
         return inf if self._plan is None else self._plan.begin(job.number)
 
     def state(self) -> Any:
-        """Return the plan and the places of waiting jobs; None if none waits for certain."""
+        """Return the plan and the places of waiting jobs; None if it is certain that no job waits."""
         plan = self._plan
         return None if plan is None else {"swift": type(plan) is not _InSlices, **plan.state()}
 
@@ -129,7 +129,7 @@ class _InSlices(Plan):
         self._claim(message_of(state["places"]))
 
     def holds_for(self, view: View) -> bool:
-        """Return whether the plan is still valid and no place has begun without its job."""
+        """Return whether the plan is still valid and every job whose place has begun was started."""
         return super().holds_for(view) and not any(place.begin < view.now for place in self._places.values())
 
     def schedule(self, *, anew: bool) -> None:

@@ -24,7 +24,7 @@ def start_by_count(view: View, placement: Placement, job: SchedulerJob, why: str
 
 
 def start_in_order(view: View, placement: Placement) -> tuple[bool, SchedulerJob | None]:
-    """Start jobs from the front; return if any did, and the first left if units are."""
+    """Start jobs from the front; return whether any did, and the first that did not fit (None: no free unit)."""
     free, waiting, started = view.free, view.waiting, False
     while free.count:  # reading the first makes a dynamic order rank all jobs; useless if nothing is free
         first = waiting.first
@@ -89,7 +89,7 @@ class FirstFit(Kept):
 class Easy:
     """EASY backfilling: one reservation, for the first job in the queue.
 
-    A job may pass if it ends, by its walltime, by the shadow time, or if it needs no more units than the reservation
+    A job may pass if its walltime ends by the shadow time, or if it needs no more units than the reservation
     leaves over (Lifka, "The ANL/IBM SP scheduling system", 1995; Mu'alem and Feitelson, 2001). Candidates are tried in
     the order of the queue, or by shortest walltime (`ShortestFirst`; EASY-SJBF of Tsafrir, Etsion and Feitelson, 2007).
     Between two releases of units the reservation is constant and time only removes candidates. So only new arrivals are
@@ -148,7 +148,7 @@ class Easy:
             self._pass_over(view, placement, first, view.waiting.in_order(view.arrivals))
 
     def _schedule_by_units(self, view: View, units: OpenUnits) -> None:
-        """Schedule by single units, because jobs may use different ones or some are lost."""
+        """Schedule by single units, because jobs may not all use the same units, or some units are lost."""
         self._reserved_for = None
         first = units.start_in_order()
         if first is None:

@@ -1,4 +1,4 @@
-"""Maui's backfilling: which jobs that fit a window of free units start in it.
+"""Maui's backfilling: choose jobs that fit a window of free units, and start them.
 
 Source: admin manual of Maui, 8.2, and MBFFirstFit, MBFBestFit and MBFGreedy of Maui 3.2.
 """
@@ -49,7 +49,7 @@ class Candidates:
     Args:
         queue: the waiting jobs.
         accesses: number of accesses.
-        start: starts the job of a row if there is room; returns whether it did.
+        start: starts the job of a row if there is room; returns whether the job started.
         eligible: the rows to consider; started ones are removed.
         ranks: priorities of the rows, highest first.
         now: the time, s.
@@ -202,7 +202,7 @@ class Candidates:
         return sizes
 
     def slack(self, rows: Rows) -> NDArray[np.int64]:
-        """Return the most units that other jobs may take if these jobs are to fit too."""
+        """Return the most units that other jobs may take so that these jobs still fit."""
         queue = self._queue
         slack: NDArray[np.int64] = self._widths[queue.access[rows]] - queue.size[rows]
         return slack
@@ -224,8 +224,8 @@ def best_fit(candidates: Candidates, metric: str) -> None:
 def greedy(candidates: Candidates, metric: str) -> None:
     """Start the set of jobs with the largest sum of metrics among the sets tried.
 
-    Sets are searched depth first in the order of rank: each is filled, then its last job is replaced by a later one,
-    until the checks are used up.
+    Sets are searched depth first in the order of rank: each set is filled, then its last job is replaced by a later
+    one, until the limit of checks is reached.
     """
     order = candidates.in_order(_MOST_QUESTIONS)  # the first set takes a check per job
     if not len(order):
@@ -317,7 +317,7 @@ class _Rows(Struct):
 class Fill(KeepsBegins):
     """The first jobs that do not fit get reservations; then Maui's windows are filled.
 
-    A window lasts until fewer units are free than now; the widest and shortest comes first. Each decision plans
+    A window lasts until fewer units are free than now. The first window is the widest and shortest. Each decision plans
     everything again.
     """
 

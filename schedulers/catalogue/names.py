@@ -81,15 +81,15 @@ def registered() -> list[str]:
 
 
 def is_foreign(text: str) -> bool:
-    """Return whether a text, not a registered name, names a scheduler's folder."""
+    """Return whether a text is not a registered name and names a scheduler's folder."""
     return os.path.isfile(os.path.join(text, FOREIGN_FILE)) and text not in registered()
 
 
 def is_policy_name(text: str) -> bool:
     """Return whether a text names a scheduler: registered, file, folder or object.
 
-    An object is ``module:name``. A path may contain spaces, and so may a whole command in one word; but a command has
-    the placeholder, or no such file exists.
+    An object is ``module:name``. Both a path and a command may contain spaces. A text is a command if it has the
+    placeholder or no such file exists.
     """
     if PLACEHOLDER in text:
         return False

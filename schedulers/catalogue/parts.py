@@ -117,7 +117,7 @@ def compose(
 
     Args:
         placement: name, possibly with options, such as ``contiguous,fit=best``.
-        order_options: a table as in a preset's file; likewise the two others.
+        order_options: a table as in a preset's file; the same holds for the two other options.
         preemption: options of preemption; None: no preemption.
         where: the file, for messages.
 

@@ -24,7 +24,7 @@ _SAID: Final = 500
 
 
 def _due(job: SchedulerJob) -> float:
-    """Return when (s) to start a job: as in the log, when there is room, or at once."""
+    """Return when (s) to start a job: at the log's time, else when there is room, else at once."""
     told = job.description
     if told is None:
         return job.submit
@@ -45,10 +45,10 @@ class ByRecordedStart(Stateless):
 class RecordedPolicy(Kept):
     """Starts each job at its recorded time, on its recorded nodes if these exist.
 
-    If the log has more jobs at a time than the machine can run, or no start, the server says when there is room that no
-    other job of the log needs. A job that finds too few units even then (failed nodes, class limits), or that was
-    requeued after a failure, starts as soon as enough units are free that no job due just now needs. If its nodes are
-    not free or too few, the placement picks others.
+    If a job has no start in the log, or the machine is too small for all jobs then, the server states the first time
+    with room beside the log's other jobs. If too few units are free even then (failed nodes, class limits), or after a
+    failure, the job starts as soon as enough units are free that no job due just now needs. If its nodes are not free
+    or too few, the placement picks others.
 
     Args:
         placement: picks units for jobs that cannot have their own; None: the lowest.

@@ -160,7 +160,7 @@ def _needs_preset(what: str, found: str | None = None, hint: str | None = None) 
 
 
 def _preempting(own: "PreemptionOptions | None", given: Mapping[str, Any]) -> "PreemptionOptions":
-    """Merge options of preemption into a preset's; PolicyError if they have no type."""
+    """Merge options of preemption into those of a preset; PolicyError if the result has no type."""
     from pipistrelle.schedulers.preemption.options import PreemptionOptions
 
     if own is None and "type" not in given:
@@ -173,7 +173,7 @@ def _preempting(own: "PreemptionOptions | None", given: Mapping[str, Any]) -> "P
 
 
 def order_of(name: str, order: str | None = None) -> tuple[str, dict[str, Any]] | None:
-    """Return a preset's order, or its replacement, with options; None if no preset."""
+    """Return the order of a preset, or its replacement, with options; None if it is not a preset."""
     preset = _preset(name)
     if preset is None:
         return None

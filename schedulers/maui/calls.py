@@ -115,7 +115,7 @@ class Calls(Kept):
         return [nextafter(now + max(wait, 1e-3), inf)]
 
     def _growing_caps(self, rows: Rows, now: float) -> list[float]:
-        """Return when a job first fits its fairshare caps, without starts or ends before."""
+        """Return when a job first fits its fairshare caps, if no job starts or ends before."""
         queue = self._queue
         need = queue.size[rows] * queue.walltime[rows]
         wait: Floats = np.zeros(len(rows))
@@ -132,8 +132,8 @@ class Calls(Kept):
     def _overtaking(self, fits: Bools, reserved: Collection[int], ranks: Floats, now: float) -> list[float]:
         """Return when a job that fits may pass a job with a reservation that blocks it.
 
-        In a deep queue only some jobs are considered, the oldest and of these the first by rank: other events are
-        frequent then.
+        In a deep queue only some jobs are considered: of the oldest ones, the first by rank. Other events are
+        frequent then, so that is enough.
         """
         queue = self._queue
         first = np.array([queue.row_of[number] for number in reserved if number in queue.row_of], dtype=np.intp)

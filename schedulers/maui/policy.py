@@ -1,4 +1,4 @@
-"""The Maui policy: a centre's own maui.cfg decides."""
+"""The Maui policy: decisions follow a centre's own maui.cfg."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -305,7 +305,7 @@ class MauiScheduler(Kept):
         return selected
 
     def _note_blocked(self, ready: Bools, ranks: Floats, now: float) -> None:
-        """Record the jobs that accrue no queue time from now on (JOBPRIOACCRUALPOLICY)."""
+        """Record the jobs that stop accruing queue time now (JOBPRIOACCRUALPOLICY)."""
         if not self._tracks_blocked:
             return
         waiting = self.queue.live

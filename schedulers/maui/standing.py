@@ -34,7 +34,7 @@ class StandingReservations:
 
     @staticmethod
     def _mask(standing: Standing, machine: Machine) -> int:
-        """Return a reservation's hosts, or the highest units of these that its tasks need."""
+        """Return the units of a reservation: those of its hosts, or as many (highest first) as its tasks need."""
         every = mask_of(machine.all_units)
         hosts = every
         if standing.hosts is not None:
@@ -49,7 +49,7 @@ class StandingReservations:
         return _highest(hosts, wanted)
 
     def lets_in(self, job: SchedulerJob, names: Names, walltime: float) -> tuple[bool, ...]:
-        """Return for each reservation if it admits a job, by a list or the time limit."""
+        """Return for each reservation whether it admits a job, by a list of credentials or the time limit."""
         if not self._all:
             return ()
         who = dict(zip(KINDS, names, strict=True))

@@ -93,7 +93,7 @@ class PbsOrder(Kept):
         return np.negative(values, out=values)
 
     def values(self, table: Floats, now: float) -> Floats:
-        """Return the values of the formula at ``now`` (s); ``table`` as in the queue."""
+        """Return the values of the formula at ``now`` (s); ``table`` has the queue's layout."""
         return self._formula.values(self._columns(table, now), table.shape[1])
 
     def terms(self, job: SchedulerJob, now: float) -> dict[str, float]:

@@ -31,8 +31,8 @@ class PartitionOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class ByPartition:
     """Places a job in its class's partition, or in the next more reliable with room.
 
-    A class without a partition begins at the lowest. Jobs that fit no partition from there upwards use the whole
-    machine, most reliable partitions first.
+    A class without a partition begins at the lowest one. Jobs that fit neither their partition nor a more reliable one
+    use the whole machine, most reliable partitions first.
 
     Args:
         inner: picks units within a partition.
@@ -50,7 +50,7 @@ class ByPartition:
         self._begins: dict[int, int | None] = {}
 
     def learn(self, machine: Machine) -> None:
-        """Pass the machine to the other placement; PipistrelleError if it is unsuitable."""
+        """Pass the machine to the inner placement; PipistrelleError if it is unsuitable."""
         learn(self._inner, machine)
 
     def divide(self, classes: tuple[RankedClass, ...], parts: Sequence[Partition]) -> None:
@@ -88,7 +88,7 @@ class ByPartition:
     def _begin(self, job: SchedulerJob, units: NodeSet, machine: Machine) -> int | None:
         """Return the index of the job's first partition; None for the whole machine.
 
-        It is None also if the other placement finds no units in any allowed partition.
+        It is None also if the inner placement finds no units in any allowed partition.
         """
         place: int | None = None
         target = target_of(job)

@@ -77,7 +77,7 @@ class PartitionedPolicy(Kept):
         self._policy.learn_past(view, steps)
 
     def decide(self, view: View) -> None:
-        """Divide again after failures or new statistics; decide; reject jobs if blocking."""
+        """Renew the partitions after failures or new statistics, decide, and reject jobs if blocking."""
         fresh = view is not self._view
         if fresh:
             self._begin(view)
@@ -103,7 +103,7 @@ class PartitionedPolicy(Kept):
             self._seen.started(view)
 
     def _refuse(self, view: View) -> None:
-        """Reject, one by one, arrivals that did not start; these block no other job."""
+        """Reject, one by one, the arrivals that did not start, so that they block no other job."""
         while left := [job for job in view.waiting.in_order(view.arrivals) if job.waits]:
             view.reject(left[0], f"there is no room for {left[0].size} units (type I)")
             view.arrivals = [job for job in view.arrivals if job.waits]  # the policy knows of the started ones

@@ -157,7 +157,7 @@ class _Reader:
         return self._tokens[self._at]
 
     def _take(self, *signs: str) -> str:
-        """Return the next sign and advance if it is one of these; else return ""."""
+        """If the next sign is one of these, return it and advance; otherwise return ""."""
         token = self._next
         if token.kind == "sign" and token.text in signs:
             self._at += 1

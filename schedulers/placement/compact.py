@@ -23,7 +23,7 @@ class CompactOptions(LineOptions, frozen=True, forbid_unknown_fields=True, renam
 
 
 class Compact(BestFit):
-    """The candidate set of open units with the fewest hops, as a mean over all pairs.
+    """Pick the candidate set of open units with the fewest mean hops over all pairs of its nodes.
 
     A candidate has the units nearest to a centre, ties by position in the line; the centres are open positions, evenly
     spaced along the line. Another candidate is the choice of ``best-fit``. The cost is ``centres`` distances per open

@@ -14,7 +14,7 @@ _MOST: Final = 4096
 
 
 class FreeInLine(FreeUnits):
-    """A mutable set of units, held by position in a line or by number, as last used.
+    """A mutable set of units, stored by position in a line or by number, whichever was used last.
 
     Runs of free positions can be few where runs of numbers are many. Each switch between both forms converts the whole
     set.

@@ -100,8 +100,8 @@ class InLine:
     ) -> Positions | None:
         """Return positions that reach the target; None if even the best do not.
 
-        The least reliable nodes are excluded as far as necessary, found by bisection over the rates; the last resort
-        are the most reliable nodes.
+        As few as possible of the least reliable nodes are excluded: their number is found by bisection over the rates.
+        The last choice is the set of the most reliable nodes.
         """
         at = self._choose(job, open_at, line, machine)
         most = chances.most(job)
@@ -139,7 +139,7 @@ class FirstInLine(InLine):
     def take(self, job: SchedulerJob, free: FreeUnits, machine: Machine) -> tuple[NodeSet, FreeUnits]:
         """Take the units that `pick` would pick from all free units, which suffice.
 
-        All jobs must have the same line. Returns the units, and the set to use from now on: one that knows the line.
+        All jobs must have the same line. Returns the units, and the set to use from now on, sorted by the line.
         """
         if machine not in self._known:
             self.learn(machine)

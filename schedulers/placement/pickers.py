@@ -37,8 +37,8 @@ class RequestPlacement(Protocol):
 def picked(placement: Placement, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
     """Return the units that a placement picks among some; None if it refuses.
 
-    For a job with units per node, the placement picks nodes with that many open units, as it would pick units on a
-    machine of such nodes, and then the node of the rest. The job gets the lowest units of each.
+    For a job with units per node, the placement picks nodes with that many open units. It picks them like units of a
+    machine whose units are these nodes. Then it picks the node of the rest. The job gets the lowest units of each.
     """
     request = job.request
     if request is None or request.units_per_node is None or isinstance(placement, RequestPlacement):
@@ -57,7 +57,7 @@ def picked(placement: Placement, job: SchedulerJob, open_units: NodeSet, machine
 
 
 def pick(placement: Placement, units: int, job: SchedulerJob, machine: Machine) -> int:
-    """Return the units that a placement picks among ``units``, 0: refused; as masks."""
+    """Return the units (a mask) that a placement picks among ``units`` (a mask); 0 if it refuses."""
     if takes_lowest(placement) and not job.by_nodes:  # the same result, faster
         return lowest(units, job.size)
     found = picked(placement, job, units_of(units), machine)

@@ -66,7 +66,7 @@ class Accesses(Kept):
     def restrictions(
         self, now: float, reservations: Sequence[tuple[int, Closure]] = (), count: int = 0
     ) -> list[Restriction]:
-        """Return the current (``now``, s) and future closures.
+        """Return the closures at ``now`` (s) and later.
 
         Args:
             reservations: reservations besides the windows, each with its position in ``let_in``.
@@ -208,8 +208,8 @@ class AccessPlan(Kept):
     def units_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> int:
         """Return the units that a job takes if it starts now; 0 if it cannot.
 
-        ``gone`` are numbers of running jobs, not started at this instant, that are treated as ended. The walltime is in
-        seconds.
+        ``gone`` has the numbers of running jobs (not started at this instant) that are treated as ended. The walltime
+        is in seconds.
         """
         table = self._base.copy()
         for number in gone:

@@ -22,7 +22,7 @@ class UnitReservation(NamedTuple):
 
 
 class OpenUnits:
-    """The free units by the jobs that may start on them, during one decision."""
+    """The free units during one decision, and which of them each job may start on."""
 
     def __init__(self, view: View, placement: Placement) -> None:
         self._view = view
@@ -32,7 +32,7 @@ class OpenUnits:
         self._open: dict[NodeSet, NodeSet] = {}
 
     def to(self, job: SchedulerJob) -> NodeSet:
-        """Return the free units that no window closes to a job; too few if it cannot fit."""
+        """Return the free units that no window closes to a job; empty if too few are free anyway."""
         free = self._free
         if free is None:
             free = self._free = self._view.free.snapshot()

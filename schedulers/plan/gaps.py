@@ -209,12 +209,12 @@ def most_free_loop(book: Book, length: float, first: int, before: int) -> Ints:
 
 
 def earliest(book: Book, size: int, length: float, before: int) -> int:
-    """Return from when ``size`` units are free for ``length`` s; at most ``before``."""
+    """Return the time from which ``size`` units are free for ``length`` s; at most ``before``."""
     return max(int(most_free(book, length, 0, before).searchsorted(size)) - 1, 0)
 
 
 def earliest_loop(book: Book, size: int, length: float, before: int) -> int:
-    """Return from when ``size`` units are free for ``length`` s; at most ``before``."""
+    """Return the time from which ``size`` units are free for ``length`` s; at most ``before``."""
     changes = changes_loop(book, length, before)
     units = 0
     for begin in range(before):
@@ -647,7 +647,7 @@ def is_untidy(book: Book) -> bool:
 
 
 def has_room(book: Book, runs: int) -> bool:
-    """Return whether there is certainly room for a change of this many runs of units."""
+    """Return whether the arrays surely have room for a change of this many runs of units."""
     held = book.counts[GAPS] - book.counts[EMPTY]
     # Freeing makes at most three gaps of each run and of each gap that borders on it; taking makes two of each.
     most = 6 * (held + runs) + 16

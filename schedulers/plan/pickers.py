@@ -36,7 +36,7 @@ def with_nodes(picker: Picker, machine: Machine) -> Picker:
 
 
 def last_available(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
-    """Pick the units that are free shortest beyond the job's end; ties: ``first``."""
+    """Pick the units that stay free for the shortest time after the job's end; ties: ``first``."""
     picked, missing = 0, job.size
     for at, step in enumerate(steps):
         longer = steps[at + 1].units if at + 1 < len(steps) else 0

@@ -54,7 +54,7 @@ class Plan(Kept):
         )
 
     def state(self) -> dict[str, Any]:
-        """Return the plan without waiting jobs' places, which their owners take again."""
+        """Return the plan without the places of waiting jobs; the rules take those again."""
         return {**super().state(), "now": self.slices.now}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -65,8 +65,8 @@ class Plan(Kept):
     def holds_for(self, view: View) -> bool:
         """Return whether an earlier plan is still valid in this view.
 
-        It is not in another simulation, after units failed or returned unannounced, or if a job runs past its expected
-        end or survives maintenance.
+        It is not valid in another simulation, after units failed or returned unannounced, or if a job runs past its
+        expected end or survives maintenance.
         """
         return (
             view is self._view

@@ -38,7 +38,7 @@ class Holds:
             self._until[job.id] = (end, (job.alloc - self.gone).intervals if self.gone else job.alloc.intervals)
 
     def free(self) -> list[tuple[float, int, int]]:
-        """Return (time in s, lowest, highest unit) of units that become free and stay so."""
+        """Return (time in s, lowest unit, highest unit) of units that become free and stay free."""
         gaps = [(self._view.now, lo, hi) for lo, hi in self._view.free.snapshot().intervals]
         gaps += [(end, lo, hi) for end, runs in self._until.values() if end < inf for lo, hi in runs]
         return gaps
@@ -48,7 +48,7 @@ class Holds:
         return view is self._view and view.gone == self.gone and view.running.next_end > view.now
 
     def ended(self) -> list[tuple[float, Runs]]:
-        """Return the planned ends (s), if still ahead, and units of newly ended jobs."""
+        """Return (planned end in s, units) of newly ended jobs whose planned end is still ahead."""
         running = self._view.running.by_id
         ended = [self._until.pop(job_id) for job_id in [job_id for job_id in self._until if job_id not in running]]
         return [one for one in ended if one[0] > self._view.now]

@@ -30,8 +30,8 @@ class Preempting:
 
     Before the rule, the waiting jobs that may preempt are tried, highest tier first, then in the order of the queue.
     Each starts on free units if they suffice, even units that the rule reserved. Else jobs are preempted for it
-    (`choose`), and a window keeps its units until these have ended. The first job for which neither is possible ends
-    this: none preempts past it.
+    (`choose`), and a window keeps its units until these have ended. At the first
+    job for which neither is possible this stops: no job behind it preempts.
 
     Args:
         rule: the backfilling rule.
@@ -82,7 +82,7 @@ class Preempting:
         return when
 
     def state(self) -> dict[str, Any]:
-        """Return the rule's state and the kept units; jobs that no longer wait in full."""
+        """Return the rule's state and the kept units; jobs that no longer wait are stored in full."""
         waiting = set() if self._view is None else {job.id for job in self._view.waiting.each()}
         promises = [
             [job.id if job.id in waiting else job.state(), str(units), list(victims)]
@@ -120,7 +120,7 @@ class Preempting:
     # -- jobs with kept units ---------------------------------------------------------------------------------------
 
     def _keep_promises(self, view: View) -> bool:
-        """Start jobs on kept units, drop promises that fail; return if any changed."""
+        """Start jobs on their kept units, drop what cannot be kept; return whether anything changed."""
         changed = False
         for number, promise in list(self._promises.items()):
             job, units = promise.job, promise.units
@@ -153,7 +153,7 @@ class Preempting:
     # -- waiting jobs -----------------------------------------------------------------------------------------------
 
     def _help_all(self, view: View, placement: Placement) -> bool:
-        """Start jobs, or preempt others for them, in turn; return whether any changed."""
+        """Start jobs, or preempt others for them, in turn; return whether anything changed."""
         for number in [number for number, job in self._able.items() if not job.waits]:
             del self._able[number]
         if not self._able:
@@ -202,7 +202,7 @@ class Preempting:
         return None if len(units) < job.size else picked(placement, job, units, view.machine)
 
     def _candidates(self, view: View, job: SchedulerJob) -> list[Candidate]:
-        """Return the jobs that may be preempted now; ask to be called when there are more."""
+        """Return the jobs that may be preempted now; request a call for when more may be."""
         found: list[Candidate] = []
         kept = view.unavailable | view.closed(job)
         earliest, going = None, view.going

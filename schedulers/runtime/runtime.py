@@ -124,7 +124,7 @@ class Runtime(Kept):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state; this runtime is new and its policy was made alike."""
+        """Restore a state in a new runtime, whose policy was made with the same arguments."""
         super().restore(state)
         if state["view"] is not None:
             view = self._view = view_of(convert(state["begins"], SimulationBeginsData), self._policy.order)
@@ -234,7 +234,7 @@ class Runtime(Kept):
             )
 
     def _keeps(self, view: View) -> tuple[str, ...]:
-        """Return what keeps units from jobs on an idle machine; stall errors name it."""
+        """Return what keeps jobs from starting on an idle machine; stall errors quote it."""
         kept = [
             f"maintenance '{window.id}' (units {window.units}, {span(window.begin, window.end)})"
             for window in view.windows

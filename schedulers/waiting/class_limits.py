@@ -26,7 +26,7 @@ _NOBODY: Final = 0
 
 
 class _WithUser:
-    """An order with an extra last line in its table: the number of the job's user."""
+    """An order whose table has one more line, the last: the number of the job's user."""
 
     dynamic: Literal[True] = True
 
@@ -75,7 +75,7 @@ class _Users(Kept):
 
 class _Aside(MovingQueue):
     def next(self, room: int, rooms: NDArray[np.int64]) -> SchedulerJob | None:
-        """Return the first job that fits ``room`` and its user's entry of ``rooms``."""
+        """Return the first job that fits ``room`` and the entry of its user in ``rooms``."""
         rows = np.flatnonzero(self._sizes[: len(self._jobs)] <= room)
         if len(rows):
             rows = rows[self._sizes[rows] <= rooms[self._table[-1, rows].astype(np.intp)]]

@@ -9,9 +9,9 @@ from typing import Self
 class Interrupts:
     """Defers the first Ctrl-C, or request to terminate, while `held`.
 
-    It then only sets `struck`, which the holder checks. A second signal, or one while not held, raises
-    KeyboardInterrupt at once. Signals that are ignored or end the process are unchanged, as are other threads than the
-    main one, where Python accepts no handlers.
+    The first signal then only sets `struck`, which the holder checks. A second signal, or one while not held, raises
+    KeyboardInterrupt at once. Signals that are ignored or end the process are unchanged. Outside the main thread
+    nothing changes, because Python accepts no handlers there.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Interrupts:
         self.struck = True
 
     def let_strike(self) -> None:
-        """Stop holding; raise KeyboardInterrupt if a signal was received."""
+        """Stop deferring; raise KeyboardInterrupt if a signal was received."""
         self.held = False
         if self.struck:
             raise KeyboardInterrupt

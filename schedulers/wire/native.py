@@ -71,7 +71,7 @@ class ServerAddress:
         return None if endpoint is None else self._near(endpoint)
 
     def _near(self, endpoint: str) -> str:
-        """Return an endpoint; AddressError if it is on another machine and must not be."""
+        """Return the endpoint; AddressError if it is on another machine and that is not allowed."""
         if self._allow_remote or is_loopback(endpoint):
             return endpoint
         raise AddressError(
@@ -83,7 +83,7 @@ class ServerAddress:
         )
 
     def nobody(self, timeout: float, endpoint: str | None, found: str) -> ServerGone:
-        """Return the error if no server answered in time; ``endpoint`` was tried last."""
+        """Return the error that no server answered in time; ``endpoint`` was tried last."""
         if endpoint is None:
             return ServerGone(
                 f"no connection file was written within {timeout:g} s",

@@ -29,7 +29,7 @@ _NONE: Final = Raw(b"null")
 def give_state(runtime: Runtime, seq: int, mark: str, longest: int | None = None) -> SavedData:
     """Return a scheduler's state after its reply to notice ``seq``.
 
-    If the policy cannot save it, or it is longer than ``longest`` bytes, the reply has a reason instead.
+    If the policy cannot save its state, or the state is longer than ``longest`` bytes, a reason is returned instead.
     """
     try:
         state = to_json({**_marks(runtime, seq, mark), "state": _without(runtime.state())})
@@ -44,7 +44,7 @@ def give_state(runtime: Runtime, seq: int, mark: str, longest: int | None = None
 
 
 def take_back(runtime: Runtime, text: bytes, mark: str, seq: int) -> None:
-    """Restore such a state in a new scheduler; PolicyFailed if it is not its own."""
+    """Restore what `give_state` returned in a new scheduler; PolicyFailed if it is of another scheduler."""
     try:
         known = from_json(text)
         found = {key: known.get(key) for key in _MARKS} if isinstance(known, dict) else {}

@@ -21,7 +21,7 @@ _MANY_DECADES: Final = 1e6
 
 
 def read_first(saved: float, read: float) -> float:
-    """Return how long (s) an attempt reads first: not at all if no work is saved."""
+    """Return how long (s) an attempt first reads its checkpoint; 0 if no work is saved."""
     return read if saved > 0 else 0.0
 
 
@@ -51,7 +51,7 @@ def next_walltime(asked: float, saved: float, rest: bool) -> float:
 
 
 def may_try_again(number: int, most: int) -> bool:
-    """Return whether attempt ``number`` (from 0) of ``most`` may have a successor."""
+    """Return whether attempt ``number`` (from 0), of at most ``most``, may be followed by another."""
     return number + 1 < most
 
 
@@ -66,7 +66,7 @@ def worked_until(now: float, began: float, ends: float) -> float:
 
 
 class NodeTime(NamedTuple):
-    """Node-seconds of some work: saved or done, done since then, in dumps, in reads."""
+    """Node-seconds of an attempt: work saved or done, work since then, dumps, and reads."""
 
     saved: float
     unsaved: float
@@ -95,7 +95,7 @@ class WorkSplit(NamedTuple):
 
 
 def split_work(work: float, done: bool, lost: bool) -> WorkSplit:
-    """Classify the undumped work of an attempt that ends; ``lost``: it lost its nodes."""
+    """Classify the undumped work of an attempt that ends; ``lost``: whether it lost its nodes."""
     if lost:
         return WorkSplit(0.0, 0.0, work)
     if done:

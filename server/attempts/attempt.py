@@ -22,10 +22,10 @@ from pipistrelle.traces.resilience import NONE, Requeue, Resilience, RestartWall
 class Spending(Struct, frozen=True):
     """Unit-seconds of an attempt; their sum is its units times its duration.
 
-    ``useful`` work is done or in a dump. ``unsaved`` work was not, when the walltime or the scheduler ended the
-    attempt. ``lost`` work was rolled back or lost with the allocation. ``spare`` units were up and idle, ``down`` units
-    were held while their node was down. ``waiting`` is the time before the attempt began, because nodes were down;
-    ``overhead`` is prologue and epilogue.
+    ``useful`` work is done or in a dump. ``unsaved`` work was in no dump when the walltime or the scheduler ended
+    the attempt. ``lost`` work was rolled back or lost with the allocation. ``spare`` units were up and idle, ``down``
+    units were held while their node was down. ``waiting`` is the time before the attempt began, because nodes were
+    down; ``overhead`` is prologue and epilogue.
     """
 
     useful: float = 0.0

@@ -45,7 +45,7 @@ class Attempts(Kept):
     Args:
         rates: mean failure rate of each node (1/s), shape (nodes,).
         failures: failure models, for the hazard; None: unknown.
-        work: see `JobLives`; jobs with work begin and end it as without failures.
+        work: see `JobLives`; jobs with work begin and end it as on a machine without failures.
     """
 
     _kept = ("_starts", "down", "_down_units", "unsettled")
@@ -95,7 +95,7 @@ class Attempts(Kept):
 
     @property
     def at_work(self) -> bool:
-        """Whether some job works, so that its end will come."""
+        """Whether some job is working, so that its end is certain to come."""
         return len(self._jobs) > len(self._held)
 
     def submitted(self, job: Job) -> None:
@@ -289,7 +289,7 @@ class Attempts(Kept):
             self._strike(job, hit, why[hit.first][0])
 
     def _hold_again(self, job: Job) -> None:
-        """Put a job that began at this very instant back to waiting for its nodes."""
+        """Let a job that began at this very instant wait for its nodes again."""
         attempt = attempt_of(job)
         if job.work is not None:
             assert self._work is not None

@@ -18,8 +18,8 @@ class _Course(Protocol):
 class LastDump:
     """Ends an attempt with one more dump.
 
-    The dump is complete exactly at ``end``. If a node fails before, the allocation is lost with the work that the dump
-    was to save, even if the job tolerates failures.
+    The dump is complete exactly at ``end``. If a node fails before, the allocation and the work that the dump should
+    have saved are lost, even if the job tolerates failures.
 
     Args:
         begin: start of the dump, or of the rest of a dump being written (s).

@@ -201,8 +201,8 @@ class AttemptProgress(Kept):
     def strike(self, now: float, nodes: Sequence[int]) -> bool:
         """Let nodes of the allocation fail together at ``now`` (s); each fails once.
 
-        Returns whether the job continues, from its last dump if a working node failed. If not, the allocation must be
-        given up now, with all unsaved work. Work that is done by then stays done.
+        Returns whether the job continues, from its last dump if a working node failed. If it does not, the allocation
+        must be given up now, with all unsaved work. A job that is done by then stays done.
         """
         if now >= self._segment.finish:
             return True
@@ -352,7 +352,7 @@ class RigidProgress:
         )
 
     def made(self) -> list[Any]:
-        """Return its arguments by name; an attempt that was given up is never saved."""
+        """Return the constructor's arguments by name; an attempt that was given up is never saved."""
         start, read, _, interval, dump = self._segment.made()
         made = {"start": start, "work": self._work, "saved": self._saved, "nodes": self._nodes}
         return [{**made, "interval": interval, "dump": dump, "read": read}]

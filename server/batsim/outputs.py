@@ -148,13 +148,13 @@ class _Trace(Written, Observer):
         self._book.switch_begins(now, units, on=on)
 
     def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
-        """Batsim writes a line when all units that were asked together have switched."""
+        """Write a line when all units of one request have switched, as Batsim does."""
         self._book.switch_ends(now, units)
         if complete:
             self._write_states(now)
 
     def availability(self, now: float, units: NodeSet, available: bool) -> None:
-        """Batsim writes no line for this."""
+        """Write nothing: Batsim has no line for this."""
         if available:
             self._book.come_back(now, units)
         else:

@@ -29,7 +29,7 @@ _NAMED = msgspec.json.Decoder(_Named)
 
 
 class RegistryError(PipistrelleError):
-    """A job or profile that cannot be registered."""
+    """A job or profile cannot be registered."""
 
 
 class Registry(Part, Observer):
@@ -155,7 +155,7 @@ class Registry(Part, Observer):
         )
 
     def ended(self, now: float, job: Job) -> None:
-        """Count one user less of the job's profile, after the next notice."""
+        """Count one user less for the job's profile, from the next notice on."""
         self._release()
         self._ended.append((self._clockwork.seq, job.id.partition("!")[0], job.profile))
 

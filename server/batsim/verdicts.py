@@ -86,7 +86,7 @@ class BatsimVerdicts(Verdicts):
             raise
 
     def _kill(self, decision: KillJob) -> None:
-        """Kill jobs; like Batsim, ignore those that were to be killed before."""
+        """Kill jobs; like Batsim, ignore those with an earlier KILL_JOB."""
         if not decision.data.job_ids:
             raise Illegal("malformed", "'job_ids' names no job")
         job_ids = tuple(name for name in dict.fromkeys(decision.data.job_ids) if name not in self._asked_to_die)

@@ -59,7 +59,7 @@ class Dependencies(Kept, Observer):
         return len(self._held)
 
     def listens(self, hook: str) -> bool:
-        """Return whether the hook is needed; none is without dependencies."""
+        """Return whether the hook is needed: without dependencies no hook is."""
         return bool(self._conditions) and super().listens(hook)
 
     def state(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class Dependencies(Kept, Observer):
         return [job for jobs in self._waiting.values() for job in jobs.values()]
 
     def hold(self, job: Job) -> bool:
-        """Hold or reject a submitted job if its conditions demand it; True if so."""
+        """Hold or reject a submitted job if its conditions demand that; return whether they did."""
         if job.id not in self._conditions:
             return False
         time = self._fulfilled(job.id)
@@ -132,7 +132,7 @@ class Dependencies(Kept, Observer):
         self._busy = False
 
     def _fulfilled(self, job_id: str) -> float | None:
-        """Return when the conditions are fulfilled (s); inf: never; None: not known yet."""
+        """Return the time (s) at which the conditions are fulfilled; inf: never; None: not known yet."""
         times = [self._time_of(condition) for condition in self._conditions[job_id]]
         if inf in times:
             return inf

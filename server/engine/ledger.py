@@ -21,7 +21,7 @@ _FEW: Final = 6
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Ledger:
-    """Units 0 to ``units`` - 1, each free, held by one job or blocked.
+    """Units 0 to ``units`` - 1; each is free, held by one job, or blocked.
 
     One byte per unit, 1 if no job can have it: testing or setting an interval is one call, whatever its length.
     """
@@ -170,7 +170,8 @@ class Ledger:
 def may_differ(job: Job) -> bool:
     """Return whether a job may get more or fewer units than requested (Batsim).
 
-    True with a mapping of its own, or if its work is a total spread over all its units, or a sequence of such.
+    That is so if the job has its own mapping, or if its work is a total spread over all its units, or a sequence of
+    such work.
     """
     work = job.work
     parts: tuple[Profile | None, ...] = work.seq if isinstance(work, Composed) else (work,)

@@ -46,7 +46,7 @@ class Overheads:
 
 
 class Work(Protocol):
-    """Does jobs' work where hosts decide how long it takes."""
+    """Carries out jobs' work if hosts decide how long it takes."""
 
     def begins(self, job: Job) -> None:
         """Begin the work of a job that has its units; put its walltime on the agenda."""
@@ -120,7 +120,7 @@ class PreemptionPart(LifePart, Protocol):
 
 
 class JobLives(Kept):
-    """Carries out every step of a job; the engine does not know how jobs live.
+    """Carries out every step of a job, so that the engine need not know the steps.
 
     By default a job takes its runtime, or as long as its hosts decide. A run adds further parts before it begins.
     """

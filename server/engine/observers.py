@@ -53,16 +53,16 @@ class Observer:
         """
 
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:
-        """Units that were asked together are in power state ``pstate`` now.
+        """All units of one request are in power state ``pstate`` now.
 
-        When they are asked, ``pstate`` is `SWITCHING_ON` (to a computing state) or `SWITCHING_OFF` (to a sleeping one).
+        At the request, ``pstate`` is `SWITCHING_ON` (to a computing state) or `SWITCHING_OFF` (to a sleeping one).
         """
 
     def departed(self, now: float, units: NodeSet, on: bool) -> None:
         """Units begin to switch on or off; `switched` follows for the whole request."""
 
     def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
-        """Units have been switched; ``complete`` if all that were asked together have."""
+        """Units have been switched; ``complete`` if they are the last ones of their request."""
 
     def availability(self, now: float, units: NodeSet, available: bool) -> None:
         """Jobs can start on these units again, or no longer; running jobs continue."""
@@ -135,7 +135,7 @@ class Deferred(Observer):
             hook(now, units)
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Record it; pass on if years of failures pass without a notice."""
+        """Record the call; pass all on if years of failures pass without a notice."""
         self._journal.append((self._hooks.went_down, now, (nodes, units, planned, why)))
         if len(self._journal) > _MANY:
             self.flush()

@@ -35,11 +35,11 @@ class BadValue(Exception):
 
 
 class NotSupported(Exception):
-    """A value or an attribute that only Maui itself supports; the text says why."""
+    """A value or an attribute is supported only by Maui itself; the text says why."""
 
 
 class WithoutEffect(NotSupported):
-    """Not supported, but no decision depends on it."""
+    """A value or an attribute is not supported, but no decision depends on it."""
 
 
 def read_time(text: str) -> float:
@@ -88,7 +88,7 @@ def read_names(text: str) -> tuple[str, ...]:
 
 
 def read_value(parameter: Parameter, text: str) -> Value:
-    """Return the value of a parameter; BadValue if wrong, NotSupported if only Maui's."""
+    """Return the value of a parameter; BadValue if it is wrong, NotSupported if only Maui supports it."""
     if parameter.kind is Kind.CHOICE:
         upper = SYNONYMS.get(parameter.name, {}).get(text.upper(), text.upper())
         if upper in parameter.lacking:
@@ -277,7 +277,7 @@ def _read_count(text: str) -> int:
 
 
 def _read_hosts(text: str) -> tuple[str, ...] | None:
-    """Return the hosts, None for ALL; the machine determines their units."""
+    """Return the hosts, None for ALL; their units are determined later, with the machine."""
     if text.upper() == "ALL":
         return None
     hosts = tuple(host for host in text.split(",") if host)

@@ -50,8 +50,8 @@ def check_host(host: str) -> None:
 def units_of_hosts(hosts: Sequence[str], machine: Machine, where: str) -> NodeSet:
     """Return the units of hosts on a machine.
 
-    A host is the first that applies: the name of a node (unless nodes have only numbers); a unit's number or interval;
-    a range of names such as ``n[001-096]``; a regular expression.
+    A host is read as the first of these that applies: the name of a node (unless nodes have only numbers); a number or
+    interval of units; a range of names such as ``n[001-096]``; a regular expression.
 
     Raises:
         PlatformError: about ``where``, if the machine has no such unit or node.

@@ -39,8 +39,7 @@ class MauiConfigError(PipistrelleError):
 class ConfigWarning(NamedTuple):
     """Something in the file that has no effect here: line (from 1), name and reason.
 
-    ``decides`` is whether Maui would decide differently, or may have been meant to: an unknown word, or an unsupported
-    rule.
+    ``decides`` is whether Maui itself might decide differently: the word is unknown, or the rule is not supported.
     """
 
     where: str

@@ -1,7 +1,7 @@
 """Which waiting jobs the limits of Maui allow, updated job by job for deep queues.
 
-A start or an end changes limits of jobs, units and nodes only for jobs that share a limited credential; only these are
-checked again.
+A start or an end of a job matters only for jobs that share a limited credential with it, so only these are checked
+again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -110,7 +110,7 @@ class AllowedRows:
             self._allowed[level][rows] = sizes <= self._largest[level][codes]
 
     def allowed(self, queue: MauiQueue, *, hard: bool) -> Bools:
-        """Return which rows may start, any value in empty rows; read-only."""
+        """Return for each row whether its job may start (empty rows: any value); do not change the array."""
         self.follow(queue)
         return self._allowed[self._levels[-1] if hard else self._levels[0]][: queue.rows]
 
@@ -121,7 +121,7 @@ def _joined(lists: Mapping[int, GrowingInts], counters: Sequence[int]) -> Ints:
 
 
 class OutstandingRooms:
-    """The room under limits of outstanding work (MAXPS) and time (MAXWC), which grows."""
+    """The room under limits of outstanding work (MAXPS) and time (MAXWC); it grows with time."""
 
     def __init__(self) -> None:
         #: of work (0) and of time (1)

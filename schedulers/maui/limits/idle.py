@@ -1,4 +1,4 @@
-"""MAXIJOB: the waiting jobs that are considered, kept between decisions.
+"""MAXIJOB: choose the waiting jobs that are considered, and keep the choice between decisions.
 
 Source: admin manual of Maui, 6.2.1.3: of each credential, its first jobs by priority are in the idle queue.
 """
@@ -22,8 +22,8 @@ _PART: Final = 2048
 class IdleRows:
     """Chooses rows of a queue by the limits of waiting jobs.
 
-    Usually a combination of credentials has at most one such limit. Then only counters that lost a chosen row, or in
-    which another row passed one, are filled again. Counter 0 is for combinations without such a limit.
+    Usually a combination of credentials has at most one such limit. Then a counter is filled again only if it lost a
+    chosen row, or another row passed a chosen one. Counter 0 is for combinations without such a limit.
     """
 
     def __init__(self) -> None:

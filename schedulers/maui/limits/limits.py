@@ -88,7 +88,7 @@ def _parameter(kind: str, name: str) -> str:
 
 
 def _for(credentials: Iterable[tuple[str | None, str | None]]) -> str:
-    """Return the credentials that a limit applies to, unless its name has them."""
+    """Return the text of the credentials that a limit applies to; empty if its name has them."""
     words = ", ".join(f"{kind.lower()} {name}" for kind, name in credentials if kind is not None)
     return f" ({words})" if words else ""
 
@@ -244,7 +244,7 @@ class Limits:
         )
 
     def allowed(self, queue: MauiQueue, now: float, *, hard: bool, rows: Rows | None = None) -> Bools | None:
-        """Return which rows (default: all) limits of running jobs allow; None if all."""
+        """Return which of these rows (default: all) limits of running jobs allow; None means all of them."""
         if not self.active:
             return None
         self._extend()
@@ -260,7 +260,7 @@ class Limits:
         return allowed
 
     def _system_room(self, hard: bool) -> float:
-        """Return the most units of a job by the limits of all jobs together; -1 for none."""
+        """Return the most units that limits of all jobs together leave to a job; -1: no job fits."""
         usage = self._usage.get(_SYSTEM, _Usage(0))
         room = inf
         for limit in self._system:

@@ -225,7 +225,7 @@ class Fairshare(Kept):
         )
 
     def rooms(self, now: float) -> list[tuple[Floats, Floats]]:
-        """Return by kind the unit x s that caps leave to a new job, and their growth.
+        """Return, by kind, the usage (unit x s) that caps leave to a new job, and its growth.
 
         Each has one value per name (inf without a cap) and one more for jobs without such a name. A job's full walltime
         counts (source: MFSCheckCap, Maui 3.2). The growth holds until a job starts or ends or the next window begins.
@@ -249,7 +249,7 @@ class Fairshare(Kept):
         return found
 
     def room(self, code: int, now: float) -> tuple[float, str]:
-        """Return the unit x s that caps leave to a new job, inf without any; and the cap."""
+        """Return the usage (unit x s) that caps leave to a new job (inf without caps), and the cap."""
         numbers, names = self._credentials.parts[code], self._credentials.combinations[code]
         rooms = [float(room[number]) for (room, _), number in zip(self.rooms(now), numbers, strict=True)]
         least = min(range(len(rooms)), key=rooms.__getitem__)

@@ -53,7 +53,7 @@ class Breakdown(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Waiting jobs as columns like those in `MauiQueue`, in other rows."""
+    """Waiting jobs as columns like those of `MauiQueue`, but with other row numbers."""
 
     size: Ints
     walltime: Floats
@@ -133,7 +133,7 @@ class Priorities:
 
     @property
     def grow_alike(self) -> bool:
-        """Whether all priorities grow equally, so that jobs do not pass each other."""
+        """Whether all priorities grow at the same rate, so that jobs do not pass each other."""
         service = all(name == "QUEUETIME" for name in self._active["SERV"]) and not self._qos_weights
         capped = self._cap["QUEUETIME"] != inf or self._component_cap["SERV"] != inf
         moving = self._active["TARG"] or (self._active["FS"] and self._fairshare.active)
