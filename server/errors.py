@@ -12,7 +12,7 @@ _SAID: Final = 500
 
 
 class SetupError(PipistrelleError):
-    """Inputs that do not fit together: platform, workload, failures or options."""
+    """Platform, workload, failures or options do not fit together."""
 
 
 class RunError(PipistrelleError):

@@ -68,7 +68,7 @@ def were_cancelled(workload: Workload) -> NDArray[np.bool_]:
 
 
 def with_cancellations(workload: Workload) -> Workload:
-    """Return the workload with cancelled jobs as startable, with `CANCELLED_AFTER`."""
+    """Return the workload with cancelled jobs made startable; `CANCELLED_AFTER` says when they leave."""
     which = were_cancelled(workload)
     if not which.any():
         return workload

@@ -1,4 +1,4 @@
-"""What jobs request of their nodes: constraints, units per node, whole nodes."""
+"""Requests of jobs for nodes: constraints, units per node, whole nodes."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -86,7 +86,7 @@ class StallDetector(Kept):
 
 
 def describe_waiting(cluster: Cluster) -> str:
-    """Return how many jobs wait and run, the first ones, and why units are kept."""
+    """Return a text: how many jobs wait and run, the first of them, and why units are kept."""
     names = [f"{job.id} ({job.size} units)" for job in islice(cluster.waiting.values(), _NAMED)]
     more = len(cluster.waiting) - len(names)
     text = f"{len(cluster.waiting)} waiting, {len(cluster.running)} running, {cluster.ledger.idle} units free"

@@ -30,8 +30,8 @@ class Executor:
     cores, and tasks on common hosts get fair shares (`fair_rates`). Delays do not depend on hosts. Communication
     overlaps computation: a task lasts at least as long as its busiest host sends or receives at ``bandwidth``.
 
-    The job's life ends it at its walltime, after all `PHASE` entries of that instant. Work done by then is done, but a
-    delay as long as the rest of the walltime has reached it: Batsim's rule.
+    `JobLives` ends the job at its walltime, after all `PHASE` entries of that instant. Work that is done by then counts
+    as done, but a delay as long as the rest of the walltime has reached it: Batsim's rule.
 
     Args:
         hosts: indexed by unit; metered hosts get their load.
@@ -101,7 +101,7 @@ class Executor:
         return None if phase.tasks else self._clockwork.cluster.running[run.job_id]
 
     def over(self, job: Job) -> None:
-        """Take a job that ends now off its hosts."""
+        """Remove a job that ends now from its hosts."""
         run = self._runs.pop(job.id)
         assert run.phase is not None
         self._replace(self._clockwork.now, run, run.phase.tasks, [])
@@ -194,7 +194,7 @@ class Executor:
         return seconds
 
     def _pace(self, now: float, affected: dict[Task, None]) -> None:
-        """Set the pace of tasks, and of all that share hosts with them, directly or not."""
+        """Set the pace of tasks, and of all tasks that share hosts with them, directly or not."""
         paced: set[Task] = set()
         for task in affected:
             if task in paced:
@@ -209,7 +209,7 @@ class Executor:
                     self._set_load(now, host)
 
     def _meeting(self, task: Task) -> list[Task]:
-        """Return a task and all that it shares hosts with, directly or not, as found."""
+        """Return a task and all tasks that share hosts with it, directly or not, in the order found."""
         found = {task: None}
         if self._sharing or task.phase.run.crowded:
             seen: set[int] = set()

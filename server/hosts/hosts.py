@@ -133,7 +133,7 @@ class Hosts(Part):
                 self._draw(now, host)
 
     def set_pstate(self, now: float, host: int, pstate: int) -> None:
-        """Put a host into a power state at ``now`` (s); its load stays until it is set."""
+        """Put a host into a power state at ``now`` (s); its load stays the same until `set_load`."""
         before = self._pstate[host]
         if pstate == before:
             return
@@ -171,7 +171,7 @@ class Hosts(Part):
         return fsum(watts for low, high in units.intervals for watts in self._watts[low : high + 1].tolist())
 
     def lowest_power(self) -> float:
-        """Return the power of all hosts in their states at next to no load (W)."""
+        """Return the power of all hosts in their present states at almost no load (W)."""
         return self._least_watts.value
 
     def energy(self, now: float, units: NodeSet | None = None) -> float:

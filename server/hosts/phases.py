@@ -137,11 +137,11 @@ class Path:
         return None
 
     def begun(self) -> list[int]:
-        """Return how many parts have begun of each composed profile around the leaf."""
+        """Return, for each composed profile around the leaf, how many of its parts have begun."""
         return [begun for _, begun in self._frames]
 
     def enter(self, profile: Profile, begun: Sequence[int]) -> Leaf:
-        """Enter a profile at such a position and return its leaf."""
+        """Enter a profile at a position returned by `begun`, and return its leaf."""
         for number in begun:
             assert isinstance(profile, Composed)
             self._frames.append((profile, number))

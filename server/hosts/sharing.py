@@ -27,9 +27,9 @@ def fair_rates(
     """Return the rate of each task: the share of its work done per second.
 
     Round by round each host shares its remaining capacity equally among the active ranks. A task gains what its
-    scarcest share allows, up to its bound; what it leaves elsewhere is available in the next round. A task is finished
-    at its bound, or when one of its hosts has nothing left. This is SimGrid's solver "fair bottleneck", the default of
-    its parallel tasks (``ptask_L07``).
+    scarcest share allows, up to its bound. What it does not use elsewhere is available in the next round. A task is
+    finished at its bound, or when one of its hosts has nothing left. This is SimGrid's solver "fair bottleneck", the
+    default of its parallel tasks (``ptask_L07``).
 
     Each round exhausts a rank's share on some host or brings a task to its bound, so the rounds end.
 

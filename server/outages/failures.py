@@ -188,7 +188,7 @@ class Failures(Part):
             self._clockwork.agenda.put(self._next[0].down, FAILURE, len(self._next))
 
     def _fail(self, _: int) -> None:
-        """Let nodes fail: all of one instant together, so that a job loses them together."""
+        """Let all nodes of one instant fail together, so that a job loses them together."""
         self._watch()
         outages = self._next
         repairs: dict[float, list[int]] = {}
@@ -231,13 +231,13 @@ class Failures(Part):
         self._clockwork.tell(NodesRepaired(self._clockwork.now, NodesRepairedData(str(nodes), str(units))))
 
     def _bury(self, nodes: NodeSet) -> None:
-        """Record nodes that are never repaired: no job can wait for them."""
+        """Record nodes that are never repaired, so that no job waits for them."""
         if nodes and self._holds:
             self._clockwork.cluster.ledger.block(self._node_units.units_of(nodes))
             self._attempts.forsake(nodes, "a node that is not repaired any more")
 
     def _watch(self) -> None:
-        """Raise Stalled if outages continue for ever but jobs make no step."""
+        """Raise Stalled if outages continue forever but no job makes progress."""
         clockwork, arrivals = self._clockwork, self._arrivals
         cluster = clockwork.cluster
         if cluster.steps != self._steps or not (arrivals.exhausted or arrivals.held):

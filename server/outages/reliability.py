@@ -1,4 +1,4 @@
-"""Failures and maintenance of a run, with the rules for the jobs that they strike."""
+"""Failures and maintenance of a run, with the rules for the jobs that they interrupt."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

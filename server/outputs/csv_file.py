@@ -20,11 +20,12 @@ special: Final = re.compile(r'[,"\r\n]').search
 class CsvFile:
     """A file written line by line; every failure raises `OutputFailed`.
 
-    Each write is of whole lines, so that no line is cut if the process is killed. Its state is its length in bytes.
+    Each write is of whole lines, so that no line is cut if the process is killed. The state is the file's length in
+    bytes.
 
     Args:
         option: command-line option that chooses the path, for errors.
-        lines_of: makes lines with their newlines of the added rows, which are lines by default.
+        lines_of: turns the added rows into lines with newlines; by default the rows are such lines.
     """
 
     def __init__(
@@ -142,7 +143,7 @@ class Written(Kept):
             file.flush()
 
     def close(self) -> None:
-        """Write all rows and close the files, even if one disk is full."""
+        """Write all rows and close all files, even if writing one of them fails."""
         with ExitStack() as closing:
             for file in self._files():
                 closing.callback(file.close)

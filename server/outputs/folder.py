@@ -108,14 +108,14 @@ class Outputs(Protocol):
         """Return the files' positions as plain values."""
 
     def restore(self, state: Any) -> None:
-        """Continue the existing files, in place of `before`."""
+        """Continue the existing files, instead of calling `before`."""
 
 
 class FolderOutputs(Kept):
     """Outputs of `pipistrelle run` in a folder; see docs/reference/outputs.md.
 
     Args:
-        nodes: account of the nodes, if they can fail; an observer that must come before these outputs.
+        nodes: book of the nodes, if they can fail; this observer must be called before these outputs.
         asked: the command line (JSON values), for a file of its own; None: no such file.
     """
 

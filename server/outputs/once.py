@@ -37,7 +37,7 @@ def labels_csv(workloads: Mapping[str, Workload]) -> str:
 
 
 def _fields(texts: Sequence[str]) -> Sequence[str]:
-    """Return texts as CSV fields, unchanged if none needs quotes."""
+    """Return texts as CSV fields; the same list if none needs quotes."""
     return texts if special("".join(texts)) is None else list(map(csv_text, texts))
 
 

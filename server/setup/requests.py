@@ -36,7 +36,7 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
     """Return the jobs that the machine can serve, the number dropped, and remarks.
 
     Slurm's brackets and node counts become plain constraints. Jobs that share no node get all units of their nodes,
-    choosing nodes that make the fewest. A number of units per node that all nodes have is left out.
+    on the nodes where these are fewest. A request of units per node that all nodes satisfy is left out.
     """
     if not asks(workload):
         return workload, 0, []

@@ -1,4 +1,4 @@
-"""Resilience of a run's jobs: what workloads say, and what will not work as meant."""
+"""Resilience of a run's jobs: read it from workloads, and check that it can work."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -60,7 +60,7 @@ class Dispersion:
     """The rule that a job takes its runtime times 1 + share * h / H.
 
     h is the mean number of hops over all pairs of the job's nodes, H the same for the whole machine. A job spread like
-    the machine takes ``share`` longer, a job on one router's nodes takes no longer.
+    the machine takes longer by ``share``. A job on one router's nodes takes no longer.
 
     Raises SetupError if the share is not above 0, or no two nodes are apart.
     """

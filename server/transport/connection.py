@@ -1,4 +1,4 @@
-"""One connection to the server's socket, from a stranger's to the scheduler's."""
+"""One connection to the server's socket: first a stranger's, later perhaps the scheduler's."""
 
 import socket
 import struct

@@ -161,7 +161,7 @@ class CurveListener:
         self._doorway = Doorway(self._bound.socket, f"\0{inner}", MOST_STRANGERS)
 
     def look(self, now: float, patience: float) -> bool:
-        """Accept strangers and read messages, waiting ``patience`` s; tell if any came."""
+        """Accept strangers and read messages, waiting ``patience`` s; return whether any came."""
         return self.attend(0 if self._strangers else int(1000 * patience))
 
     def message(self) -> tuple[CurveStranger, ZmtpMessage] | None:
@@ -185,7 +185,7 @@ class CurveListener:
         """Do nothing: all connections share one socket."""
 
     def attend(self, patience: int) -> bool:
-        """Check keys and read messages, waiting ``patience`` ms; tell if any came."""
+        """Check keys and read messages, waiting ``patience`` ms; return whether any came."""
         ready = dict(self._poller.poll(patience))
         self._note_faults()
         if self._judge in ready:

@@ -1,8 +1,8 @@
 """A filter between strangers and libzmq's encrypted socket.
 
-libzmq buffers as much of a stranger's handshake as the longest message may have. Here a thread passes bytes on both
-ways, but few until libzmq has accepted the stranger's key. It parses only where a CurveZMQ command begins, and which it
-is (https://rfc.zeromq.org/spec/26/).
+libzmq buffers as much of a stranger's handshake as the longest message may have. Here a thread passes bytes in both
+directions, but only few until libzmq has accepted the stranger's key. It parses only where a CurveZMQ command begins,
+and which it is (https://rfc.zeromq.org/spec/26/).
 """
 
 import contextlib

@@ -42,7 +42,7 @@ class Transport(Protocol):
 
 
 def bare(transport: Any) -> Any:
-    """Return the transport behind those that only observe the messages."""
+    """Return the innermost transport: the others around it only observe the messages."""
     return getattr(transport, "behind", transport)
 
 

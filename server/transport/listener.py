@@ -63,7 +63,7 @@ class Listener:
         return len(self._strangers)
 
     def look(self, now: float, patience: float) -> bool:
-        """Accept strangers and read messages, waiting ``patience`` s; tell if any came."""
+        """Accept strangers and read messages, waiting ``patience`` s; return whether any came."""
         if self._paused is not None and now >= self._paused:
             self._paused = None
             self._selector.register(self._socket, selectors.EVENT_READ)

@@ -156,7 +156,7 @@ class NativeTransport(Peer[ServerSession]):
         self._hand_over(frame)
 
     def save(self) -> str | None:
-        """Ask the scheduler for its state, if it supports that and is not already asked."""
+        """Ask the scheduler for its state, if it supports that and has not been asked yet."""
         session = self._session
         if session.welcome is None or session.welcome.max_state is None or session.state != "SERVER_TURN":
             return None
@@ -268,7 +268,7 @@ class NativeTransport(Peer[ServerSession]):
         self._leave()
 
     def _last_words(self) -> None:
-        """Limit further sending to the linger time, whatever the user does."""
+        """Limit all further sending to the linger time, even if the user interrupts."""
         self._interrupted = lambda: False
         self._decision_timeout = LINGER_S
 

@@ -37,7 +37,7 @@ class Session(Protocol):
         """Note that another session's notice is sent."""
 
     def answered(self) -> None:
-        """Note that its reply has come."""
+        """Note that the reply to that notice has come."""
 
 
 class Waits(TypedDict, total=False):
@@ -116,7 +116,7 @@ class Peer(ABC, Generic[_S]):
 
     @abstractmethod
     def _lost(self) -> str | None:
-        """Close the scheduler's connection; return what else is known about its loss."""
+        """Close the scheduler's connection; return what is known about why it was lost."""
 
     @abstractmethod
     def _broke(self, error: RemoteProtocolError) -> None:
@@ -207,7 +207,7 @@ class Peer(ABC, Generic[_S]):
         )
 
     def _look_around(self, deadline: float, too_late: Callable[[], SchedulerFailed]) -> float:
-        """Return the time; raise if the user or the scheduler has gone, or time is over."""
+        """Return the time; raise if the user interrupted, the scheduler has gone, or the time is up."""
         if self._interrupted():
             raise KeyboardInterrupt
         now = time.monotonic()

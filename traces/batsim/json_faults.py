@@ -14,7 +14,7 @@ _PATH = re.compile(r" - at `(?:key in )?(.*)`$")
 
 @contextmanager
 def json_faults(data: bytes | msgspec.Raw, where: str, top: str = "") -> Iterator[None]:
-    """Turn errors of decoding `data` into TraceErrors; `top` precedes value paths."""
+    """Turn errors of decoding `data` into TraceErrors; paths of values begin with `top`."""
     try:
         yield
     except msgspec.ValidationError as error:

@@ -309,7 +309,7 @@ def _no_part(wanted: str, names: list[str], where: str) -> TraceError:
 
 
 def closest(wanted: str, names: list[str]) -> str:
-    """Return a hint with the most similar name, or all of few, or their number."""
+    """Return a hint: the most similar name, or all names if there are few, or their number."""
     sentence = did_you_mean(wanted, sorted(names))
     return sentence if len(names) <= 10 or sentence.startswith("Did") else f"There are {len(names)} profiles."
 

@@ -99,7 +99,7 @@ class Record:
         allocated: units that it got.
         units_per_node: requested units per node, -1 for any number.
         whole_nodes: 1 if it shares no node.
-        labels: as in `Workload.labels`; unknown ones may be absent.
+        labels: see `Workload.labels`; unknown labels may be absent.
     """
 
     place: str

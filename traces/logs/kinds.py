@@ -1,4 +1,4 @@
-"""Recognize the kinds of job logs, and what their sizes may count."""
+"""Recognize the kinds of job logs, and the units in which each can count sizes."""
 
 import re
 from typing import Final, Literal

@@ -189,7 +189,7 @@ _NO_PROJECT: Final = "_pbs_project_default"
 
 
 class _Job:
-    """What the records of one job have said so far."""
+    """The values of one job from the records read so far."""
 
     __slots__ = ("deleted", "ended", "place", "queued", "rerun", "texts", "values")
 
@@ -215,7 +215,7 @@ class PbsLog(JobLog):
     """The jobs of PBS accounting records, from one or more files in time order.
 
     A job has the values of its latest records: E (end), else S (start), Q (queued) and R (requeued). A job that has not
-    ended has no run time, but after a requeue (R, T) that of its last complete run. Records of whole arrays are left
+    ended has no run time. After a requeue (R, T) it has that of its last complete run. Records of whole arrays are left
     out, as are jobs with only a deletion, and unreadable records. The submit time is ctime, else qtime, else the time
     of the Q record. The run time is end - start, else resources_used.walltime. Without Resource_List.walltime there is
     no limit.

@@ -140,7 +140,7 @@ class SacctLog(JobLog):
         )
 
     def _mended(self, cells: list[str], width: int, place: str) -> list[str]:
-        """Return the cells of a row with bars in a text, or with a trailing bar."""
+        """Return the cells of a row in which a text has bars, or which ends with a bar."""
         surplus = len(cells) - width
         if surplus == 1 and not cells[-1]:
             return cells[:-1]

@@ -57,7 +57,7 @@ def parse_lanl(stream: io.BufferedReader, path: PathText) -> OutageLog:
 
 
 class _System:
-    """What the rows say about one system."""
+    """The values of one system from the rows."""
 
     def __init__(self) -> None:
         #: {node number: (first, last) time of its watch; None: the last repair in the table}

@@ -1,4 +1,4 @@
-"""Outages as a log records them, by node name, and when each node was watched."""
+"""Outages by node name as a log records them, and the time in which each node was watched."""
 
 import re
 from dataclasses import dataclass, replace
@@ -72,7 +72,7 @@ class OutageLog:
         watch_known: whether the log itself has the times of the watch.
         complete: whether `nodes` includes all nodes without outages, as stated by the user.
         lives: what was watched, if the log has it; None: derive it from the outages.
-        notes: peculiarities of the file, for people.
+        notes: remarks on the file, for people.
     """
 
     name: str

@@ -73,7 +73,7 @@ def shuffle_submits(workload: Workload, rng: np.random.Generator, window: float 
 
 
 def redraw_submits(workload: Workload, gaps: Gaps, rng: np.random.Generator) -> Workload:
-    """Return the workload with new submit times, except the first; order stays."""
+    """Return the workload with new submit times; the first time and the order of jobs stay."""
     order = np.argsort(workload.submit, kind="stable")
     submit = np.empty_like(workload.submit)
     submit[order] = gaps.times(float(workload.submit.min()), len(workload), rng)

@@ -17,7 +17,7 @@ from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal
 
 
 def scale_arrivals(workload: Workload, factor: float) -> Workload:
-    """Return the workload with times since the first submission multiplied."""
+    """Return the workload with the times between submissions multiplied."""
     _require_factor(factor, "arrivals")
     first = float(workload.submit.min())
     submit = first + (workload.submit - first) * factor
