@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.models.samples.estimates import LEVEL, StatisticsError, deviation_of, mean_of, t_quantile
+from pipistrelle.protocol.base.log import logger
 from pipistrelle.runs.folders.run_jobs import Floats, ReportError, RunJobs
 
 #: metrics of each job; seconds, except for the slowdown
@@ -90,6 +91,8 @@ class Together:
 def compare(runs: Sequence[RunJobs], by: Sequence[str] = ()) -> dict[str, Any]:
     """Compare two or more runs by their common jobs; return JSON values.
 
+    Log a warning if there are no intervals because scipy is missing.
+
     Args:
         by: classes of jobs: of `SHAPES`, or a label of the log.
 
@@ -97,19 +100,22 @@ def compare(runs: Sequence[RunJobs], by: Sequence[str] = ()) -> dict[str, Any]:
         ReportError: if they have no job in common, or the first run has no such label.
     """
     both = Together.of(runs)
+    figures: list[dict[str, Any]] = [
+        {
+            "metric": metric,
+            "runs": [_figures(both.column(number, metric)) for number in range(len(runs))],
+            "against_first": [_paired(both, number, metric) for number in range(1, len(runs))],
+        }
+        for metric in METRICS
+    ]
+    if len(both) >= 2 * _LEAST and figures[0]["against_first"][0]["half_width"] is None:
+        logger().warning("intervals need scipy: python -m pip install scipy")
     return {
         "runs": [_run(run, left) for run, left in zip(runs, both.left_out, strict=True)],
         "same_workload": len({tuple(run.workloads) for run in runs}) == 1,
         "jobs": len(both),
         "level": LEVEL,
-        "figures": [
-            {
-                "metric": metric,
-                "runs": [_figures(both.column(number, metric)) for number in range(len(runs))],
-                "against_first": [_paired(both, number, metric) for number in range(1, len(runs))],
-            }
-            for metric in METRICS
-        ],
+        "figures": figures,
         "classes": {name: _classes(both, name) for name in by},
     }
 

@@ -35,6 +35,21 @@ def test_equal_runs(ran):
     assert "every decision, every job" in ran.run("compare", "easy", "easy").ok().out
 
 
+def test_without_scipy_one_warning_says_so(ran):
+    """It is on standard error. With scipy, or with too few jobs for an interval, there is none."""
+    for name in ("first", "second"):
+        ran.run("run", "-w", "demo", "--in-process", "-o", name, "-q").ok()
+    words = ("compare", "--exit-zero", "first", "second")
+    assert "±" in (found := ran.run(*words).ok()).out
+    assert not found.err
+
+    ran.write("scipy.py", "raise ImportError")
+    found = ran.run(*words)
+    assert (found.code, "±" in found.out) == (0, False)
+    assert found.err == "WARNING: intervals need scipy: python -m pip install scipy\n"
+    assert not ran.run("compare", "--exit-zero", "fcfs", "easy").ok().err
+
+
 def test_json(ran):
     """Three runs; the others are compared with the first."""
     told = json.loads(ran.run("compare", "fcfs", "easy", "fcfs", "--json", "--exit-zero").ok().out)
