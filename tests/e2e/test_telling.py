@@ -43,7 +43,7 @@ def test_quiet_is_quiet(shell):
     assert shell.run(*RUN, "-q").ok().out == ""
     shell.write("file", "x")
     shell.run(*RUN, "-q", "-o", "file/below").failed(6, "file/below")
-    shell.run(*RUN, "-q", "--json").failed(2, "--json prints the figures")
+    shell.run(*RUN, "-q", "--json").failed(2, "--json and --quiet exclude each other")
 
 
 @pytest.mark.parametrize("words", [["--progress"], ["--progress", "--json"], []])

@@ -98,7 +98,7 @@ def test_other_packages_join(monkeypatch: pytest.MonkeyPatch) -> None:
     assert registered() == sorted({*library(), "maui", "recorded", "theirs", "broken"})
     assert make_policy("theirs").name == "fcfs+none+lowest"
     assert make_policy("easy").name == "easy"
-    assert describe("theirs") == "Return one of theirs."
+    assert describe("theirs") == "Return an external policy."
     assert describe("broken").startswith("not available: the scheduler cannot be loaded (ModuleNotFoundError")
     assert is_policy_name("theirs")
     assert "broken = absent_module_of_theirs:broken" in failure("broken")
