@@ -1,1 +1,1 @@
-"""The compiled kernel: the runs of Monte Carlo studies, with the engine's results."""
+"""The compiled kernel: runs trials of Monte Carlo studies, with the same results as the engine."""

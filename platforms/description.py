@@ -43,12 +43,12 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     Args:
         name: unique in a platform: ASCII letters, digits, '.', '_' and '-', at most 64.
         nodes: the number of nodes, at least 1.
-        units_per_node: schedulable units per node, at least 1; jobs are given single units.
+        units_per_node: schedulable units per node, at least 1; jobs are allocated individual units.
         unit: what a schedulable unit is; a node that jobs do not share is one unit.
         prologue, epilogue: how long a job's units are occupied before it begins and after it has ended (s).
-        properties: other properties of the nodes; names have the form of the pool's.
-        names: the rule of the nodes' names: "n[001-096]"; a single node may have a name without a number.
-        node_class: the nodes' class, such as a model; it has the form of the pool's name.
+        properties: other properties of the nodes; their names follow the rule of the pool's name.
+        names: the pattern of the nodes' names, such as "n[001-096]"; a single node may have a name without a number.
+        node_class: the nodes' class, such as a model; it follows the rule of the pool's name.
         mttf: the mean time to failure of a node, in seconds or as "10250h", above 0.
         age: the nodes' time in service at time 0, in seconds or as "3y".
     """

@@ -42,7 +42,7 @@ class ZmtpError(Exception):
 
 
 class ZmtpMessage(NamedTuple):
-    """A message's parts; ``left_out`` counts those that were too long, which are empty."""
+    """A message's parts. Parts that were too long are empty; ``left_out`` counts them."""
 
     parts: list[bytes]
     left_out: int = 0

@@ -100,7 +100,7 @@ def report_command(
 @click.command("order", cls=Command)
 @_run_argument
 @click.option("--node-order", type=Choice(_ORDERS), required=True, help="Node order to compare with.")
-@click.option("--age-aware", is_flag=True, help="Put stable nodes first in it.")
+@click.option("--age-aware", is_flag=True, help="Put stable nodes first in the order.")
 @_own_list
 @_json_option
 def order_command(

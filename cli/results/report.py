@@ -22,7 +22,7 @@ _MOST_MOMENTS: Final = 1000
     "--estimates",
     type=click.IntRange(1, _MOST_MOMENTS),
     metavar="N",
-    help="Repeat runs to show expected starts at N moments.",
+    help="Show expected starts at N moments; this repeats the runs.",
 )
 @click.option("--trust", is_flag=True, help="Allow Python code that a folder names as scheduler.")
 def command(runs: tuple[Path, ...], page: Path, repeat: bool, estimates: int | None, trust: bool) -> None:

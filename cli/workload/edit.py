@@ -26,7 +26,7 @@ filter_step = StepCommand(
         **{name: f"VALUE[,VALUE...]\tJobs of this {name}{_NAMED.get(name, '.')}" for name in FIELDS},
         "invert": "Keep the other jobs instead.",
         "clean": "Remove jobs that cannot run.",
-        "first": "NUMBER\tKeep this many first jobs of the result.",
+        "first": "NUMBER\tKeep only the first NUMBER jobs of the result.",
         "last": "NUMBER\tKeep this many last jobs of the result.",
         "sample": "NUMBER|P%\tKeep a random sample of the result.",
         "seed": _SEED,

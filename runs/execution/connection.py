@@ -153,7 +153,7 @@ class WithChild(_OverZeroMQ):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening(_OverZeroMQ):
-    """Listen for a scheduler that is started elsewhere; ``keys`` require its key."""
+    """Listen for a scheduler started elsewhere; with ``keys`` it must present its key."""
 
     keys: ListenerKeys | None = None
 

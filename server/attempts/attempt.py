@@ -43,7 +43,7 @@ class Attempt(Struct, eq=False):
     """A job's nth try; times in simulated seconds.
 
     ``number`` counts from 0. ``root``, ``origin`` and ``asked`` are the first attempt's id, submission and walltime.
-    ``saved`` is the work (s on the whole allocation) that earlier attempts kept.
+    ``saved`` is the work that earlier attempts kept, in seconds on the whole allocation.
     """
 
     number: int

@@ -52,7 +52,7 @@ class Work(Protocol):
         """Begin the work of a job that has its units; put its walltime on the agenda."""
 
     def phase_over(self, task: int) -> Job | None:
-        """Continue after a task of agenda class `PHASE`; return a job that is done."""
+        """Continue the job whose `PHASE` task is over; return the job if it is now done."""
 
     def over(self, job: Job) -> None:
         """End the work of a job that has begun, whatever ended it."""

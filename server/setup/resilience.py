@@ -35,7 +35,8 @@ def check_resilience(
     """Return remarks on jobs for which resilience will not work as meant.
 
     Raises:
-        SetupError: intervals depend on failures but nothing fails, or a job has only spares or an attempt's name.
+        SetupError: intervals depend on failures but nothing fails; all units of a job are spares; or a job's id looks
+            like that of an attempt.
     """
     happens = (reliability.failures, reliability.outages, reliability.maintenance)
     if reliability.requeue != "never" and happens != (None, None, None):

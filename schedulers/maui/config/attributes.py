@@ -70,7 +70,7 @@ def read_number(text: str, *, whole: bool = False) -> float:
 
 
 def read_boolean(text: str) -> bool:
-    """Return the value of TRUE or FALSE in Maui's spellings; BadValue otherwise."""
+    """Parse a boolean in any spelling that Maui accepts; raise BadValue for other text."""
     upper = text.upper()
     if upper in ("TRUE", "ON", "YES", "1"):
         return True

@@ -270,9 +270,9 @@ class Limits:
         return min(room, 2.0**53)  # less than an empty row
 
     def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, *, hard: bool, use: str = "") -> Bools:
-        """Return the eligible rows that MAXIJOB admits: the first by rank per credential.
+        """Return the eligible rows that MAXIJOB admits: per credential, those that rank first.
 
-        ``use`` names the purpose; the last result for the same use speeds up the next.
+        ``use`` names the caller's purpose. The last result is kept per use, which makes the next call faster.
         """
         self._extend()
         return self._idle_rows.considered(queue, eligible, ranks, int(hard), use)
