@@ -105,7 +105,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Door]]] = {
     },
     "Help": {"help": Door("Print a documentation page or the help of a command.", "manual")},
 }
-#: {command of version 0.1: where its work is done now}
+#: {name of a command before the first release: its name now}
 _FORMER: Final = {
     "list": "show",
     "diff": "compare",
