@@ -25,7 +25,7 @@ class Door(NamedTuple):
 
 
 _STUDY: Final = {
-    "run": Door("Run a study, or the rest of an interrupted one.", "study.run"),
+    "run": Door("Run a study, or continue an interrupted one.", "study.run"),
     "summary": Door("Print means with confidence intervals.", "study.tell:summary_command"),
     "compare": Door("Compare two values of one axis, replica by replica.", "study.tell:compare_command"),
     "break-even": Door("Find the repair time that reaches a target.", "study.tell:break_even_command"),
@@ -80,7 +80,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Door]]] = {
         "serve": Door("Run only the server, for a scheduler started elsewhere.", "run.serve"),
         "schedule": Door("Run only the scheduler, for a server started elsewhere.", "run.schedule"),
         "resume": Door("Continue a run from its last snapshot.", "run.resume"),
-        "batsim": Door("Simulate with the command line of Batsim 4.", "run.batsim"),
+        "batsim": Door("Simulate with Batsim 4's command-line options.", "run.batsim"),
     },
     "Look at results": {
         "compare": Door("Compare runs: waits, utilisation, first difference.", "results.compare"),

@@ -40,7 +40,7 @@ def _is_compiled() -> bool:
 )
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @click.option(
-    "-v", "--verbose", count=True, show_default=False, help="Log more to standard error; twice for debugging."
+    "-v", "--verbose", count=True, show_default=False, help="Log more to standard error; -vv logs debugging details."
 )
 def cli(verbose: int) -> None:
     """Simulate an HPC cluster with a real scheduler in the loop.

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _MODELS: Final = options_of(
     RunSpec,
     {
-        "failures": "MODEL\t'weibull,mtbf=10250h,shape=0.7', a name or TOML file; repeatable.\tthe platform's",
-        "repair": "TIME|MODEL\tRepair time: '5d', 'exponential,mttr=1h'.\tof the model",
+        "failures": "MODEL\tFailure model: 'weibull,mtbf=10250h,shape=0.7', name or file; repeatable.\tthe platform's",
+        "repair": "TIME|MODEL\tRepair time or its distribution: '5d' or 'exponential,mttr=1h'.\tof the model",
         "seed": "Random seed.",
         "reliability_factor": "Multiply all failure rates.",
         "platform": "NAME|FILE\tMachine, as for 'run'.",
@@ -29,10 +29,10 @@ _MODELS: Final = options_of(
 )
 #: options that select part of a log, passed to `_part`
 _part_options: Final = together(
-    click.option("--class", "only", metavar="NAME", help="Use one node class, such as a LANL system."),
+    click.option("--class", "only", metavar="NAME", help="Use the nodes of one class only, such as a LANL system."),
     click.option("--numbers", metavar="SET", help="Use only these nodes, such as '0-255 300'."),
-    click.option("--begin", metavar="TIME", help="Use outages from then on: a date or a time."),
-    click.option("--end", metavar="TIME", help="Use outages before then; also the end of observation."),
+    click.option("--begin", metavar="TIME", help="Use outages at TIME or later: a date or a time."),
+    click.option("--end", metavar="TIME", help="Use outages before TIME, which ends the observation."),
 )
 _nodes_option: Final = click.option(
     "--nodes", type=click.IntRange(min=1), show_default="those in FILE", help="Number of nodes observed."
@@ -117,7 +117,7 @@ def show_command(file: str, nodes: int | None, **part: str | None) -> None:
     "--model",
     default="auto",
     metavar=f"{{{'|'.join(MODELS)}}}",
-    help="Distribution of times between failures; auto: lower AIC.",
+    help="Distribution of times between failures; auto: the one with the lowest AIC.",
 )
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, help="Confidence level.")
 @click.option("--age", metavar="TIME", show_default="new", help="Time the nodes have been up at time 0.")

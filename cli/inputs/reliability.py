@@ -35,14 +35,14 @@ def _numbers(kind: type[float] | type[int]) -> Any:
     "--platform",
     metavar="NAME|FILE",
     shell_complete=completed("platform", or_file=True),
-    help="Machine; its pools give mttf.",
+    help="Machine whose pools have an MTTF.",
 )
 @reading_options
 @strict_option
 @click.option(
     "--bins", metavar="SIZES", callback=_numbers(int), help="Largest job size of each class of a log: 16,256."
 )
-@click.option("--mttf", metavar="TIME", help="MTTF of nodes without one: 10250h.")
+@click.option("--mttf", metavar="TIME", help="MTTF of nodes for which the machine gives none: 10250h.")
 @click.option(
     "--blocking",
     metavar="CHANCES",
@@ -58,7 +58,7 @@ def _numbers(kind: type[float] | type[int]) -> Any:
     help="Required probabilities that a job finishes.",
 )
 @click.option("--beta", type=click.FloatRange(0.05, 50), default=0.7, help="Weibull shape of node lifetimes.")
-@click.option("--dump", metavar="TIME", default="10min", help="Duration of a checkpoint.")
+@click.option("--dump", metavar="TIME", default="10min", help="Time to write a checkpoint.")
 @json_option
 @click.option("--picture", type=SvgFile(), help="Also draw an .svg picture.")
 def plan_command(
@@ -76,8 +76,8 @@ def plan_command(
 ) -> None:
     """Compute required node reliability and partition sizes.
 
-    IN is a description of job classes (bundled or TOML) or a workload. Classes of a workload are its sizes, by powers
-    of two or --bins.
+    IN describes job classes (bundled name or TOML file) or is a workload. Jobs of a workload are grouped by size: by
+    powers of two, or by --bins.
     """
     import_numpy()
     from pipistrelle.models.reliability.jobs import PROBABILITIES
@@ -142,8 +142,8 @@ def partitions_command(
 ) -> None:
     """Compare random placement with reliability partitions.
 
-    Both get the same random jobs of CLASSES and the same outages. At each multiple of --every one node fails, drawn
-    with weight 1 / MTTF. Its job fails.
+    Both placements get the same random jobs of CLASSES and the same failures. Every --every, one random node and its
+    job fail. The probability of a node is proportional to 1 / MTTF.
     """
     import_numpy()
     from pipistrelle.models.workloads.classes import load_classes

@@ -38,7 +38,7 @@ from pipistrelle.traces.resilience import parse_resilience
 )
 @click.option("--exact", is_flag=True, help="Use the exact expectation instead of first order.")
 @click.option(
-    "--simulate", metavar="N", type=click.IntRange(10, 100_000), help="Also simulate N allocations per yield."
+    "--simulate", metavar="N", type=click.IntRange(10, 100_000), help="Also simulate N allocations for each yield."
 )
 @click.option("--seed", type=click.IntRange(min=0), show_default="1", help="Random seed of the simulation.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (times in seconds) instead of tables.")
@@ -59,8 +59,8 @@ def command(
     """Compute the yield of an application with spare nodes.
 
     The yield is the useful share of its node time, including the waits for new allocations. A failure costs one node
-    and the work since the last checkpoint. When too few nodes are left, the application waits for a new allocation. It
-    keeps spares (rigid), uses all nodes that are up (moldable), or a grid of them.
+    and the work since the last checkpoint. When too few nodes are left, the application waits for a new allocation. A
+    rigid application keeps spares; a moldable one uses all nodes that are up; a grid one uses a grid of them.
     """
     if seed is not None and simulate is None:
         raise click.UsageError("--seed without --simulate: nothing is drawn.")

@@ -20,8 +20,8 @@ _MEASURES: Final = ("jobs", "mean", "median", "deviation", "mean_absolute", "p05
 @click.argument("run", type=FILE_OR_FOLDER)
 @click.argument("log")
 @reading_options
-@click.option("--warm-up", default="7d", metavar="TIME", help="Ignore jobs submitted in this first period.")
-@click.option("--until", metavar="TIME", help="Ignore jobs submitted later, counted from the first.")
+@click.option("--warm-up", default="7d", metavar="TIME", help="Ignore jobs submitted in the first TIME of the log.")
+@click.option("--until", metavar="TIME", help="Ignore jobs submitted later than TIME after the first job.")
 @click.option(
     "--by",
     multiple=True,
@@ -29,8 +29,10 @@ _MEASURES: Final = ("jobs", "mean", "median", "deviation", "mean_absolute", "p05
     help="Group by week, size, runtime or a label of jobs; repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print all results as JSON.")
-@click.option("--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Write one line of measures per class.")
-@click.option("--cdf", type=FILE, metavar="FILE.csv", help="Write wait distributions.")
+@click.option(
+    "--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Write the errors of waits, one line per group of jobs."
+)
+@click.option("--cdf", type=FILE, metavar="FILE.csv", help="Write the distributions of real and simulated waits.")
 @click.option("--curves", type=FILE, metavar="FILE.csv", help="Write utilisation and queue length over time.")
 @click.option("--step", default="1h", metavar="TIME", help="Averaging interval of --curves.")
 @click.option("--jobs", type=FILE, metavar="FILE.csv", help="Write the waits of each job.")
@@ -50,8 +52,8 @@ def command(
 ) -> None:
     """Compare the simulated waits of a run with those in the log.
 
-    RUN is the folder of a run's outputs; LOG is the log that was simulated. The report has the errors of waits
-    (simulated - real), the distributions of waits, and the errors of utilisation and queue length.
+    RUN is the folder of a run's outputs; LOG is the log that was simulated. The report shows the errors of
+    waits (simulated - real), the distributions of waits, and the errors of utilisation and queue length.
 
     \b
     pipistrelle explain accuracy pipistrelle-out/KTH-easy-1 KTH-SP2-1996-2.1-cln.swf.gz

@@ -18,12 +18,14 @@ _ORDERS: Final = ("id", "snake", "hilbert", "alps")
 _run_argument: Final = click.argument("run", metavar="RUN", type=FILE_OR_FOLDER)
 _json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print all results as JSON.")
 _own_list: Final = together(
-    click.option("--run-order", type=Choice(_ORDERS), show_default="as in the run", help="Node order of the run."),
+    click.option(
+        "--run-order", type=Choice(_ORDERS), show_default="as in the run", help="Node order of the simulated run."
+    ),
     click.option(
         "--run-age-aware/--no-run-age-aware",
         default=None,
         show_default="as in the run",
-        help="Whether stable nodes were first.",
+        help="Whether the run put stable nodes first.",
     ),
 )
 
@@ -40,7 +42,7 @@ _own_list: Final = together(
     type=TimeOfRun(),
     metavar="TIME",
     show_default="when most jobs run",
-    help="Moment of picture and link loads.",
+    help="Moment that --picture and --links show.",
 )
 def report_command(
     run: Path,
@@ -54,8 +56,8 @@ def report_command(
 ) -> None:
     """Report which nodes the jobs used, and which failures hit them.
 
-    RUN is the folder of a run's outputs. The report has hops, stable nodes and hours by position. Mean hops are exact
-    over all pairs of a job's nodes.
+    RUN is the folder of a run's outputs. The report shows the network hops between a job's nodes, how many of them are
+    stable (fail rarely), and how long each part of the node list was used. Mean hops are over all pairs of nodes.
     """
     import_numpy()
     from pipistrelle.reports.placement.pictures import busiest_time, is_picture
@@ -127,9 +129,9 @@ def order_command(
 
 
 @click.command("titan", cls=Command)
-@click.option("--lives", metavar="FILE", type=FilledPath(), help="TitanGPULife table, for its failure rates.")
-@click.option("--begin", default="2017-08-01", metavar="DATE", help="Begin of the period for rates.")
-@click.option("--end", default="2017-12-01", metavar="DATE", help="End of that period.")
+@click.option("--lives", metavar="FILE", type=FilledPath(), help="Compute failure rates from this TitanGPULife table.")
+@click.option("--begin", default="2017-08-01", metavar="DATE", help="Start of the period for failure rates.")
+@click.option("--end", default="2017-12-01", metavar="DATE", help="End of the period for failure rates.")
 @_json_option
 def titan_command(lives: str | None, begin: str, end: str, as_json: bool) -> None:
     """Print the failure arithmetic for Titan's GPUs, with the values of the paper."""

@@ -17,12 +17,12 @@ _MOST_MOMENTS: Final = 1000
 @click.command(cls=Command)
 @click.argument("runs", nargs=-1, required=True, type=FILE_OR_FOLDER, metavar="RUN [RUN...]")
 @click.option("-o", "--out", "page", type=FILE, default="page.html", metavar="FILE.html", help="File to write.")
-@click.option("--explain", "repeat", is_flag=True, help="Repeat runs to explain the longest waits in full.")
+@click.option("--explain", "repeat", is_flag=True, help="Repeat the runs to explain their longest waits in full.")
 @click.option(
     "--estimates",
     type=click.IntRange(1, _MOST_MOMENTS),
     metavar="N",
-    help="Show expected starts at N moments; this repeats the runs.",
+    help="Repeat the runs to show expected starts at N moments.",
 )
 @click.option("--trust", is_flag=True, help="Allow Python code that a folder names as scheduler.")
 def command(runs: tuple[Path, ...], page: Path, repeat: bool, estimates: int | None, trust: bool) -> None:

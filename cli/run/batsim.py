@@ -98,18 +98,18 @@ _TEXTS: Final = {
     "events": "FILE\tExternal events, one JSON object per line.",
     "master_host": "NAME\tHost that computes nothing.",
     "add_role_to_hosts": "HOST,...:ROLE\tGive hosts a role: compute_node, storage or master.",
-    "energy": "Meter energy and write two more files.",
+    "energy": "Compute energy use; write PREFIX_consumed_energy.csv and PREFIX_pstate_changes.csv.",
     "mmax": "NUMBER\tMaximum number of compute hosts; 0: all.",
     "mmax_workload": "Limit compute hosts to nb_res of the workload.",
     "forward_profiles_on_submission": "Send each job's profile to the scheduler.",
     "enable_dynamic_jobs": "Let the scheduler register jobs and profiles.",
-    "acknowledge_dynamic_jobs": "Answer a registered job with JOB_SUBMITTED.",
+    "acknowledge_dynamic_jobs": "Answer the scheduler's REGISTER_JOB with JOB_SUBMITTED.",
     "enable_profile_reuse": "Keep profiles whose jobs have ended.",
     "forward_unknown_events": "Send events of unknown types to the scheduler.",
     "enable_compute_sharing": "Allow several jobs on a host at a time.",
     "no_sched": "Run without scheduler: start all jobs at time 0.",
     "sched_cfg": "TEXT\tText for the scheduler's first message.",
-    "sched_cfg_file": "FILE\tFile with that text.",
+    "sched_cfg_file": "FILE\tFile with the text for the scheduler's first message.",
     "bandwidth": "BYTES/S\tBandwidth of a host, for jobs that communicate (not in Batsim).",
 }
 
@@ -173,16 +173,16 @@ def _own(*names: str) -> Callable[[_C], _C]:
         "--verbosity",
         type=Choice(_VERBOSITIES),
         default="information",
-        help="Print errors; all messages; a summary; or everything.",
+        help="Print errors only, protocol messages, a summary, or everything.",
     ),
     click.option("-q", "--quiet", is_flag=True, help="Same as --verbosity quiet."),
     snapshot_options,
 )
-@click.option("--dump-execution-context", is_flag=True, help="Print socket and prefix as JSON and exit.")
+@click.option("--dump-execution-context", is_flag=True, help="Print socket address and prefix as JSON, and exit.")
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @click.pass_context
 def command(ctx: click.Context, /, dump_execution_context: bool, quiet: bool, **options: Any) -> None:
-    """Simulate with the command line of Batsim 4: connect to a listening scheduler.
+    """Simulate with Batsim 4's command-line options and a scheduler that listens.
 
     \b
     pipistrelle batsim -p cluster.xml -w jobs.json -e results/easy

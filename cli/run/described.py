@@ -49,48 +49,48 @@ def spec_file(*kinds: str) -> Callable[[_C], _C]:
     )
 
 
-_CHANGES: Final = "STEP\tChange the workload first, such as 'scale --load 0.9'; repeatable."
+_CHANGES: Final = "STEP\tChange the workload before the run: 'scale --load 0.9'; repeatable."
 transform_option: Final = added(options_of(RunSpec, {"transform": _CHANGES}, {"transform": _steps}))
 _UNTIL: Final = {
     "from_": "TIME\tStart at TIME in the log: '30d' or a date.\tits begin",
-    "warm": "With --from: include the jobs that ran or waited then.",
+    "warm": "With --from: include the jobs that ran or waited at that time.",
     "until": "TIME\tStop at TIME, even if jobs are running or queued.",
 }
 _POOLS: Final = {
-    "partition_pools": "PARTITION=POOL\tBind jobs of a partition to a pool: '2=gpu|old'; repeatable.",
-    "cancellations": "Jobs cancelled while queued: keep each until it is cancelled, or drop it from the workload.",
+    "partition_pools": "PARTITION=POOL\tRun jobs of a partition in these pools only: '2=gpu|old'; repeatable.",
+    "cancellations": "Keep jobs cancelled while queued until their cancellation, or drop them.",
     "ignore_constraints": "Ignore the node requirements of jobs.",
 }
 _STRICT: Final = {"strict": "Stop at illegal decisions (exit code 3) and unreadable records."}
 _MACHINE: Final = {
-    "scale_platform": "FACTOR\tMultiply the nodes of each pool, by 120% or 0.5.",
-    "node_table": "FILE[,at=DATE]\tTable of nodes (class, age, MTTF, ...): CSV, TOML, GPU lives.",
+    "scale_platform": "FACTOR\tMultiply the number of nodes of each pool: 120% or 1.2 adds a fifth.",
+    "node_table": "FILE[,at=DATE]\tFile with class, age or MTTF of each node: CSV, TOML or GPU lives.",
 }
-_DISPERSION: Final = {"dispersion": "SHARE\tRuntime increase of jobs on distant nodes.\tnone"}
+_DISPERSION: Final = {"dispersion": "SHARE\tLengthen jobs on distant nodes: share added on the whole machine.\tnone"}
 _QUEUE: Final = {
     "queue_lengths": "Also write out_queue.csv: queue length over time.",
     "format": "Write tables as CSV only, or also as Parquet (needs pyarrow).",
 }
 _FAILURES: Final = {
-    "failures": "MODEL\tFail nodes by 'weibull,mtbf=10250h,shape=0.7', a name or TOML file; 'none': never.",
-    "repair": "TIME|MODEL\tRepair time: '5d', 'exponential,mttr=1h'.\tof the model or platform",
+    "failures": "MODEL\tFailure model: 'weibull,mtbf=10250h,shape=0.7', name or TOML file; 'none': no failures.",
+    "repair": "TIME|MODEL\tRepair time or its distribution: '5d' or 'exponential,mttr=1h'.\tof the model or platform",
     "seed": "Random seed of failures.",
     "reliability_factor": "Multiply all failure rates.",
-    "outages": "FILE\tReplay outages: CSV, LANL, Titan, Batsim, Slurm or PBS.",
-    "outages_class": "NAME\tUse one node class of the outage file.",
-    "outages_start": "TIME\tTime 0 in the outage file: a date or a time.",
-    "outages_shortest": "TIME\tIgnore shorter outages.",
-    "maintenance": "RULE|FILE\tPlan maintenance: '2017-01-29 08:00 +20000s all'; repeatable.",
-    "checkpoint": "daly|young|SECONDS\tCheckpoint jobs at this interval and restart from it.",
-    "dump": "TIME\tDuration of a checkpoint.\t0",
-    "read": "TIME\tDuration of reading a checkpoint at restart.\t0",
-    "spares": "N|SHARE%\tIdle spare nodes per allocation.",
-    "resilience": "Let jobs continue on fewer nodes, or as a shrinking grid.",
-    "requeue": "Queue position of a job that lost its nodes.",
+    "outages": "FILE\tReplay recorded outages: CSV, LANL, Titan, Batsim, Slurm or PBS file.",
+    "outages_class": "NAME\tUse the outages of one node class only.",
+    "outages_start": "TIME\tMoment of the outage file at which the run starts: a date or a time.",
+    "outages_shortest": "TIME\tIgnore outages shorter than TIME.",
+    "maintenance": "RULE|FILE\tPlan maintenance (start, length, nodes): '2017-01-29 08:00 +20000s all'; repeatable.",
+    "checkpoint": "daly|young|SECONDS\tCheckpoint jobs at this interval; restart them from the last checkpoint.",
+    "dump": "TIME\tTime to write a checkpoint.\t0",
+    "read": "TIME\tTime to read a checkpoint at a restart.\t0",
+    "spares": "N|SHARE%\tSpare nodes per job, which replace failed nodes.",
+    "resilience": "Let jobs continue on fewer nodes, or on a smaller grid.",
+    "requeue": "Queue position of a job after a failure.",
     "max_attempts": "Maximum number of starts per job.",
-    "expected_attempts": "End the run if a job needs more; 0: never.",
+    "expected_attempts": "End the run if a job is expected to need more starts; 0: never.",
     "restart_walltime": "Walltime of a new attempt: full, or reduced by the saved work.",
-    "checkpoint_walltime": "Count checkpoints in the walltime, or extend it.",
+    "checkpoint_walltime": "Count checkpoint time in the walltime, or extend the walltime by it.",
 }
 _MODELS: Final = {"failures": completed("failures", or_file=True)}
 reliability_options: Final = in_section(
@@ -110,7 +110,7 @@ simulation_options: Final = together(
             callback=_the_only,
             default=["demo"],
             shell_complete=completed("workload", or_file=True),
-            help="Bundled name, SWF, Batsim JSON or log of a centre.",
+            help="Workload: bundled name, SWF, Batsim JSON or accounting log.",
         ),
         reading_options,
         transform_option,
@@ -126,7 +126,7 @@ simulation_options: Final = together(
             callback=_the_only,
             shell_complete=completed("platform", or_file=True),
             show_default="for the workload",
-            help="Bundled name, TOML file, SimGrid XML or Maui resource trace.",
+            help="Machine: bundled name, TOML file, SimGrid XML or Maui resource trace.",
         ),
         added(options_of(RunSpec, _MACHINE)),
         added(options_of(RunSpec, _POOLS)),

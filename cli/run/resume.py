@@ -40,7 +40,7 @@ _REACHED: Final = (
 
 @click.command(cls=RunCommand, common=("scheduler", "out", "trust", "serve", "snapshot_every", "as_json", "quiet"))
 @click.argument("folder", type=FILE_OR_FOLDER)
-@other_scheduler("Scheduler from now on", default="the same")
+@other_scheduler("Scheduler that continues the run", default="the same")
 @part_options
 @in_section(
     CONNECTION,
@@ -73,12 +73,12 @@ def command(
 ) -> None:
     """Continue an interrupted run from its last snapshot.
 
-    FOLDER has the outputs of a run with --snapshot-every, or is one of its snapshots, or the PREFIX of 'pipistrelle
-    batsim'. The outputs have the same bytes as without the interruption. Inputs must not have changed. A scheduler
-    that was started elsewhere must be started again.
+    FOLDER is the output folder of a run with --snapshot-every, one of its snapshots, or the PREFIX of 'pipistrelle
+    batsim'. The outputs are the same as without the interruption. The inputs must not have changed. If the scheduler
+    ran in another terminal, start it again.
 
-    --scheduler or options of a policy continue under another policy, in the folder --out. --serve waits for another
-    scheduler.
+    To continue under another policy, give --scheduler or options of a policy, and a new folder with --out. With
+    --serve the run waits for another scheduler.
 
     \b
     pipistrelle run -w year.swf --snapshot-every 10m --out year

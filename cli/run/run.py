@@ -75,7 +75,7 @@ class RunCommand(Command):
 @simulation_options
 @reliability_options
 @scheduler_option(
-    f"Bundled name, file.toml, file.py:CLASS, folder, or program with {PLACEHOLDER}.",
+    f"Scheduler: bundled name, file.toml, file.py:CLASS, folder, or program with {PLACEHOLDER}.",
     default="easy",
     metavar="NAME|CMD...",
 )

@@ -26,7 +26,7 @@ _STYLES: Final = {"same": "green", "differs": "bold red", "failed": "bold red", 
 @click.option("--update", is_flag=True, help="Rewrite the golden results of FOLDER and print the changes.")
 @junit_option("case")
 @name_option("cases", "easy-*")
-@click.option("--list", "as_list", is_flag=True, help="List the cases and what they prove; run none.")
+@click.option("--list", "as_list", is_flag=True, help="List the cases and what each proves; run none.")
 def command(folder: Path | None, update: bool, junit: Path | None, names: tuple[str, ...], as_list: bool) -> int:
     """Rerun cases and compare their results with the golden ones.
 

@@ -55,7 +55,7 @@ class AlreadyThere(PipistrelleError):
         help="Programming language; only Python needs a package, pyzmq.",
     ),
 )
-@in_section(OUTPUTS, output_option("Write to this file instead.", required=False))
+@in_section(OUTPUTS, output_option("File to write, instead of NAME with a suffix.", required=False))
 def command(name: str, language: str, output: Path | None) -> None:
     """Write a small working scheduler, and show how to run it.
 

@@ -14,7 +14,7 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 
 def name_option(tests: str, example: str) -> Callable[[_C], _C]:
     """Return the option that selects tests by name."""
-    text = f"Run only {tests} whose name contains or matches this: '{example}'; repeatable."
+    text = f"Run only {tests} whose name contains NAME or matches it: '{example}'; repeatable."
     return click.option("-k", "--name", "names", multiple=True, metavar="NAME", help=text)
 
 

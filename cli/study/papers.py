@@ -33,7 +33,7 @@ _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")
     "--size",
     type=Choice(["small", "full"]),
     default="small",
-    help="About a minute per paper, or the size of the papers.",
+    help="Simulate for a minute per paper, or as long as its authors.",
 )
 @click.option(
     "-o",

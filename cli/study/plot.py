@@ -27,7 +27,7 @@ KINDS = ("curves", "normalised", "sizes")
     "--kind",
     type=Choice(KINDS),
     default="curves",
-    help="Curves over --x, normalised curves, or differences by size.",
+    help="Draw curves over --x, normalised curves, or differences by job size.",
 )
 @x_option
 @by_option

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     "slurm_options",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Request of these jobs: queue, account, memory, walltime, ...; repeatable.",
+    help="Setting of the Slurm jobs: queue, account, memory, walltime, ...; repeatable.",
 )
 @click.option("--dry-run", is_flag=True, help="Check the study and estimate its duration.")
 @click.option(
@@ -56,7 +56,10 @@ def command(
     dry_run: bool,
     progress: bool | None,
 ) -> None:
-    """Run a study, or the rest of it; DIR/trials.parquet gets one row per trial."""
+    """Run a study, or continue an interrupted one.
+
+    DIR/trials.parquet gets one row per trial.
+    """
     import_numpy()
     verbose = click.get_current_context().find_root().params.get("verbose", 0)
     configure_log(verbose, once=True)  # points of a study repeat the same warnings

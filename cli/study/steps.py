@@ -23,12 +23,12 @@ _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
 @spec_file("scheduler")
 @in_section(
     INPUTS,
-    click.option("-w", "--workload", multiple=True, default=["demo"], help="Log to simulate."),
+    click.option("-w", "--workload", multiple=True, default=["demo"], help="Log to simulate: bundled name or file."),
     reading_options,
     transform_option,
-    click.option("-p", "--platform", show_default="for the workload", help="Machine."),
+    click.option("-p", "--platform", show_default="for the workload", help="Machine: bundled name or file."),
 )
-@scheduler_option("Bundled name, file.toml or file.py:CLASS.", default="easy")
+@scheduler_option("Scheduler: bundled name, file.toml or file.py:CLASS.", default="easy")
 @part_options
 @click.option(
     "--week",
@@ -48,7 +48,7 @@ _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
 )
 @click.option("--warm-up", default="7d", metavar="TIME", help="Time simulated before each week.")
 @click.option("--json", "as_json", is_flag=True, help="Print all results as JSON.")
-@click.option("--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Write one line per run.")
+@click.option("--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Write the errors of waits, one line per run.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not show progress.")
 @click.pass_context
 def command(
@@ -65,8 +65,8 @@ def command(
 ) -> None:
     """Measure the error of a scheduler that decides only at multiples of a time step.
 
-    Each week is simulated after a warm-up, once by events and once per step. The report has the errors of waits
-    against the log and against the run by events, for the jobs of that week.
+    Each week is simulated after a warm-up: once with decisions at every event, and once with each time step. The
+    report compares the waits of the week's jobs with the log, and with the run that decides at every event.
 
     \b
     pipistrelle study steps -w KTH-SP2-1996-2.1-cln.swf.gz --week 6 --week 7 --week 29

@@ -93,7 +93,7 @@ def _summary_cells(row: "CellRow") -> list[str]:
 @click.command("compare", cls=Command)
 @trials_argument
 @click.option("--axis", metavar="AXIS", required=True, help="Axis with the two values.")
-@click.option("--values", metavar="A,B", show_default="the only two", help="The two values.")
+@click.option("--values", metavar="A,B", show_default="the only two", help="The two values to compare.")
 @where_option
 @metrics_option
 @click.option("--ratios", is_flag=True, help="Print ratios B / A instead of differences.")
@@ -193,7 +193,9 @@ target_option = click.option(
     callback=_targets,
     help="Value to reach, such as 2h or 0.8; repeatable.",
 )
-x_option = click.option("--x", metavar="AXIS", show_default="repair, or the last axis", help="Numeric axis.")
+x_option = click.option(
+    "--x", metavar="AXIS", show_default="repair, or the last axis", help="Numeric axis to search or draw."
+)
 by_option = click.option(
     "--by", metavar="AXIS", show_default="reliability_factor, or the first axis", help="Axis with one curve per value."
 )
@@ -209,7 +211,7 @@ by_option = click.option(
     "--at",
     metavar="VALUE",
     show_default="the smallest",
-    help="Value of --x at which another curve gives the value to reach.",
+    help="Compare with the other curves at this value of --x.",
 )
 @where_option
 @level_option

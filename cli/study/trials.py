@@ -42,7 +42,7 @@ where_option: Final = click.option(
     metavar="AXIS=VALUE",
     multiple=True,
     callback=_conditions,
-    help="Use only these trials; repeatable.",
+    help="Use only trials with this value of an axis; repeatable.",
 )
 metrics_option: Final = click.option(
     "--metric",
@@ -50,14 +50,18 @@ metrics_option: Final = click.option(
     metavar="COLUMN",
     multiple=True,
     show_default="the usual ones",
-    help="Figure to print; repeatable.",
+    help="Result to print, such as mean_wait; repeatable.",
 )
-metric_option: Final = click.option("--metric", metavar="COLUMN", default="mean_wait", help="Figure.")
+metric_option: Final = click.option("--metric", metavar="COLUMN", default="mean_wait", help="Result to use.")
 level_option: Final = click.option(
     "--level", metavar="SHARE", type=ShareNumber(), default="95%", help="Confidence level."
 )
 method_option: Final = click.option(
-    "--interval", "method", type=Choice(["t", "bootstrap"]), default="t", help="Student's t or a seeded bootstrap."
+    "--interval",
+    "method",
+    type=Choice(["t", "bootstrap"]),
+    default="t",
+    help="Method: Student's t or a seeded bootstrap.",
 )
 form_options: Final = together(
     click.option("--json", "form", flag_value="json", help="Print JSON instead of tables."),

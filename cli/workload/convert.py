@@ -30,8 +30,8 @@ def convert_command(
     """Convert a workload or log to another format.
 
     IN is a bundled name or a file: SWF, Batsim JSON, PBS or Torque accounting, sacct --parsable2, Maui workload trace,
-    Haizea leases. Several files are one log in time order. The suffix of OUT is .swf, .json, .sacct or .maui, perhaps
-    with .gz or .xz. A Maui resource trace becomes a platform (.toml).
+    Haizea leases. Several files are read as one log, in time order. OUT ends in .swf, .json, .sacct or .maui;
+    .gz or .xz compresses. A Maui resource trace becomes a platform (.toml).
     """
     import_numpy()
     # Imported late, so that help starts fast.

@@ -34,7 +34,7 @@ _SPREAD = (
     "--machine-size", type=click.IntRange(1, 2**31), show_default="as in IN", help="Size of the machine in units."
 )
 @click.option(
-    "--timezone", metavar="ZONE", show_default="as in IN, or UTC", help="Zone of hours, weekdays and the log's clock."
+    "--timezone", metavar="ZONE", show_default="as in IN, or UTC", help="Time zone of hours, weekdays and the log."
 )
 @json_option
 @click.option("--picture", type=SvgFile(), help="Also draw an .svg picture.")

@@ -13,21 +13,21 @@ filter_step = StepCommand(
     Filter,
     """Keep the jobs that fulfil all conditions.
 
-    IN is a bundled name or a file. Several values of a field: --user 3,7 or --user 3 --user 7. Ids and submit times do
-    not change; dependencies on removed jobs are dropped.
+    IN is a bundled name or a file. Give several values as --user 3,7 or --user 3 --user 7. Ids and submit times
+    do not change. Dependencies on removed jobs are dropped.
     """,
     {
-        "begin": "TIME\tJobs submitted from then on: a date or a time.",
-        "end": "TIME\tJobs submitted before then.",
-        "timezone": "ZONE\tZone of dates and of the log's clock.\tas in IN, or UTC",
+        "begin": "TIME\tJobs submitted at TIME or later: a date or a time.",
+        "end": "TIME\tJobs submitted before TIME.",
+        "timezone": "ZONE\tTime zone of dates and of the log's clock.\tas in IN, or UTC",
         "size": "MIN:MAX\tJobs of these sizes; either bound is optional.",
         "runtime": "MIN:MAX\tJobs with these run times, such as 1h:24h.",
         "walltime": "MIN:MAX\tJobs with these requested times.",
         **{name: f"VALUE[,VALUE...]\tJobs of this {name}{_NAMED.get(name, '.')}" for name in FIELDS},
-        "invert": "Keep the other jobs instead.",
+        "invert": "Keep the jobs that do not fulfil all conditions.",
         "clean": "Remove jobs that cannot run.",
         "first": "NUMBER\tKeep only the first NUMBER jobs of the result.",
-        "last": "NUMBER\tKeep this many last jobs of the result.",
+        "last": "NUMBER\tKeep only the last NUMBER jobs of the result.",
         "sample": "NUMBER|P%\tKeep a random sample of the result.",
         "seed": _SEED,
         "rebase": "Move time 0 to the first job.",
@@ -58,7 +58,7 @@ merge_step = StepCommand(
     Each IN is a bundled name or a file. Jobs are renumbered if ids occur twice.
     """,
     {
-        "align": "What coincides: dates, times 0 or first jobs; auto: dates if all have them, else times 0.",
+        "align": "Align dates, times 0 or first jobs; auto: dates if all workloads have dates, else times 0.",
         "apart": "Keep users, groups and queues of different workloads apart.",
     },
 )
@@ -70,7 +70,7 @@ shuffle_step = StepCommand(
     """,
     {
         "within": "TIME\tExchange submit times only within windows, such as 1d.",
-        "submission_time": "GAPS\tDraw new gaps instead: 100:fixed, 200:exp, 0:200:unif.",
+        "submission_time": "GAPS\tDraw new gaps between submit times: 100:fixed, 200:exp, 0:200:unif.",
         "seed": _SEED,
     },
 )
@@ -78,14 +78,14 @@ copy_step = StepCommand(
     Copy,
     """Repeat each job several times.
 
-    IN is a bundled name or a file. If a job depends on another, its copies depend on the other's copies.
+    IN is a bundled name or a file. Copies of a dependent job depend on the copies of the job before it.
     """,
     {
         "times": "Number of copies, including the original.",
         "every": "TIME\tDelay of each further copy: 7d repeats a week.",
         "shift": "TIME|MIN:MAX\tFixed or random delay of copies; may be negative.",
         "draw": "Draw a random --shift per job, per copy, or once.",
-        "submission_time": "GAPS\tDraw gaps of the copies, as for 'shuffle'.",
+        "submission_time": "GAPS\tDraw the gaps between copies, as for 'shuffle'.",
         "seed": _SEED,
     },
 )
@@ -96,10 +96,10 @@ redraw_step = StepCommand(
     IN is a bundled name or a file.
     """,
     {
-        "model": "NAME|FILE\tUse this model instead: 'grizzly' or a TOML file.",
+        "model": "NAME|FILE\tModel, instead of one fitted to IN: 'grizzly' or a TOML file.",
         "jobs": "\tNumber of jobs.\tas in the model",
         "duration": "TIME\tLength of the workload, such as '1y'.",
-        "load": "\tOffered load.\tas in the model",
+        "load": "\tOffered load, such as 0.9.\tas in the model",
         "serial": "\tShare of one-unit jobs.\tas in the model",
         "seed": _SEED,
     },

@@ -35,18 +35,20 @@ _serial_option: Final = click.option(
     help="Size of the machine in units.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, help="Random seed.")
-@click.option("--load", type=PositiveNumber(), show_default="0.85, or as in classes or model", help="Offered load.")
+@click.option(
+    "--load", type=PositiveNumber(), show_default="0.85, or as in classes or model", help="Offered load, such as 0.9."
+)
 @click.option(
     "--classes",
     metavar="NAME|FILE",
     shell_complete=completed("classes", or_file=True),
-    help="Draw jobs by these classes: 'intrepid-classes' or a TOML file.",
+    help="Draw jobs of these classes: 'intrepid-classes' or a TOML file.",
 )
 @click.option(
     "--like",
     metavar="NAME|FILE",
     shell_complete=completed("model", or_file=True),
-    help="Draw jobs by a bundled model, TOML file or log.",
+    help="Draw jobs like those of a log or model.",
 )
 @_serial_option
 @click.option("--duration", metavar="TIME", help="With --classes or --like: length of the workload, such as '7d'.")
@@ -62,7 +64,7 @@ def generate_command(
     output: Path,
     **others: Any,
 ) -> None:
-    """Generate random jobs: with daily and weekly cycles, by classes or like a log."""
+    """Generate random jobs: with daily and weekly cycles, by job classes, or like a log."""
     from pipistrelle.traces.errors import counted
     from pipistrelle.traces.generator import generate
     from pipistrelle.traces.load import not_kept, save
@@ -150,11 +152,11 @@ def _model(name: str, machine_size: int | None) -> "tuple[WorkloadModel, Workloa
 )
 @click.option("--jobs", type=click.IntRange(min=1), show_default="as in the log", help="Number of jobs.")
 @click.option("--duration", metavar="TIME", show_default="as in the log", help="Length of the workload, such as '1y'.")
-@click.option("--load", type=PositiveNumber(), help="Mean offered load.")
+@click.option("--load", type=PositiveNumber(), help="Offered load, such as 0.9.")
 @_serial_option
 @output_option("TOML file to write.")
 def model_command(source: str, machine_size: int | None, output: Path, serial: float | None, **wanted: Any) -> None:
-    """Fit a model to a log, and write it as TOML without single jobs.
+    """Fit a statistical model to a log, and write it as TOML.
 
     LOG is a bundled name or a file.
     """
