@@ -13,6 +13,7 @@ from pipistrelle.platforms.description import MOST_UNITS, Platform, Pool, homoge
 from pipistrelle.platforms.read import parse_platform
 from pipistrelle.platforms.simgrid.grammar import is_xml
 from pipistrelle.protocol.base.errors import InputError, did_you_mean
+from pipistrelle.runs.inputs.kinds import require_workload
 from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.files import beginning, read_text, trace_name
 from pipistrelle.traces.load import load
@@ -135,6 +136,7 @@ def load_workload(name: str, *, sort: bool = False, **reading: Unpack[LogReading
         workload = workloads.load_bundled(name)
     elif os.path.exists(name):
         require_text(name)
+        require_workload(Path(name))
         workload = load(Path(name), sort=sort, **reading)
     else:
         raise InputError(

@@ -41,6 +41,22 @@ def test_a_file_of_another_kind_is_refused(shell, name, content, fragments):
     shell.run("validate", name).failed(2, name, *fragments)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "fragments"),
+    [
+        ("outages.csv", "node,down,up,cause\n0,10,20,failure\n", ["this is a list of outages", "--outages FILE"]),
+        ("mine.toml", 'scheduler = "easy"\n', ["this is a TOML file", "--platform", "pipistrelle run FILE"]),
+        ("readme.txt", "Hello world\n", ["not recognised", "pipistrelle help workloads"]),
+    ],
+)
+def test_a_run_names_the_kind_of_a_file_that_is_no_workload(shell, name, content, fragments):
+    """It does not take the file for SWF, which has no sign."""
+    shell.write(name, content)
+
+    done = shell.run("run", "-w", name).failed(2, name, "expected a workload", *fragments)
+    assert "18 numbers" not in done.err
+
+
 @pytest.mark.skipif(not OPENB.is_dir(), reason="needs the trace openb")
 def test_a_list_of_pods_is_not_a_table_of_nodes(shell):
     """It has a column of names, and thousands of rows."""

@@ -1,0 +1,57 @@
+"""Name the kind of a text file that is given as a workload and is none."""
+
+from pathlib import Path
+from typing import Final
+
+from pipistrelle.protocol.base.errors import InputError
+from pipistrelle.traces.files import beginning
+from pipistrelle.traces.logs.kinds import kind_of
+
+#: (columns of a CSV header, what the file is, what to do)
+_TABLES: Final = (
+    (
+        {"node", "down", "up"},
+        "a list of outages",
+        "'--outages FILE' replays it in a run, and 'pipistrelle failures show FILE' describes it.",
+    ),
+    ({"job_id", "submission_time"}, "a run's table of jobs", "'pipistrelle report FOLDER' describes the run."),
+    ({"cpu_milli", "memory_mib"}, "a list of pods or nodes with their resources", ""),
+    ({"name"}, "a table with names, but not of nodes", ""),
+    ({"location"}, "a table with places, but not of nodes", ""),
+)
+_NODES: Final = "A table of nodes has a column class, mttf, age or installed, or both name and location."
+_MANUAL: Final = "'pipistrelle help workloads' and 'pipistrelle help platforms' describe the formats."
+_TOML: Final = "A platform is given with --platform, and a run as 'pipistrelle run FILE'."
+#: keys in the first line of a slurm.conf
+_SLURM: Final = ("clustername", "nodename", "slurmctldhost", "include")
+
+
+def require_workload(path: Path, expected: str = "a workload: SWF, Batsim's JSON or an accounting log") -> None:
+    """Raise InputError, naming the kind if possible, if a text file is certainly not a workload.
+
+    SWF is the format of files without a sign of another one, so their first line must begin with a number. A file with
+    SWF's suffix is left to SWF's reader.
+    """
+    if ".swf" in path.suffixes:
+        return
+    head = beginning(path)
+    lines = head.decode("utf-8-sig", "replace").splitlines()
+    first = next((line for line in lines if line.strip() and not line.lstrip().startswith((";", "#"))), "")
+    if kind_of(head) != "swf" or "|" in first or not first or _is_number(first.split()[0]):
+        return
+    cells = {cell.strip().strip('"') for cell in first.split(",")}
+    what, hint = next(((what, hint or _NODES) for columns, what, hint in _TABLES if columns <= cells), ("", _MANUAL))
+    if first.split("=")[0].strip().lower() in _SLURM:
+        what = "a slurm.conf"
+    elif path.suffix == ".toml":
+        what, hint = "a TOML file", _TOML
+    fault = f"this is {what}" if what else "the kind of this file is not recognised"
+    raise InputError(fault, where=str(path), expected=expected, hint=hint)
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
