@@ -1,5 +1,6 @@
 """``pipistrelle failures generate``, ``show`` and ``fit``."""
 
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -54,7 +55,10 @@ def generate_command(
     reliability_factor: float,
     output: Path,
 ) -> None:
-    """Write random outages as CSV: node, down, up, cause; times in seconds."""
+    """Write random outages as CSV: node, down, up, cause; times in seconds.
+
+    The first line keeps the number of nodes and the horizon for 'failures show' and 'failures fit'.
+    """
     if (platform is None) == (nodes is None):
         raise click.UsageError("give either --platform or --nodes.")
     if not failures and platform is None:
@@ -70,6 +74,7 @@ def generate_command(
     from pipistrelle.runs.inputs.named import load_platform
     from pipistrelle.runs.inputs.outages import failure_plan
     from pipistrelle.traces.files import write_trace
+    from pipistrelle.traces.outages.table import watch_line
 
     refuse_overwriting([platform, *(text.partition(",")[0] for text in failures)], [output])
     machine = load_platform(platform) if platform is not None else homogeneous(nodes or 1, "nodes")
@@ -88,7 +93,7 @@ def generate_command(
             hint="Name a model with --failures.",
         )
     outages = plan.outages(seed, seconds)
-    write_trace(output, csv_chunks(outages))
+    write_trace(output, chain([watch_line(machine.nodes, seconds)], csv_chunks(outages)))
     click.echo(f"{len(outages):,} outages of {machine.nodes:,} nodes written to {output}")
 
 
@@ -179,6 +184,7 @@ def _part(
     from pipistrelle.protocol.units.nodesets import NodeSet
     from pipistrelle.runs.inputs.outages import clock_time
 
+    told_nodes, told_end = log.told if log.told is not None and only is None and numbers is None else (None, None)
     if only is not None:
         log = log.only(only)
     if numbers is not None:
@@ -188,11 +194,13 @@ def _part(
     with said_of("--begin"):
         first = None if begin is None else clock_time(log, begin)
     with said_of("--end"):
-        last = None if end is None else clock_time(log, end)
+        last = told_end if end is None else clock_time(log, end)
     if first is not None and last is not None and last <= first:
-        raise InputError("the end is not after the begin", where="--end", expected=f"after {begin}", found=end)
+        until = "the end of the log" if end is None else end
+        raise InputError("the begin is not before the end", where="--begin", expected=f"before {until}", found=begin)
     if first is not None or last is not None:
         log = log.within(first, last)
+    nodes = nodes or told_nodes
     return log if nodes is None else log.with_silent(nodes)
 
 

@@ -33,7 +33,8 @@ def load_outage_log(path: PathText) -> OutageLog:
 
 def _parser(head: bytes, path: PathText) -> Parser:
     """Return the parser for a file that begins like this."""
-    first = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0].decode("utf-8", "replace").strip()
+    lines = map(str.strip, head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").split("\n"))
+    first = next((line for line in lines if line and not line.startswith("#")), "")
     columns = {cell.strip() for cell in first.split(",")}
     if columns.issuperset(lanl.SIGNS):
         return lanl.parse_lanl

@@ -73,6 +73,7 @@ class OutageLog:
         complete: whether `nodes` includes all nodes without outages, as stated by the user.
         lives: what was watched, if the log has it; None: derive it from the outages.
         notes: remarks on the file, for people.
+        told: number of nodes, and end of the watch (s), as the file's first line gives them; None: not given.
     """
 
     name: str
@@ -95,6 +96,7 @@ class OutageLog:
     complete: bool = False
     lives: Lives | None = None
     notes: tuple[str, ...] = ()
+    told: tuple[int, float] | None = None
 
     def __len__(self) -> int:
         return self.node.size

@@ -2,7 +2,10 @@
 
 import csv
 import io
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 from pipistrelle.protocol.base.errors import did_you_mean, quoted
@@ -18,6 +21,7 @@ COLUMNS: Final = ("node", "down", "up", "cause", "announced")
 _OF_RUNS: Final = ("planned", "ended")
 _NEEDED: Final = ("node", "down", "up")
 _MOST_NODES: Final = 10_000_000
+_WATCH: Final = re.compile(rb"# nodes: ([0-9]{1,8}), end: ([0-9.e+]{1,30}) s\s*")
 _NEVER: Final = ("", "inf", "never")
 
 
@@ -26,12 +30,18 @@ def parse_outage_csv(stream: io.BufferedReader, path: PathText) -> OutageLog:
 
     A node is a number or a name; sets such as ``0-3 8``, or patterns such as ``n[001-016],login``, mean one outage of
     each. Times are seconds after time 0, or all of them dates such as ``2017-01-29 08:00``. An empty `up` means never.
+    Lines with ``#`` before the header are comments, except that of `watch_line`.
     """
     reader = _Reader(str(path))
     rows = list(reader.rows(stream))
-    return assemble(
-        rows, name=trace_name(path).removesuffix(".csv"), source=str(path), format="CSV", absolute=bool(reader.dates)
-    )
+    name = trace_name(path).removesuffix(".csv")
+    log = assemble(rows, name=name, source=str(path), format="CSV", absolute=bool(reader.dates))
+    return replace(log, told=reader.told)
+
+
+def watch_line(nodes: int, end: float) -> bytes:
+    """Return the comment that keeps the number of nodes and the end of the watch (s) in a CSV file."""
+    return f"# nodes: {nodes}, end: {end!r} s\n".encode()
 
 
 class Cells(dict[str, str]):
@@ -50,7 +60,7 @@ class Cells(dict[str, str]):
 class CsvLines:
     """The rows of a CSV file; TraceError if one of the `needed` columns is missing."""
 
-    def __init__(self, stream: io.BufferedReader, where: str, needed: tuple[str, ...] = (), expected: str = "") -> None:
+    def __init__(self, stream: Iterable[bytes], where: str, needed: tuple[str, ...] = (), expected: str = "") -> None:
         self._where = where
         self._reader = csv.reader(text for _, text in text_lines(stream))
         self.columns = next(self._next(), (1, []))[1]
@@ -81,7 +91,7 @@ class CsvLines:
             yield Cells(self.columns, cells, self._where, line)
 
 
-def text_lines(stream: io.BufferedReader) -> Iterator[tuple[int, str]]:
+def text_lines(stream: Iterable[bytes]) -> Iterator[tuple[int, str]]:
     """Yield (number, line)."""
     for number, line in enumerate(stream, 1):
         yield number, line.decode("utf-8-sig" if number == 1 else "utf-8", "replace")
@@ -99,9 +109,21 @@ class _Reader:
         self._where = where
         #: whether times are dates; None before the first one
         self.dates: bool | None = None
+        #: see `OutageLog.told`
+        self.told: tuple[int, float] | None = None
+
+    def _table(self, stream: io.BufferedReader) -> Iterator[bytes]:
+        """Yield the lines, with empty ones for the comments before the header."""
+        begun = False
+        for line in stream:
+            begun = begun or (bool(line.strip()) and not line.startswith(b"#"))
+            if (found := None if begun else _WATCH.fullmatch(line)) is not None:
+                with suppress(ValueError):
+                    self.told = int(found[1]), float(found[2])
+            yield line if begun else b"\n"
 
     def rows(self, stream: io.BufferedReader) -> Iterator[Row]:
-        lines = CsvLines(stream, self._where)
+        lines = CsvLines(self._table(stream), self._where)
         self._check_header(lines.columns)
         for cells in lines:
             down = self._time(cells, "down")
