@@ -89,10 +89,13 @@ def _print_estimate(found: "StudyEstimate", workers: int | None) -> None:
         ("points", f"{found.points:,}"),
         ("trials", f"{found.trials:,}, {replicas:,} of each point"),
         ("done", f"{found.done:,}"),
+        ("start", f"{time_text(found.start)} in each worker"),
         ("a trial", f"{time_text(found.seconds)}, the mean of {found.measured}"),
     ]
     if workers is None:
         facts.append(("in all", f"{time_text(found.seconds * left)} of workers' time"))
     else:
-        facts.append(("in all", f"{time_text(found.seconds * left / workers)} on {workers} workers"))
+        facts.append(
+            ("in all", f"{time_text(bool(left) * found.start + found.seconds * left / workers)} on {workers} workers")
+        )
     print_facts(facts)

@@ -1,5 +1,6 @@
 """``pipistrelle study run``: killed, interrupted, out of disk, and gone on with."""
 
+import re
 import signal
 import sys
 from importlib.util import find_spec
@@ -190,6 +191,7 @@ def test_a_study_says_how_far_it_is(shell, study):
     outcome = shell.run(*words, "--dry-run").ok()
     assert "trials   16, 2 of each point\n" in outcome.out
     assert " on 2 workers\n" in outcome.out
+    assert re.search(r"^start    [0-9].* in each worker$", outcome.out, re.MULTILINE)
     assert not (shell.folder / "out").exists()
 
 
