@@ -10,6 +10,7 @@ from pipistrelle.runs.conformance.judge import failure_text, problems_of, refusa
 from pipistrelle.runs.conformance.script import Dialect, Script
 from pipistrelle.runs.conformance.second import taken_over, told_again
 from pipistrelle.runs.conformance.stage import Audience, Stage, Staged
+from pipistrelle.runs.description.setup import SetupCache, load_setup
 from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.server.errors import Interrupted, RunError
 
@@ -65,9 +66,11 @@ def play_script(script: Script, words: Sequence[str], *, dialect: Dialect = "nat
 def _played(stage: Stage, words: Sequence[str], limit: float, printed: IO[bytes]) -> list[str] | None:
     script, audience = stage.script, Audience()
     staged = Staged(stage, words, limit, printed)
-    options = RunOptions(connection=staged, given=script.inputs(), observers=[audience], check=False)
+    spec, given = script.spec(words, stage.dialect), script.inputs()
+    setup = load_setup(spec, given, SetupCache(silent=True))
+    options = RunOptions(connection=staged, given=given, setup=setup, observers=[audience], check=False)
     try:
-        result = run(script.spec(words, stage.dialect), options)
+        result = run(spec, options)
     except RunError as error:  # before the simulation has begun
         return refusal_problems(stage, limit) if script.refuses else [failure_text(error, words)]
     if isinstance(result.failure, Interrupted):

@@ -10,7 +10,7 @@ import numpy as np
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.topology.machine import Machine
-from pipistrelle.protocol.base.errors import InputError, printable, said_of
+from pipistrelle.protocol.base.errors import InputError, printable, quoted, said_of
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.runs.description.reliability import has_coming_back, load_reliability
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 #: how many workloads with machines a cache keeps, and setups and checks of each
 _INPUTS_KEPT: Final = 2
 _SETUPS_KEPT: Final = 256
+#: least percentage of --scale-platform: 1.03% is a slip for 1.03 or 103%
+_LEAST_SHARE: Final = 0.1
 #: the kinds of fields that decide the workload and machine
 _SHARED: Final = (Decides.INPUTS, Decides.DIALECT)
 #: the default seed
@@ -61,9 +63,13 @@ class SetupCache:
     """Keeps inputs that runs share, and logs each warning once.
 
     Entries are made from, and keyed by, only the fields that decide them (`RunSpec.part`).
+
+    Args:
+        silent: log no warnings, because the inputs are odd on purpose.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, silent: bool = False) -> None:
+        self._silent = silent
         self._inputs: dict[str, _Shared] = {}
         #: warnings already logged
         self._told: set[str] = set()
@@ -80,7 +86,7 @@ class SetupCache:
     def tell(self, remarks: Iterable[str]) -> None:
         """Log warnings that have not been logged yet."""
         for remark in remarks:
-            if remark not in self._told:
+            if remark not in self._told and not self._silent:
                 self._told.add(remark)
                 logger().warning("{}", remark)
 
@@ -199,6 +205,14 @@ def _scaled(machine: "Platform | SimGridPlatform", text: str) -> Platform:
 
     with said_of("--scale-platform"):
         factor = parse_factor(text)
+        if text.strip().endswith("%") and factor < _LEAST_SHARE:
+            times = 100 * factor
+            raise InputError(
+                "the percentage leaves almost none of the nodes",
+                expected=f"{100 * _LEAST_SHARE:g}% or more; 100% keeps all nodes",
+                found=quoted(text),
+                hint=f"For {times:g} times the nodes write {times:g} or {100 * times:g}%; for so few write {factor:g}.",
+            )
         if not isinstance(machine, Platform):
             raise InputError("single hosts cannot be multiplied", found="a platform in SimGrid's XML")
         if any(pool.names for pool in machine.pools):

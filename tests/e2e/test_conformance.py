@@ -225,6 +225,11 @@ def test_a_wrong_script_or_scheduler_is_refused(words, says, shell):
     assert says in found.err
 
 
+def test_a_script_without_jobs_gives_no_warning(shell):
+    """Its workload is empty on purpose."""
+    assert shell.run("check", "scheduler", "fcfs", "-k", "no-jobs").ok().out == "passed   no-jobs\n1 passed, 0 failed\n"
+
+
 def test_a_folder(shell):
     """A folder with a scheduler.toml stands for its program."""
     words = [sys.executable, str(PEERS / "broken.py"), "{endpoint}", "none", "native"]

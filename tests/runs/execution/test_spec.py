@@ -238,6 +238,11 @@ def test_a_machine_of_no_other_size() -> None:
     """An invalid factor names the option; Batsim's hosts are not scaled."""
     with pytest.raises(PipistrelleError, match=r"--scale-platform: a factor cannot be read.*found 'much'"):
         load_setup(RunSpec(scale_platform="much"))
+    with pytest.raises(
+        PipistrelleError, match=r"--scale-platform: .*found '1.03%'. For 1.03 times .* 1.03 or 103%; .* 0.0103"
+    ):
+        load_setup(RunSpec(platform="theta", scale_platform="1.03%"))
+    assert load_setup(RunSpec(platform="theta", scale_platform="10%")).platform.nodes == 436
     with pytest.raises(PipistrelleError, match="does not support this key"):
         load_setup(RunSpec(platform="p.xml", dialect="batsim", batsim=BatsimSpec(), scale_platform="2"))
 
