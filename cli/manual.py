@@ -3,15 +3,30 @@
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
-from pipistrelle.cli.options.names import PAGE_PARTS, completed, pages
+from pipistrelle.cli.options.names import PAGE_PARTS, pages
 from pipistrelle.cli.options.sections import Command, sections
 from pipistrelle.cli.terminal.console import print_facts
 from pipistrelle.protocol.base.errors import did_you_mean
 
 
+def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return pages and commands, or the commands of the group that the words before name."""
+    context = ctx.find_root()
+    before = ctx.params.get("topic") or ()
+    for word in before:
+        inner = context.command.get_command(context, word) if isinstance(context.command, click.Group) else None
+        if inner is None:
+            return []
+        context = click.Context(inner, context, word)
+    known = [] if before else list(pages())
+    known += context.command.list_commands(context) if isinstance(context.command, click.Group) else []
+    return [CompletionItem(name) for name in dict.fromkeys(known) if name.startswith(incomplete)]
+
+
 @click.command(cls=Command)
-@click.argument("topic", nargs=-1, shell_complete=completed("page"))
+@click.argument("topic", nargs=-1, shell_complete=_complete)
 @click.option("--man", is_flag=True, help="Print a man page of all commands, for 'man -l -'.")
 @click.pass_context
 def command(ctx: click.Context, topic: tuple[str, ...], man: bool) -> None:

@@ -169,8 +169,6 @@ def partitions_command(
 
 
 def _print_comparison(found: dict[str, Any]) -> None:
-    from pipistrelle.reports.placement.partitions import WHY
-
     stable = "" if found["stable"] else ": unstable, a queue grows without end"
     print_facts(
         [
@@ -202,8 +200,7 @@ def _print_comparison(found: dict[str, Any]) -> None:
                 before, after, jobs, then = one["printed"]
                 change = [_percent(after / before - 1), _percent(one["closed"])]
                 rows.append([str(one["partition"]), f"{before:,}", f"{after:,}", *change, f"{jobs:,}", f"{then:,}"])
-        print_below("Table 5.2 of the thesis, which cannot follow", columns, rows)
-        show(WHY)
+        print_below("Table 5.2 of the thesis; 'pipistrelle help reliability' explains the difference", columns, rows)
 
 
 def _percent(share: float) -> str:

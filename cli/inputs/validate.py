@@ -8,10 +8,11 @@ from typing import Any
 import click
 import msgspec
 
-from pipistrelle.cli.inputs.kinds import foreign_fault, require_workload
+from pipistrelle.cli.inputs.kinds import KINDS_READ, foreign_fault
 from pipistrelle.cli.options.files import reading_options, strict_option
 from pipistrelle.cli.options.names import KINDS, completed, names
 from pipistrelle.cli.options.sections import Command
+from pipistrelle.cli.run.described import blamed
 from pipistrelle.cli.terminal.console import print_error, print_facts
 from pipistrelle.models.likeness import model as models
 from pipistrelle.models.workloads import classes
@@ -24,12 +25,12 @@ from pipistrelle.platforms.failures import catalogue as failures
 from pipistrelle.platforms.failures.fitted import parse_model
 from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
 from pipistrelle.protocol.base.errors import InputError, PipistrelleError, did_you_mean
-from pipistrelle.runs.description.policy import PolicySpec
 from pipistrelle.runs.description.reliability import platform_failures
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.description.spec_file import find_spec, read_raw, with_digests
 from pipistrelle.runs.execution.connection import check_scheduler
+from pipistrelle.runs.inputs.kinds import require_workload
 from pipistrelle.runs.inputs.maui_machine import maui_platform
 from pipistrelle.runs.inputs.named import is_log, is_platform, read_platform
 from pipistrelle.runs.inputs.node_table import is_node_table, load_node_rows
@@ -121,7 +122,7 @@ def _facts(path: Path, *, sort: bool, **reading: Any) -> tuple[list[tuple[str, s
         return describe_platform(
             maui_platform(read_maui_resources(path), trace_name(path), units=reading["units"])
         ), True
-    require_workload(path)
+    require_workload(path, KINDS_READ)
     workload = load(path, sort=sort, **reading)
     return describe_workload(workload), is_log(workload)
 
@@ -181,9 +182,10 @@ def _run_facts(spec: RunSpec, path: Path) -> list[tuple[str, str]]:
     """Return facts about a run, after reading all its inputs."""
     decides = "started elsewhere"
     if spec.scheduler:
-        check_scheduler(spec)
-        # Do not run user code just to describe it.
-        decides = " ".join(spec.program or ()) or spec.code or _policy_name(spec, path)
+        with blamed(path, spec):
+            check_scheduler(spec)
+            # Do not run user code just to describe it.
+            decides = " ".join(spec.program or ()) or spec.code or spec.make_policy().name
     setup = load_setup(with_digests(spec))
     steps = [("transform", " then ".join(step.words for step in spec.transform))] if spec.transform else []
     return [
@@ -193,18 +195,6 @@ def _run_facts(spec: RunSpec, path: Path) -> list[tuple[str, str]]:
         ("platform", f"{setup.platform.name} ({setup.platform.units:,} units)"),
         ("scheduler", decides),
     ]
-
-
-def _policy_name(spec: RunSpec, path: Path) -> str:
-    """Return the name of a run's policy; errors name the file and, if known, the key."""
-    try:
-        return spec.make_policy().name
-    except PipistrelleError as error:
-        if error.where is not None:
-            raise
-        keys = [one.encode_name for one in msgspec.structs.fields(PolicySpec)]
-        key = next((key for key in keys if f"'{getattr(spec, key)}'" in error.what), None)
-        raise error.at(str(path) if key is None else f"{path}: {key}", InputError) from None
 
 
 def describe_platform(platform: Platform) -> list[tuple[str, str]]:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pipistrelle.reports.placement.run import PlacedRun
 
 _ORDERS: Final = ("id", "snake", "hilbert", "alps")
+_NO_STABLE: Final = (
+    "stable nodes: not known, because the platform gives no class, MTTF or age of nodes (--node-table adds them)"
+)
 _run_argument: Final = click.argument("run", metavar="RUN", type=FILE_OR_FOLDER)
 _json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print all results as JSON.")
 _own_list: Final = together(
@@ -211,7 +214,7 @@ def _print_report(told: dict[str, Any]) -> None:
     where = f"{told['nodes']:,} nodes of kind {told['topology']} in the order {_named(told, '')}"
     show(f"{told['jobs']:,} jobs on {where}")
     show(f"mean hops of the whole machine {told['machine_mean_hops']:.4f}")
-    show("which nodes are stable nobody knows" if stable is None else f"{stable:,} stable nodes")
+    show(_NO_STABLE if stable is None else f"{stable:,} stable nodes")
     rows = []
     for one in told["sizes"]:
         spread = one["stable_nodes"]

@@ -1,12 +1,13 @@
 """Options that describe a simulation, and the description they give."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from pipistrelle.cli.options.fields import added, options_of, together
 from pipistrelle.cli.options.files import reading_options
@@ -14,6 +15,8 @@ from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import CONNECTION, FAILURES, INPUTS, MACHINE, OUTPUTS, SCHEDULER, in_section
 from pipistrelle.cli.options.shared import dialect_option, endpoint_options, form_options, timeout_option
 from pipistrelle.cli.terminal.guard import FILE_OR_FOLDER, FilledPath
+from pipistrelle.protocol.base.errors import InputError, PipistrelleError
+from pipistrelle.runs.description.policy import PolicySpec
 from pipistrelle.runs.description.spec import RunSpec
 
 _C = TypeVar("_C", bound=Callable[..., Any])
@@ -163,3 +166,17 @@ def described(
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }
     return replace(spec if decides and "scheduler" not in given else spec.without_policy(), **given)
+
+
+@contextmanager
+def blamed(path: Path | None, spec: RunSpec, context: click.Context | None = None) -> Iterator[None]:
+    """Name a run's file, and the key if known, in errors about its policy; not for options of the command line."""
+    try:
+        yield
+    except PipistrelleError as error:
+        keys = {one.name: one.encode_name for one in fields(PolicySpec)}
+        name = next((name for name in keys if f"'{getattr(spec, name)}'" in error.what), None)
+        given = context is not None and name and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if path is None or error.where is not None or given:
+            raise
+        raise error.at(f"{path}: {keys[name]}" if name else str(path), InputError) from None

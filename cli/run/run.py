@@ -19,7 +19,7 @@ from pipistrelle.cli.options.shared import (
     scheduler_option,
     snapshot_options,
 )
-from pipistrelle.cli.run.described import described, reliability_options, simulation_options, spec_file
+from pipistrelle.cli.run.described import blamed, described, reliability_options, simulation_options, spec_file
 from pipistrelle.cli.run.simulate import Ways, read_inputs, simulate
 from pipistrelle.cli.terminal.console import import_numpy
 from pipistrelle.cli.terminal.guard import output_files
@@ -116,11 +116,12 @@ def command(ctx: click.Context, /, spec_file: Path | None, in_process: bool, out
     if words is not None:
         spec = replace(spec, scheduler=tuple(words))
     alone = spec.batsim is not None and spec.batsim.no_sched
-    if not alone:
-        check_scheduler(spec)
-    if in_process:
-        _check_in_process(ctx, spec, options)
-    policy = None if alone or spec.program is not None else spec.make_policy()
+    with blamed(spec_file, spec, ctx):
+        if not alone:
+            check_scheduler(spec)
+        if in_process:
+            _check_in_process(ctx, spec, options)
+        policy = None if alone or spec.program is not None else spec.make_policy()
     if options["insecure"] and options["endpoint"] is None:
         raise click.UsageError("--insecure goes with --endpoint: a private socket is never remote.")
     spec, setup = read_inputs(

@@ -1,6 +1,7 @@
 """``pipistrelle check cases``: rerun cases and compare with their golden results."""
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +12,7 @@ from pipistrelle.cli.schedulers.verdicts import junit_option, name_option, print
 from pipistrelle.cli.terminal.console import import_numpy, show
 from pipistrelle.cli.terminal.exits import DIFFERENT
 from pipistrelle.cli.terminal.guard import FILE_OR_FOLDER
+from pipistrelle.protocol.base.errors import PipistrelleError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,11 +23,20 @@ _TROUBLE: Final = 2
 _STYLES: Final = {"same": "green", "differs": "bold red", "failed": "bold red", "updated": "yellow", "new": "yellow"}
 
 
+def _names(ctx: click.Context) -> list[str]:
+    """Return the names of the cases in the given folder, or of the bundled cases."""
+    from pipistrelle.reports.cases.case import bundled_folder, case_folders
+
+    with suppress(PipistrelleError):
+        return [folder.name for folder in case_folders(ctx.params.get("folder") or bundled_folder())]
+    return []
+
+
 @click.command(cls=Command)
 @click.argument("folder", required=False, type=FILE_OR_FOLDER)
 @click.option("--update", is_flag=True, help="Rewrite the golden results of FOLDER and print the changes.")
 @junit_option("case")
-@name_option("cases", "easy-*")
+@name_option("cases", "easy-*", _names)
 @click.option("--list", "as_list", is_flag=True, help="List the cases and what each proves; run none.")
 def command(folder: Path | None, update: bool, junit: Path | None, names: tuple[str, ...], as_list: bool) -> int:
     """Rerun cases and compare their results with the golden ones.

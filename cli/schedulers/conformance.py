@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.schedulers.verdicts import junit_option, name_option, print_verdict, write_junit
 from pipistrelle.cli.terminal.console import import_numpy, show
@@ -34,15 +35,21 @@ _LONGEST_TOLD: Final = 10_000
 _LIMIT: Final = 60.0
 
 
+def _names(ctx: click.Context) -> list[str]:
+    from pipistrelle.runs.conformance.scripts import SCRIPTS
+
+    return [script.name for script in SCRIPTS]
+
+
 @click.command(cls=Command)
-@click.argument("words", nargs=-1, metavar="NAME | -- CMD...")
+@click.argument("words", nargs=-1, metavar="NAME | -- CMD...", shell_complete=completed("scheduler", or_file=True))
 @click.option(
     "--dialect",
     type=click.Choice(["native", "batsim"]),
     default="native",
     help="Protocol of the scheduler; batsim schedulers listen.",
 )
-@name_option("scripts", "*node*")
+@name_option("scripts", "*node*", _names)
 @click.option("--list", "as_list", is_flag=True, help="List the scripts and their situations; run none.")
 @click.option(
     "--limit",

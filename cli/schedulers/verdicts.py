@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from pipistrelle.cli.terminal.console import plain, results, show
 from pipistrelle.cli.terminal.guard import FILE
@@ -12,10 +13,14 @@ from pipistrelle.cli.terminal.guard import FILE
 _C = TypeVar("_C", bound=Callable[..., Any])
 
 
-def name_option(tests: str, example: str) -> Callable[[_C], _C]:
-    """Return the option that selects tests by name."""
+def name_option(tests: str, example: str, names: Callable[[click.Context], Iterable[str]]) -> Callable[[_C], _C]:
+    """Return the option that selects tests by name; shells complete ``names``."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in names(ctx) if name.startswith(incomplete)]
+
     text = f"Run only {tests} whose name contains NAME or matches it: '{example}'; repeatable."
-    return click.option("-k", "--name", "names", multiple=True, metavar="NAME", help=text)
+    return click.option("-k", "--name", "names", multiple=True, metavar="NAME", help=text, shell_complete=complete)
 
 
 def junit_option(test: str) -> Callable[[_C], _C]:

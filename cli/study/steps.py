@@ -9,7 +9,7 @@ from pipistrelle.cli.options.files import reading_options
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.sections import INPUTS, Command, in_section
 from pipistrelle.cli.options.shared import scheduler_option
-from pipistrelle.cli.run.described import described, spec_file, transform_option
+from pipistrelle.cli.run.described import blamed, described, spec_file, transform_option
 from pipistrelle.cli.terminal.console import import_numpy, print_json, print_table, say
 from pipistrelle.cli.terminal.guard import FILE, refuse_overwriting
 
@@ -83,6 +83,8 @@ def command(
     if spec.poll is not None:
         raise click.UsageError("--step sets the time steps: omit --poll.")
     tell = (lambda text: None) if quiet else say
+    with blamed(spec_file, spec, ctx):
+        spec.make_policy()
     rows = list(time_steps(spec, weeks or (2,), steps or STEPS, warm_up=before, tell=tell))
     if as_csv is not None:
         _write(as_csv, rows)

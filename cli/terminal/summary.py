@@ -112,8 +112,8 @@ def _ways(summary: Summary, row: Callable[..., None]) -> None:
     if summary.killed:
         row("killed by the scheduler", summary.killed, ",")
     if summary.running_at_end is not UNSET and summary.waiting_at_end is not UNSET:
-        row("running at the horizon, in no mean", summary.running_at_end, ",")
-        row("waiting at the horizon, in no mean", summary.waiting_at_end, ",")
+        row("running at the end, in no mean", summary.running_at_end, ",")
+        row("queued at the end, in no mean", summary.waiting_at_end, ",")
     elif summary.unfinished:
         row("unfinished", summary.unfinished, ",")
 
@@ -143,14 +143,17 @@ def _recorded(recorded: RecordedFigures, row: Callable[..., None]) -> None:
 
 
 def _print_end(summary: Summary, setup: Setup, out: Path | None) -> None:
-    """Print the dates of the run, why it ended early, and the output folder."""
+    """Print the dates of the run, why it ended before its last job, and the output folder."""
     dates = Dates(setup.epoch, setup.timezone)
-    if summary.makespan is not None and dates.at(summary.makespan):
-        show(f"time 0 is {dates.at(0.0)}, the end {dates.at(summary.makespan)}")
-    if summary.reason != "completed":
+    end = summary.makespan if summary.horizon is UNSET else summary.horizon
+    if end is not None and dates.at(end):
+        show(f"time 0 is {dates.at(0.0)}, the end {dates.at(end)}")
+    if summary.horizon is not UNSET:
+        jobs = f"{summary.running_at_end:,} jobs running and {summary.waiting_at_end:,} queued"
+        show(f"stopped at {dates.beside(summary.horizon)} as asked with --until: {jobs}")
+    elif summary.reason != "completed":
         # The message of a failure follows as an error.
-        message = f" ({summary.message})" if summary.reason in ("stopped", "horizon") else ""
-        show(f"ended early: {summary.reason}{message}")
+        show(f"ended early: {summary.reason}" + (f" ({summary.message})" if summary.reason == "stopped" else ""))
     if out is not None:
         show(f"outputs in {out}")
 

@@ -313,3 +313,12 @@ def test_the_bundled_example_runs_as_in_the_readme(shell):
     assert "round trips" in outcome.out
     assert "outputs in pipistrelle-out/demo-easy-1" in outcome.out
     assert len(shell.files("pipistrelle-out/demo-easy-1")) == 7
+
+
+def test_until_says_where_the_run_stopped_and_what_is_left(shell):
+    """The user asked for that end, so the run did not end early."""
+    out = shell.run("run", "--in-process", "--until", "10h", "--out", "out").ok().out
+
+    assert "stopped at 36000 s (2026-01-05 10:00) as asked with --until: 7 jobs running and 3 queued" in out
+    assert "time 0 is 2026-01-05 00:00, the end 2026-01-05 10:00" in out
+    assert "ended early" not in out

@@ -222,6 +222,11 @@ def test_the_man_page_has_every_command_and_option(shell):
         ("show platform k", "kth-sp2"),
         ("show pl", "platform"),
         ("help ma", "maui"),
+        ("help fail", "failures"),
+        ("help workload sc", "scale"),
+        ("check scheduler eas", "easy-sjbf"),
+        ("check scheduler -k no-", "no-walltime"),
+        ("check cases -k easy-d", "easy-delays-the-third"),
         ("workload sc", "scale"),
     ],
 )

@@ -107,4 +107,6 @@ def test_loads_of_links(ran):
 def test_links_of_a_machine_without_places(shell):
     """The kind that it has is told."""
     shell.run("run", "-w", "seven-jobs", "--in-process", "-q", "-o", "flat").ok()
+    told = shell.run("explain", "placement", "flat").ok().out
+    assert "stable nodes: not known, because the platform gives no class, MTTF or age of nodes" in told
     assert "the links of the network are unknown" in shell.run("explain", "placement", "flat", "--links").err

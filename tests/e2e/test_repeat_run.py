@@ -172,3 +172,13 @@ def test_what_is_wrong_with_a_file(inputs):
     (inputs.folder / "w.swf").unlink()
     inputs.run("run", "elsewhere/out_command.json", "--out", "x").failed(2, "w.swf", "no such file", "current folder")
     assert not (inputs.folder / "x").exists()
+
+
+@pytest.mark.parametrize(("command", "more"), [("run", []), ("run", ["--in-process"]), ("study steps", [])])
+def test_an_error_about_the_policy_names_the_file_and_the_key(shell, command, more):
+    """Unless the wrong value is an option of the command line."""
+    shell.write("rd.toml", 'scheduler = "eazy"\n')
+
+    shell.run(*command.split(), "rd.toml", *more).failed(2, "rd.toml: scheduler: there is no scheduler 'eazy'")
+    other = shell.run(*command.split(), "rd.toml", *more, "--scheduler", "easi").failed(2, "no scheduler 'easi'")
+    assert "rd.toml" not in other.err

@@ -96,6 +96,13 @@ def test_an_overload_is_reported():
     assert [one.get("printed") for one in found["partitions"]] == [*PRINTED.values(), None]
 
 
+def test_only_the_run_of_the_thesis_has_its_figures():
+    """Another blocking probability gives no row of table 5.2."""
+    found = compare(get("intrepid-classes"), catalogue.get("intrepid"), duration="2h", blocking=0.1)
+
+    assert not any(one.get("printed") for one in found["partitions"])
+
+
 def test_complete_sharing_is_within_the_simulation_s_interval():
     """640 units of 64 nodes, all classes, no queueing: exact probabilities lie within the simulated intervals."""
     thesis = get("intrepid-classes")
