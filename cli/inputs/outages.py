@@ -64,7 +64,7 @@ def generate_command(
     if not failures and platform is None:
         raise click.UsageError("give --failures, or a platform with [[failures]].")
     import_numpy()
-    # Here and below, not above: help needs none of these.
+    # Imported late, here and below, so that help starts fast.
     from pipistrelle.platforms.description import homogeneous
     from pipistrelle.platforms.failures.outage import csv_chunks
     from pipistrelle.platforms.failures.text import parse_durations

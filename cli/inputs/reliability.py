@@ -23,7 +23,9 @@ def _numbers(kind: type[float] | type[int]) -> Any:
             return () if text is None else tuple(kind(part) for part in text.split(","))
         except ValueError:
             example = "16,256" if kind is int else "0,0.1,0.2"
-            raise click.BadParameter(f"'{text}' is not numbers with commas between them, as {example}.") from None
+            raise click.BadParameter(
+                f"'{text}' is not a list of numbers separated by commas, such as {example}."
+            ) from None
 
     return read
 

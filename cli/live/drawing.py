@@ -54,7 +54,7 @@ class Drawing:
         self._dates = Dates(setup.epoch, setup.timezone)
         self._abilities = abilities
         self._layout = MapLayout.of(setup.platform)
-        #: the map that fits the room that there was last
+        #: size of the last view (columns, lines), and the map drawn for it
         self._room = (0, 0)
         self._fitted: FittedMap | None = None
 
@@ -175,13 +175,13 @@ class Drawing:
 
 
 def _fit(line: Text, width: int) -> Text:
-    """Return a line without what is too much."""
+    """Return a line cut to the width."""
     line.truncate(width, overflow="ellipsis" if width > 1 else "crop")
     return line
 
 
 def _joined(*parts: Text) -> Text:
-    """Return texts one after another, each in its own style."""
+    """Return one text of several; each keeps its style."""
     found = Text(no_wrap=True)
     for part in parts:
         found.append_text(part)
@@ -189,7 +189,7 @@ def _joined(*parts: Text) -> Text:
 
 
 def _apart(left: Text, right: Text, width: int) -> Text:
-    """Return two texts at both ends of a line; the left one gives way."""
+    """Return a line with a text at each end; the left one is cut if they do not fit."""
     room = width - right.cell_len - 2
     if room < 8:
         return _joined(right, plain("  "), left)

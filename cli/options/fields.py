@@ -54,7 +54,7 @@ class TimeOfRun(_TimeType):
         try:
             return value if isinstance(value, float) else seconds_of(str(value).removesuffix(" s"))
         except ValueError as error:
-            self.fail(f"'{value}' is no time: {error}.", param, ctx)
+            self.fail(f"'{value}' is not a time: {error}.", param, ctx)
 
 
 class MomentOfRun(_TimeType):
@@ -89,7 +89,7 @@ class ShareNumber(_TimeType):
         except ValueError:
             number = -1.0
         if not 0 < number < 1:
-            self.fail(f"'{text}' is no share between 0 and 1, such as 12.5% or 0.125.", param, ctx)
+            self.fail(f"'{text}' is not a share between 0 and 1, such as 12.5% or 0.125.", param, ctx)
         return number
 
 

@@ -60,7 +60,7 @@ def listening_keys(
 def calling_keys(
     curve: Path | None, clients: Path | None, server_key: Path | None, *, insecure: bool
 ) -> "CallerKeys | None":
-    """Return the keys of a connecting side; errors are those of `listening_keys`."""
+    """Return the keys of a connecting side; raise the same errors as `listening_keys`."""
     _check(curve, clients, server_key, insecure=insecure)
     if clients is not None:
         raise click.UsageError("--clients is for the side that listens: this one connects, with --server-key FILE.")

@@ -117,7 +117,7 @@ def _write_measures(path: Path, found: dict[str, Any]) -> None:
 
 
 def _write_jobs(path: Path, both: "Beside") -> None:
-    """Write a line for each job of both, also those that do not count."""
+    """Write a line for each job of both run and log, also for jobs that the figures ignore."""
     from pipistrelle.server.outputs.csv_file import csv_text
 
     ids = [both.run.ids[place] for place in both.places.tolist()]
@@ -157,7 +157,7 @@ def _print(found: dict[str, Any]) -> None:
             continue
         scale, unit = (100.0, " %") if name == "utilisation" else (1.0, "")
         cells = (f"{scale * one[key]:,.2f}{unit}" for key in ("real", "simulated", "mean_absolute", "most"))
-        rows.append(({"utilisation": "utilisation", "queue": "jobs that wait"}[name], *cells))
+        rows.append(({"utilisation": "utilisation", "queue": "queued jobs"}[name], *cells))
     print_table("", ("over time", "real", "simulated", "mean distance", "largest"), rows, {"over time"})
 
 

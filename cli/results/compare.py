@@ -47,7 +47,7 @@ def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Pa
     pipistrelle compare pipistrelle-out/demo-easy-1 tests/cases/demo
     """
     if len(runs) < 2:
-        raise click.UsageError("name two runs, or more.")
+        raise click.UsageError("give at least two runs.")
     refuse_overwriting([], [jobs])
     import_numpy()
     from pipistrelle.reports.cases.golden import golden_in, has_checks_alone
@@ -123,7 +123,7 @@ def _print(found: dict[str, Any], waits: "Sequence[Sequence[tuple[str, float, fl
     columns = ("run", "scheduler", "ended by", "jobs", "refused", "utilisation", "folder")
     print_table("Runs", columns, rows, {"scheduler", "ended by", "folder"})
     if not found["same_workload"]:
-        show("The runs are not of the same workload: only the jobs that all of them have are compared.")
+        show("The runs have different workloads: only the jobs that occur in all of them are compared.")
     others = max(run["not_in_common"] for run in runs)
     show(f"{found['jobs']:,} jobs ended in all of them" + (f"; up to {others:,} in some alone." if others else "."))
     for figure in found["figures"]:

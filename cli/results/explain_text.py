@@ -51,8 +51,8 @@ def print_explanation(explanation: Explanation, at: float | None, look: Look | N
         show(remark)
     if explanation.not_replayed is not None:
         show(
-            f"Not known, as {explanation.not_replayed}: its place and priority, its reservation, and what else limited "
-            "it than free units."
+            f"Not known, because {explanation.not_replayed}: its place and priority, its reservation, and limits "
+            "other than free units."
         )
     if at is not None:
         _print_moment(explanation, at, look, dates)
@@ -209,7 +209,7 @@ def _print_holders(holders: Sequence[Holder], dates: Dates) -> None:
 
 
 def _print_passed_by(passed_by: Sequence[Passing], dates: Dates) -> None:
-    """Print the jobs that passed this one, first those that may have delayed it."""
+    """Print the jobs that passed this one; those that may have delayed it come first."""
     columns: dict[str, Callable[[Passing], str]] = {
         "job": lambda one: one.job,
         "units": lambda one: f"{one.size:,}",
@@ -224,7 +224,7 @@ def _print_passed_by(passed_by: Sequence[Passing], dates: Dates) -> None:
     print_columns("Passed by", columns, sorted(passed_by, key=lambda one: not one.may_delay), _SPARE)
 
 
-#: what those that passed need not have on a narrow terminal
+#: columns of the table "Passed by" that a narrow terminal does without, the least useful first
 _SPARE: Final = ("submitted, s", "walltime", "ended, s", "units", "date")
 
 
@@ -233,7 +233,7 @@ def print_columns(
 ) -> None:
     """Print a table without unknown columns; many rows are cut in the middle.
 
-    Where it is wider than 80 columns, and than the terminal, the columns ``spare`` are left out, the first first.
+    If the table is wider than 80 columns and than the terminal, columns in ``spare`` are left out, the first one first.
     """
     columns = {name: cell for name, cell in columns.items() if any(map(cell, all_))}
     shown = _ends(all_, _MOST_ROWS)
@@ -254,7 +254,7 @@ def _units(count: int) -> str:
 
 
 def _by(time: float, dates: Dates) -> str:
-    return dates.beside(time) if time < inf else "no one can tell"
+    return dates.beside(time) if time < inf else "unknown"
 
 
 def _few(rows: Sequence[_T]) -> list[_T]:

@@ -76,7 +76,7 @@ class BatsimCommand(Command):
                 words = [name + word[len(given) :] if word.partition("=")[0] == given else word for word in words]
 
     def _whole(self, ctx: click.Context, given: str) -> str | None:
-        """Return the only option with this beginning; None if there are several or none."""
+        """Return the option that begins like this; None if several or none do."""
         if given in _ALIASES:
             return _ALIASES[given]
         known = {name for option in self.get_params(ctx) for name in option.opts} | REFUSED.keys()

@@ -160,9 +160,7 @@ def _connection(
         raise click.UsageError("--connect is for a scheduler in Batsim's dialect that is started elsewhere.")
     if inside:
         if endpoint or curve or clients or server_key:
-            raise click.UsageError(
-                "the run's scheduler runs in the server: leave out --endpoint, --curve and its keys."
-            )
+            raise click.UsageError("the run's scheduler runs in the server: omit --endpoint, --curve and its keys.")
         return None
     ways = {"allow_remote": insecure, **{name: reached[name] for name in ("hello_timeout", "decision_timeout")}}
     if calls:

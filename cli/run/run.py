@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pipistrelle.server.setup.setup import Setup
 
 _OUTPUTS: Final = "pipistrelle-out"
-#: most characters of a part and of the whole folder name
+#: most characters of each part of the folder's name, and of the name
 _NAME_PART: Final = 50
 _NAME: Final = 200
 _ODD: Final = re.compile(r"[:/\s\0]+")
@@ -105,7 +105,7 @@ def command(ctx: click.Context, /, spec_file: Path | None, in_process: bool, out
     own = words is None and not (spec_file is None and is_ours(options["scheduler"]))
     if not (in_process and own):  # a user's policy may need threads
         import_numpy()
-    # Here, not above: help needs none of these.
+    # Imported late, so that help starts fast.
     from msgspec.structs import replace
 
     from pipistrelle.runs.execution.connection import Connection, InProcess, WithChild, check_scheduler

@@ -118,7 +118,7 @@ def command(
     except KeyboardInterrupt:
         if not quiet:
             raise
-        ctx.exit(INTERRUPTED)  # most likely by the `run` that had started it, which has said why
+        ctx.exit(INTERRUPTED)  # most likely the `run` that started this process, which has reported why
     if bind is not None:  # Batsim does not say why
         report("the simulation ended")
     elif runtime.ended is not None:
@@ -155,7 +155,9 @@ def listening_address(bind: str, *, allow_remote: bool, report: Callable[[str], 
 
     if bind.startswith(_ANYWHERE) and not allow_remote:
         bind = f"tcp://127.0.0.1:{bind.removeprefix(_ANYWHERE)}"
-        report("* is taken as 127.0.0.1: this machine alone can connect (--curve or --insecure lets others)")
+        report(
+            "listening at 127.0.0.1 instead of *: only this machine can connect (--curve or --insecure allows others)"
+        )
     endpoint = check_endpoint(bind, allow_remote=allow_remote)
     free_ipc_path(endpoint, "--bind")
     return endpoint

@@ -62,7 +62,7 @@ def command(
     if how.record is not None and await_reconnect is not None:
         raise click.UsageError("--await-reconnect records its own session: omit --record.")
     import_numpy()
-    # Here, not above: help needs none of these.
+    # Imported late, so that help starts fast.
     from pipistrelle.protocol.base.lengths import parse_seconds
     from pipistrelle.runs.execution.connection import Connecting, Connection, Listening
 

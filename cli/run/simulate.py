@@ -9,7 +9,7 @@ import click
 from pipistrelle.cli.options.shared import recorded
 from pipistrelle.cli.terminal.guard import refuse_overwriting
 
-# Help needs none of these.
+# Not needed for the help.
 if TYPE_CHECKING:
     from pipistrelle.cli.terminal.summary import Form
     from pipistrelle.runs.description.spec import RunSpec

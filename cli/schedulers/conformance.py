@@ -117,7 +117,7 @@ def command(
         click.echo(json.dumps(told, indent=2))
     else:
         passed, failed, skipped = counts.values()
-        rest = f", {skipped} not played, as they do not apply" if skipped else ""
+        rest = f", {skipped} not run, because they do not apply" if skipped else ""
         show(f"{passed} passed, {failed} failed{rest}", "bold")
     return _FAILED if counts["failed"] else 0
 
@@ -129,8 +129,8 @@ def _never_came(outcome: "ScriptOutcome") -> "PipistrelleError":
     printed = outcome.printed.strip().splitlines()
     return PipistrelleError(
         f"the scheduler exchanged no message: {' '.join(outcome.lines).removesuffix('.')}",
-        found=f"'{printed[-1]}' as the last that it printed" if printed else None,
-        hint="Does it run by itself, and take its address from {endpoint}?",
+        found=f"'{printed[-1]}' as the last line that it printed" if printed else None,
+        hint="Does it start without Pipistrelle, and does it connect to the address given as {endpoint}?",
     )
 
 
@@ -165,7 +165,7 @@ def _command(words: tuple[str, ...], dialect: str) -> list[str]:
     if spec.program is not None:
         return list(spec.program)
     if os.path.isfile(words[0]) and os.access(words[0], os.X_OK):
-        check_command(words)  # its error says what is missing
+        check_command(words)  # raises the error that says what is missing
     spec.make_policy()
     more = [] if dialect == "batsim" else ["--cancellations"]  # they are sent on request only
     return own_command(words[0], *more, batsim=dialect == "batsim")

@@ -36,4 +36,4 @@ def command(folder: Path, names: tuple[str, ...]) -> None:
     from pipistrelle.runs.inputs.keys import PRIVATE, make_keys
 
     for path in make_keys(folder, names):
-        click.echo(f"{path}: {'private, for its owner alone' if path.suffix == PRIVATE else 'public'}")
+        click.echo(f"{path}: {'private, readable by its owner only' if path.suffix == PRIVATE else 'public'}")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pipistrelle.studies.inference.reports import CellRow, PairRow
     from pipistrelle.studies.inference.trials import Value
 
-_ALONE = "one replica has no interval: a study with more, [replicas] count or precision, has"
+_ALONE = "one replica gives no interval: run the study with more ([replicas] count or precision)"
 Method = Literal["t", "bootstrap"]
 
 
@@ -154,10 +154,10 @@ def two_values(known: "list[Value]", text: str | None, axis: str, value: Any) ->
         return known[0], known[1]
     parts = [part.strip() for part in text.split(",")]
     if len(parts) != 2:
-        raise click.UsageError(f"--values takes two values with a comma between, not '{text}'.")
+        raise click.UsageError(f"--values takes two values separated by a comma, not '{text}'.")
     first, second = (value(part) for part in parts)
     if first == second:
-        raise click.UsageError("--values are the same.")
+        raise click.UsageError("--values needs two different values.")
     return first, second
 
 
@@ -240,7 +240,7 @@ def break_even_command(
     where = 0 if at is None else curves.labels.index(trials.value(x, at))
     reached, met = break_even(curves, targets, where)
     if by is None and not targets:
-        raise click.UsageError("there is one curve alone: give a --target.")
+        raise click.UsageError("there is only one curve: give a --target.")
     # a result beyond the axis in every resample is shown only if there is no other
     shown = [one for one in met if len({one["at"], one["low"], one["high"]}) > 1] or met
     text = _axis_text(curves.x[0], curves.x[-1], is_timed(trials, x))

@@ -92,7 +92,7 @@ def read_trials(place: Path, conditions: Sequence[tuple[str, str]]) -> "TrialTab
 def chosen_axes(trials: "TrialTable", x: str | None, by: str | None) -> tuple[str, str | None]:
     """Return the numeric axis and the axis of curves."""
     if not trials.axes:
-        raise click.UsageError("the trials have no axis: all of them are alike.")
+        raise click.UsageError("the study has no axis: there is nothing to compare.")
     over = trials.axis(x) if x is not None else "repair" if "repair" in trials.axes else trials.axes[-1]
     rest = [name for name in trials.axes if name != over]
     if by is not None:

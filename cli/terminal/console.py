@@ -165,6 +165,6 @@ def print_below(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
 
 def cells(values: Mapping[str, Any], *forms: str) -> list[str]:
-    """Return table cells for forms such as "name:.2f"; "-" for None."""
+    """Return the values as table cells, formatted by forms such as "name:.2f"; None as "-"."""
     parts = [form.partition(":") for form in forms]
     return ["-" if values[name] is None else format(values[name], form) for name, _, form in parts]

@@ -24,7 +24,7 @@ class Dates:
         self._epoch = epoch
         self._zone: tzinfo = UTC
         if timezone is not None:
-            with suppress(KeyError, ValueError, OSError):  # the last for names such as "Europe"
+            with suppress(KeyError, ValueError, OSError):  # OSError for names such as "Europe"
                 self._zone = ZoneInfo(timezone)
 
     def at(self, time: float) -> str:

@@ -16,6 +16,6 @@ NO_MEMORY: Final = 71
 #: Ctrl-C or a request to terminate, as shells have it
 INTERRUPTED: Final = 128 + signal.SIGINT
 
-#: errors of the system that mean `NOT_WRITTEN`, and those that mean `NO_MEMORY`
+#: system errors that exit with `NOT_WRITTEN`, and those that exit with `NO_MEMORY`
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)

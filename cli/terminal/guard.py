@@ -41,5 +41,7 @@ def refuse_overwriting(inputs: Iterable[str | None], outputs: Iterable[str | Pat
             continue
         real = os.path.realpath(output)
         if real in taken and real != os.devnull:
-            raise click.UsageError(f"{output} is {taken[real]} by this very command; nothing was written over it.")
+            raise click.UsageError(
+                f"{output} is also {taken[real]} by this command; nothing was overwritten. Name another file."
+            )
         taken[real] = "written"

@@ -79,7 +79,7 @@ def print_summary(result: Result, setup: Setup, out: Path | None) -> None:
         row("attempts", figures.attempts, ",")
         row("  of them ended by failures", figures.interrupted_attempts, ",")
         row("failures that jobs survived", figures.survived_failures, ",")
-        row("jobs given up", figures.given_up, ",")
+        row("jobs not retried", figures.given_up, ",")
         spent = figures.unit_seconds
         total = sum(spent.values())
         texts = _SPENT if summary.preemption is UNSET else {**_SPENT, "lost": "work lost to failures and preemption"}
@@ -90,7 +90,7 @@ def print_summary(result: Result, setup: Setup, out: Path | None) -> None:
         _preemption(summary.preemption, row)
     if summary.fragmentation is not UNSET:
         row("idle GPUs that fit no waiting job, mean", summary.fragmentation.mean, ",.2f")
-        row("  of all idle while jobs wait", _percent(summary.fragmentation.share), ".2f", " %")
+        row("  share of idle GPUs while jobs wait", _percent(summary.fragmentation.share), ".2f", " %")
     if summary.recorded is not UNSET:
         _recorded(summary.recorded, row)
     row("round trips", times.round_trips, ",")
@@ -101,13 +101,13 @@ def print_summary(result: Result, setup: Setup, out: Path | None) -> None:
 
 
 def _ways(summary: Summary, row: Callable[..., None]) -> None:
-    """Add the number of jobs, and of those that did not complete."""
+    """Add rows for all jobs, and for jobs that did not complete."""
     row("jobs", summary.jobs, ",")
     row("rejected", summary.rejected, ",")
     for reason, count in summary.dropped.items():
         row(f"dropped: {reason}", count, ",")
     if summary.cancelled is not UNSET:
-        row("cancelled while they waited", summary.cancelled, ",")
+        row("cancelled while queued", summary.cancelled, ",")
     row("killed at their walltime", summary.killed_at_walltime, ",")
     if summary.killed:
         row("killed by the scheduler", summary.killed, ",")
@@ -121,10 +121,10 @@ def _ways(summary: Summary, row: Callable[..., None]) -> None:
 def _preemption(preemption: PreemptionSummary, row: Callable[..., None]) -> None:
     """Add the figures of preemption."""
     row("preempted", preemption.preempted, ",")
-    row("  came back", preemption.requeued, ",")
+    row("  requeued", preemption.requeued, ",")
     row("    after a last dump", preemption.dumped, ",")
     row("  cancelled", preemption.cancelled, ",")
-    row("told to go, and ended before", preemption.ended_before, ",")
+    row("completed in their grace period", preemption.ended_before, ",")
     row("work lost by preemption", preemption.lost / 3600, ",.2f", " unit h")
 
 
@@ -132,14 +132,14 @@ def _recorded(recorded: RecordedFigures, row: Callable[..., None]) -> None:
     """Add how closely the run follows the log."""
     row("started as recorded", recorded.on_time, ",")
     row("  later", recorded.late, ",")
-    row("    as the log has too many then", recorded.no_room, ",")
+    row("    for lack of free units", recorded.no_room, ",")
     if recorded.late:
-        row("  by so much, mean", recorded.mean_delay, ",.3f", " s")
+        row("  mean delay", recorded.mean_delay, ",.3f", " s")
     row("  without a recorded start", recorded.unrecorded, ",")
     if recorded.own_nodes or recorded.other_nodes or recorded.unknown_nodes:
         row("on their recorded nodes", recorded.own_nodes, ",")
         row("  on others", recorded.other_nodes, ",")
-        row("  recorded nodes that the machine has not", recorded.unknown_nodes, ",")
+        row("  recorded nodes that the machine lacks", recorded.unknown_nodes, ",")
 
 
 def _print_end(summary: Summary, setup: Setup, out: Path | None) -> None:

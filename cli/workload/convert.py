@@ -62,7 +62,7 @@ def convert_command(
     save(workload, target)
     lost = not_kept(workload, target)
     if lost:
-        click.echo(f"not kept, as the format has no place for it: {', '.join(lost)}")
+        click.echo(f"not kept, because the format cannot hold it: {', '.join(lost)}")
     click.echo(f"{counted(len(workload), 'job')} written to {target}")
 
 
@@ -93,5 +93,5 @@ def _convert_machine(source: str, target: Path, units: Units) -> None:
     write_trace(target, [to_toml(platform).encode()])
     away = sum(node.state != "AVAILABLE" for node in nodes)
     if away:
-        click.echo(f"down or drained in the trace, and part of the platform all the same: {counted(away, 'node')}")
+        click.echo(f"down or drained in the trace, but part of the platform: {counted(away, 'node')}")
     click.echo(f"{counted(len(nodes), 'node')} in {counted(len(platform.pools), 'pool')} written to {target}")

@@ -88,7 +88,7 @@ def generate_command(
         )
     save(workload, output)
     if lost := [label for label in not_kept(workload, output) if label in workload.labels]:
-        click.echo(f"not kept, as the format has no place for it: {', '.join(lost)}")
+        click.echo(f"not kept, because the format cannot hold it: {', '.join(lost)}")
     click.echo(f"{counted(len(workload), 'job')} written to {output}")
 
 
@@ -105,7 +105,7 @@ def _by_classes(
     found = load_classes(classes)
     workload = generate_jobs(found, seed, **wanted)
     if (asked := wanted["load"] or found.offered_load) >= 1:
-        click.echo(f"offered load {asked:.4f}: more than the machine can do: queues grow as long as jobs come")
+        click.echo(f"offered load {asked:.4f}: more than the machine can process, so the queue grows without end")
     if without := [one.name for one in found.accounts if not one.gpu]:
         click.echo(f"accounts without GPU: {','.join(without)}")
     return workload

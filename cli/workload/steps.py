@@ -87,12 +87,12 @@ class StepCommand(Command):
         for context in contexts[1:]:
             command = STEPS[str(context.info_name)]
             if command.reading_alone(context) or (context.params["sources"] and context.info_name != "merge"):
-                context.fail(f"a step after '{THEN}' takes no other workload than the one before it made.")
+                context.fail(f"a step after '{THEN}' takes the workload of the step before it, and no other.")
         outputs = [context.params["output"] for context in contexts if context.params["output"] is not None]
         if not ctx.params["sources"]:
             ctx.fail("Missing argument 'IN'.")
         if len(outputs) != 1:
-            ctx.fail("Missing option '-o' / '--output'." if not outputs else "the output is named twice.")
+            ctx.fail("Missing option '-o' / '--output'." if not outputs else "two outputs are given: keep one -o.")
         refuse_overwriting([name for context in contexts for name in _sources(context)], outputs)
         others = _sources(ctx)[1:]
         workload = self.read(ctx)
@@ -111,12 +111,12 @@ class StepCommand(Command):
                 click.echo(f"{context.info_name}: {counted(before, 'job')} become {len(workload):,}")
         save(_noted(workload, f" {THEN} ".join(words)), outputs[0])
         if lost := not_kept(workload, outputs[0]):
-            click.echo(f"not kept, as the format has no place for it: {', '.join(lost)}")
+            click.echo(f"not kept, because the format cannot hold it: {', '.join(lost)}")
         click.echo(f"{counted(len(workload), 'job')} written to {outputs[0]}")
 
 
 def parse_transform(texts: Sequence[str], parent: click.Context) -> tuple[AnyStep, ...]:
-    """Parse steps such as ``scale --load 0.9``, perhaps several separated by `THEN`.
+    """Parse steps such as ``scale --load 0.9``; `THEN` separates several steps of one text.
 
     Raises:
         click.UsageError: if a step is not valid.
@@ -131,12 +131,12 @@ def parse_transform(texts: Sequence[str], parent: click.Context) -> tuple[AnySte
             context = _context(group, words)
             sources = _sources(context)
             if context.params["output"] is not None:
-                context.fail("a step of a run writes no file.")
+                context.fail("a step of a run writes no file: omit -o.")
             if sources and context.info_name != "merge":
-                context.fail(f"it takes no workload: '{sources[0]}'; the run's own is meant.")
+                context.fail(f"it changes the run's workload: omit '{sources[0]}'.")
             command = STEPS[str(context.info_name)]
             if idle := command.reading_alone(context):
-                context.fail(f"{idle[0]} goes with the run.")
+                context.fail(f"{idle[0]} is an option of the run, not of a step.")
             found.append(command.step(context, sources))
     return tuple(found)
 

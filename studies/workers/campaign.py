@@ -127,7 +127,7 @@ def estimate(study: Study, out: str | Path | None = None) -> StudyEstimate:
 
 def _timed(trial: Trial) -> tuple[float, float]:
     """Return the wall-clock seconds for imports and compilation before a trial, and for the trial."""
-    took = []
+    took: list[float] = []
     while len(took) < 2 and sum(took) < _SURE_S:
         began = perf_counter()
         carry_out(trial)

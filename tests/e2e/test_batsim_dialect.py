@@ -371,7 +371,7 @@ def test_a_star_is_loopback_unless_others_are_allowed(shell, free_endpoint):
     wide = shell.run(*command, "--insecure")
 
     assert f"listening at tcp://127.0.0.1:{port};" in narrow.out
-    assert "* is taken as 127.0.0.1" in narrow.out
+    assert "listening at 127.0.0.1 instead of *" in narrow.out
     assert f"listening at tcp://0.0.0.0:{port};" in wide.out
 
 

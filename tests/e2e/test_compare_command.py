@@ -62,7 +62,7 @@ def test_json(ran):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["fcfs"], "name two runs, or more"),
+        (["fcfs"], "give at least two runs"),
         (["fcfs", "nowhere"], "there is no such folder"),
         (["fcfs", "easy", "--by", "colour"], "the jobs have no colour"),
         (["fcfs", "easy", "--by", "qos"], "the jobs have no qos"),

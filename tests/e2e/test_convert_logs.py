@@ -43,7 +43,7 @@ def test_a_log_in_several_files(shell, log):
         "workload", "convert", *log, "out.swf", "--units", "processors", "--timezone", "Europe/Prague"
     ).ok()
     lost = "name, account, node_list, dependency (except for the end of one job)"
-    lost = f"not kept, as the format has no place for it: {lost}"
+    lost = f"not kept, because the format cannot hold it: {lost}"
     assert done.out == f"{lost}\n1 job written to out.swf\n"
     workload = load(shell.folder / "out.swf")
     assert (workload.size.tolist(), workload.runtime.tolist()) == ([48], [3600.0])
@@ -75,8 +75,7 @@ def test_a_machine(shell):
     shell.write("resources", "".join(lines) + NODE.format("DRAINED", "n9", "[NONE]"))
     done = shell.run("workload", "convert", "resources", "machine.toml").ok()
     assert done.out == (
-        "down or drained in the trace, and part of the platform all the same: 1 node\n"
-        "6 nodes in 2 pools written to machine.toml\n"
+        "down or drained in the trace, but part of the platform: 1 node\n6 nodes in 2 pools written to machine.toml\n"
     )
     assert "6 nodes" in shell.run("validate", "machine.toml").ok().out
     assert "6 nodes" in shell.run("validate", "resources").ok().out
@@ -110,7 +109,7 @@ def test_validate(shell, log):
         (["20170301", "out.toml"], "the file's suffix names no format"),
         (["20170301", "out.swf", "--timezone", "Mars"], "unknown time zone 'Mars'"),
         (["20170301", "out.json"], "Batsim's JSON cannot hold a job without run time"),
-        (["20170301", "20170301"], "20170301 is read by this very command"),
+        (["20170301", "20170301"], "20170301 is also read by this command"),
         (["20170301"], "Missing argument"),
     ],
 )

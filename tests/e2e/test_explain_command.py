@@ -270,7 +270,7 @@ def test_an_input_that_has_changed(ran):
 
     (out,) = explained(ran, ["out", "2", "--no-replay"])
     assert "for 1 min 39 s fewer units were free than the 4 it needs" in out
-    assert "Not known, as --no-replay was given" in out
+    assert "Not known, because --no-replay was given" in out
     assert "w0!3" in out
 
 
@@ -297,8 +297,8 @@ def test_a_call_that_was_edited(ran):
 
     outs = explained(ran, ["edited-5", "2", "--no-replay"], ["edited-0", "2"])
 
-    assert "Not known, as --no-replay was given" in outs[0]
-    assert "Not known, as its folder has no out_command.json" in outs[1]
+    assert "Not known, because --no-replay was given" in outs[0]
+    assert "Not known, because its folder has no out_command.json" in outs[1]
 
 
 def test_the_keys_of_how_a_run_was_called_are_documented(ran):
@@ -380,7 +380,7 @@ def test_a_run_with_a_foreign_scheduler_is_explained_from_its_outputs(shell, kin
         "serve": "its scheduler was started elsewhere",
         "batsim": "it spoke the batsim dialect",
     }
-    assert f"Not known, as {why[kind]}" in out
+    assert f"Not known, because {why[kind]}" in out
     assert "fewer units were free than the 4 it needs" in out
 
 

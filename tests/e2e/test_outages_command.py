@@ -112,7 +112,7 @@ def test_comments_before_the_header_are_ignored(shell):
         (["failures", "fit", "good.csv", "--age", "-1d"], ["--age: a node's age is not above zero", "'-1d'"]),
         (["failures", "fit", "good.csv"], ["too few failures"]),
         (["failures", "fit", "good.csv", "--model", "weibul"], ["Did you mean 'weibull'"]),
-        (["failures", "fit", "good.csv", "-o", "good.csv"], ["good.csv is read by this very command"]),
+        (["failures", "fit", "good.csv", "-o", "good.csv"], ["good.csv is also read by this command"]),
         (["failures", "fit", "good.csv", "--nodes", "1"], ["number of nodes does not match"]),
     ],
 )

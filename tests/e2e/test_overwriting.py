@@ -24,7 +24,7 @@ def test_no_input_is_written_over(shell, tmp_path, words):
     outcome = shell.run(*words)
 
     assert outcome.code == 2
-    assert "by this very command" in outcome.err
+    assert "by this command" in outcome.err
     assert (tmp_path / "log.swf").read_text() == LOG
     assert (tmp_path / "o" / "out_jobs.csv").read_text() == LOG
 

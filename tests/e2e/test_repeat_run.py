@@ -157,7 +157,7 @@ def test_what_is_wrong_with_a_file(inputs):
     inputs.run("validate", "bad.toml").failed(2, "bad.toml: unknown key 'shceduler'. Did you mean 'scheduler'?")
     inputs.write("eazy.toml", 'scheduler = "eazy"\nworkload = "w.swf"\n')
     inputs.run("validate", "eazy.toml").failed(2, "eazy.toml: scheduler: there is no scheduler 'eazy'", "'easy'")
-    inputs.run("run", "first/out_command.json", "--out", "first").failed(2, "read by this very command")
+    inputs.run("run", "first/out_command.json", "--out", "first").failed(2, "also read by this command")
     inputs.run("run", "--transform", "scael --load 1", "--out", "x").failed(2, "no step 'scael'", "'scale'")
     inputs.run("run", "--transform", "scale --load 1 -o f.swf", "--out", "x").failed(2, "writes no file")
     inputs.run("run", "--transform", "filter demo --first 2", "--out", "x").failed(2, "takes no workload")

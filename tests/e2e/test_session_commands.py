@@ -51,7 +51,7 @@ def test_what_cannot_be_recorded_or_played_is_said(shell):
     small = shell.small()
     run = ("run", "-p", "tiny", "-w", small, "--out", "out")
     shell.run(*run, "--record", "no/where.jsonl").failed(6, "no/where.jsonl", "--record")
-    shell.run(*run, "--record", small).failed(2, "read by this very command")
+    shell.run(*run, "--record", small).failed(2, "also read by this command")
     shell.run("check", "replay", small).failed(2, "this is not a session", "run --record FILE")
     shell.run(*run, "--record", "s.jsonl", "--quiet").ok()
     shell.run("check", "replay", "s.jsonl", "--server", "--scheduler", "easy").failed(

@@ -121,7 +121,7 @@ def test_one_replica_has_no_interval(trials):
     trials(1)
 
     for words in (("summary",), ("compare", "--axis", "policy"), ("break-even", "--where", "policy=easy")):
-        assert "one replica has no interval" in told(words[0], "study", *words[1:])
+        assert "one replica gives no interval" in told(words[0], "study", *words[1:])
     told("plot", "study", "--where", "policy=easy", "-o", "x.svg")
 
 

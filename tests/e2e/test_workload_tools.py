@@ -276,7 +276,7 @@ def test_a_workload_without_jobs_that_can_run_is_described(shell):
         (["filter", "log.swf"], ["Missing option '-o'"]),
         (["filter", "-o", "x.swf", "--first", "1"], ["Missing argument 'IN'"]),
         (["filter", "log.swf", "-o", "x.swf"], ["give at least one condition"]),
-        (["filter", "log.swf", "-o", "log.swf", "--first", "1"], ["nothing was written over it"]),
+        (["filter", "log.swf", "-o", "log.swf", "--first", "1"], ["nothing was overwritten"]),
         (["filter", "log.swf", "-o", "x.txt", "--first", "1"], ["suffix names no format"]),
         (["filter", "log.swf", "-o", "x.swf", "--invert"], ["--invert needs a condition"]),
         (["filter", "log.swf", "-o", "x.swf", "--timezone", "UTC", "--first", "1"], ["requires --begin"]),
@@ -317,8 +317,11 @@ def test_a_workload_without_jobs_that_can_run_is_described(shell):
         (["copy", "log.swf", "-o", "x.swf", "--times", "2", "--shift", "-5"], ["before time 0"]),
         (["copy", "log.swf", "--times", "2", "-o", "x.swf", "then"], ["a step is missing"]),
         (["copy", "log.swf", "--times", "2", "-o", "x.swf", "then", "scal"], ["Did you mean 'scale'?"]),
-        (["copy", "log.swf", "--times", "2", "-o", "x.swf", *UNCHANGED, "-o", "y.swf"], ["the output is named twice"]),
-        (["copy", "log.swf", "--times", "2", "then", "shuffle", "log.swf", "-o", "x.swf"], ["takes no other workload"]),
+        (["copy", "log.swf", "--times", "2", "-o", "x.swf", *UNCHANGED, "-o", "y.swf"], ["two outputs are given"]),
+        (
+            ["copy", "log.swf", "--times", "2", "then", "shuffle", "log.swf", "-o", "x.swf"],
+            ["the workload of the step before it, and no other"],
+        ),
         (["describe", "log.swf", "then", "shuffle"], ["only", "describe"]),
         (["generate", "-o", "x.swf", "then", "shuffle"], ["only", "generate"]),
         (["describe", "log.swf", "--picture", "p.png"], ["draws SVG", "p.png"]),
@@ -387,4 +390,6 @@ def test_another_log_is_read_by_its_own_step(shell):
     assert sorted(load(shell.folder / "x.swf").size.tolist())[-1] >= 8
     command = json.loads((shell.folder / "out" / "out_command.json").read_text())
     assert command["transform"][1]["units"] == "processors"
-    shell.run("run", "--transform", "filter --units processors").failed(2, "--units goes with the run")
+    shell.run("run", "--transform", "filter --units processors").failed(
+        2, "--units is an option of the run, not of a step"
+    )
