@@ -1,7 +1,5 @@
 """``pipistrelle help``: documentation pages and the man page."""
 
-from pathlib import Path
-
 import click
 from click.shell_completion import CompletionItem
 
@@ -60,7 +58,7 @@ def command(ctx: click.Context, topic: tuple[str, ...], man: bool) -> None:
         return
     found = pages().get(" ".join(topic))
     if found is not None:
-        click.echo_via_pager(_page(found))
+        click.echo_via_pager(found.read_text(encoding="utf-8"))
         return
     context, asked = root, root.command
     for word in topic:
@@ -72,10 +70,6 @@ def command(ctx: click.Context, topic: tuple[str, ...], man: bool) -> None:
             )
         context, asked = click.Context(inner, context, word), inner
     click.echo(asked.get_help(context))
-
-
-def _page(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
 
 
 def man_page(root: click.Context) -> str:

@@ -49,11 +49,7 @@ from pipistrelle.traces.workload import decimal_text
 
 @click.command(cls=Command)
 @click.argument(
-    "files",
-    nargs=-1,
-    required=True,
-    metavar="FILE|NAME...",
-    shell_complete=completed(*KINDS, or_file=True),
+    "files", nargs=-1, required=True, metavar="FILE|NAME...", shell_complete=completed(*KINDS, or_file=True)
 )
 @reading_options
 @strict_option
@@ -217,11 +213,8 @@ def describe_platform(platform: Platform) -> list[tuple[str, str]]:
 def _class_text(one: JobClass) -> str:
     """Return the limits of a job class as text."""
     texts = [f"pools {', '.join(one.pools)}"] if one.pools else []
-    for limit, whose in (
-        (one.max_nodes, "in all"),
-        (one.max_nodes_per_user, "a user"),
-        (one.max_nodes_per_job, "a job"),
-    ):
+    limits = (one.max_nodes, one.max_nodes_per_user, one.max_nodes_per_job)
+    for limit, whose in zip(limits, ("in all", "per user", "per job"), strict=True):
         if limit is not None:
             texts.append(f"at most {limit:,} node{'s' * (limit > 1)} {whose}")
     if one.max_walltime is not None:

@@ -86,15 +86,8 @@ def _print(allocation: Allocation, exact: bool, rows: list[YieldRow], bounds: li
         f"{allocation.nodes:,} nodes, a failure in {_hours(allocation.mtbf_of_all)}; "
         f"dump {allocation.dump:g} s, read {allocation.read:g} s, every {allocation.interval:.0f} s of work"
     )
-    head = [
-        "wait",
-        "application",
-        "spares",
-        "% of nodes",
-        "lasts",
-        "yield %",
-        *(["simulated %"] if rows[0].simulated else []),
-    ]
+    head = ["wait", "application", "spares", "% of nodes", "lasts", "yield %"]
+    head += ["simulated %"] if rows[0].simulated else []
     lines = []
     for row in rows:
         line = [

@@ -16,7 +16,7 @@ from pipistrelle.server.setup.setup import Setup
 
 #: abilities of a terminal: colours and Unicode, Unicode only, ASCII only
 Abilities = Literal["colours", "letters", "ascii"]
-#: the colours of jobs; a terminal has at least these
+#: colours of jobs, which every terminal with colours has
 _COLOURS: Final = (
     *("blue", "yellow", "green", "magenta", "cyan", "bright_blue", "bright_yellow"),
     *("bright_green", "bright_magenta", "bright_cyan"),

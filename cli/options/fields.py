@@ -37,7 +37,7 @@ class PositiveNumber(click.FloatRange):
         super().__init__(min=0, min_open=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number, or fail."""
+        """Parse the number; raise a usage error if it is not valid."""
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)
@@ -50,7 +50,7 @@ class TimeOfRun(_TimeType):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the seconds, or fail."""
+        """Parse the time as seconds; raise a usage error if it is not valid."""
         try:
             return value if isinstance(value, float) else seconds_of(str(value).removesuffix(" s"))
         except ValueError as error:
@@ -63,7 +63,7 @@ class MomentOfRun(_TimeType):
     name = "time or date"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | datetime:
-        """Return the seconds or the date, or fail."""
+        """Parse the time as seconds, or the date; raise a usage error if it is neither."""
         if isinstance(value, float | datetime):
             return value
         try:
@@ -82,7 +82,7 @@ class ShareNumber(_TimeType):
     name = "share"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the share, or fail."""
+        """Parse the share; raise a usage error if it is not valid."""
         text = str(value)
         try:
             number = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
@@ -102,7 +102,7 @@ class SvgFile(FilledPath):
     def convert(
         self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
     ) -> str | bytes | os.PathLike[str]:
-        """Return the path, or fail."""
+        """Return the path; raise a usage error if it is no .svg file."""
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if path.suffix != ".svg":
             raise click.UsageError(f"--picture draws SVG: name an .svg file, not '{path.name}'.", ctx)
@@ -113,7 +113,7 @@ class Choice(_Choice):
     """One of several words; the error for a misspelt one suggests the closest."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the word, or fail."""
+        """Return the word; raise a usage error for an unknown one."""
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
@@ -168,7 +168,7 @@ def added(options: list[click.Option]) -> Callable[[_C], _C]:
 
 
 def together(*adders: Callable[[Any], Any]) -> Callable[[_C], _C]:
-    """Return a decorator that applies several, in the order of the help."""
+    """Return a decorator that applies several decorators, in the order of the help."""
 
     def add(function: _C) -> _C:
         for one in reversed(adders):

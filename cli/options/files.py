@@ -30,4 +30,5 @@ def output_option(text: str, *, required: bool = True, **settings: Any) -> Calla
     return click.option("-o", "--output", "--out", "output", type=FILE, required=required, help=text, **settings)
 
 
+all_json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print all results as JSON.")
 json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")

@@ -30,9 +30,9 @@ def _readable(read: Callable[[str], float]) -> Callable[..., str | None]:
 
 
 def _conditions(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Check conditions on jobs."""
+    """Return the conditions on jobs; raise an error if their syntax is wrong."""
     if texts:
-        from pipistrelle.schedulers.placement.selections import Selection  # help needs it not
+        from pipistrelle.schedulers.placement.selections import Selection  # not needed for the help
 
         Selection(texts, param.opts[0])
     return texts

@@ -34,15 +34,16 @@ _DIALECT: Final = {"dialect": "Protocol; with batsim (that of Batsim 3 and 4) th
 dialect_option: Final = added(options_of(RunSpec, _DIALECT))
 
 
+progress_option: Final = click.option(
+    "--progress/--no-progress",
+    default=None,
+    show_default="a bar on a terminal, otherwise a line per minute",
+    help="Show progress.",
+)
 #: how results and progress are shown
 form_options: Final = together(
     click.option("--timings", type=FILE, help="Write wall-clock times to this JSON file."),
-    click.option(
-        "--progress/--no-progress",
-        default=None,
-        show_default="a bar on a terminal, otherwise a line per minute",
-        help="Show progress.",
-    ),
+    progress_option,
     click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table."),
     click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
 )

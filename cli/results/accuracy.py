@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pipistrelle.cli.options.files import reading_options
+from pipistrelle.cli.options.files import all_json_option, reading_options
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import import_numpy, print_json, print_table, show
 from pipistrelle.cli.terminal.guard import FILE, FILE_OR_FOLDER, refuse_overwriting
@@ -22,13 +22,8 @@ _MEASURES: Final = ("jobs", "mean", "median", "deviation", "mean_absolute", "p05
 @reading_options
 @click.option("--warm-up", default="7d", metavar="TIME", help="Ignore jobs submitted in the first TIME of the log.")
 @click.option("--until", metavar="TIME", help="Ignore jobs submitted later than TIME after the first job.")
-@click.option(
-    "--by",
-    multiple=True,
-    metavar="WHAT",
-    help="Group by week, size, runtime or a label of jobs; repeatable.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print all results as JSON.")
+@click.option("--by", multiple=True, metavar="WHAT", help="Group by week, size, runtime or job label; repeatable.")
+@all_json_option
 @click.option(
     "--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Write the errors of waits, one line per group of jobs."
 )
@@ -101,7 +96,7 @@ def _write(path: Path, header: str, lines: list[str]) -> None:
 
 
 def _write_measures(path: Path, found: dict[str, Any]) -> None:
-    """Write one line for all jobs and one per class."""
+    """Write the errors of waits: one line for all jobs, and one per group of jobs."""
     from pipistrelle.server.outputs.csv_file import csv_text
 
     rows = [("all", "", found["all"])]

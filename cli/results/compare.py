@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from pipistrelle.cli.options.files import all_json_option
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import import_numpy, print_json, print_table, show
 from pipistrelle.cli.terminal.exits import DIFFERENT
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from pipistrelle.runs.folders.run_jobs import RunJobs
 
 _TITLES: Final = {"wait": "wait (s)", "turnaround": "turnaround (s)", "bounded_slowdown": "bounded slowdown"}
-#: difference of the mean from run 1, and numbers of jobs that wait less and more
+#: headings: difference of the mean from run 1, and numbers of jobs that wait less and more
 _APART: Final = "mean - run 1's"
 _SPLIT: Final = "better/worse"
 #: number of jobs printed
@@ -33,7 +34,7 @@ _JOB_COLUMNS: Final = "job_id,submission_time,size"
     show_default="size, and queue if the log has queues",
     help="Group by size, runtime, user, group, account, queue or qos; repeatable.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print all results as JSON.")
+@all_json_option
 @click.option("--jobs", type=FILE, metavar="FILE.csv", help="Write the waits and ends of each job.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if the runs differ.")
 def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Path | None, exit_zero: bool) -> int:

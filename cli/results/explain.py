@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from pipistrelle.cli.options.fields import MomentOfRun, together
+from pipistrelle.cli.options.files import all_json_option
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import print_json
 from pipistrelle.cli.terminal.guard import FILE, FILE_OR_FOLDER, refuse_overwriting
@@ -17,17 +18,10 @@ if TYPE_CHECKING:
 
 _labels: Final = together(
     *(
-        click.option(f"--{label}", metavar="NAME", help=f"Only jobs of this {word}.")
-        for label, word in (
-            ("user", "user"),
-            ("group", "group"),
-            ("account", "account"),
-            ("queue", "queue"),
-            ("qos", "QOS"),
-        )
+        click.option(f"--{label.lower()}", metavar="NAME", help=f"Only jobs of this {label}.")
+        for label in ("user", "group", "account", "queue", "QOS")
     )
 )
-_json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print all results as JSON.")
 _trust_option: Final = click.option(
     "--trust", is_flag=True, help="Allow Python code that the folder names as scheduler."
 )
@@ -38,7 +32,7 @@ _trust_option: Final = click.option(
 @click.argument("job", required=False)
 @_labels
 @click.option("--at", type=MomentOfRun(), metavar="TIME", help="Show one moment: seconds, 36h, 12:30:00 or a date.")
-@_json_option
+@all_json_option
 @click.option("--no-replay", is_flag=True, help="Use the output files only; do not repeat the run.")
 @_trust_option
 def job_command(
@@ -93,7 +87,7 @@ def job_command(
     "--at", type=MomentOfRun(), metavar="TIME", required=True, help="Moment: seconds, 36h, 12:30:00 or a date."
 )
 @_labels
-@_json_option
+@all_json_option
 @click.option("--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Write one line per queued job.")
 @_trust_option
 def queue_command(

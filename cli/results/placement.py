@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pipistrelle.cli.options.fields import Choice, TimeOfRun, together
+from pipistrelle.cli.options.files import all_json_option
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import cells, import_numpy, print_below, print_json, print_table, show
 from pipistrelle.cli.terminal.guard import FILE, FILE_OR_FOLDER, FilledPath, refuse_overwriting
@@ -19,7 +20,6 @@ _NO_STABLE: Final = (
     "stable nodes: not known, because the platform gives no class, MTTF or age of nodes (--node-table adds them)"
 )
 _run_argument: Final = click.argument("run", metavar="RUN", type=FILE_OR_FOLDER)
-_json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print all results as JSON.")
 _own_list: Final = together(
     click.option(
         "--run-order", type=Choice(_ORDERS), show_default="as in the run", help="Node order of the simulated run."
@@ -36,7 +36,7 @@ _own_list: Final = together(
 @click.command("placement", cls=Command)
 @_run_argument
 @_own_list
-@_json_option
+@all_json_option
 @click.option("--jobs", type=FILE, help="Write one CSV line per job.")
 @click.option("--picture", type=FILE, help="Draw the machine as .svg or .png.")
 @click.option("--links", is_flag=True, help="Estimate link loads of a torus or mesh.")
@@ -107,7 +107,7 @@ def report_command(
 @click.option("--node-order", type=Choice(_ORDERS), required=True, help="Node order to compare with.")
 @click.option("--age-aware", is_flag=True, help="Put stable nodes first in the order.")
 @_own_list
-@_json_option
+@all_json_option
 def order_command(
     run: Path, node_order: str, age_aware: bool, run_order: str | None, run_age_aware: bool | None, as_json: bool
 ) -> None:
@@ -135,7 +135,7 @@ def order_command(
 @click.option("--lives", metavar="FILE", type=FilledPath(), help="Compute failure rates from this TitanGPULife table.")
 @click.option("--begin", default="2017-08-01", metavar="DATE", help="Start of the period for failure rates.")
 @click.option("--end", default="2017-12-01", metavar="DATE", help="End of the period for failure rates.")
-@_json_option
+@all_json_option
 def titan_command(lives: str | None, begin: str, end: str, as_json: bool) -> None:
     """Print the failure arithmetic for Titan's GPUs, with the values of the paper."""
     import_numpy()

@@ -43,17 +43,9 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 _VERBOSITIES: Final = ("quiet", "network-only", "information", "debug")
 #: options that need a scheduler
 _FOR_A_SCHEDULER: Final = (
-    "socket_endpoint",
-    "events",
-    "forward_profiles_on_submission",
-    "enable_dynamic_jobs",
-    "acknowledge_dynamic_jobs",
-    "enable_profile_reuse",
-    "forward_unknown_events",
-    "sched_cfg",
-    "sched_cfg_file",
-    "hello_timeout",
-    "decision_timeout",
+    *("socket_endpoint", "events", "forward_profiles_on_submission", "enable_dynamic_jobs", "acknowledge_dynamic_jobs"),
+    *("enable_profile_reuse", "forward_unknown_events", "sched_cfg", "sched_cfg_file"),
+    *("hello_timeout", "decision_timeout"),
 )
 
 
@@ -142,16 +134,8 @@ def _own(*names: str) -> Callable[[_C], _C]:
 )
 @in_section(
     SCHEDULER,
-    _own(
-        "forward_profiles_on_submission",
-        "enable_dynamic_jobs",
-        "acknowledge_dynamic_jobs",
-        "enable_profile_reuse",
-        "forward_unknown_events",
-        "no_sched",
-        "sched_cfg",
-        "sched_cfg_file",
-    ),
+    _own("forward_profiles_on_submission", "enable_dynamic_jobs", "acknowledge_dynamic_jobs", "enable_profile_reuse"),
+    _own("forward_unknown_events", "no_sched", "sched_cfg", "sched_cfg_file"),
 )
 @in_section(
     CONNECTION,

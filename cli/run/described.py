@@ -23,7 +23,7 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 
 
 def _the_only(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Any:
-    """Return the value of an option that may be given once; Batsim accepts several."""
+    """Return the value of an option that a run takes once; a run like Batsim's may have several workloads."""
     if len(values) > 1:
         raise click.BadParameter(f"given {len(values)} times, but a run has one.", context, param)
     if param.name == "workload":  # a Batsim run may have several
@@ -32,7 +32,7 @@ def _the_only(context: click.Context, param: click.Parameter, values: tuple[str,
 
 
 def _steps(context: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> Any:
-    """Return the workload changes."""
+    """Return the workload changes that ``--transform`` describes."""
     if not texts:
         return ()
     import pipistrelle.cli.workload.edit  # noqa: F401 - registers the steps
@@ -155,7 +155,7 @@ def described(
     Options that describe the run are removed from ``options``. A new scheduler discards the parts and options of the
     described one; so does ``decides=False``.
     """
-    from pipistrelle.runs.description.spec_file import read_spec  # help needs it not
+    from pipistrelle.runs.description.spec_file import read_spec  # not needed for the help
 
     spec = read_spec(base) if isinstance(base, Path) else base or RunSpec()
     names = [name for name in options if name in spec.__struct_fields__]
@@ -170,7 +170,10 @@ def described(
 
 @contextmanager
 def blamed(path: Path | None, spec: RunSpec, context: click.Context | None = None) -> Iterator[None]:
-    """Name a run's file, and the key if known, in errors about its policy; not for options of the command line."""
+    """Add the file of a run, and the key if known, to errors about its policy.
+
+    Errors about options of the command line stay as they are.
+    """
     try:
         yield
     except PipistrelleError as error:

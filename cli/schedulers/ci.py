@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-#: exit code for errors, as diff(1) has it
+#: exit code for errors, the same as that of diff(1)
 _TROUBLE: Final = 2
 _STYLES: Final = {"same": "green", "differs": "bold red", "failed": "bold red", "updated": "yellow", "new": "yellow"}
 

@@ -28,7 +28,7 @@ _MARKS: Final = {"server": "<", "scheduler": ">"}
 #: most frames shown of a failed script, and characters of each; the log has all
 _MOST_FRAMES: Final = 8
 _LONGEST: Final = 300
-#: the same for JSON
+#: most frames of a failed script in JSON, and characters of each
 _MOST_TOLD: Final = 200
 _LONGEST_TOLD: Final = 10_000
 #: seconds for each reply

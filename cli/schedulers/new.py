@@ -83,5 +83,5 @@ def command(name: str, language: str, output: Path | None) -> None:
 
 
 def _kept_as(suffix: str) -> str:
-    """Return the template's suffix in the package: a .py file there would count as a module."""
+    """Return the template's suffix in the package, where a .py file would count as a module."""
     return ".python" if suffix == ".py" else suffix

@@ -12,6 +12,7 @@ import click
 
 from pipistrelle.cli.options.fields import Choice
 from pipistrelle.cli.options.sections import Command
+from pipistrelle.cli.study.trials import jobs_option
 from pipistrelle.cli.terminal.console import configure_log, import_numpy, print_json, print_table, say, show
 from pipistrelle.cli.terminal.guard import FOLDER, FilledPath
 
@@ -33,7 +34,7 @@ _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")
     "--size",
     type=Choice(["small", "full"]),
     default="small",
-    help="Simulate for a minute per paper, or as long as its authors.",
+    help="Simulate for about a minute per paper, or as much as its authors.",
 )
 @click.option(
     "-o",
@@ -51,9 +52,7 @@ _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")
     show_envvar=True,
     help="Folder of real logs; entries without their log are skipped.",
 )
-@click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), show_default="one per processor", help="Number of worker processes."
-)
+@jobs_option
 @click.option("--list", "as_list", is_flag=True, help="List the entries; compute nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the entries or results as JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not show progress.")

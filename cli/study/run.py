@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pipistrelle.cli.options.sections import Command
+from pipistrelle.cli.options.shared import progress_option
+from pipistrelle.cli.study.trials import jobs_option
 from pipistrelle.cli.terminal.console import configure_log, import_numpy, print_facts
 from pipistrelle.cli.terminal.guard import FILE, FOLDER
 from pipistrelle.protocol.base.log import logger
@@ -27,9 +29,7 @@ if TYPE_CHECKING:
     required=True,
     help="Folder of the results; an interrupted study continues there.",
 )
-@click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), show_default="one per processor", help="Number of worker processes."
-)
+@jobs_option
 @click.option("--dask", metavar="ADDRESS", help="Use the workers of this Dask scheduler: tcp://host:8786.")
 @click.option("--slurm", metavar="NUMBER", type=click.IntRange(min=1), help="Use this many Slurm jobs as workers.")
 @click.option(
@@ -40,12 +40,7 @@ if TYPE_CHECKING:
     help="Setting of the Slurm jobs: queue, account, memory, walltime, ...; repeatable.",
 )
 @click.option("--dry-run", is_flag=True, help="Check the study and estimate its duration.")
-@click.option(
-    "--progress/--no-progress",
-    default=None,
-    show_default="a bar on a terminal, otherwise a line per minute",
-    help="Show progress.",
-)
+@progress_option
 def command(
     study: Path,
     out: Path,

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import click
 
-from pipistrelle.cli.options.files import reading_options
+from pipistrelle.cli.options.files import all_json_option, reading_options
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.sections import INPUTS, Command, in_section
 from pipistrelle.cli.options.shared import scheduler_option
@@ -47,7 +47,7 @@ _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
     help="Time step; repeatable.",
 )
 @click.option("--warm-up", default="7d", metavar="TIME", help="Time simulated before each week.")
-@click.option("--json", "as_json", is_flag=True, help="Print all results as JSON.")
+@all_json_option
 @click.option("--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Write the errors of waits, one line per run.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not show progress.")
 @click.pass_context

@@ -35,6 +35,9 @@ def _picture(ctx: click.Context, param: click.Parameter, path: Path) -> Path:
     return path
 
 
+jobs_option: Final = click.option(
+    "-j", "--jobs", type=click.IntRange(min=1), show_default="one per processor", help="Number of worker processes."
+)
 trials_argument: Final = click.argument("place", metavar="DIR", type=FILE_OR_FOLDER)
 where_option: Final = click.option(
     "--where",

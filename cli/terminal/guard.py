@@ -9,7 +9,7 @@ import click
 
 
 class FilledPath(click.Path):
-    """A path that is not the empty text, as an unset variable of a shell gives it."""
+    """A path that must not be empty, for example from an unset shell variable."""
 
     def convert(
         self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None

@@ -51,7 +51,7 @@ class ProgressBar(Observer):
         self._progress.start()
 
     def submitted(self, now: float, job: Job) -> None:
-        """Count a waiting job."""
+        """Count a queued job."""
         self._queue += 1
         self._events += 1
 

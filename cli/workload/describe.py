@@ -15,14 +15,8 @@ from pipistrelle.cli.terminal.guard import refuse_overwriting
 
 _QUANTITIES = (("size", "size, units"), ("runtime", "run time"), ("walltime", "requested time"))
 _SPREAD = (
-    ("mean", "mean"),
-    ("least", "least"),
-    ("p05", "5 %"),
-    ("p25", "25 %"),
-    ("median", "median"),
-    ("p75", "75 %"),
-    ("p95", "95 %"),
-    ("greatest", "greatest"),
+    *(("mean", "mean"), ("least", "least"), ("p05", "5 %"), ("p25", "25 %"), ("median", "median")),
+    *(("p75", "75 %"), ("p95", "95 %"), ("greatest", "greatest")),
 )
 
 

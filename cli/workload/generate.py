@@ -12,7 +12,7 @@ from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.guard import refuse_overwriting
 from pipistrelle.cli.workload.compare import page_option, write_page
 
-# Help needs neither.
+# Not needed for the help.
 if TYPE_CHECKING:
     from pipistrelle.models.likeness.model import WorkloadModel
     from pipistrelle.traces.workload import Workload

@@ -71,12 +71,12 @@ class StepCommand(Command):
         return clock_zone(names[0], zone, ctx.params["columns"]) if names else None
 
     def reading_alone(self, ctx: click.Context) -> list[str]:
-        """Return the given options that only concern reading."""
+        """Return the given options that say how to read a file and are no part of the step."""
         given = [name for name in _READING if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
         return [f"--{name}" for name in given if name not in self._form.__struct_fields__]
 
     def read(self, ctx: click.Context) -> Workload:
-        """Read the first workload."""
+        """Return the workload that the first step changes."""
         names = _sources(ctx)
         reading = {name: ctx.params[name] for name in _READING} | {"timezone": self._clock(ctx)}
         return load_workload(names[0], **reading_for(names[0], names, reading))
@@ -165,7 +165,7 @@ def _sources(ctx: click.Context) -> list[str]:
 
 
 def _carry_out(workload: Workload, step: AnyStep, names: Sequence[str]) -> Workload:
-    """Return the workload after a step with these further workloads."""
+    """Return the workload after a step; ``names`` are the further workloads of a merge."""
     if not isinstance(step, Merge):
         return step.apply(workload)
     everything = [workload, *step.load_others(names)]

@@ -195,7 +195,7 @@ def test_validate_shows_classes_and_failures(shell):
     lines = [line.strip() for line in shell.run("validate", "p.toml").ok().out.splitlines()]
 
     assert lines[-3:] == [
-        "class short        pools cpu; at most 2 nodes in all; at most 1 node a user; at most 2 nodes a job; "
+        "class short        pools cpu; at most 2 nodes in all; at most 1 node per user; at most 2 nodes per job; "
         "walltime up to 90 min; priority -2.5; prologue 30 s; epilogue 1.5 s",
         "class any          no limits",
         "failures           exponential,mtbf=10h,pool=gpu; repair 1h",
