@@ -34,7 +34,7 @@ _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")
     "--size",
     type=Choice(["small", "full"]),
     default="small",
-    help="Simulate for about a minute per paper, or as much as its authors.",
+    help="Simulate for a minute per paper, or as much as the paper.",
 )
 @click.option(
     "-o",

@@ -92,7 +92,7 @@ def test_an_input_is_not_written_over(shell, files):
     before = (shell.folder / "jobs.json").read_bytes()
     shell.write("x_jobs.csv", before)
 
-    shell.run("batsim", "-p", "cluster.xml", "-w", "x_jobs.csv", "-e", "x").failed(2, "x_jobs.csv is read")
+    shell.run("batsim", "-p", "cluster.xml", "-w", "x_jobs.csv", "-e", "x").failed(2, "x_jobs.csv is also read")
 
     assert (shell.folder / "x_jobs.csv").read_bytes() == before
 

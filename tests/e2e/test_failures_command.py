@@ -253,6 +253,7 @@ def test_every_scheduler_meets_the_same_failures(centre, outside):
     outside.run(*words, "--out", "batsim", "--scheduler", "easy", "--dialect", "batsim").ok()
     outside.run(*words, "--out", "foreign", "--scheduler", *outside.peer("good")).ok()
     with (centre.folder / "f.csv").open(encoding="utf-8", newline="") as file:
+        assert next(file).startswith("# nodes: ")
         outages = [(int(row["node"]), float(row["down"]), float(row["up"])) for row in csv.DictReader(file)]
     seen = {name: centre.rows(name, "nodes") for name in ("model", "fcfs", "maui")}
     seen |= {name: centre.rows(name, "nodes", outside.folder) for name in ("batsim", "foreign")}

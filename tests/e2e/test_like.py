@@ -56,7 +56,7 @@ def test_the_table_is_narrow(shell):
         (["--like", "grizzly", "--page", "x.svg"], "'workload compare' takes any two workloads"),
         (["--like", "grizzly", "--page", "x.png"], "name an .html or .svg file"),
         (["--like", "grizzly", "--machine-size", "5"], "--machine-size goes with --like LOG"),
-        (["--like", "grizzly", "--serial", "120%"], "no share between 0 and 1"),
+        (["--like", "grizzly", "--serial", "120%"], "not a share between 0 and 1"),
         (["--like", "nowhere"], "there is no workload 'nowhere'"),
         (["--like", "nowhere.toml"], "there is no model 'nowhere.toml'"),
         (["--like", "seven-jobs"], "too few jobs to fit"),

@@ -160,7 +160,7 @@ def test_what_is_wrong_with_a_file(inputs):
     inputs.run("run", "first/out_command.json", "--out", "first").failed(2, "also read by this command")
     inputs.run("run", "--transform", "scael --load 1", "--out", "x").failed(2, "no step 'scael'", "'scale'")
     inputs.run("run", "--transform", "scale --load 1 -o f.swf", "--out", "x").failed(2, "writes no file")
-    inputs.run("run", "--transform", "filter demo --first 2", "--out", "x").failed(2, "takes no workload")
+    inputs.run("run", "--transform", "filter demo --first 2", "--out", "x").failed(2, "omit 'demo'")
     inputs.run("run", "--transform", "scale", "--out", "x").failed(2, "name what to scale")
     inputs.run("run", "--transform", "scale --load x", "--out", "x").failed(2, "'pipistrelle workload scale --help'")
     inputs.run("run", "--transform", "scale 'half", "--out", "x").failed(2, "cannot be split into words")

@@ -139,4 +139,4 @@ def test_a_wrong_toml_file_is_wrong_input(shell, command, text, fragments):
 def test_a_scheduler_s_file_is_not_written_over(shell):
     """What a command reads it does not write."""
     shell.write("mine.toml", "")
-    shell.run("run", "--scheduler", "mine.toml", "--timings", "mine.toml").failed(2, "mine.toml is read by this very")
+    shell.run("run", "--scheduler", "mine.toml", "--timings", "mine.toml").failed(2, "mine.toml is also read by this")

@@ -328,7 +328,7 @@ def test_a_workload_without_jobs_that_can_run_is_described(shell):
         (["describe", "log.swf", "--timezone", "../x"], ["unknown time zone"]),
         (["shuffle", "log.swf", "--units", "processors", "-o", "x.swf"], ["--units applies to a centre's log"]),
         (["merge", "log.swf", "demo", "--columns", "JobID", "-o", "x.swf"], ["--columns applies to a centre's log"]),
-        (["copy", "log.swf", "--times", "2", "then", "shuffle", "--strict", "-o", "x.swf"], ["no other workload"]),
+        (["copy", "log.swf", "--times", "2", "then", "shuffle", "--strict", "-o", "x.swf"], ["and no other"]),
         (["filter", "log.swf", "--user", "3", "--timezone", "UTC", "-o", "x.swf"], ["--timezone requires --begin"]),
         (["describe", "logg.swf"], ["there is no workload 'logg.swf'"]),
     ],
