@@ -41,13 +41,6 @@ def test_every_key_of_a_presets_file_is_documented(section, table):
     assert {rows[f"{axis}-options"] for axis in ("order", "backfill", "placement")} == {"none"}
 
 
-def test_every_backfilling_rule_says_when_it_is_woken(section, table):
-    """The last table covers every backfilling rule."""
-    rows = table(section(PAGE, "When they are woken"))
-
-    assert {name.strip("` ") for row in rows for name in row[0].split(",")} == set(PARTS["backfill"])
-
-
 def test_every_member_of_the_view_is_documented(section, table):
     """The tutorial's table has exactly the attributes and methods of a view."""
     rows = table(section("docs/tutorials/write-your-scheduler.md", "As a Python class"))
