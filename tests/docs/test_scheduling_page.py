@@ -1,4 +1,4 @@
-"""docs/reference/scheduling.md, docs/explanation/determinism.md: parts, presets, event classes are the code's."""
+"""docs/reference/scheduling.md and placing.md, docs/explanation/determinism.md: parts, presets, event classes."""
 
 from msgspec.structs import fields
 
@@ -13,8 +13,13 @@ PAGE = "docs/reference/scheduling.md"
 
 def test_every_part_is_documented(section, table):
     """The tables name every order, backfilling rule and placement."""
-    for heading, axis in (("Orders", "order"), ("Backfilling", "backfill"), ("Placements", "placement")):
-        assert {row[0].strip("`") for row in table(section(PAGE, heading))} == set(PARTS[axis])
+    placing = "docs/reference/placing.md"
+    for page, heading, axis in (
+        (PAGE, "Orders", "order"),
+        (PAGE, "Backfilling", "backfill"),
+        (placing, "Placements", "placement"),
+    ):
+        assert {row[0].strip("`") for row in table(section(page, heading))} == set(PARTS[axis])
 
 
 def test_every_preset_is_documented(section, table):
@@ -34,13 +39,6 @@ def test_every_key_of_a_presets_file_is_documented(section, table):
 
     assert rows == {key.encode_name: getattr(Preset(), key.name) or rows[key.encode_name] for key in fields(Preset)}
     assert {rows[f"{axis}-options"] for axis in ("order", "backfill", "placement")} == {"none"}
-
-
-def test_every_backfilling_rule_says_when_it_is_woken(section, table):
-    """The last table covers every backfilling rule."""
-    rows = table(section(PAGE, "When they are woken"))
-
-    assert {name.strip("` ") for row in rows for name in row[0].split(",")} == set(PARTS["backfill"])
 
 
 def test_every_member_of_the_view_is_documented(section, table):
