@@ -1,4 +1,4 @@
-"""Rules of attempts for both engines: pure functions, compiled for the kernel too."""
+"""Compute attempts of jobs that lose nodes; both engines use these functions."""
 
 from math import inf, log
 from typing import Final, NamedTuple
@@ -10,34 +10,34 @@ from pipistrelle.server.errors import Stalled
 NO_LIMIT: Final = 1 << 62
 #: shortest walltime (s) of a new attempt, even if all its work is saved
 SHORTEST_WALLTIME: Final = 1.0
-#: a job that loses this many attempts in succession without saving anything will never be done
+#: a job that loses this many attempts in succession without saving work never completes
 MOST_FRUITLESS: Final = 10_000
-#: after this many such attempts, the expected number of attempts is computed
+#: after this many attempts without saved work, compute the expected number of attempts
 CHECKED_AT: Final = 10
-#: with more expected attempts than this, a job is done before MOST_FRUITLESS losses with a chance below 10 %
+#: if more attempts are expected, the job completes within MOST_FRUITLESS losses with a chance below 10 %
 EXPECTED_ATTEMPTS: Final = 100_000
 #: larger powers of ten are written in scientific notation
 _MANY_DECADES: Final = 1e6
 
 
 def read_first(saved: float, read: float) -> float:
-    """Return how long (s) an attempt first reads its checkpoint; 0 if no work is saved."""
+    """Return how long (s) an attempt reads its checkpoint at its start; 0 without saved work."""
     return read if saved > 0 else 0.0
 
 
 def work_left(work: float, saved: float) -> float:
-    """Return how much of a job's work (s) is left for an attempt."""
+    """Return how much of the job's work (s) an attempt still has to do."""
     return max(work - saved, 0.0)
 
 
 def extended_walltime(walltime: float, saved: float, slower: float, read: float, interval: float, dump: float) -> float:
-    """Return how long (s) work for a walltime (s) takes with reads and dumps.
+    """Return a walltime (s) extended by the time for checkpoint reads and dumps.
 
     Args:
-        slower: factor on all times, because fewer nodes work.
-        read: time of a read on the whole allocation (s).
-        interval: work between two dumps (s).
-        dump: time of a dump on the whole allocation (s).
+        slower: factor on all times when fewer nodes work.
+        read: time (s) to read a checkpoint on the whole allocation.
+        interval: work (s) between two dumps.
+        dump: time (s) to write a dump on the whole allocation.
     """
     if walltime == inf:
         return inf
@@ -46,27 +46,30 @@ def extended_walltime(walltime: float, saved: float, slower: float, read: float,
 
 
 def next_walltime(asked: float, saved: float, rest: bool) -> float:
-    """Return the walltime (s) of a new attempt; ``rest``: only for the unsaved work."""
+    """Return the walltime (s) of a new attempt.
+
+    With ``rest``, the walltime covers only the unsaved work.
+    """
     return max(asked - saved, SHORTEST_WALLTIME) if rest else asked
 
 
 def may_try_again(number: int, most: int) -> bool:
-    """Return whether attempt ``number`` (from 0), of at most ``most``, may be followed by another."""
+    """Return whether attempt ``number`` (from 0) may be retried, with ``most`` attempts allowed."""
     return number + 1 < most
 
 
 def fruitless_after(fruitless: int, before: float, saved: float) -> int:
-    """Return how many attempts in succession saved nothing, after this one."""
+    """Return how many attempts in succession have saved no work, including this one."""
     return fruitless + 1 if saved == before else 0
 
 
 def worked_until(now: float, began: float, ends: float) -> float:
-    """Return the time (s) up to which an attempt worked, without overheads."""
+    """Return the time (s) at which an attempt stopped working, before any epilogue."""
     return min(max(now, began), ends)
 
 
 class NodeTime(NamedTuple):
-    """Node-seconds of an attempt: work saved or done, work since then, dumps, and reads."""
+    """Node-seconds of an attempt: saved work, unsaved work, dumps and reads."""
 
     saved: float
     unsaved: float
@@ -75,19 +78,19 @@ class NodeTime(NamedTuple):
 
 
 def node_time(phase: WorkPhase, nodes: int) -> NodeTime:
-    """Return the node-seconds of a phase on ``nodes`` nodes."""
+    """Return the node-seconds of ``nodes`` nodes in a working phase."""
     return NodeTime(
         phase.saved * nodes, (phase.working - phase.saved) * nodes, phase.dumping * nodes, phase.reading * nodes
     )
 
 
 def work_kept(work: float, saved: float, more: float, done: bool) -> float:
-    """Return how much work (s) is kept after an attempt that dumped ``more``."""
+    """Return how much work (s) is saved after an attempt that dumped ``more`` (s)."""
     return work if done else saved + more
 
 
 class WorkSplit(NamedTuple):
-    """Work that is done, not dumped at an attempt's end, or lost with nodes."""
+    """Undumped work of an ended attempt: useful, unsaved, or lost with the nodes."""
 
     useful: float
     unsaved: float
@@ -95,7 +98,10 @@ class WorkSplit(NamedTuple):
 
 
 def split_work(work: float, done: bool, lost: bool) -> WorkSplit:
-    """Classify the undumped work of an attempt that ends; ``lost``: whether it lost its nodes."""
+    """Classify the undumped work of an ended attempt.
+
+    ``done`` means that the job completed, ``lost`` that the attempt lost its nodes.
+    """
     if lost:
         return WorkSplit(0.0, 0.0, work)
     if done:
@@ -104,7 +110,7 @@ def split_work(work: float, done: bool, lost: bool) -> WorkSplit:
 
 
 def time_to_save(rest: float, walltime: float, saved: float, read: float, interval: float, dump: float) -> float:
-    """Return the shortest time (s) until an attempt is done or has saved something."""
+    """Return the shortest time (s) until an attempt completes or saves some work."""
     return min(read_first(saved, read) + min(rest, interval + dump), walltime)
 
 
@@ -117,8 +123,8 @@ def give_up_fruitless(name: str, fruitless: int, now: float) -> None:
 def give_up_hopeless(name: str, fruitless: int, now: float, time: float, hazard: float, most: int) -> None:
     """Raise Stalled if a job is expected to need more than ``most`` attempts.
 
-    An attempt needs ``time`` s to save something. If its chance is at most e^-hazard on any nodes, at least e^hazard
-    attempts are expected (`FailurePlan.hazard`).
+    An attempt needs ``time`` seconds to save work. It succeeds with a probability of at most e^-hazard, so at least
+    e^hazard attempts are expected (see `FailurePlan.hazard`).
     """
     if hazard > log(most):
         decades = f"{hazard / log(10):.0f}" if hazard < _MANY_DECADES else f"{hazard / log(10):.1e}"

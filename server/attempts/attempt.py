@@ -1,4 +1,4 @@
-"""One try of a job that can lose its nodes, and how its time was spent."""
+"""Attempts of a job that can lose its nodes, and how each attempt spent its time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from pipistrelle.traces.resilience import NONE, Requeue, Resilience, RestartWall
 
 
 class Spending(Struct, frozen=True):
-    """Unit-seconds of an attempt; their sum is its units times its duration.
+    """Unit-seconds of an attempt by use; they add up to its units times its duration.
 
-    ``useful`` work is done or in a dump. ``unsaved`` work was in no dump when the walltime or the scheduler ended
-    the attempt. ``lost`` work was rolled back or lost with the allocation. ``spare`` units were up and idle, ``down``
-    units were held while their node was down. ``waiting`` is the time before the attempt began, because nodes were
-    down; ``overhead`` is prologue and epilogue.
+    ``useful`` work is done or in a dump. ``unsaved`` work was in no dump when the walltime or the scheduler ended the
+    attempt. ``lost`` work was rolled back or lost with the allocation. ``spare`` units were up and idle. ``down`` units
+    were held while their node was down. ``waiting`` is the time before the attempt's work began, while nodes were down.
+    ``overhead`` is prologue and epilogue.
     """
 
     useful: float = 0.0
@@ -40,10 +40,10 @@ class Spending(Struct, frozen=True):
 
 
 class Attempt(Struct, eq=False):
-    """A job's nth try; times in simulated seconds.
+    """One attempt to run a job; times are in simulated seconds.
 
-    ``number`` counts from 0. ``root``, ``origin`` and ``asked`` are the first attempt's id, submission and walltime.
-    ``saved`` is the work that earlier attempts kept, in seconds on the whole allocation.
+    ``number`` counts from 0. ``root``, ``origin`` and ``asked`` are the id, submit time and walltime of the first
+    attempt. ``saved`` is the work that earlier attempts saved, in seconds on the whole allocation.
     """
 
     number: int
@@ -52,50 +52,50 @@ class Attempt(Struct, eq=False):
     asked: float
     resilience: Resilience
     saved: float = 0.0
-    #: factor on the runtime on its nodes; ``saved`` is without it
+    #: factor on the runtime for the attempt's nodes; ``saved`` does not include it
     dilation: float = 1.0
     #: number of attempts in succession before this one that saved nothing
     fruitless: int = 0
-    #: submit time for its queue position; None: now
+    #: submit time that decides its queue position; None: the present time
     queued: float | None = None
-    #: number of this start in the run
+    #: serial number of this start in the run
     serial: int = -1
-    #: when its work began; NaN before
+    #: when its work began; NaN before that
     began: float = nan
     #: when its work or walltime ends if nothing else happens
     work_ends: float = inf
-    #: its units as array indices, from its start on
+    #: its units as array indices, set at its start
     parts: Sequence[slice | NDArray[np.intp]] = ()
     progress: AttemptProgress | RigidProgress | LastDump | None = None
-    #: up to when it worked, known at its end; NaN before
+    #: when it stopped working, known at its end; NaN before that
     stopped: float = nan
     _account: Account | None = None
     #: how its units' time was spent; computed on request after its end
     spending: Spending | None = None
-    #: nodes lost on the way, and down nodes that it awaits before it begins
+    #: nodes lost during the attempt; down nodes that must come up before it begins
     lost: NodeSet = NodeSet.EMPTY
     awaited: NodeSet = NodeSet.EMPTY
-    #: all nodes that it ever awaited
+    #: all nodes that it ever waited for
     waited: NodeSet = NodeSet.EMPTY
     #: why it lost its allocation; empty if it did not
     cause: str = ""
     retried: bool = False
-    #: how it is being preempted, and whether that has ended it
+    #: how it is being preempted, and whether preemption has ended it
     preempting: PreemptMode | None = None
     preempted: bool = False
     dumped_last: bool = False
 
     @property
     def account(self) -> Account | None:
-        """How its time was spent, known at its end; None without dumps."""
-        # Computed on request, which is rarely while the scheduler waits.
+        """How the attempt's time was spent, known at its end; None without dumps."""
+        # Computed on request, which rarely happens while the scheduler waits.
         if self._account is None and self.progress is not None and self.stopped == self.stopped:
             self._account = self.account_at(self.stopped)
             self.progress = None
         return self._account
 
     def account_at(self, time: float) -> Account | None:
-        """Return how its time up to ``time`` (s) was spent; None without dumps."""
+        """Return how the attempt's time until ``time`` (s) was spent; None without dumps."""
         if self.progress is None:
             return None
         account = self.progress.account(time)
@@ -107,7 +107,7 @@ class Attempt(Struct, eq=False):
 
     @property
     def has_begun(self) -> bool:
-        """Whether its work has begun."""
+        """Whether the attempt's work has begun."""
         return self.began == self.began
 
     def remaining(self, work: float) -> float:
@@ -117,15 +117,16 @@ class Attempt(Struct, eq=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRules:
-    """What happens to jobs that lose their units.
+    """Options for jobs that lose their units.
 
     Attributes:
-        resilience: default for jobs whose workload does not set it.
+        resilience: default for jobs whose workload sets none.
         requeue: queue position after a loss of nodes.
         max_attempts: maximum number of starts of a job; None: no limit.
         restart_walltime: walltime of a new attempt.
-        walltime: whether dumps and reads count towards the walltime or extend it (on average nodes, at submission).
-        expected_attempts: the run stalls if a job that loses its work is expected to need more; 0: no limit.
+        walltime: whether dumps and reads count towards the walltime or extend it. An extension is computed at
+            submission, for nodes of average failure rate.
+        expected_attempts: the run stalls if a job that loses its work is expected to need more attempts; 0: no limit.
     """
 
     resilience: Resilience = NONE
@@ -137,7 +138,7 @@ class AttemptRules:
 
 
 def attempt_of(job: Job) -> Attempt:
-    """Return the present attempt of a submitted job."""
+    """Return the current attempt of a submitted job."""
     assert isinstance(job.attempt, Attempt), f"{job.id} has no attempt"
     return job.attempt
 
@@ -147,7 +148,7 @@ _KEPT: Final = (
     *("dilation", "work_ends", "progress", "lost", "awaited", "waited", "cause", "retried", "preempting"),
 )
 register(Resilience, lambda resilience: [to_builtins(resilience)], lambda state: convert(state[0], Resilience))
-# For attempts that have not ended; their units are in the job.
+# Only for attempts that have not ended; the job still has their units.
 register(
     Attempt,
     lambda attempt: [plain(getattr(attempt, name)) for name in _KEPT],
@@ -164,7 +165,7 @@ def spending_of(job: Job) -> Spending:
 
 
 def has_worked(job: Job, attempt: Attempt) -> bool:
-    """Return whether a job had done all its work, even if it failed."""
+    """Return whether a job finished its work, even if its exit status is a failure."""
     if job.state == "COMPLETED_SUCCESSFULLY":
         return True
     if job.state == "COMPLETED_FAILED":
@@ -180,7 +181,7 @@ def _spending_of(job: Job, attempt: Attempt) -> Spending:
         return Spending(waiting=whole)
     waiting = units * (began - job.start - job.prologue) if attempt.waited else 0.0
     has_overhead = bool(job.prologue or job.epilogue)
-    if account is None:  # without dumps: all of it is done, or none
+    if account is None:  # without dumps, either all work is done or none
         work = units * (worked_until(job.end, began, attempt.work_ends) - began)
         overhead = whole - waiting - work if has_overhead else 0.0
         parts = split_work(work, has_worked(job, attempt), bool(attempt.cause))

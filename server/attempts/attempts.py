@@ -1,4 +1,4 @@
-"""Attempts of jobs on a machine that can fail: begin, failure, loss and requeue."""
+"""Start, interrupt and requeue the attempts of jobs on a machine that can fail."""
 
 from math import inf, nan
 from typing import TYPE_CHECKING, Any, Final
@@ -33,7 +33,7 @@ from pipistrelle.server.engine.lives import Dilation, JobLives, Work
 from pipistrelle.server.engine.observers import Reasons
 from pipistrelle.traces.resilience import Resilience
 
-if TYPE_CHECKING:  # most runs need no models
+if TYPE_CHECKING:  # most runs need no failure models
     from pipistrelle.platforms.failures.plan import FailurePlan
 
 _NOBODY: Final = -1
@@ -44,8 +44,8 @@ class Attempts(Kept):
 
     Args:
         rates: mean failure rate of each node (1/s), shape (nodes,).
-        failures: failure models, for the hazard; None: unknown.
-        work: see `JobLives`; jobs with work begin and end it as on a machine without failures.
+        failures: failure models, which give the probability of a failure; None: unknown.
+        work: carries out jobs whose runtime the simulated hosts decide; see `JobLives`.
     """
 
     _kept = ("_starts", "down", "_down_units", "unsettled")
@@ -76,30 +76,30 @@ class Attempts(Kept):
         self._mean_rate = float(rates.mean())
         #: largest number of units of a node
         self._each = max(pool.units_per_node for pool in platform.pools)
-        #: whether all nodes fail alike; the dump intervals computed so far
+        #: whether all nodes have the same failure rate; the dump intervals computed so far
         self._uniform = bool((rates == rates[0]).all())
         self._intervals: dict[tuple[Resilience, int], float] = {}
         #: serial number of the attempt that holds each unit, shape (units,)
         self._holder = np.full(platform.units, _NOBODY, dtype=np.int64)
-        #: {serial number: job} of those that hold units
+        #: {serial number: job} of the attempts that hold units
         self._jobs: dict[int, Job] = {}
-        #: {serial number: job} of those among them that wait for repairs
+        #: {serial number: job} of the attempts that hold units and wait for repairs
         self._held: dict[int, Job] = {}
         self._starts = 0
         self._held_units = 0
         self.down = NodeSet.EMPTY
-        #: units down and not held, at the last count
+        #: number of units that were down and not held at the last count
         self._down_units = 0
-        #: whether units may have failed or come up since the last `idle_and_down`
+        #: whether units may have failed or come up since the last call of `idle_and_down`
         self.unsettled = False
 
     @property
     def at_work(self) -> bool:
-        """Whether some job is working, so that its end is certain to come."""
+        """Whether a job is working, so that its end is certain to come."""
         return len(self._jobs) > len(self._held)
 
     def submitted(self, job: Job) -> None:
-        """Make the first attempt of a job that joins the queue, unless it has one."""
+        """Create the first attempt of a queued job, unless the job already has an attempt."""
         if job.attempt is None:
             resilience = job.resilience or self._options.resilience
             job.attempt = Attempt(0, job.id, job.submit, job.walltime, resilience)
@@ -107,7 +107,7 @@ class Attempts(Kept):
                 job.walltime = self._extended(job.walltime, job.size, 0.0, resilience)
 
     def _extended(self, walltime: float, size: int, saved: float, resilience: Resilience) -> float:
-        """Return how long a walltime (s) takes with dumps and reads on average nodes."""
+        """Return a walltime (s) extended by the time for dumps and reads on average nodes."""
         nodes = -(-size // self._each)
         rates = [self._mean_rate] * nodes if resilience.rates_matter else 0.0
         whole = AttemptProgress(resilience, start=0.0, work=0.0, saved=saved, nodes=range(nodes), rates=rates)
@@ -185,7 +185,7 @@ class Attempts(Kept):
         return self._intervals[key]
 
     def await_end(self, job: Job) -> None:
-        """Put the end of a job on the agenda, as expected without further failures."""
+        """Schedule the end of a job, assuming no further failures."""
         attempt, agenda = attempt_of(job), self._agenda
         assert attempt.progress is not None
         self._forget_end(job)
@@ -201,9 +201,9 @@ class Attempts(Kept):
             job.ending = None
 
     def leaves(self, job: Job) -> None:
-        """Release what a running job holds, as it ends now."""
+        """Release the resources of a running job that ends now."""
         attempt = attempt_of(job)
-        if self._jobs.pop(attempt.serial, None) is None:  # it ran elsewhere, as its scheduler declared
+        if self._jobs.pop(attempt.serial, None) is None:  # its scheduler declared that it ran on no units
             return
         self._held.pop(attempt.serial, None)
         for part in attempt.parts:
@@ -214,7 +214,7 @@ class Attempts(Kept):
         attempt.stopped = self.work_time(job)
 
     def work_time(self, job: Job) -> float:
-        """Return the time (s) up to which a running job worked, without overheads."""
+        """Return the time (s) until which a running job has worked, without overheads."""
         attempt = attempt_of(job)
         return worked_until(self._clockwork.now, attempt.began, attempt.work_ends)
 
@@ -232,11 +232,11 @@ class Attempts(Kept):
         return done / job.runtime if job.runtime > 0 else 1.0
 
     def state(self) -> dict[str, Any]:
-        """Return the state as plain values."""
+        """Return the state of all attempts as JSON values, for a snapshot."""
         return {**super().state(), "held": list(self._held)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a saved state, after the cluster."""
+        """Restore all attempts from a snapshot; the cluster must be restored before."""
         super().restore(state)
         for job in self._cluster.running.values():
             attempt = attempt_of(job)
@@ -249,7 +249,7 @@ class Attempts(Kept):
         self._held = {serial: self._jobs[serial] for serial in state["held"]}
 
     def check_invariants(self) -> None:
-        """Assert that each unit has its holder, and that jobs with down nodes wait."""
+        """Assert that each unit has the right holder, and that jobs with down nodes wait."""
         holder = np.full_like(self._holder, _NOBODY)
         for job in self._cluster.running.values():
             attempt = attempt_of(job)
@@ -262,12 +262,12 @@ class Attempts(Kept):
         assert self._held_units == int(np.count_nonzero(holder != _NOBODY)), "the count of held units is wrong"
 
     def is_awaited(self, job: Job) -> bool:
-        """Return whether something other than the agenda will end a running job."""
+        """Return whether a running job ends by another event than its entry on the agenda."""
         attempt = attempt_of(job)
         return attempt.serial in self._held or attempt.work_ends == inf
 
     def strike(self, nodes: NodeSet, why: Reasons) -> None:
-        """Take these nodes away from the jobs that hold them, in order of start."""
+        """Remove failed nodes from the jobs that hold them, in the order of job starts."""
         serials: set[int] = set()
         for part in pieces(self._node_units.units_of(nodes)):
             serials.update(self._holder[part].tolist())
@@ -289,7 +289,7 @@ class Attempts(Kept):
             self._strike(job, hit, why[hit.first][0])
 
     def _hold_again(self, job: Job) -> None:
-        """Let a job that began at this very instant wait for its nodes again."""
+        """Make a job that began at this very instant wait for its nodes again."""
         attempt = attempt_of(job)
         if job.work is not None:
             assert self._work is not None
@@ -301,7 +301,7 @@ class Attempts(Kept):
     def _strike(self, job: Job, nodes: NodeSet, cause: str) -> None:
         attempt, now = attempt_of(job), self._clockwork.now
         progress = attempt.progress
-        if now >= attempt.work_ends:  # in its epilogue
+        if now >= attempt.work_ends:  # the job is in its epilogue
             self._lives.end(job, "finish" if job.in_time else "reach_walltime")
         elif progress is not None and now >= attempt.began and progress.strike(now, list(nodes)):
             self.await_end(job)
@@ -309,13 +309,13 @@ class Attempts(Kept):
             self._lose(job, cause)
 
     def forsake(self, nodes: NodeSet, cause: str) -> None:
-        """End the jobs that await one of these nodes, which will never be repaired."""
+        """End the jobs that wait for one of these nodes, which will never be repaired."""
         for job in list(self._held.values()):
             if not attempt_of(job).awaited.isdisjoint(nodes):
                 self._lose(job, cause)
 
     def idle_and_down(self) -> tuple[int, int]:
-        """Return how many units are free, and how many are down and not held."""
+        """Return the number of free units, and of units that are down and not held."""
         if self.unsettled:
             self.unsettled = False
             self._down_units = 0
@@ -324,12 +324,12 @@ class Attempts(Kept):
         return self._holder.size - self._held_units - self._down_units, self._down_units
 
     def set_down(self, nodes: NodeSet) -> None:
-        """Set the nodes that are down from now on."""
+        """Set which nodes are down from now on."""
         self.down = nodes
         self.unsettled = True
 
     def repaired(self, nodes: NodeSet) -> None:
-        """Begin the jobs that awaited only these nodes."""
+        """Begin the jobs that waited only for these repaired nodes."""
         for serial, job in list(self._held.items()):
             attempt = attempt_of(job)
             attempt.awaited = attempt.awaited - nodes
@@ -345,7 +345,7 @@ class Attempts(Kept):
             self._clockwork.queue_at(self._clockwork.now, again)
 
     def give_up(self, job: Job, cause: str, step: Step, *, comes_back: bool) -> Job | None:
-        """End an attempt early; return the requeued job, or None if no attempt follows."""
+        """End an attempt early; return the requeued job, or None if it is not retried."""
         attempt = attempt_of(job)
         attempt.cause = cause
         attempt.retried = comes_back and may_try_again(attempt.number, self._options.max_attempts or NO_LIMIT)
@@ -353,7 +353,7 @@ class Attempts(Kept):
         return self._next(job) if attempt.retried else None
 
     def _check_hope(self, job: Job, nodes: NodeSet) -> None:
-        """Raise Stalled if a requeued job will never be done; ``nodes`` are its last ones."""
+        """Raise Stalled if a requeued job will never complete on nodes like its last ones."""
         attempt, now = attempt_of(job), self._clockwork.now
         give_up_fruitless(attempt.root, attempt.fruitless, now)
         most, plan = self._options.expected_attempts, self._failures
@@ -363,7 +363,7 @@ class Attempts(Kept):
             give_up_hopeless(attempt.root, attempt.fruitless, now, time, hazard, most)
 
     def _time_to_save(self, job: Job, nodes: NodeSet) -> float:
-        """Return the shortest time (s) until an attempt saves something; 0 if unknown."""
+        """Return the shortest time (s) until an attempt saves work; 0 if unknown."""
         saved, resilience = attempt_of(job).saved, attempt_of(job).resilience
         if job.work is not None or resilience.tolerated(len(nodes)):
             return 0.0
@@ -378,7 +378,7 @@ class Attempts(Kept):
         if options.requeue == "original":
             new.queued = old.origin
         suffix = new.number
-        while self._cluster.knows(f"{new.root}#{suffix}"):  # a scheduler may have registered a job of that name
+        while self._cluster.knows(f"{new.root}#{suffix}"):  # a scheduler may have registered a job with this id
             suffix += 1
         walltime = next_walltime(old.asked, saved, options.restart_walltime == "rest")
         if options.walltime == "extended":

@@ -1,4 +1,4 @@
-"""An attempt that writes one more dump before it is preempted."""
+"""Simulate the last checkpoint dump of an attempt before its preemption."""
 
 from collections.abc import Sequence
 from math import inf
@@ -9,27 +9,27 @@ from pipistrelle.server.attempts.progress import Account
 
 
 class _Course(Protocol):
-    """The course of the attempt before the dump."""
+    """Progress of the attempt before its last dump."""
 
     def account(self, now: float) -> Account:
-        """Return how the time until ``now`` (s) was spent."""
+        """Return how the attempt's time until ``now`` (s) was spent."""
 
 
 class LastDump:
-    """Ends an attempt with one more dump.
+    """Ends a preempted attempt with one last checkpoint dump.
 
-    The dump is complete exactly at ``end``. If a node fails before, the allocation and the work that the dump should
-    have saved are lost, even if the job tolerates failures.
+    The dump is complete exactly at ``end``. If a node fails before that, the allocation and the undumped work are lost,
+    even if the job tolerates failures.
 
     Args:
-        begin: start of the dump, or of the rest of a dump being written (s).
-        team: number of nodes that write.
-        struck: time of a failure or early end (s); inf: none.
-        fallen: number of nodes that failed then.
+        begin: time (s) at which the dump starts, or from which a dump in progress continues.
+        team: number of nodes that write the dump.
+        struck: time (s) of a failure or early end; inf: none.
+        fallen: number of nodes that failed at ``struck``.
     """
 
     __slots__ = ("_begin", "_course", "_fallen", "_struck", "_team", "end")
-    #: the work is never done
+    #: an attempt that ends with a last dump never completes its work
     finish = inf
 
     def __init__(
@@ -43,26 +43,26 @@ class LastDump:
 
     @property
     def saves(self) -> bool:
-        """Whether there is work to save."""
+        """Whether there is unsaved work for the dump to save."""
         return self._course.account(self._begin).node_unsaved > 0
 
     def strike(self, now: float, nodes: Sequence[int]) -> bool:
-        """Let nodes fail at ``now`` (s); return whether the dump is complete by then."""
+        """Record a failure of nodes at ``now`` (s); return whether the dump was complete."""
         if now >= self.end:
             return True
         self._struck, self._fallen = now, len(nodes)
         return False
 
     def give_up(self, now: float) -> None:
-        """Give the allocation up at ``now`` (s); an incomplete dump saves nothing."""
+        """End the allocation at ``now`` (s); an incomplete dump saves nothing."""
         self.strike(now, ())
 
     def left_of_dump(self, now: float, dump: float) -> tuple[float, int]:
-        """Return the time (s) until the dump would be complete, and the number of its nodes."""
+        """Return the remaining time (s) of the dump, and the number of nodes that write it."""
         return max(self.end - now, 0.0), self._team
 
     def account(self, now: float) -> Account:
-        """Return how the time up to ``now`` (s) was spent; not before the dump's begin."""
+        """Return how the time until ``now`` (s) was spent; ``now`` is not before the dump."""
         before = self._course.account(self._begin)
         passed = min(now, self.end) - self._begin
         down = before.nodes_lost

@@ -16,9 +16,9 @@ from pipistrelle.server.errors import Illegal
 class Preemption:
     """Preempts running jobs, on machines with or without failures.
 
-    With a grace period the job keeps running for that long. If it ends in time, even at the last instant, it counts as
-    ended; so does a job in its epilogue, and one whose nodes fail. Otherwise, or after a last dump, its attempt ends,
-    and it is requeued at once unless the scheduler wants it cancelled.
+    With a grace period the job keeps running for that long. If the job ends in time, even at the last instant, it
+    counts as ended. So does a job in its epilogue, or a job whose nodes fail. Otherwise its attempt ends, possibly
+    after a last dump. The job is then requeued at once, unless the scheduler wants it cancelled.
     """
 
     def __init__(self, clockwork: Clockwork, attempts: Attempts, rules: AttemptRules) -> None:
@@ -27,18 +27,18 @@ class Preemption:
         self._agenda = clockwork.agenda
         self._attempts = attempts
         self._rules = rules
-        #: {job id: agenda entry} of jobs being preempted: the end of their grace period or last dump
+        #: {job id: agenda entry} of jobs being preempted; the entry is the end of the grace period or last dump
         self._going: dict[str, Entry] = {}
 
     def handlers(self) -> Handlers:
-        """Return the handler of each agenda class."""
+        """Return the handler of each class of agenda entries."""
         return {PREEMPTION: self._grace_over}
 
     def state(self) -> None:
-        """Return None: the agenda has the whole state."""
+        """Return None, because the agenda contains the whole state of preemption."""
 
     def restore(self, state: Any) -> None:
-        """Restore the entries from the agenda."""
+        """Find the entries of preempted jobs in the restored agenda."""
         self._going = self._agenda.of(PREEMPTION)
 
     def preempt(self, order: PreemptJobData) -> None:
@@ -58,7 +58,7 @@ class Preemption:
             self._take_away(job)
 
     def check_invariants(self) -> None:
-        """Assert that jobs being preempted run, and that the agenda has their entries."""
+        """Assert that jobs being preempted are running and have their agenda entries."""
         coming = self._agenda.of(PREEMPTION)
         asked = {job.id for job in self._cluster.running.values() if attempt_of(job).preempting is not None}
         assert self._going.keys() == asked == coming.keys(), f"being preempted: {self._going}, {asked}, {coming}"
@@ -66,7 +66,7 @@ class Preemption:
             assert coming[job_id] is entry, f"the end of the grace of {job_id} is not on the agenda"
 
     def leaves(self, job: Job) -> None:
-        """Forget the entry of a running job that ends now."""
+        """Forget the preemption of a running job that ends now."""
         entry = self._going.pop(job.id, None)
         if entry is not None:
             self._agenda.cancel(entry)
@@ -77,7 +77,7 @@ class Preemption:
 
     def _take_away(self, job: Job) -> None:
         attempt, now = attempt_of(job), self._clockwork.now
-        if now >= attempt.work_ends:  # in its epilogue: it ends by itself
+        if now >= attempt.work_ends:  # the job is in its epilogue and ends by itself
             self._going[job.id] = self._agenda.put(now + job.epilogue, PREEMPTION, job.id)
             return
         progress = attempt.progress
@@ -97,7 +97,7 @@ class Preemption:
         again = self._attempts.give_up(job, PREEMPTED, "kill", comes_back=attempt.preempting != "cancel")
         if again is not None:
             new = attempt_of(again)
-            new.fruitless = attempt.fruitless  # its nodes did not fail
+            new.fruitless = attempt.fruitless  # preemption is not a failure of nodes
             if self._rules.requeue != "back":
                 new.queued = attempt.origin
             self._clockwork.queue_at(now, again)

@@ -1,8 +1,8 @@
-"""The course of one attempt on its allocation, from failure to failure.
+"""Progress of one attempt on its allocation, from failure to failure.
 
-Dumps are no events: between two failures, work, dumps and reads alternate by rule, so the state at any time is
-arithmetic (`pipistrelle.server.attempts.segment`). Failed nodes are not replaced from outside, and repaired nodes do
-not rejoin the allocation.
+Dumps are not events. Between two failures, work, dumps and reads alternate in a fixed order, so the state at any time
+is computed directly (`pipistrelle.server.attempts.segment`). No node outside the allocation replaces a failed node, and
+a repaired node does not rejoin the allocation.
 """
 
 from collections.abc import Sequence
@@ -29,10 +29,11 @@ Floats = NDArray[np.float64]
 
 
 class Account(NamedTuple):
-    """How an attempt's time was spent.
+    """How the time of an attempt was spent.
 
-    ``saved`` is the work (s on the whole allocation) from which another attempt could continue; ``unsaved`` was done
-    since then. The ``node_`` fields are node-seconds; their sum is the allocation's nodes times the attempt's time.
+    ``saved`` is the work from which another attempt could continue, in seconds on the whole allocation. ``unsaved`` is
+    the work done since the last dump. The ``node_`` fields are node-seconds. Their sum is the number of nodes in the
+    allocation times the duration of the attempt.
     """
 
     saved: float
@@ -42,7 +43,7 @@ class Account(NamedTuple):
     #: failures survived, and nodes lost
     survived: int
     nodes_lost: int
-    #: work saved or done, done since then, and rolled back
+    #: work that is saved or complete, work since the last dump, and work rolled back
     node_useful: float
     node_unsaved: float
     node_lost: float
@@ -51,29 +52,29 @@ class Account(NamedTuple):
     #: idle nodes that were up, and held nodes that were down
     node_spare: float
     node_down: float
-    #: time with dumps and with reads (s)
+    #: time spent on dumps and on reads (s)
     dumping: float
     reading: float
     nodes: int
 
     @property
     def node_seconds(self) -> float:
-        """Sum of all node-seconds."""
+        """Sum of the attempt's node-seconds over all uses."""
         work = self.node_useful + self.node_unsaved + self.node_lost
         return work + self.node_dumping + self.node_reading + self.node_spare + self.node_down
 
 
-#: progress of a segment that has not begun
+#: progress in a segment that has not begun
 NOTHING: Final = WorkPhase(0.0, 0.0, 0.0, 0.0, 0)
 
 
 class AttemptProgress(Kept):
-    """The course of an attempt with any resilience.
+    """Progress of an attempt with any resilience options.
 
     Args:
-        start: when it begins (simulated s).
-        work: the job's work on its whole allocation (s).
-        saved: the part of it that earlier attempts kept (s).
+        start: when the attempt begins (simulated s).
+        work: the job's total work (s) on its whole allocation.
+        saved: the part of ``work`` that earlier attempts saved (s).
         nodes: node numbers of the allocation.
         rates: failure rate of each node (1/s), or their sum if the first failure ends the attempt.
     """
@@ -101,7 +102,7 @@ class AttemptProgress(Kept):
         self._saved = saved
         self._tolerated = resilience.tolerated(len(nodes))
         self._rate = 0.0
-        #: each node's rate, if all have the same: their sum is a product (`failure_rate`)
+        #: failure rate of each node if all are equal; their sum is then a product (`failure_rate`)
         self._each = 0.0
         self._rates: dict[int, float] = {}
         if isinstance(rates, float | int):
@@ -112,9 +113,9 @@ class AttemptProgress(Kept):
             self._rates = dict(zip(nodes, rates, strict=True))
         self._down: set[int] = set()
         self._rows = self._columns = 0
-        #: number of nodes that work in the present segment
+        #: number of nodes that work in the current segment
         self._team = self._nodes
-        #: which nodes work and which are idle; unknown if the first failure ends the attempt
+        #: which nodes work and which are idle; empty if the first failure ends the attempt
         self._active: set[int] = set()
         self._spare: list[int] = []
         if self._tolerated:
@@ -123,23 +124,23 @@ class AttemptProgress(Kept):
         self._useful = self._lost = self._node_dumping = self._node_reading = 0.0
         self._node_spare = self._node_down = self._dumping = self._reading = 0.0
         self._dumps = self._reads = self._survived = 0
-        #: up to when the time of idle and dead nodes is counted
+        #: time until which idle and failed nodes are accounted
         self._changed = self._start = start
         self._given_up = False
         self._segment = self._begin(start)
 
     @property
     def finish(self) -> float:
-        """When the work will be done without further failures (s); inf if never."""
+        """When the work completes without further failures (s); inf if never."""
         return self._segment.finish
 
     @property
     def slower(self) -> float:
-        """Factor on work, dumps and reads compared with the whole allocation."""
+        """Factor on the times of work, dumps and reads, because fewer nodes take part."""
         return self._nodes / self._team
 
     def duration(self, work: Floats) -> Floats:
-        """Return how long work (s, shape (n,)) takes with its dumps if nothing fails."""
+        """Return how long work (s, shape (n,)) takes with its dumps and without failures."""
         slower, interval = self.slower, self.interval
         dump = self._resilience.dump * slower
         work = work * slower
@@ -158,7 +159,7 @@ class AttemptProgress(Kept):
         return set(nodes[:working]), nodes[working:]
 
     def _replace(self, node: int) -> bool:
-        """Take a failed node out of the team; return whether the others can continue."""
+        """Remove a failed node from the working nodes; return whether the job can continue."""
         if node not in self._active:
             return True
         self._active.discard(node)
@@ -170,13 +171,13 @@ class AttemptProgress(Kept):
             return bool(self._active)
         if kind != "grid" or self._rows * self._columns <= 1:
             return False
-        # A row or column leaves the grid and its other nodes are spares; which one makes no difference.
+        # A row or column leaves the process grid, and its other nodes become spares. Any row or column would do.
         if self._rows == self._columns:
             self._rows -= 1
         else:
             self._columns -= 1
         alive = sorted(self._active - self._down)
-        dead = sorted(self._active & self._down)  # these fail in the same instant and are replaced next
+        dead = sorted(self._active & self._down)  # these nodes fail in the same instant and are replaced next
         keep = self._rows * self._columns
         ordered = alive + dead
         self._active = set(ordered[:keep])
@@ -184,7 +185,7 @@ class AttemptProgress(Kept):
         return True
 
     def _begin(self, start: float) -> Segment:
-        # Each node works, writes and reads at its own rate, so fewer nodes take longer for all three.
+        # Each node works, writes and reads at its own rate, so fewer nodes take longer.
         slower, dumping = self.slower, self._resilience
         self._reads += self._saved > 0
         read = read_first(self._saved, dumping.read * slower)
@@ -192,17 +193,18 @@ class AttemptProgress(Kept):
 
     @property
     def interval(self) -> float:
-        """Work between two dumps on the present nodes (s)."""
+        """Work (s) between two dumps on the nodes that are left."""
         rate = self._rate + self._each * self._team
         if self._rates:
             rate = failure_rate(self._rates[node] for node in sorted(self._active or self._rates))
         return interval_of(self._resilience, self._resilience.dump * self.slower, rate)
 
     def strike(self, now: float, nodes: Sequence[int]) -> bool:
-        """Let nodes of the allocation fail together at ``now`` (s); each fails once.
+        """Record that nodes of the allocation fail together at ``now`` (s).
 
-        Returns whether the job continues, from its last dump if a working node failed. If it does not, the allocation
-        must be given up now, with all unsaved work. A job that is done by then stays done.
+        Return whether the job continues. If a working node failed, it continues from its last dump. If the job cannot
+        continue, the caller must end the allocation now, and all unsaved work is lost. Failures after the work is
+        complete have no effect. Each node fails at most once.
         """
         if now >= self._segment.finish:
             return True
@@ -225,15 +227,15 @@ class AttemptProgress(Kept):
         return goes_on
 
     def give_up(self, now: float) -> None:
-        """Give the allocation up at ``now`` (s), with all unsaved work."""
+        """End the allocation at ``now`` (s) and lose all unsaved work."""
         self._pass_time(now)
         self._roll_back(now)
         self._given_up = True
 
     def left_of_dump(self, now: float, dump: float) -> tuple[float, int]:
-        """Return the time (s) until one more dump would be complete, and the number of its nodes.
+        """Return the time (s) that one more dump needs, and how many nodes write it.
 
-        The time is 0 if no work was done since the last dump. ``dump`` (s) is for the whole allocation.
+        The time is 0 if no work was done since the last dump. ``dump`` is the time (s) on the whole allocation.
         """
         phase = self._segment.at(now)
         return _left_of(phase, dump * self.slower), self._team
@@ -245,7 +247,7 @@ class AttemptProgress(Kept):
         self._changed = now
 
     def _roll_back(self, now: float) -> None:
-        """End the present segment: keep what is saved, lose the rest."""
+        """End the current segment: keep the saved work and lose the rest."""
         phase = self._segment.at(now)
         spent = node_time(phase, self._team)
         self._saved += phase.saved * (self._team / self._nodes)
@@ -258,7 +260,7 @@ class AttemptProgress(Kept):
         self._dumps += phase.dumps
 
     def account(self, now: float) -> Account:
-        """Return how the time until ``now`` (s) was spent; changes nothing."""
+        """Return how the time until ``now`` (s) was spent; the progress is unchanged."""
         phase = NOTHING if self._given_up else self._segment.at(now)
         passed, team = now - self._changed, self._team
         share, spent = team / self._nodes, node_time(phase, team)
@@ -284,7 +286,7 @@ class AttemptProgress(Kept):
 
     @classmethod
     def of_state(cls, state: list[Any]) -> Self:
-        """Return the progress of such a state."""
+        """Return the attempt's progress from a saved state."""
         self = cls.__new__(cls)
         self.restore(state[0])
         return self
@@ -294,7 +296,7 @@ register(AttemptProgress, lambda progress: [progress.state()], AttemptProgress.o
 
 
 class RigidProgress:
-    """The course of an attempt that ends with its first failure; most do. Times in s."""
+    """Progress of an attempt that ends at its first failure, which is the usual case."""
 
     __slots__ = ("_given_up", "_lost", "_nodes", "_saved", "_segment", "_start", "_work", "finish")
 
@@ -308,26 +310,26 @@ class RigidProgress:
         self._given_up = 0
         self._lost = False
         self._segment = Segment(start, read_first(saved, read), work_left(work, saved), interval, dump)
-        #: when the work will be done if nothing fails (s)
+        #: when the work completes if nothing fails (s)
         self.finish = self._segment.finish
 
     def strike(self, now: float, nodes: Sequence[int]) -> bool:
-        """Let nodes fail at ``now`` (s); False if the allocation must be given up."""
+        """Record a failure at ``now`` (s); return False if the allocation must end."""
         if now >= self.finish:
             return True
         self._given_up = len(nodes)
         return False
 
     def give_up(self, now: float) -> None:
-        """Give the allocation up with all unsaved work, without a failure."""
+        """End the allocation without a failure and lose all unsaved work."""
         self._lost = True
 
     def left_of_dump(self, now: float, dump: float) -> tuple[float, int]:
-        """Return the time (s) and the number of nodes of one more dump; see `AttemptProgress`."""
+        """Return the time (s) that one more dump needs, and its number of nodes."""
         return _left_of(self._segment.at(now) if now >= self._start else NOTHING, dump), self._nodes
 
     def account(self, now: float) -> Account:
-        """Return how the time until ``now`` (s), or the failure, was spent."""
+        """Return how the time until ``now`` (s), or until the failure, was spent."""
         nodes = self._nodes
         phase = self._segment.at(now) if now >= self._start else NOTHING
         spent, lost = node_time(phase, nodes), self._lost or bool(self._given_up)
@@ -352,7 +354,7 @@ class RigidProgress:
         )
 
     def made(self) -> list[Any]:
-        """Return the constructor's arguments by name; an attempt that was given up is never saved."""
+        """Return the constructor's arguments by name; an ended attempt is never saved."""
         start, read, _, interval, dump = self._segment.made()
         made = {"start": start, "work": self._work, "saved": self._saved, "nodes": self._nodes}
         return [{**made, "interval": interval, "dump": dump, "read": read}]
@@ -362,12 +364,15 @@ register(RigidProgress, RigidProgress.made, lambda state: RigidProgress(**state[
 
 
 def _left_of(phase: WorkPhase, dump: float) -> float:
-    """Return how long (s) it takes until all work so far is in a dump of ``dump`` s."""
+    """Return how long (s) it takes to save all work so far; a dump takes ``dump`` s."""
     return dump - (phase.dumping - phase.dumps * dump) if phase.working > phase.saved else 0.0
 
 
 def interval_of(resilience: Resilience, dump: float, rate: float) -> float:
-    """Return the work (s) between dumps of ``dump`` s at a failure rate (1/s)."""
+    """Return the work (s) between two dumps that take ``dump`` s each.
+
+    ``rate`` is the failure rate (1/s) of the nodes.
+    """
     wanted = resilience.interval
     if wanted is None:
         return inf

@@ -1,14 +1,14 @@
-"""A stretch of an attempt between two failures: a read, then work and dumps."""
+"""Compute the part of an attempt between two failures: a read, then work and dumps."""
 
 from pipistrelle.platforms.failures.checkpointing import WorkPhase, done_at, dumps_until_done, phase_at
 from pipistrelle.protocol.base.state import register
 
 
 class Segment:
-    """Work with dumps in between, computed for any time at once. Times in s.
+    """Work with regular dumps; its progress can be computed for any time (s).
 
-    A dump follows each ``interval`` (inf: no dumps) of work, but not the end of the work. A dump or the work counts as
-    complete at the very instant of its end.
+    A dump follows each ``interval`` (s) of work, but not the end of the work. With an infinite interval there are no
+    dumps. At the instant when a dump or the work ends, it counts as complete.
     """
 
     __slots__ = ("_dump", "_dumps", "_interval", "_read", "_work", "finish", "start")
@@ -23,11 +23,11 @@ class Segment:
         self.finish = done_at(start, read, work, self._dumps, dump)
 
     def at(self, now: float) -> WorkPhase:
-        """Return the progress at ``now`` (s), not before its start."""
+        """Return the progress at ``now`` (s), which is not before the start."""
         return phase_at(now, self.start, self._read, self._work, self._interval, self._dumps, self._dump, self.finish)
 
     def made(self) -> list[float]:
-        """Return its arguments."""
+        """Return the arguments with which this segment was made."""
         return [self.start, self._read, self._work, self._interval, self._dump]
 
 

@@ -1,1 +1,1 @@
-"""The engine: time, jobs, units and decisions, without any I/O."""
+"""The simulation engine: time, jobs, units and decisions, without any I/O."""

@@ -1,4 +1,4 @@
-"""The agenda: the event queue, with its total order."""
+"""The agenda: the event queue of the simulation, in a total order."""
 
 from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
@@ -8,12 +8,12 @@ from mypy_extensions import mypyc_attr
 
 from pipistrelle.protocol.base.state import Kept
 
-# The class orders the entries of one instant. Work comes first, so that work done exactly at the walltime counts. Ends
-# come before failures, because a job that is done when its node fails is done, and before decisions, because the
-# scheduler must see every free unit. Failures come before repairs, so that a node repaired at once has failed.
-# Preemptions come after failures: if nodes fail at the end of a job's grace period, it has lost them. Requeued jobs
-# queue before new ones, and cancellations follow both. Decisions dated ahead see the instant's final state. READY, the
-# end of the scheduler's thinking time, is last.
+# The classes order the entries of one instant. Work comes first, so that work done exactly at the walltime counts. Ends
+# come before failures, so that a job that is done when its node fails is done. Ends come before decisions, so that the
+# scheduler sees every free unit. Failures come before repairs, so that a node repaired at once has failed. Preemptions
+# come after failures: if nodes fail at the end of a job's grace period, the job has lost them. Requeued jobs queue
+# before new ones, and cancellations follow both. Dated decisions see the final state of their instant. READY, the end
+# of the scheduler's thinking time, is last.
 PHASE: Final = -1
 END: Final = 0
 FAILURE: Final = 1
@@ -36,17 +36,17 @@ Handlers = Mapping[int, Callable[[Any], None]]
 
 
 class Agenda:
-    """A queue of subjects, ordered by (time in seconds, class, sequence of insertion)."""
+    """Event queue ordered by time (s), class and order of insertion."""
 
     __slots__ = ("_number", "heap")
 
     def __init__(self) -> None:
-        #: the first entry is the next, unless it was cancelled; read only
+        #: the first entry is the next one, unless it was cancelled; read only
         self.heap: list[Entry] = []
         self._number = 0
 
     def put(self, time: float, kind: int, subject: object) -> Entry:
-        """Add a subject, which must not be None; return the entry, which `cancel` takes."""
+        """Add an entry for a subject and return the entry, which `cancel` takes."""
         entry = [time, kind, self._number, subject]
         self._number += 1
         heappush(self.heap, entry)
@@ -54,7 +54,7 @@ class Agenda:
 
     @staticmethod
     def cancel(entry: Entry) -> None:
-        """Cancel an entry: neither it nor its time will come up."""
+        """Cancel an entry; the simulation then ignores the entry and its time."""
         entry[3] = None
 
     def pop(self) -> Entry | None:
@@ -67,7 +67,7 @@ class Agenda:
         return None
 
     def happen(self, time: float, handlers: Handlers) -> None:
-        """Handle all entries of exactly this time, including those added meanwhile."""
+        """Handle all entries at exactly this time, including entries added meanwhile."""
         heap = self.heap
         while heap and heap[0][0] == time:
             _, kind, _, subject = heappop(heap)
@@ -75,30 +75,30 @@ class Agenda:
                 handlers[kind](subject)
 
     def entries(self) -> dict[int, Entry]:
-        """Return all entries by number, in order."""
+        """Return all entries by sequence number, in agenda order."""
         return {entry[2]: entry for entry in sorted(self.heap) if entry[3] is not None}
 
     def of(self, kind: int) -> dict[Any, Entry]:
-        """Return the entries of a class by subject; used to find them after `restore`."""
+        """Return {subject: entry} for one class, for example to find entries after `restore`."""
         return {entry[3]: entry for entry in self.heap if entry[1] == kind and entry[3] is not None}
 
     def state(self) -> dict[str, Any]:
-        """Return the next number and the entries."""
+        """Return the next sequence number and the entries, for a snapshot."""
         return {"number": self._number, "entries": list(map(list, self.entries().values()))}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Replace all entries."""
+        """Replace all entries by those of a snapshot."""
         self._number = state["number"]
-        self.heap = list(map(list, state["entries"]))  # sorted, so it is a heap
+        self.heap = list(map(list, state["entries"]))  # the list is sorted, so it is a heap
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Part(Kept):
-    """An optional part of a run; it is restored before jobs and agenda."""
+    """An optional part of a run; it is restored before the jobs and the agenda."""
 
     def handlers(self) -> Handlers:
-        """Return the handler of each agenda class that this part uses."""
+        """Return the handler of each class of agenda entries that this part uses."""
         return {}
 
     def tell_present(self) -> None:
-        """Report the present situation to a scheduler that takes the run over."""
+        """Report the present situation to a scheduler that takes over the run."""

@@ -1,4 +1,4 @@
-"""Jobs on their way to the queue: submitted, held and requeued jobs."""
+"""Submit jobs to the queue: new jobs, held jobs and requeued jobs."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from pipistrelle.server.engine.lives import JobLives
 
 
 class Arrivals(Kept):
-    """Submits each job at its time; ``jobs`` are ordered by submit time."""
+    """Submits each job at its submit time; ``jobs`` are ordered by submit time."""
 
     _kept: ClassVar[tuple[str, ...]] = ("_taken", "drained", "exhausted", "_dependencies")
 
@@ -26,10 +26,10 @@ class Arrivals(Kept):
         self._source = jobs
         self._jobs = iter(jobs)
         self._dependencies = dependencies
-        #: next job: its submission is on the agenda; and the number of jobs taken so far, with it
+        #: the next job, whose submission is on the agenda; the number of jobs taken so far, including the next
         self._next: Job | None = None
         self._taken = 0
-        #: whether all jobs of the workload were taken
+        #: whether all jobs of the workload have been taken
         self.drained = False
         #: whether the workload has no more jobs to submit
         self.exhausted = False
@@ -40,11 +40,11 @@ class Arrivals(Kept):
         return self._dependencies.held
 
     def handlers(self) -> Handlers:
-        """Return the handler of each agenda class."""
+        """Return the handler of each class of agenda entries."""
         return {SUBMISSION: self._submit, REQUEUE: self._queue, CANCELLATION: self._cancel}
 
     def put_next(self) -> None:
-        """Put the next submission on the agenda."""
+        """Put the next job's submission on the agenda."""
         job = self._next = next(self._jobs, None)
         if job is not None:
             self._taken += 1
@@ -60,7 +60,7 @@ class Arrivals(Kept):
             self._clockwork.tell_apart(NoMoreJobs(self._clockwork.now))
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a saved state and skip the jobs already taken."""
+        """Restore the state from a snapshot and skip the jobs already taken."""
         super().restore(state)
         if self.drained:
             self._jobs = iter(())
@@ -73,11 +73,11 @@ class Arrivals(Kept):
             self._next = next(self._jobs)
 
     def labels(self) -> dict[str, Labels]:
-        """Return {job id: labels} of the workload's jobs; empty if they have none."""
+        """Return {job id: user, group and queue names}; empty if the workload has none."""
         return self._source.labels() if isinstance(self._source, JobSource) else {}
 
     def label(self, *jobs: Mapping[str, Job]) -> None:
-        """Set the workload's labels on these jobs, by id, and on the held ones."""
+        """Set the workload's user, group and queue names on these jobs and on held jobs."""
         labels = self.labels()
         for job in [*(job for some in jobs for job in some.values()), *self._dependencies.each()]:
             job.labels = labels.get(job.id if job.attempt is None else job.attempt.root)
@@ -102,13 +102,13 @@ class Arrivals(Kept):
         self.tell_the_last()
 
     def _cancel(self, job_id: str) -> None:
-        """Cancel a queued job as its submitter asked, or kill it if it runs."""
+        """Cancel a queued job at its submitter's request, or kill the job if it runs."""
         clockwork, cluster = self._clockwork, self._clockwork.cluster
         job = cluster.waiting.get(job_id) or cluster.running.get(job_id)
-        if job is None and self._lives.retries:  # it may have been requeued under another id
+        if job is None and self._lives.retries:  # the job may have been requeued under another id
             tries = (*cluster.waiting.values(), *cluster.running.values())
             job = next((one for one in tries if one.attempt is not None and one.attempt.root == job_id), None)
-        if job is None:  # it has ended, or it is held: then it is cancelled when it joins the queue
+        if job is None:  # the job has ended, or it is held and is cancelled when it joins the queue
             return
         if job.id in cluster.running:
             self._lives.end(job, "kill")

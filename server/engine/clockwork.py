@@ -1,4 +1,4 @@
-"""What all parts of a run share: time, agenda, cluster, events and dialect."""
+"""State that all parts of a run share: time, agenda, cluster, events and dialect."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ from pipistrelle.server.engine.jobs import Job
 
 @dataclass(frozen=True, slots=True)
 class DialectRules:
-    """Differences between the dialects; the defaults are the native dialect.
+    """Differences between the protocol's dialects; by default the native one.
 
     Attributes:
-        news_apart: whether 'source exhausted' gets its own notice, after the one with the source's last event.
+        news_apart: whether 'source exhausted' gets its own notice, after the notice with the source's last event.
         waits_for_calls: whether the run continues until the last requested call is delivered.
         waits_for_word: whether a scheduler that may register jobs must declare that it has finished.
-        tells_profiles: whether a job's progress includes its profile and the progress of that profile's parts.
+        tells_profiles: whether a job's progress includes its profile, and the progress of each part of the profile.
     """
 
     news_apart: bool = False
@@ -46,7 +46,7 @@ class DialectRules:
 
 NATIVE: Final = DialectRules()
 
-#: events that always wake the scheduler: it asked for them, or cannot foresee them
+#: events that always wake the scheduler, because it requested them or cannot foresee them
 _ALWAYS: Final[frozenset[type[Event]]] = frozenset(
     (
         RequestedCall,
@@ -68,7 +68,7 @@ _WAKE: Final[dict[str, type[Event]]] = {
 
 
 class Clockwork(Kept):
-    """State that the parts of an engine share."""
+    """State that the parts of an engine share: time, agenda, cluster and pending events."""
 
     _kept: ClassVar[tuple[str, ...]] = (
         *("now", "seq", "pending", "registering", "stopped", "must_wake", "outbox", "news", "wanted", "agenda"),
@@ -83,16 +83,16 @@ class Clockwork(Kept):
         #: simulated time in seconds
         self.now = 0.0
         self.seq = 0
-        #: number of events other than jobs that the end of the run waits for
+        #: number of events that the end of the run waits for, besides queued and running jobs
         self.pending = 0
         self.registering = "dynamic_jobs" in self.features
         self.stopped: str | None = None
         #: events of the next notice, and whether one of them must wake the scheduler
         self.outbox: list[Event] = []
         self.must_wake = False
-        #: events of the notice after the next
+        #: events of the second-next notice
         self.news: list[Event] = []
-        #: event types that wake the scheduler; None: all
+        #: event types that wake the scheduler; None: all types
         self._wake: frozenset[type[Event]] | None = None
         self.wanted: tuple[WakeType, ...] | None = None
         self._filters: dict[tuple[WakeType, ...], frozenset[type[Event]]] = {}
@@ -104,14 +104,17 @@ class Clockwork(Kept):
             self.must_wake = True
 
     def tell_apart(self, event: Event) -> None:
-        """Report that a source is exhausted, in its own notice if the dialect wants that."""
+        """Report that a source is exhausted, in its own notice if the dialect requires that."""
         if self.rules.news_apart and self.must_wake:
             self.news.append(event)
         else:
             self.tell(event)
 
     def wake_on(self, wanted: tuple[WakeType, ...] | None) -> None:
-        """Wake the scheduler for these events; for all if None or without the feature."""
+        """Wake the scheduler only for these event types; None means all types.
+
+        A scheduler without the feature is always woken.
+        """
         self.wanted = wanted
         if wanted is None or "wake_filter" not in self.features:
             self._wake = None
@@ -122,11 +125,11 @@ class Clockwork(Kept):
         self._wake = made
 
     def queue_at(self, time: float, job: Job) -> None:
-        """Queue a job at ``time`` (s): it was held, or it has lost its nodes."""
+        """Queue a job at ``time`` (s), after it was held or has lost its nodes."""
         self.cluster.coming[job.id] = job
         self.agenda.put(time, REQUEUE, job.id)
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a saved state."""
+        """Restore the shared state from a snapshot."""
         super().restore(state)
         self.wake_on(self.wanted)

@@ -1,4 +1,4 @@
-"""The machine with its jobs: which wait, which run where, and each step."""
+"""The machine with its queued and running jobs, and each change of their state."""
 
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -17,11 +17,11 @@ def _no_work(job_id: str, profile: str) -> NoReturn:
 
 
 class Cluster:
-    """Jobs and units together; every change of either goes through its methods.
+    """The machine's jobs and units; all changes of either use this class.
 
     Args:
-        requests: what jobs can ask of nodes; needed if some do.
-        ledger: keeps account of the units; None: one job per unit.
+        requests: which nodes satisfy a job's request; needed if a job has one.
+        ledger: records which job holds each unit; None: at most one job per unit.
     """
 
     def __init__(
@@ -33,41 +33,41 @@ class Cluster:
         requests: RequestBook | None = None,
     ) -> None:
         self.job_type = job_type
-        #: returns the work of a job; set by the jobs' lives if jobs have work
+        #: returns the work of a job; set by `JobLives` if jobs have work
         self.work_of: WorkOf = _no_work
         self.ledger = Ledger(units) if ledger is None else ledger
         self.requests = requests
         self._observers = tuple(observers)
         self.hooks = Hooks(self._observers)
-        #: {job id: job}. Held, or requeued after a loss of nodes; the time is on the agenda.
+        #: {job id: job} of jobs that are held, or requeued after a loss of nodes; the time is on the agenda.
         self.coming: dict[str, Job] = {}
-        #: {job id: job}. Submitted, neither started nor rejected, in order of submission.
+        #: {job id: job} of jobs that are submitted and neither started nor rejected, in order of submission.
         self.waiting: dict[str, Job] = {}
-        #: {job id: job}. Started, not ended, in order of start.
+        #: {job id: job} of jobs that have started and not ended, in order of start.
         self.running: dict[str, Job] = {}
-        #: ids of jobs in a final state; the jobs themselves are forgotten
+        #: ids of jobs in a final state; their other data are dropped
         self.finished = JobIds()
-        #: {job id: job}. Cancelled while queued without the scheduler's knowledge, so it may still start them.
+        #: {job id: job} of jobs cancelled while queued without a notice, so the scheduler may still start them.
         self.ghosts: dict[str, Job] = {}
-        #: number of steps that jobs took so far; shows whether anything happened in between
+        #: number of state changes of jobs so far; shows whether anything has happened
         self.steps = 0
-        #: what the scheduler's last reply keeps units for while jobs wait, in words
+        #: what the scheduler keeps units for while jobs wait, as text in its last reply
         self.keeps: tuple[str, ...] = ()
 
     def watch(self, observers: Sequence[Observer]) -> None:
-        """Add observers, after the present ones."""
+        """Add observers behind the existing ones."""
         self._observers += tuple(observers)
         self.hooks = Hooks(self._observers)
 
     def submit(self, now: float, job: Job) -> None:
-        """Queue a job."""
+        """Add a job to the queue."""
         self.waiting[job.id] = job
         self.steps += 1
         for hook in self.hooks.submitted:
             hook(now, job)
 
     def execute(self, now: float, job: Job, alloc_text: str) -> None:
-        """Start a waiting job on the units of ``alloc_text``, or raise Illegal."""
+        """Start a queued job on the units of ``alloc_text``, or raise Illegal."""
         if job.request is not None:
             self._check_request(job, job.request, alloc_text)
         alloc = self.ledger.take(job, alloc_text)
@@ -94,7 +94,7 @@ class Cluster:
             raise Illegal("wrong_units", f"'alloc' of {job.id} has {fault}")
 
     def run_elsewhere(self, now: float, job: Job) -> None:
-        """Mark a waiting job as running, on no units, as its scheduler declared."""
+        """Mark a queued job as running on no units, as its scheduler declared."""
         job.state = LIFE[job.state]["execute"]
         job.start = now
         del self.waiting[job.id]
@@ -113,7 +113,7 @@ class Cluster:
             hook(now, job)
 
     def reject(self, now: float, job: Job) -> None:
-        """Reject a waiting job for good."""
+        """Reject a queued job for good."""
         job.state = LIFE[job.state]["reject"]
         del self.waiting[job.id]
         self.finished.add(job.id)
@@ -122,7 +122,7 @@ class Cluster:
             hook(now, job)
 
     def cancel(self, now: float, job: Job, *, told: bool) -> None:
-        """Cancel a waiting job; ``told``: whether the scheduler is notified."""
+        """Cancel a queued job; ``told``: whether the scheduler is notified."""
         job.state = LIFE[job.state]["cancel"]
         job.end = now
         del self.waiting[job.id]
@@ -134,7 +134,10 @@ class Cluster:
             hook(now, job)
 
     def lay(self, job: Job, alloc_text: str) -> NodeSet:
-        """Start and end a silently cancelled job at once; return its units, or Illegal."""
+        """Start and end a job that was cancelled without a notice; return its units.
+
+        Raises Illegal if the job could not start on them.
+        """
         if job.request is not None:
             self._check_request(job, job.request, alloc_text)
         job.alloc = self.ledger.take(job, alloc_text)
@@ -147,7 +150,7 @@ class Cluster:
         return job_id in self.waiting or job_id in self.running or job_id in self.finished
 
     def state(self) -> dict[str, Any]:
-        """Return all jobs in order, and the ledger's state."""
+        """Return all jobs in order, and the ledger's state, for a snapshot."""
         queues = {"coming": self.coming, "waiting": self.waiting, "running": self.running, "ghosts": self.ghosts}
         return {
             **{name: [job.as_plain() for job in jobs.values()] for name, jobs in queues.items()},
@@ -158,7 +161,7 @@ class Cluster:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a saved state."""
+        """Restore all jobs and the ledger from a snapshot."""
         queues = {"coming": self.coming, "waiting": self.waiting, "running": self.running, "ghosts": self.ghosts}
         for name, jobs in queues.items():
             made = (self.job_type.of_plain(one, self.work_of) for one in state[name])

@@ -1,4 +1,4 @@
-"""Job dependencies: the server holds jobs back, so they bind every scheduler."""
+"""Job dependencies: the server holds dependent jobs, whatever the scheduler."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 
-#: metadata in the jobs file of a job that can never start
+#: metadata in the jobs file for a job that can never start
 NEVER: Final = "dependency never satisfied"
-#: {kind: what fulfils it}
+#: {kind of dependency: when it is fulfilled}
 KINDS: Final = {
     "after": "its start",
     "afterok": "its success",
@@ -22,7 +22,10 @@ KINDS: Final = {
 
 
 class Condition(NamedTuple):
-    """A dependency: ``delay`` s after another job's event of kind ``kind`` (`KINDS`)."""
+    """A dependency on another job.
+
+    It is fulfilled ``delay`` seconds after the other job's event of kind ``kind`` (`KINDS`).
+    """
 
     kind: str
     job_id: str
@@ -30,10 +33,10 @@ class Condition(NamedTuple):
 
 
 class Dependencies(Kept, Observer):
-    """Holds jobs until their conditions are fulfilled; an observer of the cluster.
+    """Holds jobs until their dependencies are fulfilled; an observer of the cluster.
 
-    The server rejects a job at once when its conditions can no longer be fulfilled; the scheduler never sees it. A job
-    that lost its nodes and is requeued has neither ended nor failed. Conditions have no cycles.
+    The server rejects a job at once when its dependencies can no longer be fulfilled. The scheduler never sees that
+    job. A job that lost its nodes and is requeued has neither ended nor failed. Dependencies have no cycles.
     """
 
     _kept = ("_started", "_ended", "_held")
@@ -42,10 +45,10 @@ class Dependencies(Kept, Observer):
         self._clockwork = clockwork
         self._conditions = conditions
         self.exist = bool(conditions)
-        #: for jobs that others wait for: start (s), and (end (s), whether it succeeded)
+        #: for jobs that others wait for: the start (s), and (the end (s), whether the job succeeded)
         self._started: dict[str, float] = {}
         self._ended: dict[str, tuple[float, bool]] = {}
-        #: {id of a job that others wait for: the submitted ones that wait for it, by id}
+        #: {id of a job that others wait for: {id: submitted job that waits for it}}
         self._waiting: dict[str, dict[str, Job]] = {
             condition.job_id: {} for some in conditions.values() for condition in some
         }
@@ -59,11 +62,11 @@ class Dependencies(Kept, Observer):
         return len(self._held)
 
     def listens(self, hook: str) -> bool:
-        """Return whether the hook is needed: without dependencies no hook is."""
+        """Return whether the engine must call this hook; never without dependencies."""
         return bool(self._conditions) and super().listens(hook)
 
     def state(self) -> dict[str, Any]:
-        """Return the state as plain values, including the held jobs."""
+        """Return the state as JSON values for a snapshot, including the held jobs."""
         waiting = {job.id: job for jobs in self._waiting.values() for job in jobs.values()}
         return {
             **super().state(),
@@ -72,7 +75,7 @@ class Dependencies(Kept, Observer):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a saved state."""
+        """Restore the held jobs and their dependencies from a snapshot."""
         super().restore(state)
         cluster = self._clockwork.cluster
         made = [cluster.job_type.of_plain(one, cluster.work_of) for one in state["jobs"]]
@@ -81,11 +84,14 @@ class Dependencies(Kept, Observer):
             self._waiting[job_id].update((name, jobs[name]) for name in names)
 
     def each(self) -> list[Job]:
-        """Return the submitted jobs that wait for others."""
+        """Return the submitted jobs that wait for other jobs."""
         return [job for jobs in self._waiting.values() for job in jobs.values()]
 
     def hold(self, job: Job) -> bool:
-        """Hold or reject a submitted job if its conditions demand that; return whether they did."""
+        """Hold or reject a submitted job if its dependencies require it.
+
+        Return whether the job was held or rejected.
+        """
         if job.id not in self._conditions:
             return False
         time = self._fulfilled(job.id)
@@ -101,13 +107,13 @@ class Dependencies(Kept, Observer):
         return True
 
     def started(self, now: float, job: Job) -> None:
-        """Release jobs that waited for this start."""
+        """Release the jobs that waited for this job's start."""
         if job.id in self._waiting:
             self._started[job.id] = now
             self._look(job.id)
 
     def ended(self, now: float, job: Job) -> None:
-        """Release or reject jobs that waited for this end."""
+        """Release or reject the jobs that waited for this job's end."""
         attempt = job.attempt
         if attempt is not None and attempt.retried:
             return
@@ -117,7 +123,7 @@ class Dependencies(Kept, Observer):
             self._look(root)
 
     def _look(self, job_id: str) -> None:
-        """Release or reject jobs that waited for this one; a rejection can free others."""
+        """Release or reject the jobs that waited for this job, and then their dependents."""
         self._changed.append(job_id)
         if self._busy:
             return
@@ -132,7 +138,10 @@ class Dependencies(Kept, Observer):
         self._busy = False
 
     def _fulfilled(self, job_id: str) -> float | None:
-        """Return the time (s) at which the conditions are fulfilled; inf: never; None: not known yet."""
+        """Return the time (s) at which a job's dependencies are fulfilled.
+
+        Return inf if they can never be fulfilled, and None if the time is not known yet.
+        """
         times = [self._time_of(condition) for condition in self._conditions[job_id]]
         if inf in times:
             return inf
@@ -142,7 +151,7 @@ class Dependencies(Kept, Observer):
         ended = self._ended.get(condition.job_id)
         if condition.kind == "after":
             start = self._started.get(condition.job_id)
-            if start is None and ended is not None:  # it was rejected
+            if start is None and ended is not None:  # the other job was rejected
                 start = ended[0]
             return None if start is None else start + condition.delay
         if ended is None:

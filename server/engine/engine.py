@@ -1,7 +1,8 @@
 """The simulation loop, without I/O: ``advance() -> notice``, ``apply(reply)``.
 
-Each instant has three phases: handle all agenda entries in order, ask the scheduler, carry out its decisions. A
-decision dated later waits on the agenda; until the scheduler is ready again, no notice is sent.
+At each instant, the engine handles all agenda entries in order, sends a notice to the scheduler, and carries out the
+decisions in its reply. A decision with a later date waits on the agenda. No notice is sent until the scheduler is ready
+again.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,12 +30,12 @@ from pipistrelle.server.engine.stalls import StallDetector, describe_waiting
 from pipistrelle.server.engine.verdicts import Verdicts
 from pipistrelle.server.errors import DecisionRefused, Illegal, SchedulerFailed
 
-#: number of agenda entries handled between two checks for the user's wish to stop
+#: number of agenda entries handled between two checks whether the user wants to stop
 _LOOK: Final = 2048
 
 
 def table_of(*handlers: Handlers) -> dict[int, Callable[[Any], None]]:
-    """Merge these handler tables; two handlers for one class are a bug (RuntimeError)."""
+    """Merge tables of handlers; raise RuntimeError if one class has two handlers."""
     table: dict[int, Callable[[Any], None]] = {}
     for some in handlers:
         for kind, handler in some.items():
@@ -45,13 +46,13 @@ def table_of(*handlers: Handlers) -> dict[int, Callable[[Any], None]]:
 
 
 class Engine(Kept):
-    """A simulated cluster, driven by a scheduler's decisions.
+    """Simulates a cluster that a scheduler's decisions control.
 
     The state is complete between calls of `advance` and `apply`. It does not include observers or the last notice.
 
     Args:
         strict: whether an illegal decision ends the run (`DecisionRefused`) instead of being rejected.
-        until: horizon (s), above 0: the run ends before anything that happens at or after it.
+        until: horizon (s), above 0. The run ends before any event at or after this time.
     """
 
     _kept: ClassVar[tuple[str, ...]] = (
@@ -80,7 +81,7 @@ class Engine(Kept):
         self._parts = tuple(parts)
         self._strict = strict
         self._until = until
-        #: called now and then while time passes; True ends the run as Ctrl-C does
+        #: called regularly while time passes without a notice; True ends the run as Ctrl-C does
         self.regularly: Callable[[], bool] = lambda: False
         self._begins: SimulationBeginsData | None = begins
         self._handlers = table_of(
@@ -90,11 +91,11 @@ class Engine(Kept):
             verdicts.handlers(),
             *(part.handlers() for part in parts),
         )
-        #: {number: (decision, number of the notice answered, index in the reply)} of decisions dated ahead
+        #: {number: (decision, number of the answered notice, index in the reply)} of decisions with a later date
         self._dated: dict[int, tuple[Decision, int, int]] = {}
         self._dated_so_far = 0
         self._told_at = -1.0
-        #: number of free units when the last instant was closed
+        #: number of free units at the end of the last instant
         self._settled = -1
         self._busy_until = 0.0
         self._rejected = 0
@@ -110,7 +111,7 @@ class Engine(Kept):
         """Advance time to the next notice and return it; None when the run is over.
 
         Raises:
-            Stalled: jobs wait and nothing can happen any more.
+            Stalled: jobs wait, and no event is left.
             KeyboardInterrupt: `regularly` returned True.
         """
         if self._begins is not None:
@@ -128,7 +129,7 @@ class Engine(Kept):
                 return None
             entry = agenda.pop()
             if entry is None:
-                if clockwork.outbox:  # the wake filter held these events back, but nothing else will happen
+                if clockwork.outbox:  # the wake filter held these events back, but no other event is left
                     return self._notice()
                 owed = clockwork.registering and clockwork.rules.waits_for_word
                 self._stalls.nothing_to_come(clockwork.now, self.cluster, registering=owed)
@@ -176,7 +177,7 @@ class Engine(Kept):
         return Notice(clockwork.seq, now, events)  # type: ignore[arg-type]
 
     def apply(self, reply: Reply) -> None:
-        """Carry out the decisions of a reply; those dated later wait on the agenda.
+        """Carry out the decisions of a reply; later-dated ones wait on the agenda.
 
         Raises:
             SchedulerFailed: the reply's ``now`` is before the notice's, or too many decisions are illegal.
@@ -199,7 +200,7 @@ class Engine(Kept):
             if decision.timestamp <= now:
                 self._carry_out(decision, reply.reply_to, index)
             else:
-                # A socket's codec refuses non-finite numbers; nothing checks in-process schedulers.
+                # The codec of a socket rejects non-finite numbers; an in-process scheduler has no codec.
                 if not decision.timestamp < inf:
                     raise LocalProtocolError("a decision's time is not a finite number", found=str(decision.timestamp))
                 busy_until = max(busy_until, decision.timestamp)
@@ -252,15 +253,16 @@ class Engine(Kept):
             hook(self.clockwork.now, idle, down)
 
     def introduction(self) -> Notice:
-        """Return the first notice for a scheduler that will take this run over."""
+        """Return the first notice for a scheduler that will take over this run."""
         assert self._begins is not None
         return Notice(1, 0.0, [SimulationBegins(0.0, self._begins)])
 
     def hand_over(self, past: Callable[[], list[Event]]) -> None:
         """Let another scheduler decide from now on.
 
-        Call this between a reply and the next notice; it already has the first notice. Calls, dated decisions and wake
-        conditions of the previous scheduler are dropped. ``past`` returns the events that open its second notice.
+        Call this between a reply and the next notice, after sending the new scheduler its first notice. Calls, dated
+        decisions and wake conditions of the previous scheduler are dropped. ``past`` returns the events at the start of
+        the second notice.
         """
         clockwork = self.clockwork
         for entry in self._agenda.entries().values():
@@ -290,7 +292,7 @@ class Engine(Kept):
         return not clockwork.registering
 
     def end(self, reason: EndReason, message: str = "") -> Notice:
-        """Return the last notice, with the reason why the run is over."""
+        """Return the last notice, with the reason why the run ended."""
         clockwork = self.clockwork
         if reason == "completed" and (clockwork.stopped is not None or clockwork.now == self._until):
             reason, message = "stopped", clockwork.stopped or ""
@@ -304,7 +306,7 @@ class Engine(Kept):
         return Notice(clockwork.seq, clockwork.now, [*clockwork.outbox, ends])  # type: ignore[list-item]
 
     def close(self) -> None:
-        """Report the end to the observers, with the reason given to `end`."""
+        """Report the end of the run to the observers, with the reason given to `end`."""
         failed: Exception | None = None
         # Before the first reply the observers have not seen the beginning.
         if self.clockwork.seq > 1 and (self.cluster.ledger.idle != self._settled or self.lives.unsettled):

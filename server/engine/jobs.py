@@ -1,4 +1,4 @@
-"""A job inside the server, with its states (see docs/explanation/design.md)."""
+"""A job inside the server, and its states (see docs/explanation/design.md)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf, nan
@@ -18,17 +18,17 @@ from pipistrelle.server.engine.agenda import Entry
 from pipistrelle.traces.profiles import Profile
 from pipistrelle.traces.resilience import Resilience
 
-#: bits that one id may take; longest number (digits) that may have a bit
+#: bits that one id may take; most digits of a number that may have a bit
 _BITS_PER_ID: Final = 64
 _DIGITS: Final = 12
-#: ids entered at once; fewer than _FEW are entered one by one
+#: number of new ids per batch; fewer than _FEW are added one by one
 _NEWEST: Final = 1024
 _FEW: Final = 64
 
 State = Literal["SUBMITTED", "RUNNING", "REJECTED", "CANCELLED"] | JobState
 Step = Literal["execute", "reject", "cancel", "finish", "fail", "reach_walltime", "kill", "lose_nodes"]
 
-#: {state: {step: next state}}; a final state has no steps. An impossible step is a bug: KeyError
+#: {state: {step: next state}}; a final state has no steps. An impossible step is a bug and raises KeyError
 LIFE: Final[dict[State, dict[Step, State]]] = {
     "SUBMITTED": {"execute": "RUNNING", "reject": "REJECTED", "cancel": "CANCELLED"},
     "RUNNING": {
@@ -53,17 +53,18 @@ NEVER_RAN: Final = frozenset(("REJECTED", "CANCELLED"))
 _QUEUE: Final = 3
 _UNNAMED: Final = (None, None, None, None, None)
 
-#: fields of a workload that tell whose job it is
+#: fields of a workload that name the user, group, account, queue and QOS of a job
 LABEL_NAMES: Final = ("user", "group", "account", "queue", "qos")
-#: values of `LABEL_NAMES`; None where the workload has none
+#: values of `LABEL_NAMES` for one job; None if the workload has none
 Labels = tuple[str | None, str | None, str | None, str | None, str | None]
 WorkOf = Callable[[str, str], Profile]
 
 
 class LogRecord(NamedTuple):
-    """Recorded start (s) and nodes of a job, None each if unknown.
+    """Recorded start (s) and nodes of a job; None if unknown.
 
-    ``room``: the first time (s) with room for it and the log's other jobs, if it had none or no start is known.
+    ``room`` is set if the log has no start for the job, or not enough free units at that start. It is the first time
+    (s) at which the job fits beside the log's other jobs.
     """
 
     start: float | None = None
@@ -75,34 +76,34 @@ _NO_RECORD: Final = LogRecord()
 
 
 class Try(Protocol):
-    """A job's nth try; `pipistrelle.server.attempts.attempt.Attempt` is one."""
+    """One attempt to run a job; see `pipistrelle.server.attempts.attempt.Attempt`."""
 
-    #: counted from 0
+    #: number of the attempt, from 0
     number: int
     #: id of the first attempt
     root: str
     #: walltime of the first attempt (s)
     asked: float
-    #: submit time for its queue position (s); None: now
+    #: submit time that decides its queue position (s); None: the present time
     queued: float | None
-    #: why it lost its units; empty if it did not
+    #: why the attempt lost its units; empty if it did not
     cause: str
     retried: bool
 
     @property
     def has_begun(self) -> bool:
-        """Whether its work has begun."""
+        """Whether the attempt's work has begun."""
 
     def remaining(self, work: float) -> float:
         """Return the share of a job's work (s) that earlier attempts left, 0 to 1."""
 
 
 class Job(Struct, eq=False):
-    """A job from its submission to its end; times in simulated seconds.
+    """A job from its submission to its end; times are in simulated seconds.
 
-    ``runtime`` is how long it takes if nothing ends it earlier, ``walltime`` the requested limit (inf: none). ``start``
-    and ``end`` are NaN until known, ``alloc`` is empty until the start. ``work`` is set if hosts decide how long the
-    job takes; ``runtime`` is NaN then.
+    ``runtime`` is how long the job takes if nothing ends it earlier. ``walltime`` is the requested limit (inf: none).
+    ``start`` and ``end`` are NaN until known, and ``alloc`` is empty until the start. If simulated hosts decide how
+    long the job takes, ``work`` is set and ``runtime`` is NaN.
     """
 
     id: str
@@ -116,36 +117,36 @@ class Job(Struct, eq=False):
     end: float = nan
     alloc: NodeSet = NodeSet.EMPTY
     metadata: str = ""
-    #: agenda entry of its end, while it runs
+    #: agenda entry of its end while the job runs
     ending: Entry | None = None
     work: Profile | None = None
-    #: exit status at its end; not 0: it has failed
+    #: exit status at its end; not 0 if the job failed
     return_code: int = 0
-    #: place in ``alloc`` of each executor of ``work``; None: one per unit, in order
+    #: index in ``alloc`` of each executor of ``work``; None: one executor per unit, in order
     mapping: tuple[int, ...] | None = None
-    #: whether its work, not its walltime, ends it
+    #: whether the job ends because its work completes, before its walltime
     in_time: bool = True
-    #: time on its units before and after its work (s); known at its start
+    #: prologue and epilogue on its units (s); known at its start
     prologue: float = 0.0
     epilogue: float = 0.0
     #: user, group, account, queue and QOS; None if not needed
     labels: Labels | None = None
-    #: resilience of this job; None: the run's default
+    #: resilience options of this job; None: the run's default
     resilience: Resilience | None = None
     attempt: Try | None = None
     request: NodeRequest | None = None
-    #: energy of its units while it ran (J); NaN if not metered
+    #: energy of its units while the job ran (J); NaN if not metered
     energy: float = nan
-    #: when its submitter cancels it (s), queued or running; NaN: never
+    #: when its submitter cancels the job (s), queued or running; NaN: never
     cancelled_at: float = nan
     #: its recorded start and nodes; None if not needed
     recorded: LogRecord | None = None
-    #: when it joined the queue (s), if later than its submission; else NaN
+    #: when the job joined the queue (s), if later than its submission; else NaN
     joined: float = nan
 
     @property
     def queue(self) -> str | None:
-        """Name of its queue; None if unknown."""
+        """Name of the job's queue; None if unknown."""
         return None if self.labels is None else self.labels[_QUEUE]
 
     def announcement(self) -> JobSubmittedData:
@@ -160,7 +161,7 @@ class Job(Struct, eq=False):
             number = self.attempt.number
             remaining = self.attempt.remaining(self.runtime)
             queued = self.attempt.queued
-            recorded = _NO_RECORD  # that was another attempt's
+            recorded = _NO_RECORD  # the record is for another attempt
         asked = self.request or ANYTHING
         job = JobDescription(
             self.id,
@@ -185,7 +186,7 @@ class Job(Struct, eq=False):
         return JobSubmittedData(self.id, job)
 
     def again(self, attempt: Try, now: float, walltime: float) -> Self:
-        """Return the job as requeued now, for another attempt with this walltime (s)."""
+        """Return the job as requeued now, for a new attempt with this walltime (s)."""
         return replace(
             self,
             id=f"{attempt.root}#{attempt.number}",
@@ -203,7 +204,10 @@ class Job(Struct, eq=False):
         )
 
     def as_plain(self) -> dict[str, Any]:
-        """Return its state without the agenda entry; ``work`` becomes a flag."""
+        """Return the job's state as JSON values; ``work`` becomes a flag.
+
+        The agenda entry of its end is not included.
+        """
         known = {name: getattr(self, name) for name in self.__struct_fields__ if name != "ending"}
         known["work"] = self.work is not None
         known["recorded"] = None if self.recorded is None else tuple(self.recorded)
@@ -211,7 +215,7 @@ class Job(Struct, eq=False):
 
     @classmethod
     def of_plain(cls, state: dict[str, Any], work_of: WorkOf) -> Self:
-        """Return the job of an `as_plain` state; ``work_of`` supplies its work."""
+        """Return the job of a state from `as_plain`; ``work_of`` supplies its work."""
         job = cls(**{name: message_of(value) for name, value in state.items()})
         job.recorded = None if job.recorded is None else LogRecord(*job.recorded)
         job.work = work_of(job.id, job.profile) if state["work"] else None
@@ -220,20 +224,20 @@ class Job(Struct, eq=False):
 
 @runtime_checkable
 class JobSource(Protocol):
-    """A workload's jobs, which can be made from any row on."""
+    """A workload's jobs, which can be read from any row."""
 
     def from_row(self, row: int) -> Iterator[Job]:
-        """Iterate over the jobs from a row on, counted from 0."""
+        """Iterate over the jobs, beginning at this row (from 0)."""
 
     def labels(self) -> dict[str, Labels]:
-        """Return {job id: labels}; empty if the jobs have none."""
+        """Return {job id: user, group and queue names}; empty if the jobs have none."""
 
 
 class JobIds:
     """A growing set of job ids.
 
-    A million ids ``PREFIX!NUMBER`` take less than a megabyte. Ids that would waste space as bits, such as very large
-    numbers, are kept as text. New ids are entered in batches, at the latest when the set is read.
+    A million ids of the form ``PREFIX!NUMBER`` take less than a megabyte. Ids that would waste space as bits, such as
+    very large numbers, are kept as text. New ids are added in batches, at the latest when the set is read.
     """
 
     __slots__ = ("_bits", "_count", "_newest", "_others")
@@ -261,7 +265,7 @@ class JobIds:
                 self._take_in_one(job_id)
 
     def _take_in_alike(self, parts: Sequence[tuple[str, str, str]]) -> bool:
-        """Enter ids of one prefix and the usual form; return False for others."""
+        """Add ids that have one prefix and the usual form; return False for other ids."""
         prefix = parts[0][0]
         names = [name for other, _, name in parts if other == prefix]
         digits, lengths = "".join(names), set(map(len, names))
@@ -323,12 +327,12 @@ class JobIds:
         }
 
     def state(self) -> dict[str, Any]:
-        """Return the ids as plain values."""
+        """Return the ids as JSON values, for a snapshot."""
         numbers = {prefix: str(numbers) for prefix, numbers in self._numbers().items()}
         return {"numbers": numbers, "others": sorted(self._others), "count": self._count}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Replace all ids."""
+        """Replace all ids by those of a snapshot."""
         self._bits = {
             prefix: bytearray(np.packbits(flags(units, units.last + 1), bitorder="little").tobytes())
             for prefix, text in state["numbers"].items()
@@ -340,7 +344,7 @@ class JobIds:
 
 
 def _numbered(job_id: str) -> tuple[str, int]:
-    """Return prefix and number of an id; the number is -1 if its form is unusual."""
+    """Return prefix and number of a job id; the number is -1 for an unusual id."""
     prefix, _, name = job_id.partition("!")
     if len(name) > _DIGITS or not (name.isascii() and name.isdecimal()) or (name[0] == "0" and name != "0"):
         return prefix, -1

@@ -1,4 +1,4 @@
-"""The units: which are free, held or blocked, and the only code that changes this."""
+"""The record of units: which are free, held or blocked. Only this module changes it."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -15,15 +15,16 @@ from pipistrelle.server.errors import Illegal
 from pipistrelle.traces.profiles import Composed, ParallelHomogeneousTotal, Profile
 
 _NONE: Final = NodeSet.EMPTY
-#: with more intervals than this, one array operation is faster than one per interval
+#: with more intervals than this, one array operation is faster than one call per interval
 _FEW: Final = 6
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Ledger:
-    """Units 0 to ``units`` - 1; each is free, held by one job, or blocked.
+    """Records which units are free, held by one job, or blocked.
 
-    One byte per unit, 1 if no job can have it: testing or setting an interval is one call, whatever its length.
+    Units have the numbers 0 to ``units`` - 1. Each has one byte, which is 1 if no job can get the unit. Testing or
+    setting an interval is one call, whatever its length.
     """
 
     __slots__ = ("_at", "_held", "_held_blocked", "blocked", "idle", "units")
@@ -36,7 +37,7 @@ class Ledger:
     def __init__(self, units: int) -> None:
         self.units = units
         self.idle = units
-        #: units on which no job can start; jobs that already run there continue
+        #: units on which no job can start; running jobs continue there
         self.blocked = _NONE
         self._hold_nothing()
         self._held_blocked = _NONE
@@ -46,11 +47,11 @@ class Ledger:
         self._at = np.frombuffer(self._held, np.uint8)
 
     def take(self, job: Job, text: str) -> NodeSet:
-        """Give the units written in ``text`` to a job and return them.
+        """Allocate the units written in ``text`` to a job and return them.
 
         Raises:
             Illegal: the text is not a set of units, its size differs from the job's (see `may_differ`), or it names
-                units that do not exist, are taken or blocked. Nothing has changed then.
+                units that do not exist, are taken or blocked. The ledger is then unchanged.
         """
         try:
             alloc = NodeSet.parse(text)
@@ -59,7 +60,7 @@ class Ledger:
         size = alloc.count
         if size != job.size and (not size or not may_differ(job)):
             raise Illegal("wrong_size", f"{job.id} needs {job.size} units, 'alloc' has {size}: '{text}'")
-        places = alloc.numbered  # a numbered set may not have its intervals yet
+        places = alloc.numbered  # a numbered set may have no intervals yet
         last = alloc.intervals[-1][1] if places is None else places[-1]
         if last >= self.units:
             raise Illegal("unknown_unit", f"'alloc' of {job.id} names unit {last}; the machine has 0-{self.units - 1}")
@@ -79,7 +80,7 @@ class Ledger:
         return alloc
 
     def give_back(self, job: Job) -> None:
-        """Free the units of a job that has ended, except blocked ones."""
+        """Free the units of a job that has ended, except blocked units."""
         alloc = job.alloc
         if self.blocked is not _NONE:
             self._held_blocked -= alloc
@@ -103,7 +104,7 @@ class Ledger:
         return any(self._held.find(1, low, high + 1) >= 0 for low, high in (units - self.blocked).intervals)
 
     def block(self, units: NodeSet) -> None:
-        """Let no job start on these units until they are unblocked."""
+        """Prevent jobs from starting on these units until they are unblocked."""
         new = units - self.blocked
         held = self._held
         busy: list[int] = []
@@ -115,7 +116,7 @@ class Ledger:
         self.idle -= len(new) - len(busy)
 
     def unblock(self, units: NodeSet) -> None:
-        """Let jobs start on these units again, once they are free."""
+        """Allow jobs to start on these units again, once the units are free."""
         old = units & self.blocked
         free = old - self._held_blocked
         for low, high in free.intervals:
@@ -125,13 +126,13 @@ class Ledger:
         self.idle += len(free)
 
     def state(self) -> dict[str, Any]:
-        """Return the state as plain values."""
+        """Return the ledger's state as JSON values, for a snapshot."""
         marked = NodeSet.of(np.flatnonzero(self._at).tolist())
         blocked, held_blocked = str(self.blocked), str(self._held_blocked)
         return {"idle": self.idle, "marked": str(marked), "blocked": blocked, "held_blocked": held_blocked}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a saved state."""
+        """Restore the ledger from a snapshot."""
         self.idle = state["idle"]
         self._hold_nothing()
         for low, high in NodeSet.parse(state["marked"]).intervals:
@@ -170,8 +171,8 @@ class Ledger:
 def may_differ(job: Job) -> bool:
     """Return whether a job may get more or fewer units than requested (Batsim).
 
-    That is so if the job has its own mapping, or if its work is a total spread over all its units, or a sequence of
-    such work.
+    A job may if it has its own mapping. It also may if its work is a total amount spread over all its units, or a
+    sequence of such amounts.
     """
     work = job.work
     parts: tuple[Profile | None, ...] = work.seq if isinstance(work, Composed) else (work,)
