@@ -1,7 +1,7 @@
-"""Compile the modules that every job of a run passes through, if ``PIPISTRELLE_COMPILE=1``.
+"""Compile the package's most used modules if ``PIPISTRELLE_COMPILE=1``.
 
-Everything else about the package is in pyproject.toml. mypyc turns these files into extension modules that lie beside
-them in the wheel, and Python imports the extensions first (docs/how-to/compiled.md has the gain).
+mypyc turns these modules into extension modules. The wheel holds both, and Python imports the extensions first. The
+file docs/how-to/compiled.md gives the speedup. All other build settings are in pyproject.toml.
 """
 
 import os
@@ -13,7 +13,7 @@ from typing import Any
 from setuptools import setup
 
 ROOT = Path(__file__).resolve().parent
-#: a tree in which the files have the names that they are imported by
+#: build folder in which each file has the path of its import name
 VIEW = Path("build", "compiled")
 COMPILED = (
     "protocol/base/state.py",
@@ -41,15 +41,17 @@ COMPILED = (
     "server/transport/in_process.py",
 )
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-#: what the build needs besides setuptools: the compiler, and for its types what the modules import
+#: build requirements besides setuptools: the compiler, and the packages whose types it reads
 NEEDED = ("mypy[mypyc]>=2.4", *PROJECT["project"]["dependencies"])
 
 
 def compiled() -> dict[str, Any]:
-    """Return setuptools' arguments for the extensions: how to build them, or what that needs.
+    """Return the arguments of setuptools that build the extension modules.
+
+    When pip asks for the build requirements, return these instead.
 
     Raises:
-        SystemExit: with a message, if they cannot be built.
+        SystemExit: with a message, if the modules cannot be compiled.
     """
     asked = os.environ.get("PIPISTRELLE_COMPILE", "0")
     if asked not in {"0", "1"}:
@@ -61,7 +63,7 @@ def compiled() -> dict[str, Any]:
     try:
         from mypyc.build import mypycify
     except ImportError:
-        if "egg_info" in sys.argv or "dist_info" in sys.argv:  # pip asks what is needed, and installs it
+        if "egg_info" in sys.argv or "dist_info" in sys.argv:  # pip asks for the requirements and then installs them
             return {"setup_requires": NEEDED}
         raise SystemExit(f"PIPISTRELLE_COMPILE=1 needs {' '.join(NEEDED)}; pip installs them by itself") from None
     lay_out()
@@ -73,7 +75,7 @@ def compiled() -> dict[str, Any]:
 
 
 def lay_out() -> None:
-    """Link the files under the names of their packages."""
+    """Create links to the source files under their package paths."""
     folders = PROJECT["tool"]["setuptools"]["package-dir"]
     top = VIEW / "pipistrelle"
     top.mkdir(parents=True, exist_ok=True)

@@ -17,12 +17,12 @@ NO_WALLTIME = "requested time zero or missing"
 NO_SIZE = "no size"
 TOO_LARGE = "larger than the machine"
 
-#: reasons for dropping a job, in the order of the checks; a job counts under the first that applies
+#: reasons for dropping a job, in the order of the checks; only the first reason that applies is counted
 REASONS = (BAD_RECORD, NO_SUBMIT, NO_RUNTIME, NO_WALLTIME, NO_SIZE, TOO_LARGE)
 
 #: SWF's status of cancelled jobs
 _CANCELLED = 5
-_MOST_FAULTS = 3  # messages shown
+_MOST_FAULTS = 3  # messages show these reasons
 
 _DIGITS = 18  # always fit an int64
 
@@ -30,14 +30,14 @@ _DIGITS = 18  # always fit an int64
 def clean(
     workload: Workload, machine_size: int | None, *, ids_as_text: bool = False
 ) -> tuple[Workload, dict[str, int]]:
-    """Return the jobs that can run, by (submit time, id), and counts of dropped ones.
+    """Return the jobs that can be simulated, and counts of the dropped jobs by reason.
 
-    A job is dropped if its run time, requested time or size is <= 0, or its size is above `machine_size` (None: no
-    limit). A NaN run time, which depends on the hosts, is accepted. The counts include jobs that the reader left out,
-    have the keys and order of `REASONS`, and omit zeros.
+    A job is dropped if its run time, requested time or size is <= 0, or if its size is above `machine_size` (None: no
+    limit). A NaN run time, which depends on the hosts, is accepted. The counts have the order of `REASONS`, omit zeros,
+    and include jobs that the reader left out.
 
-    Ids compare as numbers if all are numbers, otherwise as text; with `ids_as_text` always as text, as in Batsim
-    (``10`` comes before ``9``).
+    The jobs are sorted by submit time, then by id. Ids compare as numbers if all ids are numbers, otherwise as text.
+    With `ids_as_text` they always compare as text, as in Batsim (``10`` comes before ``9``).
     """
     keep = np.ones(len(workload), dtype=np.bool_)
     dropped = dict(workload.left_out)
@@ -68,7 +68,10 @@ def were_cancelled(workload: Workload) -> NDArray[np.bool_]:
 
 
 def with_cancellations(workload: Workload) -> Workload:
-    """Return the workload with cancelled jobs made startable; `CANCELLED_AFTER` says when they leave."""
+    """Return the workload with cancelled jobs that can start.
+
+    The measure `CANCELLED_AFTER` says when each of these jobs is cancelled in the queue.
+    """
     which = were_cancelled(workload)
     if not which.any():
         return workload
@@ -100,23 +103,23 @@ def faults_text(workload: Workload) -> str | None:
 
 
 def lacks_requests(workload: Workload) -> bool:
-    """Return whether no job has a requested time, which some logs never record."""
+    """Return whether no job has a requested time; some logs never record it."""
     return len(workload) > 0 and not np.any(workload.walltime > 0)
 
 
 def count_overruns(workload: Workload) -> int:
-    """Return how many jobs ran longer than requested and will be killed."""
+    """Return how many jobs ran longer than requested; a simulation kills them."""
     return int(np.count_nonzero(workload.runtime > workload.walltime))
 
 
 def _are_numbers(ids: list[str]) -> bool:
-    """Return whether there are ids, and all are numbers that fit an int64."""
+    """Return whether there are ids and all of them are numbers that fit an int64."""
     digits = "".join(ids)
     return digits.isascii() and digits.isdigit() and all(ids) and max(map(len, ids)) <= _DIGITS
 
 
 def _id_ranks(ids: list[str], as_text: bool) -> Ints:
-    """Return distinct numbers, shape (n,), in the order of the ids."""
+    """Return distinct numbers, shape (n,), that sort like the ids."""
     if not as_text and _are_numbers(ids):
         numbers = list(map(int, ids))
         if len(set(numbers)) == len(ids):
@@ -130,7 +133,7 @@ def _id_ranks(ids: list[str], as_text: bool) -> Ints:
 
 
 def require_runtimes(workload: Workload, format: str) -> None:
-    """Raise TraceError if there are no jobs, or run times depend on the hosts."""
+    """Raise TraceError if there are no jobs, or if run times depend on the hosts."""
     if not len(workload):
         raise TraceError("there are no jobs to write", where=workload.name, hint="A trace has at least one job.")
     unknown = np.flatnonzero(np.isnan(workload.runtime))
@@ -146,12 +149,12 @@ def require_runtimes(workload: Workload, format: str) -> None:
 
 
 def and_more(count: int) -> str:
-    """Return the suffix of a message for `count` more jobs with the same fault."""
+    """Return the end of a message: how many more jobs have the same fault."""
     return f" (and {counted(count, 'more such job')})" if count else ""
 
 
 def require_ids(workload: Workload, format: str, fits: Callable[[str], bool], expected: str) -> None:
-    """Raise TraceError for the first id that does not fit the format."""
+    """Raise TraceError for the first id that the file format cannot hold."""
     for job in workload.ids:
         if not fits(job):
             raise TraceError(

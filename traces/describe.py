@@ -1,4 +1,4 @@
-"""Describe a workload in text: format, span, sizes, times, load."""
+"""Describe a workload in text: format, span, sizes, times and load."""
 
 import numpy as np
 
@@ -8,14 +8,15 @@ from pipistrelle.traces.logs.labels import dependency_column
 from pipistrelle.traces.requests import asks, count_requests
 from pipistrelle.traces.workload import Floats, Ints, Workload, decimal_text, label_column
 
-#: {label: heading}, for labels that are counted if the log has them as text
+#: {label: heading}; distinct values are counted if the log has the label as text
 _FURTHER = {"group": "groups", "account": "accounts", "queue": "queues", "qos": "QOS"}
 
 
 def describe(workload: Workload) -> list[tuple[str, str]]:
-    """Return facts about a workload as (label, text), in a fixed order.
+    """Return the facts of 'workload describe' as (heading, text) pairs.
 
-    Sizes, times and load cover the jobs that can be simulated on the traced machine; missing facts are "unknown".
+    The order is fixed. Unknown facts are "unknown". Sizes, times and load cover only the jobs that can be simulated on
+    the log's machine.
     """
     kept, dropped = clean(workload, workload.machine_size)
     total = sum(dropped.values())
@@ -56,15 +57,15 @@ def describe(workload: Workload) -> list[tuple[str, str]]:
 
 
 def _count_text(texts: list[str] | None) -> str:
-    """Return the number of distinct texts, without empty ones."""
+    """Return the number of distinct non-empty texts."""
     return "unknown" if texts is None else f"{len(set(texts) - {''}):,}"
 
 
 def offered_load(workload: Workload, units: int) -> float:
-    """Return the offered load, sum(size x run time) / (units x submission span).
+    """Return the offered load: requested work divided by the machine's capacity.
 
-    Run times count in full, even beyond the requested time. NaN without jobs or span, or if a run time depends on the
-    hosts.
+    It is sum(size x run time) / (units x submission span). Run times count in full, even beyond the requested time. The
+    result is NaN if there are no jobs, if the span is 0, or if a run time depends on the hosts.
     """
     if not len(workload):
         return float("nan")

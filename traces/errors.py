@@ -1,13 +1,13 @@
-"""The errors of this layer."""
+"""The errors of reading, writing and changing workloads."""
 
 from pipistrelle.protocol.base.errors import PipistrelleError, quoted
 
 
 class TraceError(PipistrelleError):
-    """A workload file or an operation on a workload is not possible.
+    """A workload file is invalid, or an operation on a workload is not possible.
 
-    Readers raise it for files that are unreadable or violate their format, with line and field; changes of workloads
-    raise it for arguments out of range.
+    Readers raise it, with line and field, for files that are unreadable or violate their format. Functions that change
+    workloads raise it for arguments out of range.
     """
 
 
@@ -20,7 +20,7 @@ class TraceOutputError(TraceError):
 def line_fault(
     where: str, what: str, expected: str, found: object, hint: str = "Correct or remove the line."
 ) -> TraceError:
-    """Return the error for an unreadable line or field; `found` is quoted."""
+    """Return the error for an unreadable line or field; the message quotes `found`."""
     return TraceError(what, where=where, expected=expected, found=quoted(found), hint=hint)
 
 

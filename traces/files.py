@@ -17,7 +17,7 @@ from pipistrelle.traces.errors import TraceError, TraceOutputError
 PathText = str | os.PathLike[str]
 
 _BUFFER = 1 << 16
-#: a compressed file may unpack to this many times its size, or to `_SMALL` bytes
+#: most times its own size that a compressed file may unpack to; `_SMALL` bytes are always allowed
 _SWELLS = 200
 _SMALL = 64 << 20
 _GZIP, _XZ, _BZIP2 = b"\x1f\x8b", b"\xfd7zXZ\x00", b"BZh"
@@ -30,11 +30,11 @@ _TRACE = "a workload file"
 def open_trace(path: PathText, *, may_be_empty: bool = False, what: str = _TRACE) -> Iterator[io.BufferedReader]:
     """Open a trace for reading bytes; decompress gzip, xz and bzip2 by signature.
 
-    ``what`` names the expected kind of file in messages. Read errors in the body become a `TraceError`, too.
+    ``what`` names the expected kind of file in messages. Read errors inside the with-block also become a `TraceError`.
 
     Raises:
-        TraceError: if the file is missing, a folder, unreadable, empty (unless it may be), binary, truncated or
-            corrupt.
+        TraceError: if the file is missing, a folder, unreadable, binary, truncated or corrupt. Also if it is empty,
+            unless empty files are allowed.
     """
     where = _checked_name(path)
     expected = None if what == _TRACE else what
@@ -66,7 +66,7 @@ def open_trace(path: PathText, *, may_be_empty: bool = False, what: str = _TRACE
 
 
 def beginning(path: PathText) -> bytes:
-    """Return a file's first bytes, uncompressed; b"" if it cannot be read."""
+    """Return a file's first bytes, decompressed; b"" if it cannot be read."""
     if not os.path.isfile(path):  # reading a pipe would consume the bytes
         return b""
     try:
@@ -77,7 +77,7 @@ def beginning(path: PathText) -> bytes:
 
 
 def _checked_name(path: PathText) -> str:
-    """Return the path as text; TraceError for names that no file can have."""
+    """Return the path as text; raise TraceError if no file can have this name."""
     where = os.fspath(path)
     try:
         possible = b"\0" not in os.fsencode(where)
@@ -118,12 +118,15 @@ def _uncompressed(raw: io.BufferedReader, where: str, what: str) -> io.BufferedR
         opened = bz2.BZ2File(packed)
     else:
         return raw
-    # the buffer's lines are read twice as fast as those of the decompressors
+    # a buffered reader splits lines twice as fast as the decompressors do
     return io.BufferedReader(Swelling(opened, packed, where), _BUFFER)
 
 
 class Counted(io.RawIOBase):
-    """A compressed file that counts the bytes read; it may be a pipe of unknown size."""
+    """A compressed file that counts the bytes read from it.
+
+    It may be a pipe, whose size is unknown.
+    """
 
     def __init__(self, raw: io.BufferedReader) -> None:
         self._raw = raw
@@ -141,7 +144,7 @@ class Counted(io.RawIOBase):
 
 
 class Swelling(io.RawIOBase):
-    """The content of a compressed file; TraceError if it looks like a bomb.
+    """The content of a compressed file; reading a decompression bomb raises TraceError.
 
     The limit is relative to the bytes read so far, so a large bomb fails as early as a small one.
     """
@@ -158,7 +161,7 @@ class Swelling(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Read some bytes into `buffer`."""
-        data: bytes = self._opened.read1(len(buffer))  # returns what precedes a truncation
+        data: bytes = self._opened.read1(len(buffer))  # first return the data before a truncation
         buffer[: len(data)] = data
         self._count += len(data)
         if self._count > max(_SMALL, _SWELLS * self._packed.count):
@@ -191,7 +194,7 @@ def write_trace(path: PathText, chunks: Iterable[bytes]) -> None:
 @contextmanager
 def _compressor(raw: IO[bytes], where: str) -> Iterator[IO[bytes]]:
     if where.endswith(".gz"):
-        # no time or name in the header, so that equal jobs give equal files
+        # no time or name in the header, so equal jobs give equal files
         with gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0, compresslevel=9) as packed:
             yield cast(IO[bytes], packed)
     elif where.endswith(".xz"):
@@ -202,7 +205,7 @@ def _compressor(raw: IO[bytes], where: str) -> Iterator[IO[bytes]]:
 
 
 def trace_name(path: PathText) -> str:
-    """Return the file's name without folder and suffixes of compression and format."""
+    """Return the file's name without folder, compression suffix and format suffix."""
     name = PurePath(path).name
     for suffixes in ((".gz", ".xz", ".bz2"), (".swf", ".json", ".sacct", ".maui")):
         for suffix in suffixes:
@@ -224,5 +227,5 @@ def read_text(path: PathText) -> str:
 
 
 def text_if_file(name: str) -> str | None:
-    """Return the content of this text file, None if there is no such file."""
+    """Return the content of this text file; None if the file does not exist."""
     return read_text(name) if os.path.isfile(name) else None

@@ -1,8 +1,8 @@
 """Generate random workloads from a seed.
 
-The same arguments give the same bytes on any machine with any numpy. The only random source is uniform doubles of
-PCG64. They only go through operations that IEEE 754 defines to the last bit: no logarithms and exponentials, whose last
-bit differs between libraries.
+The same arguments give the same bytes on any machine with any numpy version. The only random source is PCG64's uniform
+doubles. All calculations use operations that IEEE 754 defines to the last bit. Logarithms and exponentials are avoided
+because their last bit differs between libraries.
 """
 
 import math
@@ -16,10 +16,10 @@ from pipistrelle.traces.workload import Floats, Ints, Workload, decimal_text
 #: default Unix time (s) of time 0: Monday 5 January 2026, 00:00 UTC
 EPOCH = 1767571200.0
 
-#: run times (s): every doubling is equally likely, and within it every second
+#: shortest run time (s) and number of doublings; run times are log-uniform by octaves
 RUNTIME_MIN, RUNTIME_DOUBLINGS = 20, 11
 
-#: requested times (s)
+#: requested times (s) that users choose
 ROUND_TIMES = tuple(60 * minutes for minutes in (5, 10, 15, 30, 60, 120, 180, 240, 360, 480, 720, 1080, 1440))
 
 SERIAL_SHARE, POWER_SHARE = 0.25, 0.75  # of all jobs; of the parallel jobs
@@ -30,20 +30,20 @@ USERS, GROUPS = 48, 6
 FIRST = 1.0
 
 _HOUR, _WEEK = 3600, 168 * 3600
-_MONDAY = 3 * 86400  # seconds from the Monday before Unix time 0, a Thursday
+_MONDAY = 3 * 86400  # seconds from Monday to Unix time 0, which is a Thursday
 _DAY_WEIGHTS = (5, 4, 3, 3, 3, 4, 5, 8, 14, 20, 23, 22, 19, 21, 24, 23, 21, 17, 13, 11, 10, 9, 8, 6)  # by hour
-_WEEK_WEIGHTS = (10, 11, 11, 11, 9, 4, 4)  # by day, from Monday
+_WEEK_WEIGHTS = (10, 11, 11, 11, 9, 4, 4)  # arrival weights by day, from Monday
 
-_MOST = 10_000_000  # jobs and units; keeps areas below 2**63 unit-seconds
+_MOST = 10_000_000  # most jobs and most units; areas stay below 2**63 unit-seconds
 
 
 def seeded(seed: int, *key: int) -> np.random.Generator:
-    """Return the generator of a seed; each key gives an independent one."""
+    """Return the random generator of a seed; each key gives an independent generator."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
 
 
 def synthetic_header(jobs: int, units: int, epoch: float, note: Sequence[str]) -> dict[str, str]:
-    """Return the header of a synthetic workload; its clock is UTC."""
+    """Return the header of a synthetic workload, whose time zone is UTC."""
     return {
         "Version": "2.2",
         "Computer": "none: a synthetic workload",
@@ -61,9 +61,9 @@ def generate(
 ) -> Workload:
     """Return a synthetic workload of `jobs` jobs for a machine of `units` units.
 
-    The span follows from the load. Arrivals are a Poisson process whose rate depends on the hour of the week (UTC),
-    conditioned on its first and last event and their number: the others are then independent draws from the rate's
-    distribution. All times are whole seconds.
+    The span of submissions follows from `load`. Arrivals are a Poisson process whose rate depends on the hour of the
+    week (UTC). The first arrival, the last arrival and their number are fixed. The other arrivals are independent draws
+    from the rate's distribution. All times are whole seconds.
 
     Args:
         load: offered load, sum(size x run time) / (units x span), from 0.01 to 100.
@@ -117,9 +117,9 @@ def _check(jobs: int, units: int, seed: int, load: float, epoch: float) -> None:
 
 
 def _ladder(position: Floats, rungs: list[int]) -> Ints:
-    """Return values on a ladder at 0 <= position < steps, linear between rungs.
+    """Return values interpolated linearly between rungs, at 0 <= position < steps.
 
-    Rungs that double give a log-uniform distribution by octaves, without a logarithm.
+    Rungs that double give a distribution that is log-uniform by octaves, without a logarithm.
     """
     marks = np.array(rungs, dtype=np.float64)
     step = np.floor(position).astype(np.int64)
@@ -128,7 +128,7 @@ def _ladder(position: Floats, rungs: list[int]) -> Ints:
 
 
 def _sizes(kind: Floats, shape: Floats, octave: Floats, units: int) -> Ints:
-    """Return sizes, shape (n,): serial, powers of two, and between; mostly small."""
+    """Return job sizes, shape (n,): serial, powers of two, and others; most are small."""
     powers = units.bit_length() - 1  # 2**powers <= units
     if powers == 0:
         return np.ones(len(kind), dtype=np.int64)
@@ -146,7 +146,7 @@ def _estimates(draw: Floats, runtime: Ints) -> Ints:
     most = len(rounds) - 1
     below = np.searchsorted(rounds, runtime, side="left") - 1
     exact = np.maximum(runtime, rounds[0])
-    # the rest of the draw is uniform again: jobs request up to five times their need, most far less
+    # the rest of the draw is uniform again: jobs request up to five times their run time, most far less
     slack = (draw - (UNDER_SHARE + EXACT_SHARE)) / (1.0 - (UNDER_SHARE + EXACT_SHARE))
     wanted = runtime * (1.0 + 4.0 * (slack * slack))
     above = rounds[np.minimum(np.searchsorted(rounds, wanted, side="left"), most)]
@@ -155,13 +155,13 @@ def _estimates(draw: Floats, runtime: Ints) -> Ints:
 
 
 def _users(draw: Floats) -> Ints:
-    """Return users from 1, shape (n,); the k-th is as busy as 1/k (Zipf)."""
+    """Return user numbers from 1, shape (n,); user k submits a share ~ 1/k (Zipf)."""
     edges = np.cumsum([1_000_000 // rank for rank in range(1, USERS + 1)])
     return np.searchsorted(edges, np.floor(draw * int(edges[-1])).astype(np.int64), side="right").astype(np.int64) + 1
 
 
 def _arrivals(draw: Floats, span: float, epoch: float) -> Floats:
-    """Return arrival times (s), from FIRST on, for the sorted draws."""
+    """Return arrival times (s), the first at FIRST, for sorted uniform draws."""
     if len(draw) == 1:
         return np.full(1, FIRST, dtype=np.float64)
     rate = np.array([day * hour for day in _WEEK_WEIGHTS for hour in _DAY_WEIGHTS], dtype=np.float64)
@@ -171,13 +171,14 @@ def _arrivals(draw: Floats, span: float, epoch: float) -> Floats:
 
 
 def weekly_times(share: Floats, rate: Floats, span: float, epoch: float) -> Floats:
-    """Return times (s) from 0 to `span` by which these shares have arrived.
+    """Return the times (s) at which given shares of all arrivals have happened.
 
-    This inverts the cumulative rate, which is linear within an hour.
+    The function inverts the cumulative rate, which is linear within each hour.
 
     Args:
-        share: from 0 to 1.
+        share: shares from 0 to 1.
         rate: weight of each hour of a week from Monday 0:00 UTC, whole numbers, shape (168,).
+        span: the last time (s); the first is 0.
         epoch: Unix time (s) of time 0.
     """
     edges = np.concatenate((np.zeros(1), np.cumsum(rate)))

@@ -1,4 +1,4 @@
-"""Read and write workloads; content or suffix determines the format."""
+"""Read and write workloads; the content or the suffix determines the format."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +33,7 @@ _WRITERS: Final[dict[str, Callable[[Workload], Iterator[bytes]]]] = {
     for packing in ("", ".gz", ".xz")
 }
 
-#: {suffix that is not written: hint}
+#: {suffix of a format that cannot be written: hint}
 _ONLY_READ: Final = {
     ".pbs": "PBS accounting files can be read, but not written.",
     ".xml": "Haizea leases can be read, but not written.",
@@ -60,10 +60,10 @@ def load(path: PathText, *, sort: bool = False, **reading: Unpack[LogReading]) -
 
     Args:
         sort: accept an SWF file that is not sorted by submit time; other formats are always sorted.
-        units: what sizes count in a log that has both: ``nodes`` or ``processors``.
+        units: whether sizes count ``nodes`` or ``processors`` in a log that has both.
         timezone: the time zone of the log's clock, e.g. ``Europe/Prague``; None: UTC.
         columns: comma-separated column names for sacct output without a header.
-        strict: an unreadable PBS record is an error; otherwise it is left out, see `Workload.faults`.
+        strict: reject unreadable PBS records; otherwise leave them out and list them in `Workload.faults`.
     """
     options = LogOptions(**reading)
     options.zone()
@@ -84,7 +84,7 @@ def load(path: PathText, *, sort: bool = False, **reading: Unpack[LogReading]) -
 
 
 def load_parts(paths: Sequence[PathText], **reading: Unpack[LogReading]) -> Workload:
-    """Read one log from several files in time order, such as PBS accounting.
+    """Read one log from several files in time order, such as daily PBS accounting.
 
     PBS accounting and sacct output are supported. A job may begin in one file and end in a later one. The workload gets
     the first file's name. For the other arguments see `load`.
@@ -112,7 +112,7 @@ def load_parts(paths: Sequence[PathText], **reading: Unpack[LogReading]) -> Work
 
 
 def save(workload: Workload, path: PathText) -> None:
-    """Write a workload in the format of the path's suffix, deterministically."""
+    """Write a workload in the format of the path's suffix; equal workloads give equal bytes."""
     where = os.fspath(path)
     suffix = _suffix(where)
     if suffix is not None:

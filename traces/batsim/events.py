@@ -12,18 +12,18 @@ from pipistrelle.traces.errors import TraceError, line_fault, out_of_range
 from pipistrelle.traces.files import PathText, open_trace
 from pipistrelle.traces.workload import LARGEST, decimal_text
 
-#: events that change the machine, in the order in which simultaneous ones happen; all others come later
+#: events that change the machine, in their order at equal times; all other events follow
 MACHINE_EVENTS: Final = ("machine_available", "machine_unavailable")
 
 
 class ExternalEvent(msgspec.Struct, frozen=True):
-    """An external event.
+    """An external event of a Batsim events file.
 
     Attributes:
         timestamp: seconds after time 0.
         type: one of `MACHINE_EVENTS`, or any other text.
         resources: the machines of a machine event as intervals (``"0-3 8"``), otherwise empty.
-        raw: the whole JSON object, for schedulers that support more.
+        raw: the event's complete JSON object, for schedulers that read other events.
     """
 
     timestamp: float
@@ -49,11 +49,12 @@ _OBJECT = msgspec.json.Decoder(dict[str, Any])
 def read_events(path: PathText, *, unknown: bool = True) -> tuple[ExternalEvent, ...]:
     """Return the events of a file in the order in which they happen.
 
-    Lines may be in any order. At equal times machines first become available, then others become unavailable, then the
-    other events happen; ties stay in file order. Blank lines are skipped, and the file may be empty.
+    The lines may be in any order; blank lines are skipped, and the file may be empty. At equal times, machines first
+    become available, then other machines become unavailable, then all other events happen. Events of one kind keep
+    their file order.
 
     Args:
-        unknown: accept unknown types; False rejects them, as Batsim does by default.
+        unknown: whether to accept unknown event types. Batsim rejects them by default.
     """
     events: list[ExternalEvent] = []
     with open_trace(path, may_be_empty=True, what="a file of events") as stream:
@@ -94,7 +95,7 @@ def _parse(text: bytes, where: str, unknown: bool) -> ExternalEvent:
 
 
 def _machines(event: _MachineEvent, where: str) -> str:
-    """Return the machines of an event as intervals."""
+    """Return the machines of an event as an interval set."""
     try:
         machines = NodeSet.parse(event.resources)
     except NodeSetError as error:

@@ -14,7 +14,7 @@ _PATH = re.compile(r" - at `(?:key in )?(.*)`$")
 
 @contextmanager
 def json_faults(data: bytes | msgspec.Raw, where: str, top: str = "") -> Iterator[None]:
-    """Turn errors of decoding `data` into TraceErrors; paths of values begin with `top`."""
+    """Turn decoding errors of `data` into TraceErrors; value paths begin with `top`."""
     try:
         yield
     except msgspec.ValidationError as error:
@@ -26,7 +26,7 @@ def json_faults(data: bytes | msgspec.Raw, where: str, top: str = "") -> Iterato
 
 
 def _json_fault(error: msgspec.DecodeError | UnicodeDecodeError, data: bytes, where: str) -> TraceError:
-    """Return the error for `data` that is no JSON, with line and column."""
+    """Return the error for `data` that is not JSON, with line and column."""
     if isinstance(error, UnicodeDecodeError):
         return TraceError(
             "is not UTF-8 text",
@@ -51,7 +51,7 @@ def _position(data: bytes, offset: int, where: str) -> str:
 
 
 def shape_fault(error: msgspec.ValidationError, where: str) -> TraceError:
-    """Return the error for a wrong type or missing field, with its path."""
+    """Return the error for a wrong type or a missing field, with the path of the value."""
     text = str(error)
     match = _PATH.search(text)
     return TraceError(
@@ -62,5 +62,5 @@ def shape_fault(error: msgspec.ValidationError, where: str) -> TraceError:
 
 
 def depth_fault(where: str) -> TraceError:
-    """Return the error for too deeply nested JSON."""
+    """Return the error for JSON that is nested too deeply."""
     return TraceError("the JSON is nested too deeply", where=where, hint="Remove what no job needs.")

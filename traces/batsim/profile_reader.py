@@ -24,15 +24,15 @@ from pipistrelle.traces.profiles import (
 from pipistrelle.traces.usage_traces import Phases, read_usage_trace
 from pipistrelle.traces.workload import LARGEST, decimal_text
 
-#: above any real job's flops or bytes, but times and sums stay finite
+#: more flops or bytes than any real job has, but small enough for finite times and sums
 MOST_WORK: Final = 1e30
-#: parts of a composed profile, including repetitions; Batsim makes an object of each
+#: most parts of a composed profile, including repetitions; Batsim creates an object for each part
 MOST_PARTS: Final = 1_000_000
-#: nesting depth of composed profiles
+#: greatest nesting depth of composed profiles
 MOST_NESTED: Final = 50
 
 _Work = Annotated[float, msgspec.Meta(ge=0, le=MOST_WORK)]
-#: negative codes are reserved by Batsim: -1 for a reached walltime, -2 for a kill
+#: range of return codes; Batsim reserves negative codes: -1 for a reached walltime, -2 for a kill
 _Code = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 _Times = Annotated[int, msgspec.Meta(ge=1, le=MOST_PARTS)]
@@ -43,7 +43,7 @@ class _Typed(msgspec.Struct):
 
 
 class _Spec(msgspec.Struct, tag_field="type", gc=False):
-    """Fields of all profile types."""
+    """The JSON fields that a profile of any type may have."""
 
     ret: _Code = 0
 
@@ -69,7 +69,7 @@ class _Parallel(_Spec, tag="parallel", kw_only=True):
 class _Composed(_Spec, tag="composed", kw_only=True):
     seq: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
     repeat: _Times | None = None
-    nb: _Times | None = None  # its name in Batsim 2
+    nb: _Times | None = None  # the field's name in Batsim 2
 
 
 class _Usage(_Spec, tag="usage_trace", kw_only=True):
@@ -114,15 +114,17 @@ _NOT_RUN: Final = {
 
 
 class _TooDeepError(TraceError):
-    """Composed profiles are nested too deeply, which is no fault of the innermost one."""
+    """Composed profiles are nested too deeply; the innermost profile itself is valid."""
 
 
 def parse_profile(name: str, raw: bytes | msgspec.Raw, others: Mapping[str, Profile], where: str) -> Profile:
-    """Return the profile of a JSON object outside a file, so without usage traces.
+    """Return the profile of a JSON object that is not in a file.
+
+    Such a profile cannot refer to usage traces, which are files.
 
     Args:
-        others: the profiles that a composed one may name.
-        where: place of the object, for messages.
+        others: the profiles that a composed profile may name.
+        where: location of the object, for messages.
     """
 
     def part(wanted: str, place: str) -> Profile:
@@ -135,7 +137,7 @@ def parse_profile(name: str, raw: bytes | msgspec.Raw, others: Mapping[str, Prof
 
 
 class ProfileTable:
-    """The profiles of one file, parsed when needed; `folder` has its usage traces."""
+    """The profiles of one file, parsed when first used; `folder` has the usage traces."""
 
     def __init__(self, raws: Mapping[str, msgspec.Raw], where: str, folder: PathText) -> None:
         self._raws = raws
@@ -147,7 +149,7 @@ class ProfileTable:
         self._open: list[str] = []
 
     def __getitem__(self, name: str) -> Profile:
-        """Return the profile of this name in the file; TraceError if it is wrong."""
+        """Return the profile with this name; raise TraceError if it is invalid."""
         known = self._parsed.get(name)
         if known is not None:
             return known
@@ -186,12 +188,12 @@ class ProfileTable:
             try:
                 self[name]
             except TraceError:
-                continue  # reported if a job uses it
+                continue  # an invalid profile is reported only if a job uses it
         return {name: self._parsed[name] for name in self._raws if name in self._parsed}
 
 
 def _plain_delay(name: str, raw: msgspec.Raw) -> Delay | None:
-    """Return a valid plain delay, the most frequent profile; None for others."""
+    """Return a valid plain delay, the most frequent profile type; None for other profiles."""
     try:
         spec = _DECODER.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # reported later, with the place
@@ -204,7 +206,7 @@ def _plain_delay(name: str, raw: msgspec.Raw) -> Delay | None:
 def _parse(
     name: str, raw: bytes | msgspec.Raw, part: Callable[[str, str], Profile], where: str, folder: PathText | None
 ) -> Profile:
-    """Return the profile; `part(name, place)` finds the parts of a composed one."""
+    """Return the profile; `part(name, place)` returns the parts of a composed profile."""
     with json_faults(raw, where):
         try:
             spec = _DECODER.decode(raw)
@@ -237,10 +239,10 @@ def _parse(
 
 
 def _refuse_type(raw: bytes | msgspec.Raw, where: str) -> None:
-    """Raise TraceError for an unsupported type, with the reason; ignore other faults."""
+    """Raise TraceError if the profile's type is known but not supported."""
     try:
         kind = msgspec.json.decode(raw, type=_Typed).type
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # the rest may be no JSON at all
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # the rest of the object may be invalid JSON
         return
     if kind not in PROFILE_TYPES:
         raise TraceError(
@@ -309,7 +311,7 @@ def _no_part(wanted: str, names: list[str], where: str) -> TraceError:
 
 
 def closest(wanted: str, names: list[str]) -> str:
-    """Return a hint: the most similar name, or all names if there are few, or their number."""
+    """Return a hint with the most similar name, all names if there are few, or their number."""
     sentence = did_you_mean(wanted, sorted(names))
     return sentence if len(names) <= 10 or sentence.startswith("Did") else f"There are {len(names)} profiles."
 

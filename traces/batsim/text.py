@@ -1,4 +1,4 @@
-"""Write Batsim's workload JSON, and its jobs and profiles for schedulers."""
+"""Write workloads in Batsim's JSON, and single jobs and profiles for schedulers."""
 
 from collections.abc import Iterator, Mapping
 from math import inf, isnan
@@ -22,8 +22,8 @@ _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 def job_text(workload: Workload, row: int, job_id: str) -> bytes:
     """Return the JSON object of job `row`, with `job_id` (``w0!7``) as ``id``.
 
-    It is the file's own object, including unknown fields, with current labels; for a log it is made from the job's
-    properties.
+    For a job from a JSON file it is the file's object with unknown fields and with the current labels. For a job from a
+    log it is built from the job's columns.
     """
     if workload.job_json is not None:
         members = _MEMBERS.decode(workload.job_json[row])
@@ -54,7 +54,7 @@ def with_members(raw: bytes, **changes: float | str | bool | list[str]) -> bytes
 
 
 def profile_texts(workload: Workload) -> dict[str, bytes]:
-    """Return each profile's JSON object by name; a log has a delay per run time."""
+    """Return each profile's JSON object by name; each run time of a log becomes a delay."""
     if workload.profile_json is not None:
         return {name: msgspec.json.format(raw, indent=-1) for name, raw in workload.profile_json.items()}
     return {
@@ -65,12 +65,14 @@ def profile_texts(workload: Workload) -> dict[str, bytes]:
 
 
 def batsim_chunks(workload: Workload) -> Iterator[bytes]:
-    """Yield Batsim's JSON in pieces; errors are raised before the first piece.
+    """Yield a workload in Batsim's JSON, in pieces.
 
-    Profiles are written with their parts; unused ones are left out. A job without a profile gets a delay named as in
-    `Workload.profile_of`. ``nb_res`` is the machine's size, or the largest job's if that is unknown, because Batsim
-    requires a number. Unknown fields of jobs and profiles are kept. Labels are texts under the names of `LABELS`. The
-    header and other columns of a log are lost.
+    All errors are raised before the first piece. The file has the profiles that jobs use, with their parts. A job
+    without a profile gets a delay with the name from `Workload.profile_of`.
+
+    Batsim requires the machine's size ``nb_res``. If it is unknown, the size of the largest job is written. Unknown
+    fields of jobs and profiles are kept. Labels are written under the names of `LABELS`. The header and other columns
+    of a log are lost.
     """
     if not len(workload):
         raise TraceError("there are no jobs to write", where=workload.name, hint="A trace has at least one job.")
@@ -89,7 +91,7 @@ def batsim_chunks(workload: Workload) -> Iterator[bytes]:
 
 
 class _Profiles:
-    """The profiles of a file, in the order of their first use."""
+    """The profiles that jobs use, in the order of their first use."""
 
     def __init__(self, workload: Workload) -> None:
         self._workload = workload
@@ -97,7 +99,7 @@ class _Profiles:
         self._runtimes: dict[str, float] = {}
 
     def texts(self) -> dict[str, str]:
-        """Return their JSON by name."""
+        """Return the JSON text of each profile by its name."""
         for row, runtime in enumerate(self._workload.runtime.tolist()):
             self._need(self._workload.profile_of(row), runtime, row)
         return {name: self._text(name, runtime) for name, runtime in self._runtimes.items()}
@@ -128,7 +130,7 @@ class _Profiles:
                 self._need(part_name, runtime_of(part), row)
 
     def _read(self, name: str, runtime: float) -> Profile | None:
-        """Return the profile of the file, unless run times were changed since."""
+        """Return the profile from the file; None if its run time was changed since."""
         profile = self._table.get(name)
         return profile if profile is not None and _same(runtime_of(profile), runtime) else None
 
@@ -170,7 +172,7 @@ def _chunks(workload: Workload, profiles: dict[str, str]) -> Iterator[bytes]:
 
 
 def _further(workload: Workload, labels: dict[str, list[str]], row: int) -> str:
-    """Return a job's JSON members without a column, with its current labels."""
+    """Return a job's JSON members that have no column, with its current labels."""
     wanted = {name: texts[row] for name, texts in labels.items() if texts[row]}
     if workload.job_json is None:
         told = {**wanted, **request_of(workload, row)}
@@ -184,7 +186,7 @@ def _further(workload: Workload, labels: dict[str, list[str]], row: int) -> str:
 
 
 def _relabel(members: dict[str, msgspec.Raw], wanted: Mapping[str, str]) -> None:
-    """Set the members for labels to those ``wanted``; unchanged ones stay as they are."""
+    """Set the label members to `wanted`; unchanged members keep their JSON text."""
     for name in LABELS:
         old = label_text(members[name]) if name in members else ""
         new = wanted.get(name, "")

@@ -54,7 +54,7 @@ class _Texts(msgspec.Struct):
 
 
 class RegisteredJob(msgspec.Struct, frozen=True):
-    """A job that a scheduler registers; times in s, walltime inf for no limit."""
+    """A job that a scheduler registers; times are in seconds, and no limit is inf."""
 
     name: str
     submit: float
@@ -74,10 +74,11 @@ _MOST = decimal_text(LARGEST)
 def parse_batsim(data: bytes, path: PathText) -> Workload:
     """Return the workload in `data`; `path` gives its name.
 
-    Jobs are sorted by submit time; ties stay in file order. Run times are those of the profiles, NaN if they depend on
-    the hosts. A walltime that is absent, null or -1 means none. Members of a job named in `LABELS` are its labels, if
-    they are texts or whole numbers. Unknown fields stay in `Workload.job_json` and `Workload.profile_json`. Usage
-    traces are read from the file's folder.
+    Jobs are sorted by submit time; ties stay in file order. Run times follow from the profiles and are NaN if they
+    depend on the hosts. An absent walltime, null or -1 means no limit.
+
+    Members of a job that are named in `LABELS` become labels if they are texts or whole numbers. Unknown fields stay in
+    `Workload.job_json` and `Workload.profile_json`. Usage traces are read from the file's folder.
     """
     where = str(path)
     file, texts = _decode(data, where)
@@ -142,7 +143,7 @@ def parse_batsim(data: bytes, path: PathText) -> Workload:
 def job_of_json(raw: bytes | msgspec.Raw, where: str) -> RegisteredJob:
     """Return the job of a JSON object, checked like the jobs of a file.
 
-    The walltime must be above 0, or -1 for none; from a file jobs without time are dropped instead.
+    The walltime must be above 0, or -1 for no limit. Jobs of a file with a walltime of 0 are dropped later instead.
     """
     with json_faults(raw, where):
         job = _JOB.decode(raw)
@@ -156,15 +157,15 @@ def job_of_json(raw: bytes | msgspec.Raw, where: str) -> RegisteredJob:
 
 
 def _decode(data: bytes, where: str) -> tuple[_File, list[msgspec.Raw]]:
-    """Return the parsed file and the text of each job."""
+    """Return the parsed file and the JSON text of each job."""
     data = data.removeprefix(b"\xef\xbb\xbf")
     with json_faults(data, where, ", $"):
-        data.decode()  # msgspec does not check texts that it skips
+        data.decode()  # msgspec does not validate strings that it skips
         return _DECODER.decode(data), _TEXTS.decode(data).jobs
 
 
 def _job_name(job: _Job, where: str) -> str:
-    """Return the job's name without the workload's (``w0!7`` is ``7``)."""
+    """Return the job's name without the workload's prefix (``w0!7`` is ``7``)."""
     text = str(job.id)
     name = text.partition("!")[2] if "!" in text else text
     if name and "!" not in name and name.isprintable():
@@ -190,7 +191,7 @@ def _check_job(job: _Job, name: str, where: str) -> None:
 
 
 def label_text(raw: bytes | msgspec.Raw) -> str:
-    """Return a label's text, "" if it is neither text nor a whole number."""
+    """Return a label as text; "" if it is neither text nor a whole number."""
     data = bytes(raw)
     if _WHOLE.fullmatch(data):
         return data.decode()
@@ -198,14 +199,14 @@ def label_text(raw: bytes | msgspec.Raw) -> str:
 
 
 def _labels(jobs: list[_Job]) -> dict[str, list[str]]:
-    """Return the labels of at least one job."""
+    """Return the labels that at least one job has."""
     text = cache(label_text)
     columns = {name: [text(bytes(getattr(job, name))) for job in jobs] for name in LABELS}
     return {name: texts for name, texts in columns.items() if any(texts)}
 
 
 def _requested(jobs: list[_Job]) -> dict[str, Ints]:
-    """Return the columns of units per node and whole nodes, if any job has them."""
+    """Return the columns ``units_per_node`` and ``whole_nodes``, if any job has them."""
     each = np.array([-1 if job.units_per_node is None else job.units_per_node for job in jobs], dtype=np.int64)
     whole = np.array([1 if job.whole_nodes else -1 for job in jobs], dtype=np.int64)
     return {name: numbers for name, numbers in ((PER_NODE, each), (WHOLE, whole)) if np.any(numbers > 0)}

@@ -14,7 +14,7 @@ _MARK: Final = re.compile(r"(\+\d+)?(\([a-z_]+\))?$")  # Slurm's delay and statu
 
 
 def parse_dependency(text: str) -> list[tuple[str, list[str]]]:
-    """Return (kind in lower case, ids) of each part; ``singleton`` has no ids."""
+    """Return (kind in lower case, ids) of each dependency; ``singleton`` has no ids."""
     parts: list[tuple[str, list[str]]] = []
     for part in filter(None, (piece.strip() for piece in re.split("[,?]", text))):
         found = _TERM.fullmatch(part)
@@ -26,7 +26,7 @@ def parse_dependency(text: str) -> list[tuple[str, list[str]]]:
 
 
 def rename_dependency(text: str, names: Mapping[str, str]) -> str:
-    """Return the text with each id in `names` replaced by its new one."""
+    """Return the dependency text with new job ids; ids not in `names` stay."""
     pieces = re.split("([,?])", text)
     for at, piece in enumerate(pieces):
         found = _TERM.fullmatch(piece.strip())
@@ -41,9 +41,9 @@ def rename_dependency(text: str, names: Mapping[str, str]) -> str:
 
 
 def rename_jobs(workload: Workload, ids: list[str]) -> Workload:
-    """Return the workload with new unique ids; dependencies follow.
+    """Return the workload with new unique ids, also in its dependencies.
 
-    A preceding job that is not in the workload, or whose new id is no whole number, becomes -1.
+    A preceding job becomes -1 if it is not in the workload, or if its new id is not a whole number.
     """
     names = dict(zip(workload.ids, ids, strict=True))
     labels = dict(workload.labels)
@@ -58,14 +58,15 @@ def rename_jobs(workload: Workload, ids: list[str]) -> Workload:
 
 
 def renumber(workload: Workload) -> Workload:
-    """Return the workload with the ids 1, 2, ... in its order; dependencies follow."""
+    """Return the workload with ids 1, 2, ... in job order, also in its dependencies."""
     return rename_jobs(workload, list(map(str, range(1, len(workload) + 1))))
 
 
 def preceding_jobs(workload: Workload) -> Ints | None:
-    """Return the job that each waits for, shape (n,), -1 for none; None if none wait.
+    """Return the id of the job that each job waits for, shape (n,).
 
-    Of several jobs the last counts. Jobs outside the workload and ids that are no number do not count.
+    A job that waits for none has -1. Of several such jobs the last one is returned. Ids outside the workload, and ids
+    that are not numbers, are ignored. The result is None if no job waits for another.
     """
     if "dependency" not in workload.labels:
         return None

@@ -18,7 +18,7 @@ from pipistrelle.traces.workload import is_number
 _TIME: Final = re.compile(r"(?:(\d{1,9}):)?(\d{1,9}):(\d{1,9}):(\d{1,9}(?:\.\d{1,9})?)")
 #: queue of leases with an exact start time
 RESERVED: Final = "advance-reservation"
-#: header directive with the site's node sets, one per line: count and class
+#: header directive with the site's node sets; each line has a count and a class
 NODES: Final = "Nodes"
 
 _DEEPEST: Final = 100
@@ -32,24 +32,25 @@ def is_lease_trace(path: PathText) -> bool:
 
 
 class HaizeaLog(JobLog):
-    """The leases of a Haizea trace as jobs.
+    """The leases of a Haizea trace, read as jobs.
 
-    - size: the number of nodes. Shares of a node's CPU are not supported.
-    - requested time: ``duration``; run time: ``realduration``, or ``duration`` if absent.
-    - submit time: relative to the trace's start, ``HH:MM:SS`` with optional days before and a fraction after.
-    - leases without an id are numbered in file order.
-    - ``exact_wait``, and the wait: time from arrival to the exact start, if a lease has one; its queue is `RESERVED`.
-    - QOS: the required reliability, such as ``reliability-5`` (1 is the highest, 10 the lowest), the highest if its
-      node sets differ.
+    - Size: the number of nodes. Leases for a share of a node's CPU are not supported.
+    - Requested time: ``duration``. Run time: ``realduration``, or ``duration`` if that is absent.
+    - Submit time: relative to the trace's start, ``HH:MM:SS``, optionally with days before and a fraction after.
+    - Id: leases without an id are numbered in file order.
+    - Queue: `RESERVED` for leases with an exact start. Their ``exact_wait`` and wait are the time from arrival to it.
+    - QOS: the required reliability, such as ``reliability-5``, from 1 (highest) to 10. If a lease's node sets differ,
+      the highest counts.
 
-    The machine's size is the number of the site's nodes. If they have reliabilities, the header's `NODES` has the sets.
+    The machine's size is the number of the site's nodes. If nodes have reliabilities, the header's `NODES` lists the
+    node sets.
     """
 
     format = "Haizea leases"
     absolute = False
 
     def read(self, stream: io.BufferedReader, where: str) -> None:
-        """Read the leases of a file; reject other XML and entity declarations."""
+        """Read the leases of a file; reject other XML files and entity declarations."""
         if self.options.units != "nodes":
             raise TraceError(
                 "the log does not count processors",
@@ -77,7 +78,7 @@ class HaizeaLog(JobLog):
 
 
 class _Reader(XmlReader):
-    """Follows the elements; collects a lease until its end tag."""
+    """Reads XML elements in order and builds each lease until its end tag."""
 
     error = TraceError
     subject = "a trace"
@@ -144,7 +145,7 @@ class _Reader(XmlReader):
                 self._lines[what] = self.line()
 
     def end(self, name: str) -> None:
-        """Process an end tag; that of a lease completes it."""
+        """Process an end tag; the end tag of a lease completes that lease."""
         self._open.pop()
         if name != "lease-request":
             return

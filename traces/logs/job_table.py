@@ -1,4 +1,4 @@
-"""Build a workload from the jobs of a log: what all log readers share."""
+"""Build a workload from the jobs of a log; shared by all log readers."""
 
 import io
 from abc import ABC, abstractmethod
@@ -22,12 +22,12 @@ from pipistrelle.traces.files import PathText, binary_file, trace_name
 from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.workload import LABELS, LARGEST, PER_NODE, WHOLE, Workload, decimal_text, is_number
 
-#: Slurm's states of jobs that have not ended
+#: Slurm's states of jobs that have not ended yet
 GOING_ON: Final = frozenset(("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "REQUEUE_HOLD"))
 
 
 class Status(IntEnum):
-    """How a job ended, numbered as in SWF's field 11."""
+    """How a job ended, as a number of SWF's field 11."""
 
     FAILED = 0
     COMPLETED = 1
@@ -48,10 +48,10 @@ class LogOptions(NamedTuple):
     """How to read a log.
 
     Attributes:
-        units: what sizes count.
-        timezone: zone of the log's clock; None: UTC.
+        units: what job sizes count.
+        timezone: time zone of the log's clock; None: UTC.
         columns: column names of sacct output without a header, separated by commas, bars or blanks.
-        strict: an unreadable record is an error, even if it could be left out.
+        strict: reject unreadable records, even if they could be left out.
     """
 
     units: Units = "nodes"
@@ -60,7 +60,7 @@ class LogOptions(NamedTuple):
     strict: bool = False
 
     def zone(self) -> tzinfo:
-        """Return the zone of the log's clock; TraceError if it or `units` is unknown."""
+        """Return the time zone of the log; TraceError if the zone or `units` is unknown."""
         if self.units not in get_args(Units):
             raise TraceError(
                 f"sizes cannot be counted in {quoted(self.units)}",
@@ -80,25 +80,25 @@ class LogOptions(NamedTuple):
 
 
 def as_label(text: str) -> str:
-    """Return a log's text as a label: printable, without surrounding blanks."""
+    """Return a text of the log as a label: printable, without surrounding blanks."""
     return printable(text.strip())
 
 
 @dataclass(slots=True)
 class Record:
-    """A job as a reader finds it; -1 means unknown unless stated otherwise.
+    """A job as read from a log; -1 means unknown unless stated otherwise.
 
     Args:
         place: file and line, for messages.
-        id: its name; `JobLog.workload` checks it.
-        submit: Unix time, or since the log's start (s).
+        id: the job's name; `JobLog.workload` checks it.
+        submit: submit time (s), Unix time or relative to the log's start.
         size: requested units.
         walltime: requested time (s), inf for no limit.
-        runtime, wait: s.
-        exact_wait: s from submission to the time at which it must start, -1 for any time.
-        allocated: units that it got.
+        runtime, wait: run time and wait (s).
+        exact_wait: time (s) from submission to the required start, -1 if the job may start at any time.
+        allocated: allocated units.
         units_per_node: requested units per node, -1 for any number.
-        whole_nodes: 1 if it shares no node.
+        whole_nodes: 1 if the job shares no node.
         labels: see `Workload.labels`; unknown labels may be absent.
     """
 
@@ -118,15 +118,15 @@ class Record:
 
 
 class JobLog(ABC):
-    """A log: collects the records of its files and builds a workload."""
+    """A reader that collects the records of one log's files and builds a workload."""
 
     #: the format's name in messages
     format: ClassVar[str]
-    #: whether submit times are Unix times; the first then becomes time 0
+    #: whether submit times are Unix times; if so, the first submission becomes time 0
     absolute: ClassVar[bool] = True
     #: whether a log may consist of several files, in time order
     in_parts: ClassVar[bool] = False
-    #: whether an unreadable record is left out, unless reading is strict
+    #: whether unreadable records are left out unless reading is strict
     lenient: ClassVar[bool] = False
     #: whether the log has the number of requested GPUs
     counts_gpus: ClassVar[bool] = False
@@ -142,7 +142,7 @@ class JobLog(ABC):
             raise TraceError("the log has no numbers of requested GPUs", expected=expected, found=self.format)
         #: facts about the machine, as in SWF's header
         self.header: dict[str, str] = {}
-        #: makes labels of texts; equal ones share one object
+        #: turns texts into labels; equal labels share one object
         self.names = cache(as_label)
         self._faults: list[TraceError] = []
 
@@ -151,7 +151,7 @@ class JobLog(ABC):
         """Read a file, called `where` in messages; TraceError if a line cannot be read."""
 
     def leave_out(self, fault: TraceError) -> None:
-        """Leave out an unreadable record, or raise its fault in strict reading."""
+        """Leave out an unreadable record; in strict reading raise `fault` instead."""
         if self.options.strict or not self.lenient:
             raise fault
         self._faults.append(fault)
@@ -161,7 +161,7 @@ class JobLog(ABC):
         """Return the jobs; jobs with equal submit times keep this order."""
 
     def workload(self, path: PathText) -> Workload:
-        """Return the jobs by submit time; `path` gives the name."""
+        """Return the workload, sorted by submit time; `path` gives its name."""
         records = sorted(self._usable(self.records(), path), key=attrgetter("submit"))
         submit = _column(records, "submit", np.float64)
         epoch = float(np.floor(submit[0])) if self.absolute else None
@@ -186,7 +186,7 @@ class JobLog(ABC):
         )
 
     def _usable(self, records: list[Record], path: PathText) -> list[Record]:
-        """Return the valid records, at least one, with distinct ids."""
+        """Return the valid records with distinct ids; raise TraceError if there are none."""
         usable: dict[str, Record] = {}
         for record in records:
             try:
@@ -211,7 +211,7 @@ class JobLog(ABC):
 
     @classmethod
     def parse(cls, stream: io.BufferedReader, path: PathText, options: LogOptions | None = None) -> Workload:
-        """Return the jobs of a log in one file, by submit time; `path` gives the name."""
+        """Return the jobs of a one-file log by submit time; `path` gives the name."""
         log = cls(options)
         log.read(stream, str(path))
         return log.workload(path)
@@ -239,19 +239,22 @@ def _column(records: list[Record], name: str, dtype: type) -> NDArray[Any]:
 
 
 def _known(records: list[Record], names: tuple[str, ...], dtype: type) -> dict[str, NDArray[Any]]:
-    """Return the columns of these names that have a value for at least one job."""
+    """Return the named columns that have a value for at least one job."""
     columns = {name: _column(records, name, dtype) for name in names}
     return {name: column for name, column in columns.items() if np.any(column != -1)}
 
 
 def _labels(records: list[Record]) -> dict[str, list[str]]:
-    """Return the labels of at least one job."""
+    """Return the labels that at least one job has."""
     columns = {name: [record.labels.get(name, "") for record in records] for name in LABELS}
     return {name: texts for name, texts in columns.items() if any(texts)}
 
 
 def numbered_lines(stream: io.BufferedReader, where: str) -> Iterator[tuple[str, str]]:
-    """Yield (place, line) without blank lines; bytes not in UTF-8 become ``\\xe4``."""
+    """Yield (place, line) of each line that is not blank.
+
+    Bytes that are not UTF-8 become escapes such as ``\xe4``.
+    """
     for number, line in enumerate(stream, start=1):
         if b"\0" in line:
             raise binary_file(f"{where}, line {number}")
@@ -261,7 +264,7 @@ def numbered_lines(stream: io.BufferedReader, where: str) -> Iterator[tuple[str,
 
 
 def whole_number(text: str, place: str, name: str) -> int:
-    """Return a whole number of at most 15 digits; TraceError for other texts."""
+    """Return a whole number of at most 15 digits; raise TraceError for other texts."""
     if is_number(text):
         return int(text)
     raise fault(place, name, "is not a whole number", "0 or more, at most 15 digits", text)

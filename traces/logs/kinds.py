@@ -1,4 +1,4 @@
-"""Recognize the kinds of job logs, and the units in which each can count sizes."""
+"""Recognize the formats of job logs, and list the units in which each counts sizes."""
 
 import re
 from typing import Final, Literal
@@ -10,7 +10,7 @@ Kind = Literal["batsim", "haizea", "maui", "maui resources", "pbs", "sacct", "sw
 
 #: sacct columns that may identify a job
 IDS: Final = ("JobID", "JobIDRaw")
-#: first word of a node's line in a Maui resource trace
+#: first word of the lines that describe nodes in a Maui resource trace
 NODE_SIGN: Final = "COMPUTENODE"
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -20,9 +20,9 @@ _LEAST_FIELDS: Final = 30  # recognizes truncated lines of Maui workload traces;
 
 
 def kind_of(head: bytes, *, columns: bool = False) -> Kind:
-    """Return the format of a workload that begins like this; SWF if nothing else fits.
+    """Return the format of a workload with this beginning; SWF if no other format fits.
 
-    If `columns` are given beforehand, lines with bars are sacct's even without a header.
+    If `columns` are given, lines with bars are sacct output even without a header.
     """
     head = head.removeprefix(_BOM).lstrip()
     if head[:1] in (b"{", b"["):

@@ -1,4 +1,4 @@
-"""A workload's text fields, however it was read, for formats that can hold text."""
+"""Return a workload's text fields in one form, for formats that can hold text."""
 
 import re
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from pipistrelle.traces.logs.job_table import Status
 from pipistrelle.traces.workload import LABELS, Workload, either, label_column
 
-#: {label with a number in SWF: header directive that explains it}
+#: {label that SWF stores as a number: header directive with its names}
 DIRECTIVES: Final = {"user": "User", "group": "Group", "queue": "Queue", "partition": "Partition"}
 #: {SWF's status: Slurm's state}
 STATES: Final = {Status.FAILED: "FAILED", Status.COMPLETED: "COMPLETED", Status.CANCELLED: "CANCELLED"}
@@ -15,10 +15,10 @@ _EXPLAINED: Final = re.compile(r"\s*([0-9]{1,15})\s+(\S.*?)\s*", re.ASCII)
 
 
 def named_column(workload: Workload, name: str) -> list[str] | None:
-    """Return `label_column`, with names in place of numbers that the header explains.
+    """Return `label_column` with names from the header in place of numbers.
 
-    The SWF header ``; Queue: 3 batch`` makes queue 3 ``batch``. If names and numbers are not one to one, all numbers
-    stay.
+    For example, the SWF header line ``; Queue: 3 batch`` turns queue 3 into ``batch``. If two numbers share a name or
+    one number has two names, all numbers stay.
     """
     texts = label_column(workload, name)
     if texts is None or name not in DIRECTIVES or name not in workload.columns:
@@ -32,9 +32,10 @@ def named_column(workload: Workload, name: str) -> list[str] | None:
 
 
 def dependency_column(workload: Workload) -> list[str] | None:
-    """Return each job's dependencies as text, length n; None if the workload has none.
+    """Return each job's dependencies as text, one entry per job.
 
-    Labels come first; otherwise SWF's preceding job becomes ``afterany:17``.
+    The entry is the job's dependency label, such as ``afterok:3:4``. If the label is empty, SWF's preceding job 17
+    gives ``afterany:17``. The result is None if the workload records no dependencies.
     """
     texts = workload.labels.get("dependency")
     column = workload.columns.get("preceding")
@@ -44,7 +45,7 @@ def dependency_column(workload: Workload) -> list[str] | None:
 
 
 def state_column(workload: Workload) -> list[str] | None:
-    """Return each job's final state, length n, from its label or SWF's status."""
+    """Return each job's final state, from its label or from SWF's status."""
     texts = workload.labels.get("state")
     column = workload.columns.get("status")
     if column is None:

@@ -22,10 +22,10 @@ from pipistrelle.traces.workload import CONSTRAINT, Workload
 WIDTH: Final = 44
 #: an empty field
 NONE: Final = "[NONE]"
-#: {completion state, field 7: SWF's status}; all others are failures
+#: {completion state in field 7: SWF's status}; all other states are failures
 STATES: Final = {"Completed": Status.COMPLETED, "Removed": Status.CANCELLED, "NotRun": Status.FAILED}
 
-#: {field that is read, from 1: its name in messages}
+#: {number of a field that is read, from 1: its name in messages}
 FIELDS: Final = {
     1: "JobID",
     2: "Nodes Requested",
@@ -46,19 +46,20 @@ FIELDS: Final = {
     26: "Account Name",
     32: "Dedicated Processors per Task",
 }
-#: a class in the list of requested classes: ``[batch:1]``
+#: matches a class in the list of requested classes: ``[batch:1]``
 CLASS: Final = re.compile(r"\[([^\]:]*)(?::[^\]]*)?\]")
 
 
 class MauiLog(JobLog):
-    """A workload trace.
+    """Reader of a Maui workload trace.
 
-    The run time is Completion Time - Start Time; a job that did not run has none. The class is the queue. A Wallclock
-    Limit of -1 means no limit. Required node features are a constraint. Times are Unix times; the option ``timezone``
-    only says which hours of the day they are.
+    - Run time: Completion Time - Start Time; unknown for a job that did not run.
+    - Requested time: Wallclock Limit; -1 means no limit.
+    - Queue: the class. Constraint: the required node features.
+    - Size in ``nodes``: Nodes Requested, or as many nodes as the tasks need.
+    - Size in ``processors``: tasks x Dedicated Processors per Task.
 
-    As sizes, ``nodes`` are Nodes Requested, or as many as the tasks need; ``processors`` are the tasks times Dedicated
-    Processors per Task.
+    Times are Unix times. The option ``timezone`` only determines the hour of the day.
     """
 
     format = "Maui workload trace"
@@ -68,7 +69,7 @@ class MauiLog(JobLog):
         self._records: list[Record] = []
 
     def read(self, stream: io.BufferedReader, where: str) -> None:
-        """Read the lines of a file; reject those without 44 fields."""
+        """Read the lines of a file; raise TraceError if a line does not have 44 fields."""
         for place, text in numbered_lines(stream, where):
             if is_remark(text):
                 continue
@@ -90,7 +91,7 @@ class MauiLog(JobLog):
 
 def _record(fields: list[str], options: LogOptions, place: str, names: Callable[[str], str]) -> Record:
     def number(index: int) -> int:
-        """Return a whole number, -1 if missing or negative."""
+        """Return a whole number; -1 if it is missing or negative."""
         text = fields[index - 1]
         if text == NONE or text.startswith("-"):
             return -1
@@ -136,7 +137,7 @@ def _size(nodes: int, tasks: int, tasks_per_node: int, processors: int, options:
 
 
 def _qos(text: str) -> str:
-    """Return the delivered QOS of ``requested:delivered``, else the requested one."""
+    """Return the delivered QOS of ``requested:delivered``, or the requested one if empty."""
     requested, _, delivered = text.partition(":")
     return _text(delivered) or _text(requested)
 
@@ -148,19 +149,19 @@ def _text(text: str) -> str:
 _BLOCK: Final = 4096
 _REMOVED: Final = frozenset(("CANCELLED", "REMOVED"))
 _TOLD: Final = _REMOVED | {"COMPLETED"}
-#: a plain feature in a constraint
+#: matches a plain feature in a constraint
 _FEATURE: Final = re.compile(r"[^\s&|()=,\[\]{}:*]+")
-#: {label: separators within its field}
+#: {label: characters that separate values within its field}
 _SIGNS: Final = {"queue": re.compile(r"[\[\]:]"), "qos": re.compile(":")}
 _LEAST: Final = 1  # Unix time; 0 means "no time" in Maui
 
 
 def maui_chunks(workload: Workload) -> Iterator[bytes]:
-    """Yield the trace in pieces; errors are raised before the first piece.
+    """Yield the workload as a Maui trace, in pieces.
 
-    Times are rounded to whole seconds. A job that did not run has the state NotRun; without a known wait it starts at
-    submission. Sizes are nodes, with one task each. Blanks in names become underscores, and so do colons in queues and
-    QOS. Dependencies are lost.
+    All errors are raised before the first piece. Times are rounded to whole seconds. Sizes are nodes with one task
+    each. A job that did not run gets the state NotRun; if its wait is unknown, it starts at submission. Blanks in names
+    become underscores, as do colons in queues and QOS. Dependencies are lost.
     """
     require_runtimes(workload, "Maui's workload trace")
     require_ids(workload, "Maui's workload trace", _has_no_blank, "a word that does not begin with '#'")
@@ -168,7 +169,7 @@ def maui_chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def loses_states(workload: Workload) -> bool:
-    """Return whether a job that ran ended other than by completion or removal."""
+    """Return whether any job that ran neither completed nor was removed."""
     texts = state_column(workload)
     if texts is None:
         return False
@@ -177,12 +178,12 @@ def loses_states(workload: Workload) -> bool:
 
 
 def loses_constraints(workload: Workload) -> bool:
-    """Return whether a job's constraint is more than a list of required features."""
+    """Return whether any job's constraint is more than a list of required features."""
     return any(text and not _features(text) for text in set(workload.labels.get(CONSTRAINT, ())))
 
 
 def _features(constraint: str) -> str:
-    """Return a constraint as ``[a][b]``, "" if it is more than features."""
+    """Return a constraint as ``[a][b]``; "" if it is not just a list of features."""
     words = [word.strip() for word in constraint.split("&")]
     return "".join(f"[{word}]" for word in words) if all(map(_FEATURE.fullmatch, words)) else ""
 
@@ -233,7 +234,7 @@ def _chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def _texts(labels: dict[str, list[str]], label: str, count: int) -> list[str]:
-    """Return a label's texts as fields: one word each, without the field's separators."""
+    """Return a label's texts as trace fields: one word each, without separators."""
     if label not in labels:
         return [NONE] * count
     signs = _SIGNS.get(label)

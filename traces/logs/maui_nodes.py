@@ -1,4 +1,4 @@
-"""Read Maui's and Moab's resource traces: a node per line, 21 fields.
+"""Read resource traces of Maui and Moab: one line of 21 fields per node.
 
 The format: Maui Administrator's Guide, section 16.2, "Resource Traces".
 """

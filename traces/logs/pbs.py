@@ -19,11 +19,11 @@ _NODECT: Final = "Resource_List.nodect"
 _SLOTS: Final = re.compile(r"(\d{1,9})-(\d{1,9})")
 
 
-#: keys for what a job requests
+#: keys that say what a job requests
 ASKING: Final = tuple(f"Resource_List.{name}" for name in ("select", "nodes", "nodect", "ncpus", "procs"))
 
 
-#: resources that a chunk consumes, or that do not concern nodes
+#: resources that a chunk consumes or that do not describe nodes
 _TAKEN: Final = frozenset(
     (
         *("ncpus", "ppn", "ngpus", "gpus", "mem", "vmem", "pmem", "pvmem", "mpiprocs", "ompthreads", "nodect", "host"),
@@ -37,9 +37,9 @@ _WORD: Final = re.compile(r"[^\s&|()=,\[\]{}*^\"']+")
 
 
 class Chunks(NamedTuple):
-    """What the chunks of a job request: number, GPUs, amounts, and nodes.
+    """What the chunks of a job request in total: number, processors, GPUs, nodes.
 
-    ``processors`` and ``gpus`` per chunk are -1 if chunks differ; ``constraint`` is "" for any node.
+    ``processors`` and ``gpus`` are per chunk, -1 if chunks differ. ``constraint`` is "" if any node will do.
     """
 
     chunks: int
@@ -50,10 +50,11 @@ class Chunks(NamedTuple):
 
 
 def asked_of_nodes(values: Mapping[str, str], place: str) -> Chunks:
-    """Return what a job's chunks, from select or nodes, request of their nodes.
+    """Return what a job requests of its nodes in PBS's select or nodes.
 
-    Properties of nodes are texts or booleans, such as ``gpu_model=a100`` or ``infiniband=True``, or bare words in
-    Torque; numbers are amounts that the chunk takes. If chunks request different nodes, any of these will do for all.
+    Node properties are texts or booleans, such as ``gpu_model=a100`` or ``infiniband=True``; Torque has bare words.
+    Numbers are amounts that the chunk consumes. If chunks request different nodes, each chunk may use any of these
+    nodes.
     """
     key = next((key for key in ("Resource_List.select", "Resource_List.nodes") if values.get(key)), "")
     count = all_gpus = 0
@@ -81,7 +82,7 @@ def asked_of_nodes(values: Mapping[str, str], place: str) -> Chunks:
 
 
 def _property(name: str, value: str, has_value: bool) -> str:
-    """Return the constraint term for a part of a chunk; "" if it is no node property."""
+    """Return the constraint for one part of a chunk; "" if the part is no node property."""
     if name in _TAKEN or _WORD.fullmatch(name) is None:
         return ""
     if not has_value:
@@ -92,13 +93,15 @@ def _property(name: str, value: str, has_value: bool) -> str:
 
 
 def requested_units(values: Mapping[str, str], ran: int, units: Units, place: str) -> int:
-    """Return how many units a job requests; -1 if no record has it.
+    """Return how many units a job requests; -1 if no record has the number.
 
-    Nodes are nodect, else those of select or nodes, but at most `ran`, because chunks may share a node. Without these
-    it is `ran`; with only ncpus it is 1. Processors are those of select or nodes, or ncpus if larger, else `ran`.
+    In nodes: nodect, otherwise the nodes of select or nodes, but at most `ran`, because chunks may share a node.
+    Without these values it is `ran`; a job with only ncpus requests one node.
+
+    In processors: the sum over select or nodes, or ncpus if larger; otherwise `ran`.
 
     Args:
-        ran: units on which it ran, -1 if unknown.
+        ran: units on which the job ran, -1 if unknown.
     """
     chunks = [
         (key, _chunks(values[key], place, key))
@@ -121,7 +124,10 @@ def requested_units(values: Mapping[str, str], ran: int, units: Units, place: st
 
 
 def _chunks(text: str, place: str, key: str) -> tuple[int, int]:
-    """Return nodes, processors of ``2:ncpus=24+1:ncpus=12``, ``2:ppn=8``, ``n1+n2``."""
+    """Return the nodes and processors of texts such as ``2:ncpus=24+1:ncpus=12``.
+
+    Other forms are ``2:ppn=8`` and ``n1+n2``.
+    """
     nodes = processors = 0
     for chunk in text.split("+"):
         parts = chunk.split(":")
@@ -162,9 +168,9 @@ def allocated_units(text: str, units: Units) -> int:
 
 _SERVER: Final = re.compile(r"(\d+(?:\[\d*\])?)\.[\w.-]+", re.ASCII)
 _MOVED: Final = re.compile(r"@[\w.-]+", re.ASCII)
-#: records of a job's life: queued, started, requeued (R, T), ended
+#: record types of jobs: queued, started, requeued (R, T), ended
 _OF_JOBS: Final = frozenset("QSRTE")
-#: {label: its keys, the first present one counts}
+#: {label: its PBS keys; the first key present counts}
 _LABELS: Final = {
     "name": ("jobname",),
     "user": ("user",),
@@ -182,50 +188,51 @@ _KEYS: Final = frozenset(
         *(*ASKING, _PLACE),
     )
 )
-#: an end record with these keys repeats all earlier ones, except perhaps dependencies and QOS
+#: an end record with these keys repeats all earlier values, except perhaps dependencies and QOS
 _WHOLE_RECORD: Final = frozenset(("user", "queue", "start", "end", "exec_host"))
 _OF_A_RUN: Final = ("start", "end", "exec_host", "Exit_status", "resources_used.walltime")
 _NO_PROJECT: Final = "_pbs_project_default"
 
 
 class _Job:
-    """The values of one job from the records read so far."""
+    """The values of one job from its records so far."""
 
     __slots__ = ("deleted", "ended", "place", "queued", "rerun", "texts", "values")
 
     def __init__(self) -> None:
         self.place = ""
         self.values: dict[str, str] = {}
-        #: records not yet merged into `values`; for most jobs the end record has everything
+        #: records not yet merged into `values`; the end record of most jobs has all values
         self.texts: list[str] = []
         self.queued: float | None = None
         self.deleted = False
         self.ended = False
-        #: whether its last run ended in a requeue and no later one has begun
+        #: whether the last run ended in a requeue and no further run has begun
         self.rerun = False
 
     def merge(self) -> None:
-        """Merge the pending records."""
+        """Merge the pending records into `values`."""
         for text in self.texts:
             self.values.update(_values(text))
         self.texts.clear()
 
 
 class PbsLog(JobLog):
-    """The jobs of PBS accounting records, from one or more files in time order.
+    """Reader of PBS accounting records, from one or more files in time order.
 
-    A job has the values of its latest records: E (end), else S (start), Q (queued) and R (requeued). A job that has not
-    ended has no run time. After a requeue (R, T) it has that of its last complete run. Records of whole arrays are left
-    out, as are jobs with only a deletion, and unreadable records. The submit time is ctime, else qtime, else the time
-    of the Q record. The run time is end - start, else resources_used.walltime. Without Resource_List.walltime there is
-    no limit.
+    Later records of a job replace earlier values: Q (queued), S (start), R or T (requeued), E (end).
 
-    Node properties in select or nodes are the constraint. With ``place=scatter`` a job has one chunk's processors per
-    node, with ``excl`` it shares no node. GPUs are the chunks' ngpus, each chunk on its own node: such jobs need units
-    that are GPUs (``unit=gpu``), others whole nodes (``unit=node``).
+    - Submit time: ctime, otherwise qtime, otherwise the time of the Q record.
+    - Run time: end - start, otherwise resources_used.walltime. After a requeue it is that of the last complete run. A
+      job that has not ended has none.
+    - Requested time: Resource_List.walltime; no limit if absent.
+    - Size: nodes; ``processors`` counts ncpus or ppn, and ``gpus`` counts ngpus.
+    - Constraint: the node properties in select or nodes. When GPUs count, jobs with GPUs need GPU units (``unit=gpu``)
+      and others whole nodes (``unit=node``). Each chunk of GPUs is on its own node.
+    - ``place=scatter`` puts one chunk on each node. A job with ``excl`` shares no node.
 
-    As sizes, ``processors`` counts ncpus or ppn, ``gpus`` ngpus. ``timezone`` is the zone of the time at the start of
-    lines, which counts if a record has no Unix time.
+    Records of complete job arrays, unreadable records, and jobs with only a deletion record are left out. ``timezone``
+    is the zone of the date at the start of a line. That date counts only if the record has no Unix time.
     """
 
     format = "PBS accounting"
@@ -239,7 +246,7 @@ class PbsLog(JobLog):
         self._jobs: dict[str, _Job] = {}
 
     def read(self, stream: io.BufferedReader, where: str) -> None:
-        """Read the records of a file; other lines are left out."""
+        """Read the records of a file; lines that are not job records are left out."""
         for place, text in numbered_lines(stream, where):
             parts = text.split(";", 3)
             time = self._clock.american(parts[0].strip())
@@ -271,7 +278,7 @@ class PbsLog(JobLog):
         if kind == "Q" and job.queued is None:
             job.queued = time
         if kind in "SRT":
-            job.ended = job.deleted = False  # it runs or waits again
+            job.ended = job.deleted = False  # the job runs or waits again
         if job.rerun and kind in "STE":  # discard the previous run
             job.rerun = False
             job.merge()
@@ -306,7 +313,7 @@ class PbsLog(JobLog):
 
 
 def _values(text: str) -> dict[str, str]:
-    """Return a record's relevant pairs; words without a key continue the value."""
+    """Return the key-value pairs that are used; words without a key extend the last value."""
     values: dict[str, str] = {}
     last = ""
     for word in text.split():
@@ -322,7 +329,7 @@ def _values(text: str) -> dict[str, str]:
 
 
 class _Sizes(NamedTuple):
-    """How many units a job requests, got, and has per node, and on which nodes."""
+    """A job's requested and allocated units, units per node, and node constraint."""
 
     size: int
     allocated: int
@@ -332,7 +339,7 @@ class _Sizes(NamedTuple):
 
 
 def _sizes(values: Mapping[str, str], got: int, units: Units, place: str) -> _Sizes:
-    """Return what a job requests; ``got`` is its units, or its nodes if GPUs count."""
+    """Return a job's sizes; `got` is its allocated units, or nodes if GPUs count."""
     asked = asked_of_nodes(values, place)
     arrangement = values.get(_PLACE, "").split(":")
     alone = 1 if units != "nodes" and not {"excl", "exclhost"}.isdisjoint(arrangement) else -1
@@ -348,14 +355,14 @@ def _sizes(values: Mapping[str, str], got: int, units: Units, place: str) -> _Si
 
 
 class _Maker:
-    """Makes records of jobs; parses repeated texts once."""
+    """Builds job records; parses repeated texts once."""
 
     def __init__(self, units: Units, names: Callable[[str], str], *, short: bool) -> None:
         self._units = units
         self._short = short
         self._names = names
         self._seconds = cache(length)
-        #: {(units it ran on, requests): sizes}
+        #: {(allocated units, request texts): sizes}
         self._sizes: dict[tuple[object, ...], _Sizes] = {}
 
     def record(self, name: str, job: _Job) -> Record:
@@ -424,7 +431,7 @@ class _Maker:
         for label, keys in _LABELS.items():
             text = _first(values, keys)
             if text:
-                if label == "dependency" and self._short:  # afterok:123.server@server is afterok:123
+                if label == "dependency" and self._short:  # afterok:123.server@server becomes afterok:123
                     text = _SERVER.sub(r"\1", _MOVED.sub("", text))
                 labels[label] = self._names(text)
         if hosts := values.get("exec_host"):
