@@ -1,1 +1,1 @@
-"""The compiled kernel: runs trials of Monte Carlo studies, with the same results as the engine."""
+"""The compiled kernel runs Monte Carlo trials with the same results as the reference engine."""

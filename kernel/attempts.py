@@ -1,6 +1,6 @@
-"""Attempts of jobs on nodes that can fail: start, end, log entry, requeueing.
+"""Start, end, log and requeue the attempts of jobs on nodes that can fail.
 
-The rules are the reference engine's (`pipistrelle.server.attempts.accounting`), compiled unchanged.
+The rules come unchanged from the reference engine (`pipistrelle.server.attempts.accounting`) and are compiled.
 """
 
 from pipistrelle.kernel.compiled import shared, within, woven_in
@@ -41,7 +41,7 @@ shared(node_time, work_kept, split_work, time_to_save)
 
 @within
 def extended(run: State, walltime: float, job: int, saved: float) -> float:
-    """Return a job's walltime (s), extended by dumps and a read if the rules say it."""
+    """Return a job's walltime (s), including dumps and a read if the rules add them."""
     rules, nodes = run.rules, run.nodes
     if not rules.extended:
         return walltime
@@ -51,7 +51,7 @@ def extended(run: State, walltime: float, job: int, saved: float) -> float:
 
 @within
 def count_nodes(nodes: Nodes, held: Ints, base: int, low: int, high: int) -> int:
-    """Return how many nodes have any of the positions; each node's are adjacent."""
+    """Count the nodes that have any of the positions; a node's positions are adjacent."""
     found, last = 0, -1
     for word in range(low, high):
         bits = held[base + word]
@@ -66,7 +66,7 @@ def count_nodes(nodes: Nodes, held: Ints, base: int, low: int, high: int) -> int
 
 @woven_in
 def set_off(run: State, slot: int, now: float) -> float:
-    """Start the work of a slot's job now; return when it ends if nothing happens (s)."""
+    """Start the work of a slot's job now; return its end (s) if nothing interrupts it."""
     rules, nodes, row = run.rules, run.nodes, run.slots.rows[slot]
     job = run.slots.job[slot]
     runtime, walltime = run.jobs.runtime[job], run.lives.walltime[job]
@@ -88,7 +88,7 @@ def set_off(run: State, slot: int, now: float) -> float:
 
 @woven_in
 def begin_work(run: State, slot: int, job: int, now: float) -> None:
-    """Start a job now in the next spare slot, which has its units already."""
+    """Start a job now in the next spare slot; the slot already has the job's units."""
     rules, slots, clock = run.rules, run.slots, run.clock
     row = slots.rows[slot]
     slots.job[slot] = job
@@ -114,7 +114,7 @@ def begin_work(run: State, slot: int, job: int, now: float) -> None:
 
 @within
 def _come_back(run: State, job: int, held: int, saved: float, now: float) -> None:
-    """Prepare the next attempt of a job that has just lost ``held`` nodes."""
+    """Prepare the next attempt of a job that just lost its ``held`` nodes."""
     rules, lives, clock = run.rules, run.lives, run.clock
     lives.fruitless[job] = fruitless_after(lives.fruitless[job], lives.saved[job], saved)
     lives.attempt[job] += 1
@@ -131,7 +131,7 @@ def _come_back(run: State, job: int, held: int, saved: float, now: float) -> Non
 
 @woven_in
 def close(run: State, slot: int, now: float) -> None:
-    """Log an attempt that ends or is interrupted now, and update its job."""
+    """Log an attempt that ends now or is interrupted now, and update its job."""
     rules, lives, one = run.rules, run.lives, run.slots.rows[slot]
     job, start, ends = run.slots.job[slot], one.start, one.ends
     size, runtime, before = run.jobs.size[job], run.jobs.runtime[job], lives.saved[job]
@@ -185,7 +185,7 @@ def close(run: State, slot: int, now: float) -> None:
 
 @woven_in
 def rank(run: State, job: int) -> float:
-    """Return the sort key of a job that joins the queue."""
+    """Return the sort key for a job that joins the queue; lower keys come first."""
     if run.rules.order == BY_WALLTIME:
         return float(run.lives.walltime[job])
     submit = run.jobs.submit[job] if run.rules.original else run.lives.came[job]

@@ -1,4 +1,4 @@
-"""Compilation of functions over arrays; ``py_func`` is the plain function."""
+"""Compile the kernel's functions with numba; ``py_func`` of each is the plain Python function."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,7 @@ from pipistrelle.server.engine import stalls
 
 _plain: Final = as_python(ends_and_shadow)
 _NAMES: Final = ("around", "attempts", "compiled", "loop", "outages", "sets", "state", "waiting")
-#: the files whose functions and constants are compiled
+#: files with compiled functions and constants
 _FILES: Final = (
     *(Path(__file__).with_name(f"{name}.py") for name in _NAMES),
     *(source_of(module) for module in (checkpointing, ends_and_shadow, accounting, stalls)),
@@ -22,10 +22,10 @@ _Result = TypeVar("_Result")
 
 
 def compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Return the function compiled by numba at its first call, without the GIL.
+    """Return the function so that numba compiles it at its first call, without the GIL.
 
-    The machine code is cached on disk (`compiled_by_numba`). With ``NUMBA_DISABLE_JIT=1`` the plain function is
-    returned. Compiled functions must not allocate arrays, because reference counting is off.
+    `compiled_by_numba` caches the machine code on disk. With ``NUMBA_DISABLE_JIT=1`` this returns the plain function.
+    Compiled functions must not allocate arrays, because reference counting is off.
     """
     return _compiled(function)
 
@@ -36,12 +36,12 @@ def inlined(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _
 
 
 def within(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Return the function compiled for compiled callers only; that compiles faster."""
+    """Return the function compiled for compiled callers only, which compiles faster."""
     return _compiled(function, no_cpython_wrapper=True)
 
 
 def woven_in(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Return the function compiled for compiled callers only, inlined."""
+    """Return the function, inlined and compiled for compiled callers only."""
     return _compiled(function, no_cpython_wrapper=True, forceinline=True)
 
 
@@ -61,7 +61,7 @@ def _compiled(function: Callable[_Parameters, _Result], **options: bool) -> Call
     return cast(Callable[_Parameters, _Result], made)
 
 
-# the schedulers' rules, unchanged
+# the rules of the Python schedulers, unchanged
 end_of = woven_in(_plain.end_of)
 held_until = woven_in(_plain.held_until)
 is_late = woven_in(_plain.is_late)

@@ -1,4 +1,4 @@
-"""A run in the kernel: whether it can, and results equal to the last bit."""
+"""Simulate a run in the kernel, with results equal to the reference engine's in every bit."""
 
 from math import inf
 from typing import Final, Literal, NamedTuple, TypeVar, cast
@@ -32,9 +32,9 @@ from pipistrelle.server.errors import SetupError, Stalled
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup.setup import Setup
 
-#: how far beyond the last submission outages are made at first (s)
+#: how far (s) beyond the last submission the first outages reach
 _AHEAD: Final = 1e6
-#: how many plans are read at first
+#: number of maintenances read at first
 _PLANS: Final = 32
 _Column = TypeVar("_Column", Floats, Ints, Rows)
 _STALLS: Final = {
@@ -58,12 +58,12 @@ class KernelRun(NamedTuple):
 
     Attributes:
         reason, end: whether all jobs ended or the time limit was reached, and when.
-        lives: of each job, by rows of the workload.
-        attempts: those that ended, if nodes can fail, by end; no ``words`` unless requested.
-        units: the unit of each position.
+        lives: state and times of each job, by row of the workload.
+        attempts: the ended attempts by end time, if nodes can fail; ``words`` is empty unless requested.
+        units: the unit at each position.
         busy: how long ended jobs held each unit.
-        failures, down: how often each node failed while up, shape (nodes,), and how long it was down for failures and
-            maintenance, shape (2, nodes).
+        failures: how often each node failed while it was up, shape (nodes,).
+        down: how long each node was down for failures and for maintenance, shape (2, nodes).
         running: {row of a running job: its positions}; empty unless requested.
     """
 
@@ -78,11 +78,11 @@ class KernelRun(NamedTuple):
     running: dict[int, Ints]
 
     def units_of(self, row: int) -> NodeSet:
-        """Return the units of a row of `attempts.words`."""
+        """Return the units of the attempt in one row of `attempts.words`."""
         return self.units_in(self.attempts.words[row])
 
     def units_in(self, words: Ints) -> NodeSet:
-        """Return the units of positions in words."""
+        """Return the units at the positions that ``words`` contains as a bit set."""
         bits = (words[:, None] >> np.arange(WORD)) & 1
         return NodeSet.of(self.units[np.flatnonzero(bits.reshape(-1))].tolist())
 
@@ -107,12 +107,12 @@ def simulate(
     """Simulate a run in the kernel.
 
     Args:
-        outages: all failures; None: drawn from the setup's reliability as needed.
-        policy: decides instead of the scheduler of ``spec``.
-        keeping: record which units jobs had.
+        outages: all failures; None draws failures from the setup's reliability as needed.
+        policy: replaces the scheduler of ``spec``.
+        keeping: record which units each job had.
 
     Raises:
-        SetupError: the kernel cannot simulate it (`why_not`).
+        SetupError: the kernel cannot simulate this run (`why_not`).
         Stalled: the run would never end.
     """
     try:
@@ -147,7 +147,7 @@ def _carry_out(plan: KernelPlan, reliability: Reliability, feed: "_Feed") -> Ker
 
 
 def _with_outages(run: State, outages: Outs) -> State:
-    """Return the run with these upcoming outages, and room for their repairs."""
+    """Return the run with these upcoming outages and space for their repairs."""
     slots, room, repairs = run.slots, np.zeros(outages.node.size + 1), run.clock.repairs
     slots = slots._replace(
         repair_time=np.concatenate((slots.repair_time[:repairs], room)),
@@ -158,7 +158,7 @@ def _with_outages(run: State, outages: Outs) -> State:
 
 
 def _result(plan: KernelPlan, run: State, *, at_horizon: bool) -> KernelRun:
-    """Return the results; at the horizon, jobs may still be queued or running."""
+    """Return the results; if the time limit was reached, some jobs have no end."""
     clock, lives, nodes = run.clock, run.lives, run.nodes
     end = float(clock.now)
     slots = run.slots.end_slot[: clock.running]
@@ -196,7 +196,7 @@ def _result(plan: KernelPlan, run: State, *, at_horizon: bool) -> KernelRun:
 
 
 def _complete(plan: KernelPlan, lives: KernelLives, submitted: int, running: Ints) -> None:
-    """Compute the ends and states of jobs from their starts, if nothing fails."""
+    """Compute the ends and states of jobs from their starts, for a run without failures."""
     jobs = plan.jobs
     lives.end[:] = lives.start + np.minimum(jobs.runtime, jobs.walltime)
     lives.state[:submitted] = np.where(jobs.runtime <= jobs.walltime, state.COMPLETED, state.AT_WALLTIME)[:submitted]
@@ -228,7 +228,7 @@ def _stalled(why: int, run: State) -> Stalled:
 
 
 class _Planned:
-    """Supplies maintenance as far ahead as needed: rules may recur for ever."""
+    """Reads maintenances as far ahead as needed, because a rule may recur for ever."""
 
     def __init__(self, reliability: Reliability, plan: KernelPlan) -> None:
         assert reliability.maintenance is not None, "there is no maintenance"
@@ -242,7 +242,10 @@ class _Planned:
         self._nodes = int(plan.interval.size) - 1
 
     def more(self, plans: Plans) -> Plans:
-        """Return the next plans, all of an announcement together, and the known ones."""
+        """Return the plans with the next maintenances, and keep those already announced.
+
+        Maintenances with the same announcement time are always read together.
+        """
         found: list[Maintenance] = []
         while self._next is not None and (len(found) < self._count or self._next.announced == found[-1].announced):
             found.append(self._next)
@@ -281,7 +284,7 @@ class _Feed:
         self._endless = reliability.failures is not None
 
     def until(self, horizon: float) -> Outs:
-        """Return the outages that begin after those made before, and before a horizon (s)."""
+        """Return the outages that follow the earlier ones and begin before a horizon (s)."""
         if not self._endless or horizon >= LONGEST_HORIZON:
             horizon = LONGEST_HORIZON
         made = [stream.extend(horizon) for stream in self._streams]

@@ -1,7 +1,7 @@
-"""The kernel's loop over instants, in the order of reference engine and scheduler.
+"""Advance the kernel from event to event, in the reference engine's order.
 
-At an instant jobs end, then nodes fail, then nodes are repaired. Interrupted jobs are requeued before others join the
-queue. Then the scheduler starts jobs.
+When several things happen at one time, jobs end first. Then nodes fail, and then nodes are repaired. Interrupted jobs
+join the queue before new jobs do. The scheduler starts jobs last.
 """
 
 from math import inf
@@ -16,8 +16,8 @@ from pipistrelle.kernel.state import EASY, FIRST_FIT, NO_BACKFILL, WAITING, Stat
 from pipistrelle.kernel.waiting import drop_first, first_of, join, pass_over
 from pipistrelle.server.engine.stalls import MAX_FRUITLESS
 
-#: why the loop stopped: all done; time limit; later outages needed; log too small for an instant's attempts; jobs to
-#: check; three kinds of stalls; later maintenance needed
+#: why the loop stopped: the run is complete; the time limit is reached; later outages are needed; the log is too small;
+#: jobs must be checked; the run stalled (three kinds); later maintenances are needed
 DONE: Final = 0
 AT_HORIZON: Final = 1
 NEEDS_OUTAGES: Final = 2
@@ -31,9 +31,9 @@ NEEDS_PLANS: Final = 8
 
 @woven_in
 def _choose(run: State, fresh: int, now: float, step: int) -> int:
-    """Take the jobs that start now out of the queue, in order; return how many.
+    """Take the jobs that start now out of the queue, in order; return their number.
 
-    In step 0 new jobs join, and the first in the queue start while they fit; in step 1 others may pass the first.
+    In step 0, new jobs join the queue and jobs start from its front while they fit. In step 1, backfilling starts more.
     """
     jobs, queue, clock = run.jobs, run.queue, run.clock
     chosen = run.lists.chosen
@@ -44,7 +44,7 @@ def _choose(run: State, fresh: int, now: float, step: int) -> int:
             job = run.lists.fresh[0]
             size = jobs.size[job]
             late = False
-            if first >= 0:  # nothing has changed except the new job
+            if first >= 0:  # the new job is the only change
                 alone = queue.rank[job] > queue.rank[first] or (
                     queue.rank[job] == queue.rank[first] and queue.number[job] > queue.number[first]
                 )
@@ -95,7 +95,7 @@ def _choose(run: State, fresh: int, now: float, step: int) -> int:
 
 @woven_in
 def _start(run: State, job: int, now: float) -> None:
-    """Start a job now; its units are already counted as taken."""
+    """Start a job now; its units are already subtracted from the free ones."""
     nodes, slots = run.nodes, run.slots
     slot = slots.spare[slots.spare.size - 1 - run.clock.running]
     if run.rules.placing:
@@ -106,7 +106,7 @@ def _start(run: State, job: int, now: float) -> None:
 
 @compiled
 def advance(run: State) -> int:  # noqa: PLR0915 - calls with this many arguments are slow
-    """Advance until done or until something is needed; return why (`DONE` and others)."""
+    """Advance until the run ends or needs something; return the reason (`DONE` etc.)."""
     rules, jobs, nodes = run.rules, run.jobs, run.nodes
     outages, plans, lives = run.outages, run.plans, run.lives
     queue, slots, clock = run.queue, run.slots, run.clock

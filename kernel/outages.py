@@ -1,4 +1,4 @@
-"""Nodes that go down and up, for failures and maintenance, and interrupt jobs."""
+"""Take nodes down and up for failures and maintenance, and interrupt their jobs."""
 
 from math import inf
 from typing import Final
@@ -9,7 +9,7 @@ from pipistrelle.kernel.sets import WORD, Ints, add_where, drop_sorted, heap_dro
 from pipistrelle.kernel.state import EASY, WAITING, KernelClock, KernelSlots, Log, Nodes, Plans, State
 from pipistrelle.server.engine.stalls import MAX_FRUITLESS
 
-#: kinds of steps of maintenance
+#: kinds of maintenance steps
 _BEGINS: Final = 0
 _ENDS: Final = 1
 
@@ -27,7 +27,7 @@ def _holder(slots: KernelSlots, running: int, words: int, position: int) -> int:
 
 @within
 def _find_struck(nodes: Nodes, slots: KernelSlots, clock: KernelClock, struck: Ints, node: int) -> None:
-    """Add the slots that hold units of a node to ``struck``, in order of their starts."""
+    """Add the slots that hold units of a node to ``struck``, in the order of job starts."""
     row = nodes.rows[node]
     for position in range(row.first, row.first + row.units):
         slot = _holder(slots, clock.running, nodes.free.size, position)
@@ -44,7 +44,7 @@ def _find_struck(nodes: Nodes, slots: KernelSlots, clock: KernelClock, struck: I
 
 @woven_in
 def release(run: State, slot: int, now: float) -> None:
-    """Free the units of an ended job, whose end is off the heap."""
+    """Free the units of an ended job; its end is no longer on the heap."""
     nodes, slots, clock = run.nodes, run.slots, run.clock
     row = slots.rows[slot]
     if run.rules.placing:
@@ -62,7 +62,7 @@ def release(run: State, slot: int, now: float) -> None:
 
 @within
 def keep_words(nodes: Nodes, slots: KernelSlots, log: Log, slot: int, row: int) -> None:
-    """Log the positions of a slot's job."""
+    """Write the positions that a slot's job holds to a row of the log."""
     base = slot * nodes.free.size
     for word in range(slots.rows[slot].low, slots.rows[slot].high):
         log.words[row, word] = slots.held[base + word]
@@ -70,7 +70,7 @@ def keep_words(nodes: Nodes, slots: KernelSlots, log: Log, slot: int, row: int) 
 
 @woven_in
 def end(run: State, slot: int, place: int, now: float) -> None:
-    """End the attempt of a slot, whose end is at ``place`` of the heap."""
+    """End the attempt in a slot; index ``place`` of the heap has its end time."""
     heap_drop(run.slots.end_time, run.slots.end_slot, run.clock.running, place)
     if run.rules.keeping:
         row = run.clock.rows if run.rules.failing else run.slots.job[slot]
@@ -82,7 +82,11 @@ def end(run: State, slot: int, place: int, now: float) -> None:
 
 @within
 def _lose(run: State, fresh: int, now: float) -> int:
-    """End the struck attempts; append requeued jobs to ``fresh``; return their number."""
+    """End the interrupted attempts and append requeued jobs to ``fresh``.
+
+    Returns:
+        The new length of ``fresh``.
+    """
     clock = run.clock
     for at in range(clock.struck):
         slot = run.lists.struck[at]
@@ -102,7 +106,7 @@ def _lose(run: State, fresh: int, now: float) -> int:
 
 @within
 def _goes_down(run: State, node: int, planned: int, now: float) -> None:
-    """Add a reason why a node is down; the first one interrupts the jobs that hold it."""
+    """Count a reason why a node is down; the first reason interrupts the node's jobs."""
     row = run.nodes.rows[node]
     row.reasons += 1
     if row.reasons == 1:
@@ -114,7 +118,7 @@ def _goes_down(run: State, node: int, planned: int, now: float) -> None:
 
 @within
 def _close_node(nodes: Nodes, clock: KernelClock, node: int, now: float) -> None:
-    """Remove the free units, also those just released, of a node that went down now."""
+    """Remove the free units of a node that went down now, including those just released."""
     row = nodes.rows[node]
     if row.since == now:
         for position in range(row.first, row.first + row.units):
@@ -138,7 +142,7 @@ def _comes_up(nodes: Nodes, clock: KernelClock, node: int, now: float) -> None:
 
 @within
 def _passes_in_vain(clock: KernelClock, arriving: bool) -> bool:
-    """Count an instant of outages; return whether too many passed without progress."""
+    """Count a time with outages; return whether too many passed without progress."""
     if clock.moved & 1 or arriving:
         clock.idle_outages = 0
         clock.moved &= 2
@@ -148,11 +152,14 @@ def _passes_in_vain(clock: KernelClock, arriving: bool) -> bool:
 
 @within
 def fail(run: State, arriving: bool, now: float) -> tuple[int, bool, bool]:
-    """Let nodes fail that fail now; ``arriving``: the workload has more jobs.
+    """Take down all nodes that fail now.
+
+    Args:
+        arriving: whether the workload has more jobs to submit.
 
     Returns:
-        How many jobs are requeued, at the start of the list ``fresh``; whether a node failed that was working; whether
-            too many outages passed without progress.
+        The number of requeued jobs, which are first in the list ``fresh``; whether a working node failed; whether too
+        many outages passed without progress.
     """
     outages, slots, clock = run.outages, run.slots, run.clock
     if _passes_in_vain(clock, arriving):
@@ -177,7 +184,7 @@ def fail(run: State, arriving: bool, now: float) -> tuple[int, bool, bool]:
 
 @within
 def repair(nodes: Nodes, slots: KernelSlots, clock: KernelClock, now: float) -> bool:
-    """Bring up all nodes at the end of their repair; return whether there are any."""
+    """Bring up all nodes whose repair ends now; return whether there are any."""
     news = False
     while clock.repairs > 0 and slots.repair_time[0] == now:
         node = slots.repair_node[0]
@@ -223,7 +230,7 @@ def _announce(plans: Plans) -> None:
 
 @within
 def _forget(plans: Plans, chosen: int, end: float) -> None:
-    """Drop one window of a set of nodes that ends now."""
+    """Remove the maintenance window that has this node set and this end."""
     place = 0
     while plans.windows[place].end != end or plans.windows[place].which != chosen:
         place += 1
@@ -234,7 +241,7 @@ def _forget(plans: Plans, chosen: int, end: float) -> None:
 
 @within
 def _next_step(plans: Plans) -> tuple[int, int]:
-    """Remove the first step; return its set of nodes and its kind."""
+    """Remove the next maintenance step; return its node set and its kind."""
     chosen, kind = plans.step_set[0], plans.step_kind[0]
     plans.counts.steps -= 1
     for at in range(plans.counts.steps):
@@ -246,10 +253,10 @@ def _next_step(plans: Plans) -> tuple[int, int]:
 
 @within
 def maintain(run: State, fresh: int, arriving: bool, now: float) -> tuple[int, bool]:
-    """Do the maintenance steps of now: announcements, begins, ends, as announced.
+    """Do the maintenance steps that are due now: announcements, begins and ends.
 
     Returns:
-        How many jobs are requeued, including ``fresh`` earlier ones; whether too many outages passed without progress.
+        The number of requeued jobs, including ``fresh`` earlier ones; whether too many outages passed without progress.
     """
     plans, nodes, clock = run.plans, run.nodes, run.clock
     while next_planned(plans) == now:

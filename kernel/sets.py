@@ -1,6 +1,6 @@
-"""Bit sets of positions, heaps and sorted lists of running jobs, and records.
+"""Bit sets of positions, heaps, sorted lists of running jobs, and arrays of records.
 
-Words have 62 bits, so that no step exceeds an int64, in compiled code and in plain Python.
+A word has 62 bits, so that no operation exceeds an int64, neither in compiled code nor in plain Python.
 """
 
 from typing import Any, Final, TypeVar, cast
@@ -18,7 +18,7 @@ _Record = TypeVar("_Record")
 
 #: bits per word
 WORD: Final = 62
-#: up to this many bits of a word are found one by one
+#: in words with at most this many set bits, each bit is searched for
 _FEW: Final = 4
 _ODD: Final = 0x1555555555555555
 _PAIRS: Final = 0x3333333333333333
@@ -31,13 +31,13 @@ def words_of(count: int) -> int:
 
 
 def rows_of(kind: type, count: int) -> Rows:
-    """Return records of zeros with an int64 or float64 field per annotation."""
+    """Return zeroed records; each annotation of ``kind`` becomes an int64 or float64 field."""
     fields = [(name, np.int64 if hint is int else np.float64) for name, hint in kind.__annotations__.items()]
     return np.zeros(count, np.dtype(fields, align=True)).view(np.recarray)
 
 
 def record_of(kind: type[_Record]) -> _Record:
-    """Return one such record."""
+    """Return one zeroed record with the fields that ``kind`` annotates."""
     return cast(_Record, rows_of(kind, 1)[0])
 
 
@@ -55,10 +55,12 @@ def bits_in(word: int) -> int:
 
 @inlined
 def take_lowest(free: Ints, held: Ints, base: int, count: int) -> tuple[int, int]:
-    """Move the lowest ``count`` bits of ``free`` to ``held``, from word ``base`` on.
+    """Move the lowest ``count`` set bits of ``free`` to ``held``, from word ``base`` on.
 
-    There must be enough. Returns the first word with such a bit, and the one after the last; other words of ``held``
-    keep meaningless values.
+    ``free`` must have enough set bits. Words of ``held`` outside the returned range keep meaningless values.
+
+    Returns:
+        The first word with a moved bit, and the word after the last one.
     """
     at = 0
     while free[at] == 0:
@@ -85,10 +87,7 @@ def take_lowest(free: Ints, held: Ints, base: int, count: int) -> tuple[int, int
 
 @inlined
 def add_where(sums: Floats, held: Ints, base: int, first: int, last: int, number: float) -> None:
-    """Add a number to the sums of all positions in words of ``held`` from ``base`` on.
-
-    There is one sum per bit.
-    """
+    """Add a number to ``sums`` at each position that is set in words of ``held`` from ``base`` on."""
     for at in range(first, last):
         word = held[base + at]
         begin = at * WORD
@@ -104,7 +103,7 @@ def add_where(sums: Floats, held: Ints, base: int, first: int, last: int, number
 
 @inlined
 def heap_push(times: Floats, slots: Ints, count: int, time: float, slot: int) -> None:
-    """Add (time, slot) to a heap of ``count`` pairs, the least time first."""
+    """Add (time, slot) to a heap of ``count`` pairs; the earliest time comes first."""
     at = count
     while at > 0:
         above = (at - 1) >> 1
@@ -122,7 +121,7 @@ def heap_drop(times: Floats, slots: Ints, count: int, at: int) -> None:
     """Remove the pair at index ``at`` of a heap of ``count`` pairs."""
     last = count - 1
     time, slot = times[last], slots[last]
-    while at > 0 and times[(at - 1) >> 1] > time:  # the replacement of an inner pair may move up
+    while at > 0 and times[(at - 1) >> 1] > time:  # a pair that replaces an inner one may have to move up
         times[at] = times[(at - 1) >> 1]
         slots[at] = slots[(at - 1) >> 1]
         at = (at - 1) >> 1
@@ -156,7 +155,7 @@ def rank_of(times: Floats, count: int, time: float) -> int:
 
 @inlined
 def insert_sorted(times: Floats, units: Ints, slots: Ints, count: int, time: float, size: int, slot: int) -> None:
-    """Insert a running job into a list of ``count``, ascending by end time."""
+    """Insert a running job into a list of ``count`` jobs sorted by end time."""
     place = rank_of(times, count, time)
     for at in range(count, place, -1):
         times[at] = times[at - 1]
@@ -169,7 +168,7 @@ def insert_sorted(times: Floats, units: Ints, slots: Ints, count: int, time: flo
 
 @inlined
 def drop_sorted(times: Floats, units: Ints, slots: Ints, count: int, time: float, slot: int) -> None:
-    """Remove a running job from such a list."""
+    """Remove a running job from a list of ``count`` jobs sorted by end time."""
     place = rank_of(times, count, time) - 1
     while slots[place] != slot:
         place -= 1

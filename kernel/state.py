@@ -1,4 +1,4 @@
-"""The kernel's whole state of a run as arrays and records."""
+"""The kernel's state of a run, as arrays and records."""
 
 from math import inf
 from typing import Final, NamedTuple, TypeVar
@@ -11,10 +11,10 @@ from pipistrelle.kernel.waiting import Queue, make_queue
 
 _Columns = TypeVar("_Columns", "KernelSlots", "KernelLives", "Plans")
 
-#: rank of jobs: by submit time less a boost, or by walltime
+#: how jobs are ranked: by submit time minus a boost, or by walltime
 BY_SUBMIT: Final = 0
 BY_WALLTIME: Final = 1
-#: who may pass the first in the queue: none, those that do not delay it, or all
+#: which jobs may pass the first in the queue: none, those that do not delay it, or all
 NO_BACKFILL: Final = 0
 EASY: Final = 1
 FIRST_FIT: Final = 2
@@ -29,17 +29,18 @@ GIVEN_UP: Final = 5
 
 
 class Rules(NamedTuple):
-    """The rules of a run, besides its jobs and outages; times in seconds.
+    """The rules of a run; times in seconds.
 
     Attributes:
-        order, backfill: constants above.
-        failing, planned, placing, keeping: nodes can go down; also for maintenance; positions of jobs are tracked; and
-            logged.
-        dumps: jobs dump their state.
-        dump, read: duration of a dump, and of reading one.
-        retries, original: interrupted jobs are requeued; at their old place in the queue.
-        most_attempts: limit per job.
-        rest, extended: a new attempt's walltime is the rest of the old one; walltimes are extended by dumps and reads.
+        order, backfill: one of the constants above each.
+        failing: whether nodes can go down.
+        planned: whether nodes go down for maintenance.
+        placing, keeping: whether the positions of jobs are tracked, and whether they are logged.
+        dumps: whether jobs dump their state; ``dump`` and ``read`` are how long a dump and its reading take.
+        retries, original: whether interrupted jobs are requeued, and whether they keep their place in the queue.
+        most_attempts: largest number of attempts of a job.
+        rest: whether the walltime of a new attempt is the rest of the old walltime.
+        extended: whether walltimes are extended by the time for dumps and reads.
         until: the time limit.
     """
 
@@ -61,7 +62,10 @@ class Rules(NamedTuple):
 
 
 class Jobs(NamedTuple):
-    """The workload, shape (jobs,); times in seconds. ``boost`` is the order's bonus."""
+    """The jobs of the workload; arrays of shape (jobs,), times in seconds.
+
+    A job's ``boost`` is subtracted from its submit time when jobs are ordered.
+    """
 
     submit: Floats
     size: Ints
@@ -71,7 +75,7 @@ class Jobs(NamedTuple):
 
 
 class Outs(NamedTuple):
-    """Outages by begin (s), complete for begins before ``known`` (s)."""
+    """Outages by begin; all that begin before ``known`` are included. Times in seconds."""
 
     node: Ints
     down: Floats
@@ -88,10 +92,11 @@ class KernelNode:
 
     Attributes:
         first, units: its first position, and the number of its units.
-        reasons, broken: outages and maintenances that keep it down, and the outages among them.
+        reasons: the number of outages and maintenances that keep it down.
+        broken: the number of outages that keep it down.
         planned: whether maintenance took it down.
         failed: number of failures.
-        since: since when it is down (s).
+        since: time (s) from which it is down.
     """
 
     first: int
@@ -104,16 +109,16 @@ class KernelNode:
 
 
 class Nodes(NamedTuple):
-    """The machine; positions are its units in the order of allocation.
+    """The machine; positions number its units in the order of allocation.
 
     Attributes:
         rows: `KernelNode` records.
         node: the node of each position.
         interval: time of work between two dumps (s), by number of nodes.
-        free: free positions in service, as words.
+        free: free positions of nodes that are up, as a bit set.
         busy: how long ended jobs held each position (s).
-        down: how long each node was down before (s), shape (2, nodes): for failures, for maintenance.
-        together: the least number of nodes with that many units, by size.
+        down: total past downtime of each node (s) for failures and for maintenance, shape (2, nodes).
+        together: the smallest number of nodes that has k units, by k.
     """
 
     rows: Rows
@@ -126,7 +131,7 @@ class Nodes(NamedTuple):
 
 
 class PlannedRow:
-    """The record of a maintenance: announcement, begin, end (s), and its set of nodes."""
+    """The record of a maintenance: announcement, begin and end (s), and its node set."""
 
     announced: float
     begin: float
@@ -135,10 +140,10 @@ class PlannedRow:
 
 
 class LevelRow:
-    """The record of a level: the units open to jobs that end before ``begin`` (s).
+    """The record of a level: the units that a job may use if it ends before ``begin`` (s).
 
-    ``begin`` is the next window's begin. ``open`` and ``beside`` count the free units among them, and those not
-    reserved; -1: not counted yet.
+    ``begin`` is when the next maintenance window begins. ``open`` counts the free units of the level. ``beside`` counts
+    its free units that are not reserved. -1 means not counted yet.
     """
 
     begin: float
@@ -147,9 +152,9 @@ class LevelRow:
 
 
 class PlanCounts:
-    """The record of the next plan, whether more follow, and the lengths of lists.
+    """The record of the next maintenance, whether more follow, and the lengths of lists.
 
-    ``reserved`` counts the reserved units; -1: not known yet.
+    ``reserved`` counts the reserved units; -1 means not counted yet.
     """
 
     next: int
@@ -161,16 +166,16 @@ class PlanCounts:
 
 
 class Plans(NamedTuple):
-    """Maintenance, planned and announced, and room for starts around it; in seconds.
+    """Maintenance, and work arrays for starting jobs around it; times in seconds.
 
     Attributes:
-        coming: plans by announcement: `PlannedRow`.
-        sets: the positions of set k, from word k * words on.
+        coming: maintenances by announcement: `PlannedRow`.
+        sets: bit sets of positions; node set k begins at word k * (words per set).
         position: the position of each unit.
         step_time, step_set, step_kind: begins and ends of announced maintenance, by time, then by announcement.
-        windows: announced and not over, by begin: `PlannedRow`.
-        levels, level_closed: `LevelRow`, and the positions closed at each level, as words.
-        open, reserved, taken: positions open to a job, reserved for the first job, taken by the starting job, as words.
+        windows: announced maintenance that has not ended, by begin: `PlannedRow`.
+        levels, level_closed: `LevelRow` records, and bit sets of the positions closed at each level.
+        open, reserved, taken: bit sets of positions open to a job, reserved for the first job, taken by a starting job.
         end_time, end_slot: the running jobs by latest end.
         counts: `PlanCounts`.
     """
@@ -196,10 +201,10 @@ class SlotRow:
     """The record of a running job; times in seconds.
 
     Attributes:
-        low, high: first word with a position, and the one after the last.
-        finish, in_time: end of its work if the walltime allows, and whether it does.
+        low, high: the first word with one of its positions, and the word after the last.
+        finish, in_time: when its work ends, and whether that is within its walltime.
         dumped: number of dumps if nothing fails.
-        serial: number of jobs started before.
+        serial: number of jobs started before it.
     """
 
     low: int
@@ -217,13 +222,13 @@ class KernelSlots(NamedTuple):
     """The running jobs, one per slot, and the upcoming repairs.
 
     Attributes:
-        job, until: each slot's row of the workload, and the end of its walltime (s).
+        job, until: row of the workload in each slot, and when its walltime ends (s).
         rows: `SlotRow` of each slot.
-        held: the positions of slot s, from word s * words on.
+        held: bit sets of positions; slot s begins at word s * (words per slot).
         spare: unused slots.
-        end_time, end_slot: a heap of ends.
+        end_time, end_slot: a heap of the times at which jobs end.
         planned_time, planned_units, planned_slot: the running jobs by end of walltime.
-        repair_time, repair_node: a heap of repairs.
+        repair_time, repair_node: a heap of the times at which nodes are repaired.
     """
 
     job: Ints
@@ -241,10 +246,10 @@ class KernelSlots(NamedTuple):
 
 
 class KernelLives(NamedTuple):
-    """The life of each job, shape (jobs,); times in seconds.
+    """The state and times of each job, shape (jobs,); times in seconds.
 
     ``attempt`` counts earlier attempts. ``saved``, ``fruitless``, ``walltime``, ``came``, ``start`` and ``end`` belong
-    to the current or last attempt; ``waited`` and ``ran`` are sums over attempts.
+    to the current or last attempt. ``waited`` and ``ran`` are sums over attempts.
     """
 
     state: Ints
@@ -260,10 +265,10 @@ class KernelLives(NamedTuple):
 
 
 class Log(NamedTuple):
-    """The ended attempts, if nodes can fail; in (unit-)seconds.
+    """The log of ended attempts, if nodes can fail; times in seconds.
 
-    Fields from ``useful`` on are unit-seconds. ``words`` has the positions of each attempt, or of each job if nothing
-    fails, shape (rows, words).
+    Fields from ``useful`` on are in unit-seconds. ``words`` is a bit set of positions per attempt, or per job if nodes
+    cannot fail, shape (rows, words).
     """
 
     job: Ints
@@ -289,12 +294,12 @@ class KernelClock:
     """The record of a run's progress.
 
     Attributes:
-        next_job, next_outage: rows of the workload and of the outages.
+        next_job, next_outage: next row of the workload and of the outages.
         running, repairs, hopes, struck, rows: lengths of lists and of the log.
-        free: free units.
-        started, submitted: numbers of jobs.
-        idle_outages, idle_notices, moved: for detecting a stalled run.
-        first, extra, shadow: the job with the reservation (-1: none), the units it leaves, and its time (s).
+        free: number of free units.
+        started, submitted: numbers of jobs started and submitted so far.
+        idle_outages, idle_notices, moved: used to detect a stalled run.
+        first, extra, shadow: the job with the reservation (-1: none), the units it leaves free, and its start (s).
     """
 
     now: float
@@ -317,9 +322,9 @@ class KernelClock:
 
 
 class KernelLists(NamedTuple):
-    """Room for lists: jobs that join, jobs that start, struck slots, jobs to check.
+    """Arrays for lists: jobs that join, jobs that start, interrupted slots, jobs to check.
 
-    ``needed`` is how long a job to check must work before it has saved something (s).
+    ``needed`` is how long (s) a job to check must run before it saves anything.
     """
 
     fresh: Ints
@@ -330,7 +335,7 @@ class KernelLists(NamedTuple):
 
 
 class State(NamedTuple):
-    """A run before it starts, or between two instants."""
+    """The kernel's state of a run, before its start or between two steps."""
 
     rules: Rules
     jobs: Jobs
@@ -346,7 +351,7 @@ class State(NamedTuple):
 
 
 def make_state(rules: Rules, jobs: Jobs, node_of: Ints, interval: Floats) -> State:
-    """Return a run at time 0 without outages, with log space for extra attempts.
+    """Return a run at time 0 without outages; its log has space for extra attempts.
 
     Args:
         node_of: the node of each position; a node's positions are adjacent.
@@ -397,7 +402,7 @@ def make_state(rules: Rules, jobs: Jobs, node_of: Ints, interval: Floats) -> Sta
 
 
 def words_with(chosen: NDArray[np.bool_]) -> Ints:
-    """Return words with the positions at which ``chosen``, shape (units,), is true."""
+    """Return a bit set of the positions where ``chosen``, shape (units,), is true."""
     words = words_of(chosen.size)
     bits = np.zeros(words * WORD, dtype=np.int64)
     bits[: chosen.size] = chosen
@@ -406,7 +411,7 @@ def words_with(chosen: NDArray[np.bool_]) -> Ints:
 
 
 def make_plans(units: int, words: int) -> Plans:
-    """Return empty plans for a machine of ``units`` units; 0 without maintenance."""
+    """Return empty plans; ``units`` is the machine's size, or 0 without maintenance."""
     return _blank(Plans, 0)._replace(
         coming=rows_of(PlannedRow, 0),
         windows=rows_of(PlannedRow, 0),

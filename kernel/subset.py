@@ -1,4 +1,4 @@
-"""The subset of runs that the kernel can simulate, and their form in the kernel."""
+"""Decide whether the kernel can simulate a run, and convert the run to the kernel's form."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -33,7 +33,7 @@ from pipistrelle.traces.resilience import Resilience
 from pipistrelle.traces.workload import Workload
 
 _BACKFILLS: Final[Mapping[type, int]] = {NoBackfill: state.NO_BACKFILL, Easy: state.EASY, FirstFit: state.FIRST_FIT}
-#: fields of a setup that the kernel uses or checks; all others must have their defaults
+#: fields of a setup that the kernel uses or checks; every other field must have its default
 _KNOWN: Final = frozenset(
     (
         *("platform", "workloads", "dropped", "strict", "machine", "batsim", "reliability", "conditions"),
@@ -43,17 +43,17 @@ _KNOWN: Final = frozenset(
 
 
 class Outside(Exception):
-    """A run is not in the kernel's subset; the text says why."""
+    """The kernel cannot simulate a run; the message says why."""
 
 
 class KernelPlan(NamedTuple):
-    """A run's form in the kernel: rules, jobs, nodes of positions, dump intervals."""
+    """A run in the kernel's form: rules, jobs, nodes of positions, dump intervals."""
 
     rules: Rules
     jobs: Jobs
     node_of: Ints
     interval: Floats
-    #: the unit of each position
+    #: the unit at each position
     units: Ints
     #: the workload's prefix, and the jobs' ids
     prefix: str
@@ -64,11 +64,11 @@ def plan_of(setup: Setup, spec: RunSpec, policy: Policy | None, *, keeping: bool
     """Return the kernel's form of a run.
 
     Args:
-        policy: decides; None: the scheduler of ``spec``.
-        keeping: record which units jobs had.
+        policy: the scheduler; None uses the scheduler of ``spec``.
+        keeping: record which units each job had.
 
     Raises:
-        Outside: it is not in the subset, with the first reason.
+        Outside: the kernel cannot simulate the run; the message has the first reason.
     """
     _check_setup(setup, spec)
     if policy is None:
@@ -121,7 +121,7 @@ def plan_of(setup: Setup, spec: RunSpec, policy: Policy | None, *, keeping: bool
 
 
 def _check_setup(setup: Setup, spec: RunSpec) -> None:
-    """Raise Outside for what the kernel never supports, whatever the policy."""
+    """Raise Outside if the kernel cannot simulate a run, whatever its policy is."""
     reliability = setup.reliability
     for says, why in (
         (not has_compiler(), "numba is not installed (pip install 'pipistrelle[study]')"),
@@ -149,7 +149,7 @@ def _check_setup(setup: Setup, spec: RunSpec) -> None:
 
 
 def _order_of(policy: ComposedPolicy, workload: Workload) -> tuple[int, Floats]:
-    """Return the rank of jobs, and each job's boost."""
+    """Return how jobs are ranked (a constant of `state`), and each job's boost."""
     order, none = policy.order, np.zeros(len(workload))
     if type(order) is Fcfs:
         return state.BY_SUBMIT, none
@@ -165,7 +165,7 @@ def _order_of(policy: ComposedPolicy, workload: Workload) -> tuple[int, Floats]:
 
 
 def _intervals(setup: Setup, reliability: Reliability) -> Floats:
-    """Return the work between two dumps (s) by number of nodes, shape (nodes + 1,)."""
+    """Return the work between two dumps (s) for each number of nodes, shape (nodes + 1,)."""
     way, nodes = reliability.resilience, setup.platform.nodes
     if way.kind == "none" or not way.rates_matter:
         return np.full(nodes + 1, interval_of(way, way.dump, 0.0))
@@ -177,5 +177,8 @@ def _intervals(setup: Setup, reliability: Reliability) -> Floats:
 
 @lru_cache(maxsize=16)
 def _intervals_at(way: Resilience, rate: float, nodes: int) -> Floats:
-    """Return them for one failure rate per node (1/s); trials of a point share them."""
+    """Return the intervals between dumps (s) for one failure rate per node (1/s).
+
+    The trials of one point of a study share them.
+    """
     return np.array([interval_of(way, way.dump, rate * count) for count in range(nodes + 1)])

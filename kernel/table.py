@@ -1,4 +1,4 @@
-"""A kernel's run as the job table of every engine, with the reference's figures."""
+"""Return the results of a kernel run as a job table, with the reference engine's figures."""
 
 from math import fsum, nan
 from typing import Final
@@ -27,7 +27,7 @@ _STATES: Final = {
     state.AT_WALLTIME: "COMPLETED_WALLTIME_REACHED",
     state.GIVEN_UP: "COMPLETED_FAILED",
 }
-#: what units spend time on in the kernel; other kinds do not occur
+#: how units can spend their time in the kernel; other kinds are always zero
 _KINDS: Final = frozenset(("useful", "unsaved", "lost", "dumping", "reading"))
 
 
@@ -39,7 +39,7 @@ def run_kernel(
     policy: Policy | None = None,
     with_nodes: bool = False,
 ) -> JobTable:
-    """Simulate a run in the kernel and return its table; see `simulate`.
+    """Simulate a run in the kernel and return its job table; see `simulate`.
 
     Args:
         with_nodes: record the units of each job's last attempt.
@@ -89,7 +89,7 @@ def run_kernel(
 
 
 def _nodes(made: KernelRun, *, failing: bool, there: NDArray[np.bool_]) -> tuple[NodeSet, ...]:
-    """Return the units of each job's last started attempt, empty if none."""
+    """Return the units of each job's last started attempt; empty for jobs without one."""
     found = [NodeSet.EMPTY] * int(there.sum())
     rows = made.attempts.job.tolist() if failing else range(len(made.attempts.words))
     for row, job in enumerate(rows):
@@ -101,7 +101,7 @@ def _nodes(made: KernelRun, *, failing: bool, there: NDArray[np.bool_]) -> tuple
 
 
 def _figures(made: KernelRun, platform: Platform, size: Ints) -> ReliabilitySummary:
-    """Return the failure figures, computed as `ReliabilityBook` and `NodeBook` do."""
+    """Return the failure figures, with the formulas of `ReliabilityBook` and `NodeBook`."""
     attempts = made.attempts
     sizes = size[attempts.job]
     lost = attempts.state == state.GIVEN_UP
@@ -161,5 +161,5 @@ def _size_class(power: int, held: Floats, lost: NDArray[np.bool_]) -> SizeClass:
 
 
 def _exact_sum(numbers: Floats) -> float:
-    """Return the exact sum; most numbers are zero."""
+    """Return the exact sum of numbers; zeros, which are frequent, are skipped."""
     return fsum(numbers[numbers != 0].tolist())

@@ -1,10 +1,10 @@
-"""The queue by rank, in blocks with an index, so that backfilling skips most.
+"""The job queue, in blocks with an index that lets backfilling skip most jobs.
 
-A block has up to `BLOCK` jobs. The index has the least size of each block and, for each power of two, the least
-walltime of its jobs below that size. A backfilling pass over n jobs then checks about n / 32 blocks and opens only
-those in which a job may start (or may seem to, for sizes that are no powers of two). The first block is always opened,
-and its index is not maintained: a shallow queue has no other. Two neighbouring blocks together hold more than half a
-block of jobs; otherwise they are merged.
+A block has up to `BLOCK` jobs. The index has the smallest size in each block. For each power of two, it also has the
+least walltime of the block's jobs below that size. Backfilling n jobs checks about n / 32 blocks and opens only blocks
+in which a job may start. It may open others, too, because the index knows walltimes for powers of two only. The first
+block is always opened and has no index. Two neighbouring blocks are merged if together they have at most half a block
+of jobs.
 """
 
 from typing import Final, NamedTuple
@@ -14,13 +14,13 @@ import numpy as np
 from pipistrelle.kernel.compiled import compiled, inlined, is_late, within, woven_in
 from pipistrelle.kernel.sets import Floats, Ints, record_of
 
-#: most jobs of a block
+#: largest number of jobs in a block
 BLOCK: Final = 64
 _HALF: Final = BLOCK // 2
 
 
 class QueueCounts:
-    """The record of how many blocks are used and spare, and how many jobs wait."""
+    """The record of the numbers of used blocks, spare blocks and queued jobs."""
 
     line: int
     spare: int
@@ -28,16 +28,16 @@ class QueueCounts:
 
 
 class Queue(NamedTuple):
-    """The queued jobs; block b, place i is at index b * BLOCK + i.
+    """The queued jobs; place i of block b is at index b * BLOCK + i.
 
     Attributes:
-        job, size, occupies: a job's row, units and walltime (s).
-        first, end: each block's first place with a job, and the one after the last.
+        job, size, occupies: each job's row of the workload, units and walltime (s).
+        first, end: each block's first place with a job, and the place after the last.
         line: the blocks in queue order.
         spare: unused blocks.
-        least_size: of each block.
-        least_time: at b * classes + c, the least walltime of block b's jobs of fewer than 2^(c+1) units.
-        rank, number: sort keys of each row of the workload, lower first: the order's rank, then the submission number.
+        least_size: the smallest size in each block.
+        least_time: at b * classes + c, the least walltime of block b's jobs with fewer than 2^(c+1) units.
+        rank, number: sort keys of each row of the workload: the order's rank, then the submission number.
         size_class: floor(log2) of each size.
     """
 
@@ -64,7 +64,7 @@ def make_queue(jobs: int, units: int) -> Queue:
         size_class[1 << power :] = power
     places = blocks * BLOCK
     counts = record_of(QueueCounts)
-    counts.line, counts.spare = 1, blocks - 1  # block 0 is the first, and empty
+    counts.line, counts.spare = 1, blocks - 1  # block 0 is first in the line, and empty
     return Queue(
         np.empty(places, dtype=np.int64),
         np.empty(places, dtype=np.int64),
@@ -102,7 +102,7 @@ def summarise(queue: Queue, block: int) -> None:
     classes = queue.size_class[-1] + 1
     begin = block * classes
     queue.least_time[begin : begin + classes] = np.inf
-    least = queue.size_class.size  # above every size
+    least = queue.size_class.size  # larger than every size
     for at in range(block * BLOCK + queue.first[block], block * BLOCK + queue.end[block]):
         size = queue.size[at]
         least = min(least, size)
@@ -130,7 +130,7 @@ def _new_block(queue: Queue, place: int) -> int:
 
 @woven_in
 def copy_job(queue: Queue, source: int, target: int) -> None:
-    """Copy the job at one index to another."""
+    """Copy a job from one index to another."""
     queue.job[target] = queue.job[source]
     queue.size[target] = queue.size[source]
     queue.occupies[target] = queue.occupies[source]
@@ -138,14 +138,14 @@ def copy_job(queue: Queue, source: int, target: int) -> None:
 
 @within
 def _move(queue: Queue, source: int, target: int, count: int) -> None:
-    """Copy jobs between indices, which may overlap if ``target`` is lower."""
+    """Copy jobs between two ranges of indices; they may overlap if ``target`` is lower."""
     for at in range(count):
         copy_job(queue, source + at, target + at)
 
 
 @within
 def _close_up(queue: Queue, block: int) -> int:
-    """Move the jobs of a block to its start, and return how many there are."""
+    """Move the jobs of a block to its start, and return their number."""
     gone = queue.first[block]
     count = queue.end[block] - gone
     _move(queue, block * BLOCK + gone, block * BLOCK, count)
@@ -156,8 +156,11 @@ def _close_up(queue: Queue, block: int) -> int:
 
 @within
 def _place_of(queue: Queue, job: int) -> tuple[int, int]:
-    """Return the place in the line, and in the block, of a job that is not the last."""
-    low, high = 0, queue.counts.line - 1  # find the first block whose last job comes after it
+    """Return where a job goes: the place of its block in the line, and its place in the block.
+
+    The job must not go to the end of the queue.
+    """
+    low, high = 0, queue.counts.line - 1  # find the first block whose last job follows the new one
     while low < high:
         middle = (low + high) >> 1
         block = queue.line[middle]
@@ -178,7 +181,7 @@ def _place_of(queue: Queue, job: int) -> tuple[int, int]:
 
 @inlined
 def join(queue: Queue, job: int, size: int, time: float) -> None:
-    """Insert a job of ``size`` units and a walltime of ``time`` (s) at its rank."""
+    """Insert a job of ``size`` units and a walltime of ``time`` (s) into the queue."""
     counts = queue.counts
     counts.waiting += 1
     at = counts.line - 1
@@ -218,14 +221,14 @@ def join(queue: Queue, job: int, size: int, time: float) -> None:
 
 @inlined
 def first_of(queue: Queue) -> int:
-    """Return the first job."""
+    """Return the row of the first job in the queue."""
     block = queue.line[0]
     return int(queue.job[block * BLOCK + queue.first[block]])
 
 
 @inlined
 def drop_first(queue: Queue) -> None:
-    """Remove the first job."""
+    """Remove the first job of the queue."""
     counts = queue.counts
     counts.waiting -= 1
     block = queue.line[0]
@@ -243,7 +246,7 @@ def drop_first(queue: Queue) -> None:
 
 @compiled
 def tidy(queue: Queue) -> None:
-    """Remove empty blocks from the line, and merge neighbours with few jobs."""
+    """Remove empty blocks from the queue, and merge neighbouring blocks with few jobs."""
     counts = queue.counts
     kept = 0
     for place in range(counts.line):
@@ -271,7 +274,7 @@ def tidy(queue: Queue) -> None:
 
 @woven_in
 def keep(queue: Queue, at: int, kept: int) -> int:
-    """Move a job that stays to ``kept`` if there is a gap; return the next index."""
+    """Move a job that stays queued to index ``kept`` to close a gap; return ``kept + 1``."""
     if kept < at:
         copy_job(queue, at, kept)
     return kept + 1
@@ -279,7 +282,7 @@ def keep(queue: Queue, at: int, kept: int) -> int:
 
 @woven_in
 def cut(queue: Queue, place: int, end: int) -> None:
-    """End the jobs of the block at a place in the line before index ``end``."""
+    """Remove the jobs from index ``end`` on from the block at a place in the line."""
     block = queue.line[place]
     if end < block * BLOCK + queue.end[block]:
         queue.end[block] = end - block * BLOCK
@@ -289,7 +292,7 @@ def cut(queue: Queue, place: int, end: int) -> None:
 
 @woven_in
 def leave(queue: Queue, count: int) -> None:
-    """Count jobs that were removed from the middle."""
+    """Subtract jobs that were removed from the middle of the queue, and tidy the blocks."""
     queue.counts.waiting -= count
     if count > 0 and queue.counts.line > 1:
         tidy(queue)
@@ -297,10 +300,13 @@ def leave(queue: Queue, count: int) -> None:
 
 @inlined
 def pass_over(queue: Queue, chosen: Ints, free: int, extra: int, shadow: float, now: float) -> tuple[int, int, int]:
-    """Remove the jobs that may pass the first, in order; put their rows in ``chosen``.
+    """Backfill: remove jobs that may pass the first one, and put their rows in ``chosen``.
 
-    A job may pass if it has at most ``free`` units, and either ends by its walltime at ``shadow`` (s) at the latest if
-    started ``now`` (s), or has at most ``extra`` units. Returns their number, and what remains of both.
+    A job may pass if it needs at most ``free`` units and does not delay the first job. It delays the first job if it
+    needs more than ``extra`` units and its walltime ends after ``shadow`` (s) when it starts at ``now`` (s).
+
+    Returns:
+        The number of removed jobs, and what remains of ``free`` and ``extra``.
     """
     found = 0
     classes = queue.size_class[-1] + 1
