@@ -4,10 +4,19 @@ This matches the schedulers' `OpenUnits`, on words of positions. Announced maint
 to jobs that end later. What is closed to a job thus depends only on its end: each level closes more units.
 """
 
-from math import inf
-
 from pipistrelle.kernel.attempts import begin_work
-from pipistrelle.kernel.compiled import end_of, held_until, is_late, spares, within, woven_in
+from pipistrelle.kernel.compiled import (
+    Closed,
+    Releases,
+    cut_short,
+    end_of,
+    held_until,
+    is_late,
+    opening,
+    spares,
+    within,
+    woven_in,
+)
 from pipistrelle.kernel.sets import WORD, Ints, bits_in
 from pipistrelle.kernel.state import EASY, NO_BACKFILL, KernelSlots, Nodes, Plans, State
 from pipistrelle.kernel.waiting import BLOCK, cut, drop_first, first_of, join, keep, leave
@@ -120,23 +129,15 @@ def _take_beside(plans: Plans, size: int, beside: int, first: int, reserved: int
 
 
 @within
-def _running_ends(plans: Plans, slots: KernelSlots, running: int, words: int, now: float) -> None:
+def _sort_ends(plans: Plans, closed: Closed, slots: KernelSlots, running: int, words: int, now: float) -> None:
     """Sort the latest ends (s) of running jobs, by maintenance or walltime."""
     for at in range(running):
-        slot, end = slots.planned_slot[at], slots.planned_time[at]
+        slot = slots.planned_slot[at]
         row = slots.rows[slot]
-        for number in range(plans.counts.windows):
-            window = plans.windows[number]
-            if window.begin >= end:
-                break
-            if window.begin > now:
-                base, hit = window.which * words, False
-                for word in range(row.low, row.high):
-                    hit = hit or slots.held[slot * words + word] & plans.sets[base + word] != 0
-                if hit:
-                    end = window.begin
-                    break
-        end = held_until(end, now)
+        for word in range(words):  # some words may be left over from an earlier job
+            if not row.low <= word < row.high:
+                slots.held[slot * words + word] = 0
+        end = held_until(cut_short(slots.planned_time[at], now, slots.held, slot * words, words, closed), now)
         place = at
         while place > 0 and plans.end_time[place - 1] > end:
             plans.end_time[place] = plans.end_time[place - 1]
@@ -146,16 +147,16 @@ def _running_ends(plans: Plans, slots: KernelSlots, running: int, words: int, no
         plans.end_slot[place] = slot
 
 
-@woven_in
+@within
 def _reserve(run: State, size: int, walltime: float, now: float) -> tuple[float, int]:
     """Return when (s) enough units are open (inf: unknown), and how many.
 
     The open units go into ``plans.reserved``. This matches `pipistrelle.schedulers.plan.around_windows.reserve`.
     """
     nodes, slots, plans = run.nodes, run.slots, run.plans
-    words, running = nodes.free.size, run.clock.running
-    _running_ends(plans, slots, running, words, now)
-    units = plans.open
+    words, running, units = nodes.free.size, run.clock.running, plans.open
+    closed = Closed(plans.windows[: plans.counts.windows], plans.sets)
+    _sort_ends(plans, closed, slots, running, words, now)
     for word in range(words):
         units[word] = nodes.free[word]
     for node in range(nodes.rows.size):  # nodes that are down only for maintenance return at its end
@@ -163,39 +164,9 @@ def _reserve(run: State, size: int, walltime: float, now: float) -> tuple[float,
         if row.reasons > 0 and row.broken == 0:
             for position in range(row.first, row.first + row.units):
                 units[position // WORD] |= 1 << (position % WORD)
-    count = 0
-    for word in range(words):
-        count += bits_in(units[word])
-    time, ended = now, 0
-    while time < inf:
-        while ended < running and plans.end_time[ended] <= time:
-            slot = plans.end_slot[ended]
-            for word in range(slots.rows[slot].low, slots.rows[slot].high):
-                units[word] |= slots.held[slot * words + word]
-            count += run.jobs.size[slots.job[slot]]
-            ended += 1
-        end = end_of(time, walltime)
-        following = plans.end_time[ended] if ended < running else inf
-        for word in range(words):
-            plans.reserved[word] = units[word]
-        for number in range(plans.counts.windows):
-            window = plans.windows[number]
-            if window.end > time:
-                following = min(following, window.end)
-                if count >= size and window.begin < end:
-                    base = window.which * words
-                    for word in range(words):
-                        plans.reserved[word] &= ~plans.sets[base + word]
-        if count >= size:
-            found = 0
-            for word in range(words):
-                found += bits_in(plans.reserved[word])
-            if found >= size:
-                return time, found
-        time = following
-    for word in range(words):
-        plans.reserved[word] = 0
-    return inf, 0
+    releases = Releases(plans.end_time[:running], plans.end_slot[:running], slots.held)
+    shadow, _, found = opening(now, size, walltime, units, plans.reserved, releases, closed)
+    return shadow, found
 
 
 @within

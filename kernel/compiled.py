@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final, ParamSpec, TypeVar, cast
 
 from pipistrelle.platforms.failures import checkpointing
-from pipistrelle.schedulers.plan.machine_code import as_python, compiled_by_numba, has_compiler, source_of
+from pipistrelle.schedulers.plan.machine_code import as_python, compiled_by_numba, has_compiler, replaced, source_of
 from pipistrelle.schedulers.policy import ends_and_shadow
 from pipistrelle.server.attempts import accounting
 from pipistrelle.server.engine import stalls
@@ -54,6 +54,12 @@ def shared(*functions: Callable[..., object]) -> None:
             register_jitable(function)
 
 
+def counts_bits_by(function: Callable[[int], int]) -> None:
+    """Let the schedulers' rules count the bits of a word by a function for int64."""
+    if has_compiler():
+        replaced(_plain.bits_in, getattr(function, "py_func", function))
+
+
 def _compiled(function: Callable[_Parameters, _Result], **options: bool) -> Callable[_Parameters, _Result]:
     if not has_compiler():  # the kernel cannot run, but its subset can still be checked
         return function
@@ -62,8 +68,13 @@ def _compiled(function: Callable[_Parameters, _Result], **options: bool) -> Call
 
 
 # the rules of the Python schedulers, unchanged
+if has_compiler():
+    replaced(_plain.end_of, _plain.end_of)
 end_of = woven_in(_plain.end_of)
 held_until = woven_in(_plain.held_until)
 is_late = woven_in(_plain.is_late)
 spares = woven_in(_plain.spares)
 reservation_of = woven_in(_plain.reservation_of)
+cut_short = woven_in(_plain.cut_short)
+opening = woven_in(_plain.opening)
+Closed, Releases = _plain.Closed, _plain.Releases

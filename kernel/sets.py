@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.kernel.compiled import inlined
+from pipistrelle.kernel.compiled import counts_bits_by, inlined
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -51,6 +51,9 @@ def bits_in(word: int) -> int:
     word += word >> 16
     word += word >> 32
     return word & 127
+
+
+counts_bits_by(bits_in)
 
 
 @inlined

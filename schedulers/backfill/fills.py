@@ -342,7 +342,7 @@ class Fill(KeepsBegins):
         plan = AccessPlan(view.units, view.now, placed_by(placement, view.machine))
         plan.follow(view.now, view.gone)
         for job in view.running:
-            plan.started(job.number, mask_of(job.alloc), min(job.expected_end, view.windows.killed_at(job, view.now)))
+            plan.started(job.number, mask_of(job.alloc), view.windows.ends_at(job, view.now))
         plan.begin(accesses.restrictions(view.now), self._options.reservations)
         eligible: Bools = np.ones(len(jobs), dtype=np.bool_)
         first: SchedulerJob | None = None

@@ -1,17 +1,19 @@
 """Starts and reservations by single units, when windows are closed to some jobs."""
 
+from functools import reduce
 from math import inf
+from operator import or_
 from typing import NamedTuple
 
 from pipistrelle.protocol.units.free import FreeUnits
-from pipistrelle.protocol.units.masks import units_of
+from pipistrelle.protocol.units.masks import mask_of, units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.placement.pickers import pick, picked
-from pipistrelle.schedulers.plan.plan import Plan
-from pipistrelle.schedulers.policy.ends_and_shadow import end_of, is_late, spares
+from pipistrelle.schedulers.policy.ends_and_shadow import Releases, end_of, held_until, is_late, opening, spares
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.windows import closed_by
 
 
 class UnitReservation(NamedTuple):
@@ -150,12 +152,18 @@ def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservat
         if early is not None:
             return early
 
-    def choose(begin: float, units: int) -> int:
-        return units if pick(placement, units, job, view.machine) else 0
-
-    plan = Plan(view, placement)
-    fit = plan.slices.earliest(job.size, job.occupies, choose, closures=plan.closures(job))
-    return UnitReservation(inf, NodeSet.EMPTY) if fit is None else UnitReservation(fit.begin, units_of(fit.units))
+    closed = closed_by(view.windows.against(job, view.now))
+    in_service = ((1 << view.units) - 1) & ~mask_of(view.gone)
+    held = [mask_of(other.alloc) & in_service for other in view.running]
+    ends = [held_until(view.windows.ends_at(other, view.now), view.now) for other in view.running]
+    order = sorted(range(len(held)), key=ends.__getitem__)
+    releases = Releases([ends[at] for at in order], order, held)
+    free, units, time = [in_service & ~reduce(or_, held, 0)], [0], view.now
+    while time < inf:
+        begin, time, found = opening(time, job.size, job.occupies, free, units, releases, closed)
+        if found and pick(placement, units[0], job, view.machine):
+            return UnitReservation(begin, units_of(units[0]))
+    return UnitReservation(inf, NodeSet.EMPTY)
 
 
 def _before_windows(view: View, job: SchedulerJob) -> UnitReservation | None:

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from numba.extending import overload
-
 from pipistrelle.schedulers.plan import gaps
-from pipistrelle.schedulers.plan.machine_code import as_python, compiled_by_numba, source_of
+from pipistrelle.schedulers.plan.machine_code import as_python, compiled_by_numba, replaced, source_of
 from pipistrelle.schedulers.policy import ends_and_shadow
 
 #: {function: the form to compile when a compiled function calls it}
@@ -46,7 +44,7 @@ _FILES: Final = (Path(__file__), Path(gaps.__file__), source_of(ends_and_shadow)
 
 
 for _function, _form in _FORMS.items():
-    overload(_function, strict=False)(lambda *_, form=_form: form)
+    replaced(_function, _form)
 
 slot = compiled_by_numba(gaps.slot, _FILES)
 advance = compiled_by_numba(gaps.advance, _FILES)

@@ -58,6 +58,14 @@ def compiled_by_numba(function: Callable[..., Any], files: Iterable[Path], **opt
 
 
 @cache
+def replaced(function: Callable[..., Any], by: Callable[..., Any]) -> None:
+    """Compile ``by`` wherever compiled code calls the Python function ``function``."""
+    from numba.extending import overload
+
+    overload(function, strict=False)(lambda *_: by)
+
+
+@cache
 def _place(wanted: str, files: tuple[Path, ...]) -> Path:
     """Return the folder for machine code, which differs for each version of the files."""
     folder = files[0].parent / "__pycache__"

@@ -35,7 +35,7 @@ class Plan(Kept):
         self._next_end = inf
         in_service = self._in_service()
         for job in view.running:
-            end = held_until(min(job.expected_end, self._killed_at(job)), view.now)
+            end = held_until(self._ends_at(job), view.now)
             self._running[job.id] = Place(view.now, end, mask_of(job.alloc) & in_service)
         self.slices = self._sliced(view.now)
         #: whether windows were added, removed or ended since the last decision
@@ -99,19 +99,17 @@ class Plan(Kept):
         windows = self._view.windows
         self._next_end = windows.next_end(self._view.now) if windows else inf
 
-    def _killed_at(self, job: SchedulerJob) -> float:
-        """Return when (s) maintenance will kill a running job; inf if never."""
-        if not self._view.windows:
-            return inf
-        time = self._view.windows.killed_at(job, self._view.now)
-        if time < inf:
-            self._killed[job.id] = time
-        return time
+    def _ends_at(self, job: SchedulerJob) -> float:
+        """Return when (s) a running job ends at the latest; note whether maintenance kills it."""
+        end = self._view.windows.ends_at(job, self._view.now)
+        if end < job.expected_end:
+            self._killed[job.id] = end
+        return end
 
     def _cut_short(self) -> None:
         for job in self._view.running:
             place = self._running[job.id]
-            end = self._killed_at(job)
+            end = self._ends_at(job)
             if end < place.end:
                 self.slices.give_back(place.units, end, place.end)
                 self._running[job.id] = place._replace(end=end)

@@ -3,7 +3,7 @@
 mypyc compiles this file for the reference engine, numba compiles its functions for the kernel and for long plans.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import inf, nextafter
 from typing import NamedTuple
 
@@ -78,3 +78,98 @@ def reservation_of(ends: Iterable[tuple[float, int, int]], size: int, free: int)
         if free >= size:
             shadow = end
     return Reservation(shadow, max(free - size, 0))
+
+
+class Span(NamedTuple):
+    """A window from ``begin`` to ``end`` (s) that closes set ``which`` of units."""
+
+    begin: float
+    end: float
+    which: int
+
+
+class Closed(NamedTuple):
+    """Windows by begin, and the sets of units that they close.
+
+    A set of units has a fixed number of words with a bit per unit: in Python one integer of any length, in the kernel
+    several int64. Set k begins at word k * (words per set).
+    """
+
+    windows: Sequence[Span]
+    sets: Sequence[int]
+
+
+class Releases(NamedTuple):
+    """When running jobs release their units: ``ends`` (s), ascending, and for each the number of its set in ``held``."""
+
+    ends: Sequence[float]
+    which: Sequence[int]
+    held: Sequence[int]
+
+
+def bits_in(word: int) -> int:
+    """Return how many bits are set; the kernel replaces this for its words of fixed length."""
+    return word.bit_count()
+
+
+def cut_short(end: float, now: float, held: Sequence[int], base: int, words: int, closed: Closed) -> float:
+    """Return when (s) a running job releases its units: at ``end``, or when the first maintenance kills it.
+
+    The job holds the ``words`` words of ``held`` from ``base`` on.
+    """
+    for window in closed.windows:
+        if window.begin >= end:
+            break
+        if window.begin > now:
+            for word in range(words):
+                if held[base + word] & closed.sets[window.which * words + word] != 0:
+                    return window.begin
+    return end
+
+
+def opening(
+    time: float, size: int, walltime: float, free: list[int], units: list[int], releases: Releases, closed: Closed
+) -> tuple[float, float, int]:
+    """Return when enough units are first open to a job for its walltime.
+
+    A unit is open if it is free and no window closes it before the job ends.
+
+    Args:
+        time: the earliest time (s).
+        size: number of units that the job needs.
+        free: the units free at ``time``; units released later are added.
+        units: receives the open units at the time found.
+
+    Returns:
+        The time (s; inf if never), the next time (s) at which the open units may change, and how many are open.
+    """
+    words, held, sets, ended, count = len(free), releases.held, closed.sets, 0, -1
+    while time < inf:
+        while ended < len(releases.ends) and releases.ends[ended] <= time:
+            base = releases.which[ended] * words
+            for word in range(words):
+                free[word] |= held[base + word]
+            ended += 1
+            count = -1
+        if count < 0:
+            count = 0
+            for word in range(words):
+                count += bits_in(free[word])
+        end = end_of(time, walltime)
+        following = releases.ends[ended] if ended < len(releases.ends) else inf
+        for word in range(words):
+            units[word] = free[word]
+        for window in closed.windows:
+            if window.end > time:
+                following = min(following, window.end)
+                if count >= size and window.begin < end:
+                    for word in range(words):
+                        units[word] &= ~sets[window.which * words + word]
+        if count >= size:
+            found = 0
+            for word in range(words):
+                found += bits_in(units[word])
+            if found >= size:
+                return time, following, found
+        time = following
+    return inf, inf, 0

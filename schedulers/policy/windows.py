@@ -1,6 +1,6 @@
 """Windows: times during which some units are closed to some jobs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from math import inf
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from sortedcontainers import SortedList
 
 from pipistrelle.protocol.units.masks import mask_of
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.policy.ends_and_shadow import end_of
+from pipistrelle.schedulers.policy.ends_and_shadow import Closed, Span, cut_short, end_of
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
@@ -53,12 +53,14 @@ def span(begin: float, end: float) -> str:
 class Windows:
     """The current and future windows, by (begin, end, id)."""
 
-    __slots__ = ("_by_begin", "by_id", "changes")
+    __slots__ = ("_by_begin", "_maintenance", "by_id", "changes")
 
     def __init__(self) -> None:
         #: {name: window}
         self.by_id: dict[str, Window] = {}
         self._by_begin: SortedList[tuple[float, float, str]] = SortedList()
+        #: the maintenance; None until it is needed
+        self._maintenance: Closed | None = None
         #: number of additions and removals
         self.changes = 0
 
@@ -78,6 +80,7 @@ class Windows:
         self.remove(window.id)
         self.by_id[window.id] = window
         self._by_begin.add((window.begin, window.end, window.id))
+        self._maintenance = None
         self.changes += 1
 
     def remove(self, window_id: str) -> None:
@@ -85,6 +88,7 @@ class Windows:
         window = self.by_id.pop(window_id, None)
         if window is not None:
             self._by_begin.remove((window.begin, window.end, window.id))
+            self._maintenance = None
             self.changes += 1
 
     def state(self) -> dict[str, Any]:
@@ -125,13 +129,17 @@ class Windows:
                 found |= window.units
         return found
 
-    def killed_at(self, job: SchedulerJob, now: float) -> float:
-        """Return when (s) maintenance kills a running job of full walltime; inf if never."""
-        for opens, _, window_id in self._by_begin:
-            if opens >= job.expected_end:
-                break
-            if opens > now:
-                window = self.by_id[window_id]
-                if window.admits is None and not window.units.isdisjoint(job.alloc):
-                    return opens
-        return inf
+    def ends_at(self, job: SchedulerJob, now: float) -> float:
+        """Return when (s) a running job ends at the latest: by its walltime, or killed by maintenance."""
+        if not self._by_begin:
+            return job.expected_end
+        if self._maintenance is None:
+            self._maintenance = closed_by(window for window in self if window.admits is None)
+        return cut_short(job.expected_end, now, [mask_of(job.alloc)], 0, 1, self._maintenance)
+
+
+def closed_by(windows: Iterable[Window]) -> Closed:
+    """Return windows, which ascend by begin, with their sets of units as masks."""
+    closures = [window.closure for window in windows]
+    spans = [Span(closure.begin, closure.end, which) for which, closure in enumerate(closures)]
+    return Closed(spans, [closure.units for closure in closures])

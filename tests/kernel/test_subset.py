@@ -80,7 +80,9 @@ def test_without_numba_the_reason_is_that() -> None:
     assert "numba is not installed (pip install 'pipistrelle[study]')" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["end_of", "held_until", "is_late", "spares", "reservation_of"])
+@pytest.mark.parametrize(
+    "name", ["end_of", "held_until", "is_late", "spares", "reservation_of", "cut_short", "opening"]
+)
 def test_the_kernel_compiles_the_rules_of_the_schedulers(name: str) -> None:
     """A rule that changes for the reference engine changes for the kernel."""
     assert getattr(compiled, name).py_func is getattr(as_python(ends_and_shadow), name)

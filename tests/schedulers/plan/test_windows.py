@@ -152,11 +152,11 @@ def test_maintenance_ends_jobs_that_still_run_there(waiting_job: MakeJob) -> Non
     windows.add(Window("next", 5.0, 9.0, NodeSet.parse("0")))
     windows.add(Window("elsewhere", 4.0, 9.0, NodeSet.parse("2")))
 
-    def killed(alloc: str, end: float) -> float:
-        return windows.killed_at(waiting_job(0, alloc=NodeSet.parse(alloc), expected_end=end), 1.0)
+    def ended(alloc: str, end: float) -> float:
+        return windows.ends_at(waiting_job(0, alloc=NodeSet.parse(alloc), expected_end=end), 1.0)
 
-    assert (killed("0-1", 20.0), killed("0-2", 20.0), killed("1", 20.0)) == (5.0, 4.0, inf)
-    assert (killed("0-1", 5.0), killed("0-1", 6.0)) == (inf, 5.0)
+    assert (ended("0-1", 20.0), ended("0-2", 20.0), ended("1", 20.0)) == (5.0, 4.0, 20.0)
+    assert (ended("0-1", 5.0), ended("0-1", 6.0)) == (5.0, 5.0)
 
 
 @pytest.mark.parametrize("backfill", sorted({*RULES} - {"none"}))
