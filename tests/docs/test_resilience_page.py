@@ -74,7 +74,7 @@ def test_the_yields_of_the_table(section: Callable[[str, str], str], table: Call
     rows = table(section(PAGE, "As measured"))
     names = ["no spares", *SHAPES]
     assert [row[:2] for row in rows] == [
-        [f"{hours} h", name] for hours in ("0.1", "1", "10", "24", "100") for name in names
+        [f"{hours} h", name] for hours in ("1", "24") for name in names
     ]
 
     for wait, name, *figures, simulated in rows:
@@ -129,9 +129,9 @@ def test_completion_times_and_best_intervals(
 ) -> None:
     """Daly's figures are as shown; simulated times differ by at most 1 %, simulated best intervals by 2 %."""
     rows = table(section(PAGE, "Completion times"))
-    assert [row[0] for row in rows] == ["5", "10", "20", "50", "100", "200", "500", "1000"]
+    assert [row[0] for row in rows] == ["5", "20", "100", "1000"]
 
-    for ratio, interval, time, simulated, to_daly, *best in rows:
+    for ratio, interval, time, simulated, to_daly, _, best in rows:
         dump = 1 / float(ratio)
         daly = daly_interval(dump, 1.0)
         told = daly_time(100 * daly, daly, dump, dump, 1.0)
@@ -139,8 +139,7 @@ def test_completion_times_and_best_intervals(
         assert estimate(simulated)[0] / told == pytest.approx(estimate(to_daly)[0], abs=2e-4)
         _, low, high = estimate(to_daly)
         assert 0.99 < low < high < 1.01
-        if best[0]:
-            assert 0.98 < estimate(best[1])[1] < estimate(best[1])[2] < 1.02
+        assert 0.98 < estimate(best)[1] < estimate(best)[2] < 1.02
 
 
 def test_generated_failures_agree_with_theory(
@@ -149,7 +148,7 @@ def test_generated_failures_agree_with_theory(
     """Each interval of the generated outages contains the true value."""
     rows = table(section(PAGE, "Generated failures"))
 
-    assert len(rows) == 10
+    assert len(rows) == 4
     for _, truth, generated in rows:
         _, low, high = estimate(generated)
         assert low < float(truth) < high
