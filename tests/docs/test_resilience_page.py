@@ -73,9 +73,7 @@ def test_the_yields_of_the_table(section: Callable[[str, str], str], table: Call
     """The best F and both closed forms are as shown; the simulated figures agree within the page's limits."""
     rows = table(section(PAGE, "As measured"))
     names = ["no spares", *SHAPES]
-    assert [row[:2] for row in rows] == [
-        [f"{hours} h", name] for hours in ("1", "24") for name in names
-    ]
+    assert [row[:2] for row in rows] == [[f"{hours} h", name] for hours in ("1", "24") for name in names]
 
     for wait, name, *figures, simulated in rows:
         seconds = float(wait.split()[0]) * HOUR
