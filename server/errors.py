@@ -7,7 +7,7 @@ from pipistrelle.protocol.decisions import Decision, Malformed
 from pipistrelle.protocol.events import DecisionRejected, DecisionRejectedData
 from pipistrelle.protocol.fields import EndReason, RejectionCode
 
-#: longest text of an illegal decision, in characters: it quotes the scheduler, whose texts have no limit
+#: longest message of a rejection, in characters: it quotes the scheduler's texts, which have no limit
 _SAID: Final = 500
 
 
@@ -63,7 +63,7 @@ class EndpointError(PipistrelleError):
 
 
 class Illegal(Exception):
-    """An illegal decision: the protocol's rejection code, and a text."""
+    """An illegal decision, with the protocol's rejection code and a message."""
 
     def __init__(self, code: RejectionCode, message: str) -> None:
         self.code: RejectionCode = code
