@@ -36,7 +36,7 @@ def starts_of(workload: Workload) -> Floats:
 
 
 def records_of(workload: Workload, platform: Platform) -> list[LogRecord]:
-    """Return each job's recorded start and nodes; nodes that do not exist are left out.
+    """Return each job's recorded start and nodes, without nodes that do not exist.
 
     A job that did not fit at its recorded start, or has none, also gets the first time at which it fits.
     """

@@ -57,7 +57,7 @@ class BatsimOptions:
 
 
 class Dispersion:
-    """Slowdown of jobs on distant nodes: the runtime is multiplied by 1 + share * h / H.
+    """Slowdown of jobs on distant nodes: the runtime factor is 1 + share * h / H.
 
     h is the mean number of hops between two nodes of the job, and H the mean for the whole machine. A job spread over
     the whole machine takes longer by ``share``. A job on one router's nodes takes no longer.
