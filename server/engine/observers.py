@@ -54,9 +54,9 @@ class Observer:
         """
 
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:
-        """Called when a request to switch units begins, and when all its units are switched.
+        """Called when a request to switch units begins, and again when it is complete.
 
-        At the begin, ``pstate`` is `SWITCHING_ON` or `SWITCHING_OFF`; then it is the power state reached.
+        At the begin, ``pstate`` is `SWITCHING_ON` or `SWITCHING_OFF`; at the end it is the power state reached.
         """
 
     def departed(self, now: float, units: NodeSet, on: bool) -> None:

@@ -176,7 +176,7 @@ class FolderOutputs(Kept):
 
 
 def check_outputs(folder: Path) -> None:
-    """Raise MixedOutputs if a folder's outputs differ from the digests in its summary.
+    """Raise MixedOutputs if output files differ from the digests in the summary.
 
     Missing files are ignored. Nothing is checked if there is no summary, because the run continues or was killed.
     """
