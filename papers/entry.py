@@ -1,4 +1,4 @@
-"""The result of an entry: our numbers, the paper's, charts, the verdict."""
+"""The result of a paper's entry: our numbers, the paper's, charts and the verdict."""
 
 import math
 from collections.abc import Sequence
@@ -28,23 +28,23 @@ class Tolerance:
     relative: float = 0.0
 
     def holds(self, paper: float, ours: float) -> bool:
-        """Tell whether two numbers agree, apart from rounding in the last bit."""
+        """Return whether two numbers agree, apart from rounding in the last bit."""
         return abs(ours - paper) <= self.around(paper) + 1e-9 * abs(paper)
 
     def around(self, paper: float) -> float:
-        """Return the largest accepted distance from the paper's number."""
+        """Return the largest difference from the paper's number that is accepted."""
         return max(self.absolute, self.relative * abs(paper))
 
 
 @dataclass(frozen=True)
 class FigureRow:
-    """One figure of the paper beside ours.
+    """One figure of the paper beside our figure.
 
     Attributes:
         what: the name of the figure.
         paper: the paper's number or claim in words; None if it has none.
         ours: our number; None if it cannot be computed.
-        low, high: the 95 % interval of ours, if it is random.
+        low, high: the 95 % interval of our number, if it is random.
         agrees: whether both agree; None if nothing is compared.
     """
 
@@ -75,7 +75,7 @@ def agreement(
 
 @dataclass(frozen=True)
 class Series:
-    """A line or the bars of a chart; ``low`` and ``high`` are interval ends."""
+    """A line or the bars of a chart; ``low`` and ``high`` are ends of intervals."""
 
     name: str
     x: Sequence[float]
@@ -86,13 +86,13 @@ class Series:
 
 
 def bars(name: str, values: Sequence[float], *, paper: bool = False) -> Series:
-    """Return values as bars at 0, 1, ...."""
+    """Return a series of bars at 0, 1, ...."""
     return Series(name, list(range(len(values))), values, paper=paper)
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart as data, both drawn and written to JSON.
+    """A chart as data, which is both drawn and written to JSON.
 
     Attributes:
         kind: lines with a mark at each number, steps without marks, points alone, or bars at 0, 1, ....
@@ -112,7 +112,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Finding:
-    """An entry's figures, charts and notes."""
+    """Figures, charts and notes computed for a paper's entry."""
 
     rows: Sequence[FigureRow] = ()
     charts: Sequence[Chart] = ()
@@ -128,7 +128,7 @@ def verdict_of(finding: Finding) -> Verdict:
 
 
 def number_text(value: Said) -> str:
-    """Return a figure for a table: five significant digits, more for a large number."""
+    """Format a figure for a table: five significant digits, more for a large number."""
     if value is None:
         return "-"
     if isinstance(value, str):

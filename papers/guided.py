@@ -23,13 +23,13 @@ from pipistrelle.platforms.topology.partitions import HOUR, RankedClass, partiti
 from pipistrelle.reports.placement.partitions import compare
 from pipistrelle.runs.inputs.named import load_platform
 
-#: half the width (percentage points) of the widest useful interval of a change of failures
+#: largest useful half-width, in percentage points, of the interval of a change of failures
 _TELLING: Final = 30.0
 _BLOCKING: Final = (0.0, 0.1, 0.2, 0.3, 0.4)
 
 
 def _classes() -> list[RankedClass]:
-    """Return the classes of table 4.2, by size."""
+    """Return the job classes of table 4.2, by size."""
     return [one.sizes for one in described(get("intrepid-classes")).classes]
 
 
@@ -45,7 +45,7 @@ def table_4_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_2(bench: Bench, sheet: Sheet) -> None:
-    """Compare the numbers of jobs with those computed from the rates."""
+    """Compare the numbers of jobs in table 4.2 with those computed from the rates."""
     printed, classes = sheet.printed, _classes()
     for one, jobs in zip(classes, printed["jobs"], strict=True):
         sheet.row("jobs", one.rate * printed["hours"], jobs, size=one.size)
@@ -57,7 +57,7 @@ def table_4_2(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_3(bench: Bench, sheet: Sheet) -> None:
-    """Compute the MTTF that nodes need; the printed digits are the tolerance."""
+    """Compute the node MTTF that jobs need, to the precision of the printed digits."""
     classes = _classes()
     for one, line in zip(classes, sheet.printed["required"].strip().splitlines(), strict=True):
         for chance, text in zip(PROBABILITIES, line.split(), strict=True):
@@ -71,7 +71,7 @@ def table_4_3(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_4(bench: Bench, sheet: Sheet) -> None:
-    """Compute costs and ranks of the classes."""
+    """Compute the cost and rank of each class (table 4.4)."""
     classes, printed = _classes(), sheet.printed
     order = ranks(classes)
     for at, one in enumerate(classes):
@@ -80,7 +80,7 @@ def table_4_4(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_5(bench: Bench, sheet: Sheet) -> None:
-    """Compute the nodes of each class, by blocking and type."""
+    """Compute the nodes of each class, by blocking probability and type (table 4.5)."""
     printed = sheet.printed
     for one, most in zip(_classes(), printed["most"], strict=True):
         sheet.row("most", one.load, most, size=one.size)
@@ -95,7 +95,7 @@ def table_4_5(bench: Bench, sheet: Sheet) -> None:
 
 
 def _capacities(sheet: Sheet, chained: bool) -> None:
-    """Compute figures 4.2 and 4.3: nodes by blocking."""
+    """Compute figures 4.2 and 4.3: nodes of classes by blocking probability."""
     loads = [one.load for one in _classes()]
     found = [needs(loads, blocking) for blocking in _BLOCKING]
     series = [
@@ -118,7 +118,7 @@ def _capacities(sheet: Sheet, chained: bool) -> None:
 
 
 def _queues(sheet: Sheet, chained: bool) -> None:
-    """Compute figures 4.4 and 4.5 by equations 3.17 to 3.19 and by Erlang's C."""
+    """Compute figures 4.4 and 4.5 by equations 3.17 to 3.19, and Erlang's C."""
     classes = _classes()
     loads = [one.load for one in classes]
     lines: list[list[Series]] = [[], [], []]
@@ -142,13 +142,13 @@ def _queues(sheet: Sheet, chained: bool) -> None:
 
 
 def _middles() -> NDArray[np.float64]:
-    """Return the middles of table 5.1's MTTF ranges for each node, h, shape (40960,)."""
+    """Return each node's MTTF (h), the middle of its range in table 5.1, shape (40960,)."""
     platform = load_platform("intrepid")
     return Machine(platform.units, platform.info).nodes.mttf / HOUR
 
 
 def _partitions(sheet: Sheet, blocking: float) -> list[tuple[int, float]]:
-    """Return the nodes and the mean time to failure (h) of each partition."""
+    """Return the number of nodes and the MTTF (h) of each partition."""
     platform = load_platform("intrepid")
     machine = Machine(platform.units, platform.info)
     said = sheet.printed["one_four"].get(f"{blocking:g}", sheet.printed["most"])
@@ -173,13 +173,13 @@ def _partition_rows(sheet: Sheet, *levels: float) -> None:
 
 
 def table_4_7(bench: Bench, sheet: Sheet) -> None:
-    """Compute the partitions at 0.2, and the nodes outside all of them."""
+    """Compute the partitions at blocking 0.2, and the nodes outside all of them."""
     _partition_rows(sheet, 0.2)
     sheet.row("left", partition_sizes(_classes(), 40960, 0.2, sheet.printed["one_four"]["0.2"])[1])
 
 
 def table_4_8(bench: Bench, sheet: Sheet) -> None:
-    """Compute the chances that jobs survive."""
+    """Compute the probabilities that jobs survive, before and after (table 4.8)."""
     times = {one.size: one.service_95 for one in _classes()}
     for size, mttf, before, after in sheet.printed["lasts"]:
         sheet.row("before", job_reliability(sheet.printed["machine"], size, times[size]), before, size=size)
@@ -187,14 +187,14 @@ def table_4_8(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_9(bench: Bench, sheet: Sheet) -> None:
-    """Check the ratios of table 4.9."""
+    """Check the ratios of MTTFs in table 4.9."""
     for size, cells in sheet.printed["ratios"]:
         for column, (mttf, ratio) in zip(sheet.printed["columns"], cells, strict=True):
             sheet.row("ratio", mttf / sheet.printed["machine"], ratio, size=size, column=column)
 
 
 def table_4_10(bench: Bench, sheet: Sheet) -> None:
-    """Compute the changes in minutes; the table adds dumps in minutes to hours."""
+    """Compute table 4.10 in minutes; the paper mixes minutes and hours."""
     printed = sheet.printed
     given = {size: mttf for size, mttf, *_ in printed["lasts"]}
     near = Tolerance(absolute=0.006)
@@ -224,7 +224,7 @@ def table_5_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_5_1(bench: Bench, sheet: Sheet) -> None:
-    """Compare the ends of figure 5.1."""
+    """Compare the largest and smallest number of nodes in figure 5.1."""
     counts = [count for _, count, *_ in sheet.printed["ranges"]]
     sheet.row("largest", max(counts))
     sheet.row("smallest", min(counts))
@@ -238,7 +238,7 @@ def _ranges_chart(sheet: Sheet) -> None:
 
 
 def table_5_2(bench: Bench, sheet: Sheet) -> None:
-    """Compute the change of failures per unit-hour, and the columns' sums."""
+    """Compute how failures per unit-hour change, and the sums of table 5.2."""
     printed = sheet.printed
     parts = [_compared_runs(bench, seed)["partitions"] for seed in range(1, bench.size.seeds + 1)]
     points = []
@@ -281,7 +281,7 @@ def p_values(bench: Bench, sheet: Sheet) -> None:
         ("analysis", printed["assigned"], printed["machine"], printed["p_values"][0]),
         ("simulation", printed["assigned_simulated"], printed["simulated_total"][0], printed["p_values"][1]),
     ):
-        # All values before are equal, so their variance is zero.
+        # All MTTFs before are equal, so their variance is zero.
         count = len(ours)
         found = (mean(ours) - machine) / math.sqrt(variance(ours) / 2 * 2 / count)
         law = scipy_part("stats").t(2 * count - 2)
@@ -296,7 +296,7 @@ def _by_rank(sheet: Sheet) -> list[int]:
 
 
 def table_a_1(bench: Bench, sheet: Sheet) -> None:
-    """Compare the classes' partitions with table 4.8 and with computed ones."""
+    """Compare the MTTF of each class's partition with table 4.8 and with computed ones."""
     lasts = {size: mttf for size, mttf, *_ in sheet.printed["lasts"]}
     for size, hours in zip(_by_rank(sheet), sheet.printed["assigned"], strict=True):
         sheet.row("analysis", lasts[size], hours, size=size)
@@ -307,7 +307,7 @@ def table_a_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_a_3(bench: Bench, sheet: Sheet) -> None:
-    """Compute the savings on checkpoints, hours as minutes, and columns' sums."""
+    """Compute the savings on checkpoints with hours as minutes, and their sums."""
     printed = sheet.printed
     given = dict(zip(_by_rank(sheet), printed["assigned_simulated"], strict=True))
     costs = {size: cost for size, _, cost in printed["checkpoints"]}

@@ -177,7 +177,7 @@ def _lognormal(lengths: Floats, confidence: float) -> Fitted:
 
 
 class _Weibull:
-    """A Weibull likelihood; ages are in units of their mean to limit powers."""
+    """The likelihood of Weibull lifetimes; ages are divided by their mean to limit powers."""
 
     def __init__(self, lives: Lives) -> None:
         self.unit = float(lives.left.mean())
@@ -190,11 +190,11 @@ class _Weibull:
         self.log_sum = float(self.log_left[lives.failed].sum())
 
     def hazard(self, shape: float) -> float:
-        """Return sum(left**shape - entered**shape)."""
+        """Return the cumulative hazard for scale 1: sum(left**shape - entered**shape)."""
         return float((self.left**shape - self.entered**shape).sum())
 
     def scale(self, shape: float) -> float:
-        """Return the best scale for a shape (s)."""
+        """Return the scale (s) with the highest likelihood for a shape."""
         return float(self.unit * (self.hazard(shape) / self.failures) ** (1 / shape))
 
     def profile(self, shape: float) -> float:
@@ -206,7 +206,7 @@ class _Weibull:
         )
 
     def covariance(self, scale: float, shape: float) -> Floats:
-        """Return the covariance of (log scale, log shape) by observed information."""
+        """Return the covariance of (log scale, log shape), from observed information."""
         moved = math.log(scale / self.unit)
         late, early = self.log_left - moved, self.log_entered - moved
         at_end = np.exp(shape * late)
@@ -258,7 +258,7 @@ def _around(value: float, log_error: float) -> Interval:
 
 
 def _counted(lives: Lives, least: int) -> tuple[int, float]:
-    """Return the number of failures and the total time watched (s)."""
+    """Return the number of failures and the total time observed (s)."""
     failures = int(lives.failed.sum())
     if failures < least:
         raise FitError(

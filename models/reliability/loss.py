@@ -64,7 +64,7 @@ class Queueing(NamedTuple):
 
 
 def queueing(servers: int, load: float, service: float) -> Queueing | None:
-    """Return probability to wait, a C / (n - a), C t / (n - a); None if unstable."""
+    """Return waiting probability, queue length and wait by Erlang's C; None if unstable."""
     chance = erlang_c(servers, load)
     if chance is None:
         return None
@@ -87,14 +87,14 @@ def printed_queueing(capacity: float, load: float, blocking: float, service: flo
 
 
 class Shared(NamedTuple):
-    """Blocking of each class, shape (classes,), and utilisation, if all share."""
+    """Blocking of each class, shape (classes,), and utilisation on a shared machine."""
 
     blocking: Floats
     utilisation: float
 
 
 def kaufman_roberts(units: int, sizes: Sequence[int], loads: Sequence[float]) -> Shared:
-    """Return blocking if all classes share a machine without a queue.
+    """Return the blocking of classes that share a machine without a queue.
 
     Occupancies follow the recursion of J. Kaufman (1981) and J. Roberts (1981), j q(j) = sum a_i b_i q(j - b_i),
     rescaled against overflow, so that any machine size works. It is exact for Poisson arrivals and any distribution of

@@ -1,4 +1,4 @@
-"""Classes of jobs from a description or a log, and the nodes that they need."""
+"""Job classes from a description or a log, and the nodes that they need."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -19,7 +19,7 @@ _MOST = 0.95
 
 
 class ResourceClass(NamedTuple):
-    """A class with its name and its number of logged jobs (None: from a description)."""
+    """A class of jobs; ``jobs`` is its number of logged jobs, None if it is described."""
 
     name: str
     sizes: RankedClass
@@ -27,7 +27,7 @@ class ResourceClass(NamedTuple):
 
     @property
     def size(self) -> int:
-        """n: units of its largest jobs."""
+        """Units of the largest jobs of the class (n)."""
         return self.sizes.size
 
 
@@ -40,12 +40,12 @@ class ClassDemand(Struct, frozen=True):
 
     @property
     def load(self) -> float:
-        """Requested over available units on average; from 1 on queues grow forever."""
+        """Mean requested over available units; at 1 or more, queues grow forever."""
         return fsum(one.sizes.load for one in self.classes) / self.units
 
 
 def described(classes: WorkloadClasses, units: int | None = None) -> ClassDemand:
-    """Return the classes of a description; a range of sizes has its largest as n."""
+    """Return the classes of a description; n is the largest size of a range of sizes."""
     found = []
     for one in classes.classes:
         least, most = one.sizes
@@ -133,7 +133,7 @@ class Needs(NamedTuple):
 
 
 def needs(most: Sequence[float], blocking: float) -> Needs:
-    """Return the needs of classes with these C_max (n lambda t), by size."""
+    """Return the nodes that classes need, by size; ``most`` is their C_max (n lambda t)."""
     check_blocking(blocking)
     share, before, chained = 1.0 - blocking, 0.0, []
     for load in most:

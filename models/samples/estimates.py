@@ -1,4 +1,4 @@
-"""Estimate means, quantiles and ratios with intervals.
+"""Estimate means, quantiles and ratios with confidence intervals.
 
 A sample has one figure per independent replica of a study's cell.
 """
@@ -37,7 +37,7 @@ class StatisticsError(PipistrelleError):
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A figure and its interval.
+    """An estimate with its confidence interval.
 
     Args:
         value: the estimate; None without replicas.
@@ -51,13 +51,13 @@ class Interval:
 
     @property
     def relative(self) -> float | None:
-        """Half the interval over the value; None without interval or if the value is 0."""
+        """Half-width of the interval over the value; None without interval or if it is 0."""
         if self.value is None or self.low is None or self.high is None or self.value == 0:
             return None
         return (self.high - self.low) / 2 / abs(self.value)
 
     def plain(self) -> dict[str, float | int | None]:
-        """Return it as JSON values."""
+        """Return the interval as JSON values."""
         ends = {"value": self.value, "low": self.low, "high": self.high, "relative": self.relative}
         return {
             **{name: end if end is None or math.isfinite(end) else None for name, end in ends.items()},
@@ -66,7 +66,7 @@ class Interval:
 
 
 def scipy_part(name: str, what: str = "intervals need", error: type[PipistrelleError] = StatisticsError) -> Any:
-    """Return a module of scipy, or raise `error` if it is not installed."""
+    """Return a module of scipy; raise `error` if scipy is not installed."""
     from importlib import import_module
 
     try:
@@ -91,7 +91,7 @@ def deviation_of(sample: Sequence[float] | Floats) -> float:
 
 
 def spread_of(sample: Floats) -> dict[str, float]:
-    """Return p05, p25, median, p75 and p95, by linear interpolation."""
+    """Return p05, p25, median, p75 and p95, linearly interpolated."""
     return {name: float(np.quantile(sample, share)) for name, share in _SPREAD}
 
 
@@ -178,15 +178,15 @@ def ratio_of_means(
 def mean_of_ratios(
     over: Sequence[float] | Floats, under: Sequence[float] | Floats, *, level: float = LEVEL
 ) -> Interval:
-    """Return the mean of over / under, without zero denominators."""
+    """Return the mean of over / under, leaving out pairs with denominator 0."""
     pairs = zip(_values(over), _values(under), strict=True)
     return mean_interval([top / bottom for top, bottom in pairs if bottom != 0], level=level)
 
 
 def change_of_rates(counts: Sequence[float], exposures: Sequence[float]) -> Interval:
-    """Return the relative change of the rate from a first to a second Poisson count.
+    """Return the relative change from one rate to another, from two Poisson counts.
 
-    The 95 % interval uses the normal approximation of the ratio's logarithm; none without counts or exposures.
+    The 95 % interval uses the normal approximation of the ratio's logarithm. There is none without counts or exposures.
     """
     before, after = counts
     events = int(before + after)

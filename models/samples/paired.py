@@ -22,7 +22,7 @@ from pipistrelle.models.samples.estimates import (
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """A second cell against a first one, replica by replica.
+    """Comparison of a second cell with a first one, replica by replica.
 
     Replicas with the same number share workload and failures (common random numbers; Law, Simulation Modeling and
     Analysis, section 11.2), so shared effects cancel in their difference.
@@ -31,7 +31,7 @@ class Paired:
         difference: mean of second - first.
         ratio_of_means: mean of the second over mean of the first.
         mean_of_ratios: mean of second / first.
-        correlation: None with fewer than three pairs or a constant cell.
+        correlation: correlation of both cells; None with fewer than three pairs or a constant cell.
         gain: how many times as many replicas independent cells would need for an equally narrow interval of the
             difference: (variance of first + of second) / variance of difference; None if the difference is constant.
     """
@@ -45,7 +45,7 @@ class Paired:
     gain: float | None
 
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the comparison as JSON values."""
         names = ("first", "second", "difference", "ratio_of_means", "mean_of_ratios")
         return {name: getattr(self, name).plain() for name in names} | {
             "correlation": self.correlation,

@@ -25,9 +25,9 @@ from msgspec import Struct
 
 from pipistrelle.models.samples.estimates import LEVEL, Interval, StatisticsError, mean_interval
 
-#: replicas before the first check
+#: smallest number of replicas before the first check
 LEAST: Final = 10
-#: bounds of a stage, as shares of the replicas so far
+#: bounds of a stage's new replicas, as shares of the replicas so far
 _SMALLEST, _LARGEST = 0.1, 1.0
 
 
@@ -56,9 +56,9 @@ class Rule(Struct, frozen=True, kw_only=True):
 def replicas_needed(sample: Sequence[float | None], rule: Rule) -> int:
     """Return the estimated number of replicas that a cell needs.
 
-    The next stage ends where the interval would be narrow enough for unchanged mean and deviation, but adds from a
-    tenth of the replicas to as many again. A mean of 0 with a deviation needs the most replicas; equal replicas need
-    no more. The result depends on the sample only.
+    It is where the interval would be narrow enough if mean and deviation did not change. Each stage adds at least a
+    tenth of the replicas and at most as many again. A mean of 0 with a deviation needs the most replicas; equal
+    replicas need no more.
 
     Args:
         sample: metric of each replica, in order; None counts as a replica but is left out of the mean.

@@ -1,4 +1,4 @@
-"""Parse option texts: times, ranges, gaps, requested times."""
+"""Parse the texts of options: times, ranges, gaps and requested times."""
 
 import math
 import re
@@ -35,7 +35,7 @@ class Range(NamedTuple):
 
 
 def zone_of(workload: Workload, name: str | None = None) -> tzinfo:
-    """Return the time zone `name`; if None, the trace's own, or UTC if it has none."""
+    """Return the time zone `name`; if None, the trace's zone, or UTC if it has none."""
     text = name or workload.timezone
     if text is None or text == "UTC":
         return UTC
@@ -84,7 +84,7 @@ def signed_seconds(text: str, what: str = "length of time") -> float:
 
 
 def parse_range(text: str, parse: Callable[[str], float], what: str) -> Range:
-    """Return the range ``MIN:MAX``, ``MIN:``, ``:MAX`` or a single value."""
+    """Parse a range: ``MIN:MAX``, ``MIN:``, ``:MAX`` or a single value."""
     first, colon, second = (part.strip() for part in text.partition(":"))
     if not first and not second:
         raise InputError(f"a {what} cannot be read", expected="MIN:MAX, MIN:, :MAX or one value", found=quoted(text))
@@ -96,14 +96,14 @@ def parse_range(text: str, parse: Callable[[str], float], what: str) -> Range:
 
 
 def parse_units(text: str) -> float:
-    """Return a whole number of units, at least 0."""
+    """Parse a whole number of units, at least 0."""
     if re.fullmatch("[0-9]{1,15}", text) is None:
         raise InputError("a size is not a whole number", expected="a number of units, such as 16", found=quoted(text))
     return float(text)
 
 
 def parse_factor(text: str, what: str = "factor") -> float:
-    """Return a factor above 0: ``0.5``, ``x0.5`` or ``50%``."""
+    """Parse a factor above 0: ``0.5``, ``x0.5`` or ``50%``."""
     words = text.strip().removeprefix("x")
     number = words.removesuffix("%").strip()
     if _NUMBER.fullmatch(number) is None or not 0 < float(number) < math.inf:
@@ -130,7 +130,7 @@ def parse_share(text: str, of: int) -> int:
 
 
 def parse_gaps(text: str) -> Gaps:
-    """Parse gaps: ``100:fixed``, ``200:exp`` or ``0:200:unif``; times may have units."""
+    """Parse gaps between jobs: ``100:fixed``, ``200:exp`` or ``0:200:unif``, with units."""
     *times, kind = (part.strip() for part in text.split(":"))
     if len(times) != {"fixed": 1, "exp": 1, "unif": 2}.get(kind):
         raise InputError(
@@ -147,10 +147,10 @@ def set_walltimes(workload: Workload, text: str, rng: np.random.Generator) -> Wo
     """Return the workload with the requested times that a text describes.
 
     - ``none`` or ``-1``: no limits.
-    - ``12h``: the same for all.
+    - ``12h``: this time for all jobs.
     - ``100:3000``: random whole seconds.
-    - ``101%``: of the run time, rounded up; ``50%:150%``: random whole percentages.
-    - ``x1.5``: the trace's own, multiplied.
+    - ``101%``: a share of the run time, rounded up; ``50%:150%``: random whole percentages.
+    - ``x1.5``: the trace's own requested times, multiplied.
     """
     words = text.strip()
     if words in ("none", "-1"):
