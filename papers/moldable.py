@@ -57,7 +57,7 @@ def _simulated(bench: Bench, shape: Shape | None, spares: int, wait: float) -> t
 
 
 def example(bench: Bench, sheet: Sheet) -> None:
-    """Compute the yield of the paper's first example."""
+    """Compute the yield of the paper's numeric example."""
     sheet.row("share", 6 / 8 * 0.8 * 1 / 1.05)
 
 

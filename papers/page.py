@@ -30,7 +30,7 @@ td.no { color: var(--series-2); font-weight: 600; }
 
 
 def paper_page(paper: Paper, results: Sequence[EntryResult], size: str) -> str:
-    """Return a paper's results as an HTML page without scripts or links to other sites.
+    """Return a paper's results as an HTML page without scripts or external links.
 
     Args:
         results: results of the entries, in order.

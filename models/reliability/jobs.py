@@ -30,7 +30,7 @@ def job_reliability(mttf: float, size: float, time: float, beta: float = BETA) -
 
 
 def series_reliability(mttf: float, size: float, time: float, beta: float = BETA) -> float:
-    """Return the probability that all n nodes survive: exp(-n (T Gamma(..) / MTTF)^beta)."""
+    """Return exp(-n (T Gamma(1 + 1/beta) / MTTF)^beta), the survival of n nodes."""
     _check(mttf, time, size, beta)
     return math.exp(-size * math.pow(time * math.gamma(1.0 + 1.0 / beta) / mttf, beta))
 

@@ -51,7 +51,7 @@ class Interval:
 
     @property
     def relative(self) -> float | None:
-        """Half-width of the interval over the value; None without interval or if it is 0."""
+        """Half-width of the interval over the value; None without interval or for value 0."""
         if self.value is None or self.low is None or self.high is None or self.value == 0:
             return None
         return (self.high - self.low) / 2 / abs(self.value)

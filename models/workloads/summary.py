@@ -48,8 +48,9 @@ class Grid(NamedTuple):
 def summarise(workload: Workload, zone: tzinfo) -> dict[str, Any]:
     """Return a workload's figures as JSON values; None is unknown.
 
-    Most figures cover the jobs that can run on the trace's machine (see `clean`). ``jobs``, ``dropped``, ``dependent``
-    and ``requests`` cover all jobs. ``requests`` is absent if no job requests nodes. Dates are in `zone`.
+    The figures cover jobs that can run on the trace's machine (see `clean`), except ``jobs``, ``dropped``,
+    ``dependent`` and ``requests``. ``requests`` is absent if no job requests nodes. Dates, hours and weekdays are in
+    `zone`.
     """
     units = workload.machine_size
     jobs, dropped = clean(workload, units)

@@ -35,9 +35,8 @@ class RegistryError(PipistrelleError):
 class Registry(Part, Observer):
     """Profiles by workload and name, and the names of the workloads' jobs.
 
-    Without ``reuse``, a registered job may use a workload's profile only while some job uses it. As in Batsim, an ended
-    job uses its profile until the notice of its end is sent. One reply can therefore kill a job and register a similar
-    one.
+    Without ``reuse``, registered jobs may use a workload's profile only while some job uses it. As in Batsim, an ended
+    job uses its profile until the notice of its end is sent. One reply can thus kill a job and register a similar one.
     """
 
     _kept = ("_users", "_ended", "_released")
@@ -109,7 +108,7 @@ class Registry(Part, Observer):
         return True
 
     def make_job(self, job_id: str, text: bytes, profile_text: bytes | None) -> ForwardedJob:
-        """Create the job ``PREFIX!NAME`` from its JSON, and count it as its profile's user.
+        """Create the job ``PREFIX!NAME`` from its JSON, and count it as a profile's user.
 
         Raises PipistrelleError if the JSON is invalid, its ``id`` differs, or the profile is not available.
         """

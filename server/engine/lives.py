@@ -122,8 +122,8 @@ class PreemptionPart(LifePart, Protocol):
 class JobLives(Kept):
     """Submits, starts, preempts and ends jobs.
 
-    A job runs for its runtime, or for as long as its simulated hosts need. The parts for attempts and preemption are
-    set before the run begins.
+    A job takes its runtime, or as long as its simulated hosts need. Attempts and preemption are parts set before the
+    run.
     """
 
     _kept: ClassVar[tuple[str, ...]] = ("_work", "attempts", "preemption")

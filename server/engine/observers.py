@@ -49,8 +49,7 @@ class Observer:
     def settled(self, now: float, idle: int, down: int) -> None:
         """Called after all events at ``now``, with the number of free units, ``idle``.
 
-        ``down`` further units are out of service, and no job holds them. The call may be skipped if ``idle`` did not
-        change.
+        ``down`` other units are out of service and held by no job. The call may be skipped if ``idle`` did not change.
         """
 
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:

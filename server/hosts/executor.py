@@ -79,8 +79,7 @@ class Executor:
     def phase_over(self, number: int) -> Job | None:
         """Continue after the end of task ``number``; return the job if all work is done.
 
-        A returned job has left its hosts; the caller must still call `over`. Raises Stalled if the next task never
-        ends.
+        A returned job has left its hosts; call `over` for it. Raises Stalled if the next task would never end.
         """
         now, task = self._clockwork.now, self._tasks[number]
         task.entry = None

@@ -123,8 +123,7 @@ class Failures(Part):
     """Applies outages and maintenance to the nodes of a run.
 
     Only the next outage is on the agenda, so that streams of outages may be endless. With ``holds``, a job may start on
-    down units and waits there for their repair, for schedulers that know no failures. Otherwise such a start is
-    illegal.
+    down units and waits for their repair; this is for schedulers without failures. Otherwise, such a start is illegal.
     """
 
     _kept = ("_failed", "_maintained", "_fruitless", "_steps")
@@ -156,7 +155,7 @@ class Failures(Part):
         #: next outages, whose time is on the agenda; number of instants taken from the feed
         self._next: list[Outage] = []
         self._instants = 0
-        #: {number: maintenance} from the one to be announced next back to all that are not over
+        #: {number: maintenance} that is announced, or the next to be announced, and not over
         self._plans: dict[int, Maintenance] = {}
         self._planned_so_far = 0
         self._put_next_failure()

@@ -29,11 +29,10 @@ _AT_ONCE: Final = 1 << 15
 class Summary(Struct, frozen=True, kw_only=True):
     """Figures of a run; times in simulated seconds, means over jobs that ran.
 
-    A job with several attempts counts once: its wait and execution time are sums over its attempts. ``makespan`` is the
-    time from 0 to the last job's end. ``utilisation`` is the share of unit-seconds that jobs held, from the first
-    submission to the last end. A job's ``bounded_slowdown`` is max(1, (wait + execution time) / max(execution time, 10
-    s)). Its ``slowdown`` is (wait + execution time) / execution time, or 1 without execution time. A mean over no jobs
-    is None.
+    A job with several attempts counts once: its wait and execution time are sums over all attempts. ``makespan`` is the
+    end of the last job. ``utilisation`` is the share of unit-seconds that jobs held, from the first submission to the
+    last end. ``bounded_slowdown`` is max(1, (wait + execution time) / max(execution time, 10 s)). ``slowdown`` is (wait
+    + execution time) / execution time, or 1 without execution time. A mean over no jobs is None.
 
     If the run ended at its ``horizon`` (s), unfinished jobs are ``running_at_end`` or ``waiting_at_end``.
     ``utilisation`` and ``computing`` then include running jobs up to the horizon.
@@ -171,7 +170,7 @@ class Metrics(Kept, Observer):
     def summary(self, running: Iterable[Job] = ()) -> Summary:
         """Return the figures so far.
 
-        Sums are exact (fsum), so they do not depend on the order of jobs. ``running`` jobs count if the run ended at a
+        Sums are exact (fsum), so the order of jobs does not matter. ``running`` jobs count if the run ended at a
         horizon.
         """
         waits, runs = np.array(self._waits), np.array(self._runs)

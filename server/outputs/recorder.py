@@ -31,8 +31,7 @@ class Recorder(Written, Observer):
     """Writes ``jobs.csv``, ``machine_states.csv`` and ``decisions.csv``.
 
     Files are opened when the run begins, so that a run that never begins keeps older outputs. They are complete up to
-    the last event, however the run ends. With ``fails``, nodes can fail, and machine states include the number of down
-    units.
+    the last event, however the run ends. With ``fails``, machine states include the number of down units.
     """
 
     #: the files are saved first: writing their rows sets ``_last``

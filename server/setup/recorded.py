@@ -79,9 +79,8 @@ def _nodes(workload: Workload, platform: Platform) -> list[str]:
 def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: int) -> dict[int, float]:
     """Return {row: first time (s) to fit} for jobs that do not fit at their start.
 
-    Jobs are placed by start, then row; a job that fits keeps its units. Every other job gets the first time at which
-    the machine has room for it until its end, beside all jobs placed before. The search begins at its start, or at its
-    submission if the start is unknown.
+    Jobs are placed by start, then row; a job that fits keeps its units. Every other job gets the first time, from its
+    start or submission on, at which it fits for its whole length beside all jobs placed before.
 
     Args:
         starts: recorded starts (s), shape (jobs,); NaN if unknown.

@@ -35,9 +35,8 @@ def _request(workload: Workload, row: int) -> NodeRequest:
 def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, int, list[str]]:
     """Return the jobs that can run on the machine, the number dropped, and warnings.
 
-    Slurm's brackets and node counts become plain constraints. A job that does not share nodes gets all units of its
-    nodes, in the pools where that takes the fewest units. A number of units per node is ignored if each node has one
-    unit.
+    Slurm's brackets and node counts become plain constraints. A job with whole nodes gets all units of its nodes, in
+    the pools where that takes the fewest. A number of units per node is ignored if each node has one unit.
     """
     if not asks(workload):
         return workload, 0, []

@@ -142,9 +142,8 @@ class Setup:
     ) -> "Setup":
         """Return the setup of a run on a machine that never fails, or raise SetupError.
 
-        Jobs that cannot run are dropped. In the batsim dialect, jobs larger than the machine are submitted, as in
-        Batsim. With ``cancellations``, jobs cancelled while queued are submitted and leave the queue at the recorded
-        time.
+        Jobs that cannot run are dropped. As in Batsim, the batsim dialect submits jobs larger than the machine. With
+        ``cancellations``, jobs cancelled while queued are submitted, and leave the queue at the recorded time.
         """
         hosts = None if isinstance(machine, Platform) else machine
         platform = machine if isinstance(machine, Platform) else machine.to_platform()

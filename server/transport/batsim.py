@@ -106,7 +106,7 @@ class BatsimTransport(Peer[BatsimServerSession]):
             raise EndpointError(f"cannot connect ({error})", where=self.endpoint) from None
         patience = time.monotonic() + _ATTEMPT_S
         while (event := self._next_event(TICK_MS)) != zmq.EVENT_HANDSHAKE_SUCCEEDED:
-            if event == zmq.EVENT_CONNECTED:  # a listening program may still be starting; the handshake has its own limit
+            if event == zmq.EVENT_CONNECTED:  # a listening program may be starting; the handshake has its own limit
                 patience = deadline
                 self._unanswered = "something that is no ZeroMQ socket of the kind REP, or of other keys (--curve)"
             elif event is not None or time.monotonic() >= patience:

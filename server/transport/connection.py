@@ -43,7 +43,7 @@ class RouterConnection:
         #: bytes before the frame in each message to and from the scheduler
         self._before = b""
         self._unsent = memoryview(b"")
-        #: position of its last message in its listener's count
+        #: value of its listener's message count at its last message
         self.heard = 0
         self.lost = False
         sock.setblocking(False)

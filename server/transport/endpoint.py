@@ -26,8 +26,8 @@ class BoundSocket:
     """A non-blocking listening socket.
 
     Args:
-        endpoint: ``tcp://HOST:PORT`` or ``ipc://PATH``, already checked. HOST may be an interface or ``*``; PORT ``*`` is
-            any free port.
+        endpoint: ``tcp://HOST:PORT`` or ``ipc://PATH``, already checked. HOST may be an interface or ``*``, PORT may be
+            ``*`` (any free port).
 
     Raises:
         EndpointError: the server cannot listen there.
