@@ -158,7 +158,7 @@ class Bench:
 
     @classmethod
     def alone(cls, size: PapersSize = SIZES["small"]) -> Self:
-        """Return a bench that keeps nothing and has no logs."""
+        """Return a bench that stores nothing and has no real logs."""
         return cls(size)
 
     def part(self, name: str, make: Callable[[], Any]) -> Any:
@@ -172,7 +172,7 @@ class Bench:
         return self.parts.keep(name, make())
 
     def study(self, name: str, study: Study) -> TrialTable:
-        """Return the trials of a study, resumed if it was interrupted."""
+        """Run a study, or resume it if it was interrupted; return its trials."""
         if name not in self._studies:
             self.tell(name)
             folder = None if self.folder is None else self.folder / name

@@ -39,7 +39,7 @@ def get_paper(number: str) -> Paper:
 
 
 def computations(number: str) -> Mapping[str, Compute]:
-    """Return the functions that compute a paper's entries, by entry id."""
+    """Return {entry id: function that computes the entry} of a paper."""
     table: Mapping[str, Compute] = import_module(f"pipistrelle.papers.{_MODULES[number]}").COMPUTED
     return table
 
@@ -62,7 +62,7 @@ def chosen_entries(papers: Sequence[Paper], only: Sequence[str]) -> list[tuple[P
 
 
 def check_extras() -> None:
-    """Check that required modules are installed; PapersError names the extra."""
+    """Check that all required modules are installed; PapersError names what to install."""
     for module, extra in _EXTRAS.items():
         try:
             import_module(module)

@@ -17,12 +17,12 @@ Said = float | str | None
 
 
 class PapersError(PipistrelleError):
-    """A paper, an entry or a requirement does not exist, or results cannot be kept."""
+    """A paper, an entry or a requirement does not exist, or results cannot be stored."""
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The accepted distance of two numbers: the larger of both bounds."""
+    """The accepted difference of two numbers: the larger of both bounds."""
 
     absolute: float = 0.0
     relative: float = 0.0
@@ -120,7 +120,7 @@ class Finding:
 
 
 def verdict_of(finding: Finding) -> Verdict:
-    """Return the verdict on a computed entry."""
+    """Return the verdict on an entry: whether our numbers agree with the paper's."""
     told = [row.agrees for row in finding.rows if row.agrees is not None]
     if not told:
         return "made anew"

@@ -64,7 +64,7 @@ def _stable(machine: Machine) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 
 def table_1(bench: Bench, sheet: Sheet) -> None:
-    """Compare table 1 with the bins of the bundled preset ``titan-bins``."""
+    """Compare table 1 of paper 004 with the bins of the bundled preset ``titan-bins``."""
     bins = {one["name"]: one for one in library_preset("titan-bins").order_options["bins"]}
     largest = load_platform("titan").units
     for name, least, most, longest, boost in sheet.printed["bins"]:
@@ -77,7 +77,7 @@ def table_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_2(bench: Bench, sheet: Sheet) -> None:
-    """Compute the mean time between failures of jobs with 4,000 nodes (table 2)."""
+    """Compute table 2 of paper 004: the MTBF of jobs with 4,000 nodes."""
     ours = table_ii()
     for new, hours in PRINTED_TABLE_II.items():
         sheet.row("mtbf", ours[new], hours, new=new, old=4_000 - new)
@@ -174,7 +174,7 @@ def _sides(places: np.ndarray[Any, np.dtype[np.int64]]) -> list[int]:
 
 
 def figure_4(bench: Bench, sheet: Sheet) -> None:
-    """Measure the building block of ALPS's node order (figure 4)."""
+    """Measure the building block of ALPS's node order (figure 4 of paper 004)."""
     first = _blocks()[:64]
     for axis, said, side in zip("xyz", (4, 2, 4), _sides(first), strict=True):
         sheet.row("side", side, said, axis=axis)
@@ -184,7 +184,7 @@ def figure_4(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_5(bench: Bench, sheet: Sheet) -> None:
-    """Check the order of ALPS's building blocks in a torus (figure 5)."""
+    """Check the order of ALPS's building blocks in a torus (figure 5 of paper 004)."""
     blocks = np.split(_blocks() // (4, 2, 4), 8)
     corners = [tuple(int(side) for side in block[0]) for block in blocks]
     sheet.claim("order", corners == sorted(corners), blocks=corners)
@@ -192,7 +192,7 @@ def figure_5(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_7(bench: Bench, sheet: Sheet) -> None:
-    """Reorder ALPS's list of nodes by the age of GPUs (figure 7)."""
+    """Reorder ALPS's list of nodes by the age of GPUs (figure 7 of paper 004)."""
     machine = _machine(drawn_machine(_STABLE, 1))
     stable = _stable(machine)
     base, aware = list_order(machine, "alps", False), list_order(machine, "alps", True)
@@ -204,7 +204,7 @@ def figure_7(bench: Bench, sheet: Sheet) -> None:
 
 
 def _plain(one: Month, machine: int) -> dict[str, Any]:
-    """Return a month's figures as plain values."""
+    """Return the figures of a simulated month as plain values."""
     inside = {name: (one.nodes > a * machine) & (one.nodes <= b * machine) for name, (a, b) in BUCKETS.items()}
     return {
         "utilisation": one.utilisation,
@@ -266,7 +266,7 @@ def figure_6(bench: Bench, sheet: Sheet) -> None:
 
 
 def _bucket(bench: Bench, sheet: Sheet, name: str, machine: str = "drawn") -> None:
-    """Simulate figure 8, 9 or 10: the stable GPUs of a size bucket, by policy."""
+    """Simulate stable GPUs of a size bucket by policy (figures 8 to 10 of paper 004)."""
     months = {case: _months(bench, case, machine) for case in _POLICIES}
     for case, runs in months.items() if machine == "drawn" else ():
         ends = [one["bucket stable"][name] for one in runs]
@@ -282,7 +282,7 @@ def _bucket(bench: Bench, sheet: Sheet, name: str, machine: str = "drawn") -> No
 
 
 def figure_11(bench: Bench, sheet: Sheet, machine: str = "drawn") -> None:
-    """Simulate the hours that leadership jobs spend on stable GPUs (figure 11)."""
+    """Simulate leadership jobs' hours on stable GPUs (figure 11 of paper 004)."""
     months = {case: _months(bench, case, machine) for case in CASES}
     for point in _POINTS:
         base, aware = (_mean(months[f"{point}, {kind}"], "stable hours") for kind in ("base", "reordered"))
@@ -299,14 +299,14 @@ def figure_11(bench: Bench, sheet: Sheet, machine: str = "drawn") -> None:
 
 
 def figure_11_lives(bench: Bench, sheet: Sheet) -> None:
-    """Simulate figures 8, 10 and 11 with the positions of Titan's real stable GPUs."""
+    """Simulate figures 8, 10 and 11 of paper 004 with Titan's real stable GPUs."""
     figure_11(bench, sheet, "lives")
     _bucket(bench, sheet, "Bin20", "lives")
     _bucket(bench, sheet, "Bin60", "lives")
 
 
 def figure_12(bench: Bench, sheet: Sheet) -> None:
-    """Simulate the mean number of hops between a job's nodes (figure 12)."""
+    """Simulate the mean hops between a job's nodes (figure 12 of paper 004)."""
     cases = ("DE16, base", _CPU)
     hops = [[_mean(_months(bench, case), "bucket hops", bucket) for bucket in BUCKETS] for case in cases]
     for bucket, base, cpu in zip(BUCKETS, *hops, strict=True):

@@ -31,7 +31,7 @@ _MEASURES: Final = ("mean", "median", "deviation")
 
 
 def table_1(bench: Bench, sheet: Sheet) -> None:
-    """Read the queues' priorities and limits from the lines of Maui's configuration."""
+    """Compare table 1 of paper 002 with priorities and limits in Maui's configuration."""
     classes = parse_maui_config(sheet.printed["config"])[0].credentials["CLASS"]
     for queue, said in sheet.printed["queues"].items():
         own = classes[queue]
@@ -61,7 +61,7 @@ def _priority(config: str, queue: str, waited: float, weight: int) -> float:
 
 
 def equations(bench: Bench, sheet: Sheet) -> None:
-    """Compare equation 1, multiplied by 864,000, with Maui's priority."""
+    """Compare equation 1 of paper 002, multiplied by 864,000, with Maui's priority."""
     share = 10**6 * (1 - Fraction(3, 8))
     for queue in ("qexp", "qprod", "qfree"):
         for days in (0, 1, 5):
@@ -154,7 +154,7 @@ def figure_3_log(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_4(bench: Bench, sheet: Sheet) -> None:
-    """Count the scheduler's decisions by time step."""
+    """Count the scheduler's decisions by time step (figure 4 of paper 002)."""
     rows = _redrawn_rows(bench)
     steps = sorted({row["step"] for row in rows if row["step"] is not None}, key=_step_seconds)
     asked = {step: sum(row["asked"] for row in rows if row["step"] == step) for step in steps}

@@ -27,7 +27,7 @@ _ALL: Final[tuple[Shape | None, ...]] = (None, *SHAPES)
 
 
 def _model(shape: Shape | None, allocation: Allocation = SLIDES) -> YieldModel:
-    """Return the paper's yield model of a job shape, or of jobs without spares."""
+    """Return the yield model of paper 003 for a job shape, or for jobs without spares."""
     return YieldModel(shape or "rigid", allocation, most=0 if shape is None else None)
 
 
@@ -57,12 +57,12 @@ def _simulated(bench: Bench, shape: Shape | None, spares: int, wait: float) -> t
 
 
 def example(bench: Bench, sheet: Sheet) -> None:
-    """Compute the yield of the paper's numeric example."""
+    """Compute the yield of the numeric example in paper 003."""
     sheet.row("share", 6 / 8 * 0.8 * 1 / 1.05)
 
 
 def setting(bench: Bench, sheet: Sheet) -> None:
-    """Check the parameters that all plots of the paper use."""
+    """Check the parameters that all plots of paper 003 use."""
     daily = _DAY / replace(SLIDES, nodes=18_688).mtbf_of_all
     sheet.row("nodes", SLIDES.nodes)
     sheet.row("dump", 30 / 1.4 / 60)
@@ -96,7 +96,7 @@ def time(bench: Bench, sheet: Sheet) -> None:
 
 
 def work(bench: Bench, sheet: Sheet) -> None:
-    """Compare the paper's yields with simulated ones, at the best number of failures."""
+    """Compare the yields of paper 003 with simulated ones, at the best number of failures."""
     for wait in bench.size.waits:
         for shape in _ALL:
             best = _model(shape).optimum(wait * _HOUR)

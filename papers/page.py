@@ -1,4 +1,4 @@
-"""A paper as one HTML page: tables and figures with both numbers."""
+"""The results of a paper as one HTML page: tables and charts with both numbers."""
 
 import base64
 import html

@@ -1,4 +1,4 @@
-"""A paper's printed content, read from TOML: entries, numbers, claims and notes."""
+"""A paper's content, read from TOML: its entries, numbers, claims and notes."""
 
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -36,12 +36,12 @@ class PrintedFigure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def tolerance(self) -> Tolerance:
-        """The accepted distance from the paper's number."""
+        """The accepted difference from the paper's number."""
         return Tolerance(self.absolute, self.relative)
 
 
 class PrintedChart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The title and axes of a chart, as in `Chart`."""
+    """The title and axes of a chart; see `Chart`."""
 
     title: str
     x: str
@@ -107,7 +107,7 @@ class Paper(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     printed: dict[str, Any] = {}
 
     def entry(self, name: str) -> Entry:
-        """Return an entry; PapersError, with the closest name, if it does not exist."""
+        """Return an entry by its id; PapersError suggests the closest id if it does not exist."""
         for one in self.entries:
             if one.id == name:
                 return one

@@ -110,7 +110,7 @@ def _apart(found: Interval) -> str:
 
 
 def figure_8(bench: Bench, sheet: Sheet) -> None:
-    """Simulate waits relative to those with repairs of one minute."""
+    """Simulate mean waits relative to those with repairs of one minute."""
     curves = _curves(grid(bench, sheet.printed["factors"]))
     ends = [float(curves.line(at, normalised=True)[0][-1]) for at in range(len(curves.names))]
     for name, end in zip(curves.names, ends, strict=True):
@@ -141,7 +141,7 @@ def break_even(bench: Bench, sheet: Sheet) -> None:
 
 
 def counts(bench: Bench, sheet: Sheet) -> None:
-    """Count the paper's simulations and compute its failure rate."""
+    """Count the simulations of paper 000 and compute its failure rate."""
     points = len(sheet.printed["factors"]) * 23
     hours = 24.0 * 20_000 / sheet.printed["nodes"]
     sheet.row("points", points)
@@ -187,13 +187,13 @@ def figure_4(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_1(bench: Bench, sheet: Sheet) -> None:
-    """Run seven jobs under the older EASY algorithm."""
+    """Run seven jobs under the older EASY algorithm (figure 1 of paper 000)."""
     starts = _starts_of_seven(bench, sheet, "easy-slices")
     sheet.claim("beside", starts["7"] >= starts["6"], seven=starts["7"], six=starts["6"])
 
 
 def figure_2(bench: Bench, sheet: Sheet) -> None:
-    """Run seven jobs under the new EASY algorithm."""
+    """Run seven jobs under the new EASY algorithm (figure 2 of paper 000)."""
     before = bench.part("000/seven-jobs/easy-slices", lambda: _seven("easy-slices"))
     starts = _starts_of_seven(bench, sheet, "easy")
     sheet.claim("beside", starts["7"] < starts["6"], seven=starts["7"], six=starts["6"])
@@ -242,7 +242,7 @@ def figure_5_log(bench: Bench, sheet: Sheet) -> None:
 
 
 def _sizes(sheet: Sheet, jobs: Workload, title: str) -> None:
-    """Add the percentages of jobs by size and run time."""
+    """Add percentages of jobs by size and run time to the sheet."""
     share = 100 * float((jobs.size == 1).mean())
     sheet.row("one_node", share, agrees=44 <= share <= 51)
     sizes = sheet.printed["sizes"]

@@ -58,14 +58,14 @@ class Sheet:
         self.rows.append(FigureRow(what, said, ours, figure.unit if unit is None else unit, low, high, agrees))
 
     def claim(self, name: str, holds: bool, /, **labels: object) -> None:
-        """Add the paper's claim in words beside our finding, and whether it holds."""
+        """Add a paper's claim in words, our finding, and whether the claim holds."""
         figure = self.figures[name]
         ours = figure.ours if holds or figure.otherwise is None else figure.otherwise
         what, paper, ours = (str(text).format(**labels) for text in (figure.what, figure.paper, ours))
         self.rows.append(FigureRow(what, paper, ours, agrees=holds))
 
     def chart(self, name: str, series: Sequence[Series], names: Sequence[str] = (), **labels: object) -> None:
-        """Add a chart; ``names`` label the bars."""
+        """Add a chart to the entry; ``names`` label the bars."""
         one = self._charts[name]
         title, x, y = (text.format(**labels) for text in (one.title, one.x, one.y))
         self.charts.append(Chart(title, x, y, series, one.kind, names or one.names, one.log_x, one.log_y))

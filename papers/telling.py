@@ -116,6 +116,6 @@ def _both(row: FigureRow) -> tuple[str, str]:
 
 
 def _line(*cells: str) -> str:
-    """Return a line of a table in Markdown."""
+    """Return a row of a Markdown table."""
     escaped = (cell.replace("|", "\\|").replace("\n", " ") for cell in cells)
     return f"| {' | '.join(escaped)} |\n"

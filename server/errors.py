@@ -16,7 +16,7 @@ class SetupError(PipistrelleError):
 
 
 class RunError(PipistrelleError):
-    """Base of the errors that end a run early; the outputs so far are kept."""
+    """Base of errors that end a run early; outputs written so far are kept."""
 
     reason: EndReason = "error"
 
@@ -39,7 +39,7 @@ class SchedulerFailed(RunError):
 
 
 class Stalled(RunError):
-    """Jobs wait, but nothing can happen any more."""
+    """Jobs wait, but no event is left that could start them."""
 
     exit_code = 5
     reason = "stalled"

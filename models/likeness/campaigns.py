@@ -22,7 +22,7 @@ class Campaigns:
     Attributes:
         order: rows of the jobs, campaign by campaign, shape (jobs,).
         first: index in ``order`` of each campaign's first job, shape (campaigns,).
-        user: number of each job's user, by row, from 0 for the busiest user, shape (jobs,); all 0 if the log has no users.
+        user: number of each job's user, by row, busiest user first (0), shape (jobs,); all 0 if the log has no users.
         users: number of users; 0 if the log has none.
     """
 
@@ -33,12 +33,12 @@ class Campaigns:
 
     @property
     def lengths(self) -> Ints:
-        """Number of jobs of each campaign."""
+        """Number of jobs in each campaign."""
         return np.diff(np.append(self.first, len(self.order)))
 
     @property
     def begins(self) -> Ints:
-        """Row of each campaign's first job."""
+        """Row number of each campaign's first job."""
         begins: Ints = self.order[self.first]
         return begins
 
@@ -105,6 +105,6 @@ def _share(which: NDArray[np.bool_]) -> float | None:
 
 
 def hours_of_week(times: Floats) -> Ints:
-    """Return the hour of the week, from 0, of times (s) after a Monday 0:00."""
+    """Return hours of the week (0 to 167) for times (s) counted from a Monday 0:00."""
     hours: Ints = np.floor(times / 3600.0).astype(np.int64) % 168
     return hours

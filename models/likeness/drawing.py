@@ -107,7 +107,7 @@ class Draws:
 
 
 def _whole(values: Floats) -> Ints:
-    """Return the nearest whole numbers, at least 1."""
+    """Round values to whole numbers, at least 1."""
     return np.maximum(np.floor(values + 0.5), 1.0).astype(np.int64)
 
 
@@ -185,7 +185,7 @@ def _gaps(model: WorkloadModel, length: Ints, draw: Floats) -> Floats:
 
 
 def _campaigns(model: WorkloadModel, seed: int, jobs: int) -> tuple[Ints, Ints, Ints]:
-    """Return class, user (-1: unknown) and length of campaigns that hold `jobs` jobs."""
+    """Return the classes, users (-1: unknown) and lengths of campaigns with `jobs` jobs."""
     chances = np.cumsum([one.weight / mean(one.campaigns) for one in model.classes])
     lengths = [Draws(one.campaigns) for one in model.classes]
     rng, parts, held = seeded(seed, _CAMPAIGNS, 0), [], 0

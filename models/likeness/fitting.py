@@ -275,7 +275,7 @@ def planned(
 
 
 def with_serial(model: WorkloadModel, share: float) -> WorkloadModel:
-    """Return the model with this share of jobs of one unit."""
+    """Return the model with this share of jobs that use one unit."""
     if not 0 < model.serial < 1:
         raise ModelError("the share of jobs of one unit cannot change", where=model.name, found=f"{model.serial:.0%}")
     groups = {flag: sum(one.weight for one in model.classes if one.serial is flag) for flag in (True, False)}

@@ -28,14 +28,14 @@ Pieces = Annotated[tuple[Piece, ...], Meta(min_length=1, max_length=10_000)]
 
 
 class ModelError(PlatformError):
-    """A workload model is invalid or cannot be fitted, or too many jobs are requested of it."""
+    """A workload model is invalid or cannot be fitted, or must draw too many jobs."""
 
 
 class ModelClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Jobs of similar size.
+    """Jobs of similar size in a workload model.
 
     Args:
-        weight: relative number of jobs among the classes.
+        weight: number of jobs relative to other classes.
         campaigns: number of jobs that a user submits in a row.
         users: (user from 1, weight); empty: users are unknown.
     """
@@ -48,7 +48,7 @@ class ModelClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def serial(self) -> bool:
-        """Whether its jobs need one unit."""
+        """Whether the jobs of this class need one unit."""
         return all(high <= 1 for _, high, _ in self.sizes)
 
 
@@ -111,12 +111,12 @@ class WorkloadModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def seconds(self) -> float:
-        """How long jobs are submitted (s)."""
+        """Length of the time in which jobs are submitted (s)."""
         return parse_seconds(self.duration, "duration")
 
     @property
     def area(self) -> float:
-        """Mean unit-seconds per job."""
+        """Mean unit-seconds per job of the model."""
         total = sum(one.weight for one in self.classes)
         return math.fsum(one.weight * mean(one.sizes) * mean(one.runtimes) for one in self.classes) / total
 
@@ -127,13 +127,13 @@ class WorkloadModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def serial(self) -> float:
-        """Share of jobs of one unit."""
+        """Share of the model's jobs that use one unit."""
         total = sum(one.weight for one in self.classes)
         return sum(one.weight for one in self.classes if one.serial) / total
 
 
 def mean(pieces: tuple[Piece, ...]) -> float:
-    """Return the mean of a distribution."""
+    """Return the mean of a distribution that is given as pieces."""
     total = sum(weight for _, _, weight in pieces)
     return math.fsum((low + high) / 2 * weight for low, high, weight in pieces) / total
 

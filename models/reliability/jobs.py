@@ -13,17 +13,17 @@ _MINUTES: Final = 60.0
 
 
 class ReliabilityError(PlatformError):
-    """Classes, a machine or a number are outside the range of the reliability formulas."""
+    """Job classes, a machine or a number are outside the range of the formulas."""
 
 
 def job_reliability(mttf: float, size: float, time: float, beta: float = BETA) -> float:
     """Return a job's survival probability: exp(-(n T Gamma(1 + 1/beta) / MTTF)^beta).
 
-    This is equation 3.7 with n T in place of T, as in tables 4.3 and 4.8: a job of n nodes counts as one node that runs
-    n times as long.
+    This is equation 3.7 of the thesis with n T in place of T, as in its tables 4.3 and 4.8. A job of n nodes thus
+    counts as one node that runs n times as long.
 
     Args:
-        mttf, time: mean time to failure of a node, and run time, in the same unit.
+        mttf, time: mean time to failure of a node, and run time T, in the same unit.
     """
     _check(mttf, time, size, beta)
     return math.exp(-math.pow(size * time * math.gamma(1.0 + 1.0 / beta) / mttf, beta))
@@ -36,9 +36,9 @@ def series_reliability(mttf: float, size: float, time: float, beta: float = BETA
 
 
 def required_mttf(probability: float, size: float, time: float, beta: float = BETA) -> float:
-    """Return the node MTTF for a survival probability, as in table 4.3.
+    """Return the node MTTF for a survival probability, as in table 4.3 of the thesis.
 
-    It is n T Gamma(1 + 1/beta) / ln(1/R)^(1/beta). Equation 4.1 has T where the table uses n T.
+    It is n T Gamma(1 + 1/beta) / ln(1/R)^(1/beta). The thesis's equation 4.1 has T where its table uses n T.
     """
     _check(1.0, time, size, beta)
     if not 0 < probability < 1:
@@ -64,7 +64,7 @@ def _check(mttf: float, time: float, size: float, beta: float) -> None:
 
 
 class CheckpointChange(NamedTuple):
-    """Change of optimal checkpoint interval (min) and cost (node-min per h)."""
+    """Change of the optimal checkpoint interval (min) and cost (node-min per h)."""
 
     interval: float
     cost: float
@@ -73,8 +73,8 @@ class CheckpointChange(NamedTuple):
 def interval(dump: float, mttf: float) -> float:
     """Return the optimal checkpoint interval sqrt(2 delta M) - delta.
 
-    This is equation 4.2, Daly's estimate of 2003, with checkpoint time delta and MTTF M in the same unit. If delta is
-    at least 2 M, the interval is M (Daly 2006).
+    Daly's estimate of 2003 (equation 4.2 of the thesis), with checkpoint time delta and MTTF M in the same unit. If
+    delta is at least 2 M, the interval is M (Daly 2006).
     """
     check_range("a mean time to failure", mttf, 0, 1e300, ReliabilityError, above=True, unit="", where="MTTF")
     check_range("a dump's time", dump, 0, 1e300, ReliabilityError, above=True, unit="")

@@ -47,12 +47,12 @@ _STEPS: Final = 20_000_000
 
 
 class PlanOptions(Struct, frozen=True):
-    """Assumptions of a plan.
+    """Assumptions of a plan of partitions.
 
     Args:
         blocking: blocking probabilities, from 0 to 1; the first one is used for reliability and checkpoints.
         probabilities: survival probabilities of jobs for which node MTTFs are computed.
-        beta: shape of node lifetimes.
+        beta: Weibull shape of node lifetimes.
         dump: time to write a checkpoint (s).
     """
 
@@ -283,7 +283,7 @@ def _served(
 
 
 def _checkpoints(dump: float, before: float, after: float, changed: CheckpointChange) -> dict[str, float]:
-    """Return checkpoint intervals (min), the change of the interval, and the change of the cost (node-min per h)."""
+    """Return both checkpoint intervals (min) and the change of interval and cost."""
     return {
         "interval_before": interval(dump, before),
         "interval_after": interval(dump, after),

@@ -32,7 +32,7 @@ _SPREAD: Final = (("p05", 0.05), ("p25", 0.25), ("median", 0.5), ("p75", 0.75), 
 
 
 class StatisticsError(PipistrelleError):
-    """The replicas do not allow this estimate."""
+    """The number or values of replicas do not allow this estimate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def mean_of(sample: Sequence[float] | Floats) -> float:
 
 
 def deviation_of(sample: Sequence[float] | Floats) -> float:
-    """Return the standard deviation of two or more values, by n - 1."""
+    """Return the standard deviation of two or more values, with divisor n - 1."""
     values = _values(sample)
     middle = mean_of(values)
     return math.sqrt(math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1))
@@ -106,14 +106,14 @@ def normal_quantile(share: float) -> float:
 
 
 def t_quantile(count: int, level: float = LEVEL) -> float:
-    """Return Student's quantile for the mean of ``count`` replicas."""
+    """Return Student's quantile for the interval of a mean of ``count`` replicas."""
     return float(scipy_part("special").stdtrit(count - 1, (1 + level) / 2))
 
 
 def mean_interval(
     sample: Sequence[float] | Floats, *, level: float = LEVEL, method: Method = "t", seed: int = SEED
 ) -> Interval:
-    """Return the mean with an interval.
+    """Return the mean of replicas with its confidence interval.
 
     Args:
         method: ``t``: Student's interval, exact for normal replicas and close for means over many jobs; ``bootstrap``:
@@ -133,10 +133,10 @@ def mean_interval(
 
 
 def quantile_interval(sample: Sequence[float] | Floats, share: float, *, level: float = LEVEL) -> Interval:
-    """Return a quantile with a distribution-free interval.
+    """Return a quantile of replicas with a distribution-free interval.
 
     The number of replicas below the quantile is binomial. Each end is the order statistic beyond which at most half of
-    1 - level lies (David and Nagaraja, Order Statistics, 7.1); infinite if there are too few replicas.
+    1 - level lies (David and Nagaraja, Order Statistics, 7.1). It is infinite if there are too few replicas.
     """
     values = sorted(_values(sample))
     count = len(values)

@@ -61,7 +61,7 @@ def paired(
     method: Method = "t",
     seed: int = SEED,
 ) -> Paired:
-    """Return the comparison of two samples with the same replicas in the same order."""
+    """Compare two samples that have the same replicas in the same order."""
     before, after = (np.asarray(sample, dtype=np.float64) for sample in (first, second))
     if before.shape != after.shape:
         raise ValueError(f"pairs of {before.shape} and {after.shape}")

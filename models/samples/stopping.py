@@ -32,11 +32,11 @@ _SMALLEST, _LARGEST = 0.1, 1.0
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """A stopping rule for the replicas of a cell.
+    """A stopping rule for the replicas of a study's cell.
 
     Args:
         precision: largest half-width of the interval over the mean; 0.02 is 2 %.
-        least, most: bounds of the number of replicas.
+        least, most: smallest and largest number of replicas.
     """
 
     precision: float

@@ -37,11 +37,11 @@ class ClassesError(PlatformError):
 
 
 class Project(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A project that owns jobs.
+    """A project that owns jobs, in a description of classes.
 
     Args:
-        name: the jobs' account and group.
-        share: weight among the accounts of a class.
+        name: account and group of the project's jobs.
+        share: weight of the project among the accounts of a class.
         users: number of users, all equally busy.
     """
 
@@ -83,7 +83,7 @@ class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """The least and the greatest size (units)."""
+        """The smallest and the largest job size of the class (units)."""
         if isinstance(self.size, int):
             return self.size, self.size
         found = _RANGE.fullmatch(self.size.strip())
@@ -95,7 +95,7 @@ class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def distribution(self) -> Durations:
-        """The distribution of run times (s), before they are cut."""
+        """The distribution of run times (s), before long ones are cut to the limit."""
         if QUANTITY.fullmatch(self.service.strip()):
             return Exponential(parse_seconds(self.service, "service time"))
         return parse_durations(self.service, "service", "service time")
@@ -131,7 +131,7 @@ class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def _longer(law: Durations, time: float) -> float:
-    """Return the probability of a service longer than `time` s."""
+    """Return the probability that a run time is longer than `time` s."""
     if isinstance(law, Fixed):
         return float(time < law.mean)
     if isinstance(law, Lognormal):

@@ -28,7 +28,7 @@ _UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Range(NamedTuple):
-    """Values from `low` to `high`, inclusive."""
+    """A range of values from `low` to `high`, both included."""
 
     low: float
     high: float
@@ -52,7 +52,7 @@ def zone_of(workload: Workload, name: str | None = None) -> tzinfo:
 
 
 def trace_time(workload: Workload, text: str, zone: tzinfo) -> float:
-    """Return the seconds after time 0 of a date, or of a time such as ``7d``."""
+    """Parse a date, or a time such as ``7d``, as seconds after time 0."""
     words = text.strip()
     if not _DATE.fullmatch(words):
         return signed_seconds(words, "time")
@@ -76,7 +76,7 @@ def trace_time(workload: Workload, text: str, zone: tzinfo) -> float:
 
 
 def signed_seconds(text: str, what: str = "length of time") -> float:
-    """Return a length of time (s) as in `parse_seconds`, but also 0 and negative ones."""
+    """Parse a length of time (s) like `parse_seconds`, but also 0 and negative ones."""
     words = text.strip()
     sign = -1.0 if words.startswith("-") else 1.0
     plain = words.removeprefix("-").removeprefix("+") if words[:2] not in ("+-", "-+") else words
@@ -114,7 +114,7 @@ def parse_factor(text: str, what: str = "factor") -> float:
 
 
 def parse_share(text: str, of: int) -> int:
-    """Return the number of jobs that ``500`` or ``10%`` of `of` jobs means, at least 1."""
+    """Parse a share of `of` jobs, ``500`` or ``10%``, as a number of jobs, at least 1."""
     if re.fullmatch("[0-9]{1,15}", text):
         count = int(text)
     else:

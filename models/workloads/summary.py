@@ -114,7 +114,7 @@ def size_grid(jobs: Workload) -> Grid:
 
 
 def arrivals_grid(jobs: Workload, zone: tzinfo) -> Grid | None:
-    """Return submissions by weekday, from Monday, and hour; None without dates."""
+    """Return numbers of submissions by weekday, from Monday, and hour; None without dates."""
     if jobs.epoch is None or not len(jobs):
         return None
     seconds = np.floor(jobs.submit + jobs.epoch).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The engine of the batsim dialect, and its first message."""
+"""The engine of a run in the batsim dialect, and its first message."""
 
 from collections.abc import Callable, Sequence
 from math import isnan

@@ -1,4 +1,4 @@
-"""External events from an events file."""
+"""External events of a run, such as unavailable machines, from an events file."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from pipistrelle.traces.batsim.events import ExternalEvent
 
 
 class ExternalEvents(Part):
-    """Applies the events of a file and reports them; a run lasts until the last event.
+    """Applies the events of a file and reports them; a run lasts until the last one.
 
     ``forward_unknown``: whether the scheduler gets events of unknown types, which have no other effect.
     """

@@ -20,7 +20,7 @@ class ForwardedJob(Job):
     forwarded: bytes | None = None
 
     def announcement(self) -> BatsimSubmittedData:
-        """Return the job's data for JOB_SUBMITTED."""
+        """Return the job's data for the JOB_SUBMITTED event."""
         walltime = None if self.walltime == inf else self.walltime
         job = BatsimJob(self.id, self.size, walltime, self.submit, self.profile, raw=msgspec.Raw(self.description))
         return BatsimSubmittedData(self.id, job, None if self.forwarded is None else msgspec.Raw(self.forwarded))

@@ -37,7 +37,7 @@ OUTPUT_NAMES: Final = (
 
 
 def output_paths(prefix: str) -> list[str]:
-    """Return the files that a run with this prefix may write."""
+    """Return the paths of all files that a run with this prefix may write."""
     return [prefix + name for name in OUTPUT_NAMES]
 
 

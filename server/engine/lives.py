@@ -64,7 +64,7 @@ class Work(Protocol):
         """Return the work that a profile describes for a job."""
 
     def state(self) -> Any:
-        """Return the jobs' progress as plain values."""
+        """Return the progress of all jobs as plain values, for a snapshot."""
 
     def restore(self, state: Any) -> None:
         """Restore a saved state; the cluster must be restored first."""
@@ -77,7 +77,7 @@ class LifePart(Protocol):
         """Handle the end of a running job, which still holds its units."""
 
     def state(self) -> Any:
-        """Return the state as plain values."""
+        """Return the state of this part as plain values, for a snapshot."""
 
     def restore(self, state: Any) -> None:
         """Restore a saved state; cluster and agenda must be restored first."""
@@ -91,7 +91,7 @@ class AttemptsPart(LifePart, Protocol):
 
     @property
     def unsettled(self) -> bool:
-        """Whether units may have failed or come up since the last `idle_and_down`."""
+        """Whether nodes may have failed or come up since the last call of `idle_and_down`."""
 
     def submitted(self, job: Job) -> None:
         """Record that a job joins the queue now."""
@@ -110,7 +110,7 @@ class AttemptsPart(LifePart, Protocol):
 
 
 class PreemptionPart(LifePart, Protocol):
-    """The part that preempts running jobs when the scheduler asks for it."""
+    """The part that preempts running jobs on the scheduler's request."""
 
     def handlers(self) -> Handlers:
         """Return the handlers of agenda entries, by class of entry."""
@@ -230,7 +230,7 @@ class JobLives(Kept):
 
     @property
     def unsettled(self) -> bool:
-        """Whether units may have failed or come up since the last `idle_and_down`."""
+        """Whether nodes may have failed or come up since the last call of `idle_and_down`."""
         return self.attempts is not None and self.attempts.unsettled
 
     def idle_and_down(self) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Hooks on the engine for recorders, metrics and progress."""
+"""Observers of a run: the hooks that recorders, metrics and progress reports use."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ class Observer:
     """
 
     def listens(self, hook: str) -> bool:
-        """Return whether the engine must call this hook: yes if the class overrides it."""
+        """Return whether the engine must call this hook: only if the class overrides it."""
         return getattr(type(self), hook) is not getattr(Observer, hook)
 
     def begins(self, now: float, units: int) -> None:

@@ -1,4 +1,4 @@
-"""Detection of runs that will never end, with the reason."""
+"""Detection of runs that will never end."""
 
 from itertools import islice
 from typing import Final

@@ -133,7 +133,7 @@ class Hosts(Part):
                 self._draw(now, host)
 
     def set_pstate(self, now: float, host: int, pstate: int) -> None:
-        """Put a host into a power state at ``now`` (s); its load stays the same until `set_load`."""
+        """Put a host into a power state at ``now`` (s); `set_load` changes its load."""
         before = self._pstate[host]
         if pstate == before:
             return
@@ -160,7 +160,7 @@ class Hosts(Part):
         self._all_watts.add(new)
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a saved state."""
+        """Restore the hosts' power states, loads and energy from a saved state."""
         super().restore(state)
         self._speed = [host.speeds[pstate] for host, pstate in zip(self._hosts, self._pstate, strict=True)]
 

@@ -121,7 +121,7 @@ class Path:
         self._frames: list[tuple[Composed, int]] = []
 
     def descend(self, profile: Profile) -> Leaf:
-        """Enter a profile and return its first leaf."""
+        """Go to the first leaf of a profile and return it."""
         while isinstance(profile, Composed):
             self._frames.append((profile, 1))
             profile = profile.seq[0]
@@ -141,7 +141,7 @@ class Path:
         return [begun for _, begun in self._frames]
 
     def enter(self, profile: Profile, begun: Sequence[int]) -> Leaf:
-        """Enter a profile at a position returned by `begun`, and return its leaf."""
+        """Go to a position that `begun` returned, and return the leaf there."""
         for number in begun:
             assert isinstance(profile, Composed)
             self._frames.append((profile, number))

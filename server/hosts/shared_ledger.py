@@ -1,4 +1,4 @@
-"""A ledger for units that several jobs may share."""
+"""A ledger of units in which several jobs may share a unit."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -55,11 +55,11 @@ class SharedLedger(Ledger):
         self.idle -= self._used(old)
 
     def state(self) -> dict[str, Any]:
-        """Return the state as plain values."""
+        """Return the state of the ledger as plain values, for a snapshot."""
         return {**super().state(), "jobs": self._jobs.tolist()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a saved state."""
+        """Restore the ledger from a saved state."""
         super().restore(state)
         self._jobs = np.array(state["jobs"], np.int32)
 

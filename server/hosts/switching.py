@@ -72,7 +72,7 @@ class Switchboard(Part):
         return {SWITCH: self.over}
 
     def state(self) -> dict[str, Any]:
-        """Return the state as plain values."""
+        """Return pending switches and unavailable units as plain values, for a snapshot."""
         requests = list({id(leg.request): leg.request for leg in self._legs.values()}.values())
         return {
             **super().state(),

@@ -166,7 +166,7 @@ class Failures(Part):
         return {FAILURE: self._fail, REPAIR: self._repair, MAINTENANCE: self._maintain}
 
     def state(self) -> dict[str, Any]:
-        """Return the state as plain values."""
+        """Return the state of outages and maintenance as plain values, for a snapshot."""
         taken = {"instants": self._instants, "planned": self._planned_so_far, "plans": list(self._plans)}
         return {**super().state(), **taken}
 

@@ -53,7 +53,7 @@ class CsvFile:
         self._left = header.encode()
 
     def write(self, row: Any) -> None:
-        """Add a row."""
+        """Add a row, which is written later with others."""
         rows = self.rows
         rows.append(row)
         if len(rows) >= MANY_LINES:

@@ -120,7 +120,7 @@ class FragmentationBook(Kept, Observer):
         self._go_on(now)
 
     def summary(self) -> Fragmentation:
-        """Return the figures so far."""
+        """Return the GPU fragmentation so far."""
         stranded = fsum(self._stranded)
         gpus = [pool for pool in self._platform.pools if pool.unit == _GPU]
         by_pool = zip(self._platform.pools, self._stranded, strict=True)

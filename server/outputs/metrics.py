@@ -81,7 +81,7 @@ class FiguresBook(Protocol):
     """Gathers figures for one field of `Summary` during a run."""
 
     def summary(self) -> Any:
-        """Return the figures so far."""
+        """Return the figures gathered so far."""
 
 
 class Metrics(Kept, Observer):

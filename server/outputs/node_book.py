@@ -51,7 +51,7 @@ class NodeBook(Kept, Observer):
         self._end = 0.0
 
     def state(self) -> dict[str, Any]:
-        """Return the state as plain values."""
+        """Return the records of all nodes as plain values, for a snapshot."""
         return {**super().state(), "running": list(self._running)}
 
     def restore(self, state: dict[str, Any], running: Mapping[str, Job]) -> None:

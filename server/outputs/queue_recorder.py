@@ -1,4 +1,4 @@
-"""The file of the queue's length over time."""
+"""The output file with the length of the queue over time."""
 
 from typing import Final
 

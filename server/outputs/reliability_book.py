@@ -70,7 +70,7 @@ class ReliabilityBook(Kept, Observer):
         self._lost = self._given_up = self._survived = 0
 
     def ended(self, now: float, job: Job) -> None:
-        """Count an attempt that had units."""
+        """Add the time and interruptions of an attempt that held units."""
         attempt = job.attempt
         if not isinstance(attempt, Attempt) or not job.alloc:
             return
@@ -108,7 +108,7 @@ class ReliabilityBook(Kept, Observer):
         return tuple(found)
 
     def summary(self) -> ReliabilitySummary:
-        """Return the figures so far."""
+        """Return the figures of failures so far."""
         seconds = self._nodes.node_seconds
         total = seconds["all"]
         return ReliabilitySummary(
@@ -177,7 +177,7 @@ class PreemptionBook(Kept, Observer):
         self._dumped += attempt.dumped_last
 
     def summary(self) -> PreemptionSummary:
-        """Return the figures so far."""
+        """Return the outcome of preemptions so far."""
         return PreemptionSummary(
             asked=self._asked,
             preempted=self._requeued + self._cancelled,

@@ -49,7 +49,7 @@ def describe_run(setup: Setup) -> dict[str, Any]:
 
 
 def _workload_digest(workload: Workload) -> str:
-    """Return a digest of the parts of a workload that the simulation uses."""
+    """Return a digest of everything in a workload that affects the simulation."""
     digest = hashlib.sha256("\n".join(workload.ids).encode())
     for column in (workload.submit, workload.size, workload.walltime, workload.runtime):
         digest.update(column.astype(column.dtype.newbyteorder("<")).tobytes())

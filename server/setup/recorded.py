@@ -114,7 +114,7 @@ def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: 
 
 
 class _Load:
-    """Number of held units over time."""
+    """Number of units held by jobs, as a step function of time."""
 
     def __init__(self, starts: Floats, lengths: Floats, sizes: Ints) -> None:
         times = np.concatenate([starts, starts + lengths])
@@ -210,7 +210,7 @@ class RecordedBook(Kept, Observer):
             self._other += not own
 
     def summary(self) -> RecordedFigures:
-        """Return the figures so far."""
+        """Return how closely the run has followed the log so far."""
         delays = self._delays
         return RecordedFigures(
             on_time=self._on_time,

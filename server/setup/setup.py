@@ -95,14 +95,14 @@ class Setup:
     Attributes:
         workloads: {prefix of the job ids: the jobs that can run}.
         dropped: {reason: number of jobs that cannot run}.
-        machine: the machine as single hosts, if known; needed if hosts decide how long jobs take.
+        machine: the machine's hosts, if known; needed if hosts decide how long jobs take.
         batsim: Batsim's options; None: the native dialect.
-        reliability: failures and their rules; None: no failures.
+        reliability: failures and the rules for jobs; None: no failures.
         conditions: {job id: its dependencies}.
-        resiliences: {job id: its own resilience}.
+        resiliences: {job id: its own resilience options}.
         remarks: warnings for the user.
         until: horizon (s): nothing happens at or after it.
-        dispersion: runtimes on distant nodes; None: unchanged.
+        dispersion: slowdown of jobs on distant nodes; None: none.
     """
 
     platform: Platform
@@ -201,7 +201,7 @@ class Setup:
 
     @property
     def jobs(self) -> int:
-        """Number of jobs in all workloads."""
+        """Number of jobs in all workloads together."""
         return sum(map(len, self.workloads.values()))
 
     @property

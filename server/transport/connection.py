@@ -79,7 +79,7 @@ class RouterConnection:
         return message
 
     def serve(self, route: list[bytes], longest: int = MAX_FRAME_BYTES) -> None:
-        """Let reads block for up to a tick; messages begin with the parts of ``route``.
+        """Let reads block for up to a tick (0.1 s); messages begin with the ``route``.
 
         A message of more than ``longest`` bytes is skipped.
         """
@@ -93,7 +93,7 @@ class RouterConnection:
     def frame(self, flags: int) -> bytes | ZmtpMessage | None:
         """Return the scheduler's next frame, or another message; None if incomplete.
 
-        ``flags``: 0 to wait for a tick, else `socket.MSG_DONTWAIT`. Raises ZmtpError if the connection is unusable.
+        ``flags``: 0 to wait for 0.1 s, else `socket.MSG_DONTWAIT`. Raises ZmtpError if the connection is unusable.
         """
         if not self._stream.at_rest:
             message = self.message()

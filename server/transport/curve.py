@@ -57,7 +57,7 @@ class CurveStranger:
         self.lost = False
 
     def serve(self, route: list[bytes], longest: int) -> None:
-        """Let reads block for up to a tick; messages begin with the parts of ``route``."""
+        """Let reads block for up to a tick (0.1 s); messages begin with the ``route``."""
         self._route, self._longest = route, longest
         with contextlib.suppress(OSError):
             # libzmq reports a closed connection only among other events, which unknown peers could flood.
@@ -66,7 +66,7 @@ class CurveStranger:
     def frame(self, flags: int) -> bytes | ZmtpMessage | None:
         """Return the next frame, or another message; None if none has arrived.
 
-        ``flags``: 0 to wait for a tick, else `socket.MSG_DONTWAIT`.
+        ``flags``: 0 to wait for 0.1 s, else `socket.MSG_DONTWAIT`.
         """
         if not self.inbox:
             self._listener.attend(0 if flags else TICK_MS)
@@ -182,7 +182,7 @@ class CurveListener:
         self._hush()
 
     def unwatch(self, connection: CurveStranger) -> None:
-        """Do nothing: all connections share one socket."""
+        """Do nothing, because all connections share one socket."""
 
     def attend(self, patience: int) -> bool:
         """Check keys and read messages for ``patience`` ms; return whether any arrived."""

@@ -126,4 +126,4 @@ class InProcessTransport:
             self.scheduler.answer(notice)
 
     def close(self) -> None:
-        """Do nothing: there is no connection."""
+        """Do nothing, because there is no connection."""

@@ -25,7 +25,7 @@ _SHOWN_NAME: Final = 60
 
 
 class Session(Protocol):
-    """The protocol state of a connection in one dialect, seen from the server."""
+    """The protocol of a connection in one dialect, seen from the server."""
 
     def send_notice(self, notice: Notice) -> bytes:
         """Return the frame of a notice."""
@@ -37,7 +37,7 @@ class Session(Protocol):
         """Record that a notice of another session is sent."""
 
     def answered(self) -> None:
-        """Record that the reply to that notice has arrived."""
+        """Record that the reply to the notice of `pass_on` has arrived."""
 
 
 class Waits(TypedDict, total=False):
@@ -101,7 +101,7 @@ class Peer(ABC, Generic[_S]):
 
     @abstractmethod
     def _take_frame(self, now: float) -> bytes | None:
-        """Return a frame of the scheduler; None if none arrived within a tick.
+        """Return a frame of the scheduler; None if none arrived within 0.1 s.
 
         Raises RemoteProtocolError if a message cannot be a frame. ``now`` is the time of `time.monotonic`.
         """
