@@ -207,7 +207,7 @@ def week_beside(path: str, week: int) -> dict[str, Any]:
 
 
 def _held(edges: Floats, begin: Floats, end: Floats, weight: Floats | Ints) -> Floats:
-    """Return the mean total weight of the held intervals between neighbouring edges."""
+    """Return the mean weight of overlapping intervals in each span between two edges."""
     low, high = edges[:-1, None], edges[1:, None]
     inside = np.clip(np.minimum(end, high) - np.maximum(begin, low), 0.0, None)
     held: Floats = (inside * weight).sum(axis=1) / (edges[1:] - edges[:-1])

@@ -87,7 +87,7 @@ def grids(bench: Bench, sheet: Sheet) -> None:
 
 
 def time(bench: Bench, sheet: Sheet) -> None:
-    """Compute the time between restarts (T_R = T_M): the sum of mu_i, and the wait."""
+    """Compute the time between restarts in paper 003: the sum of mu_i plus the wait."""
     for spares in (0, 53, 259):
         own = sum(SLIDES.mtbf / (SLIDES.nodes - failed) for failed in range(spares + 1)) + _DAY
         for shape in SHAPES[:2]:

@@ -37,8 +37,8 @@ def generate_like(
 ) -> Workload:
     """Return jobs drawn from a model.
 
-    ``jobs``, ``duration`` and ``load`` combine as in `pipistrelle.models.likeness.fitting.planned`. The drawn jobs have
-    the load within a hundredth or one campaign; it is not only the model's mean.
+    ``jobs``, ``duration`` and ``load`` combine as in `pipistrelle.models.likeness.fitting.planned`. The load is that of
+    the drawn jobs (within a hundredth or one campaign), not the model's mean.
 
     Args:
         duration: how long jobs are submitted, such as "1y".

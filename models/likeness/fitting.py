@@ -94,7 +94,7 @@ def fit(log: Workload, machine_size: int | None = None) -> WorkloadModel:
 def pieces(values: Floats | Ints, digits: int = 3) -> tuple[Piece, ...]:
     """Return a distribution as ranges with weights that add up to about a million.
 
-    Values are cut into ranges with equal counts. A range from a to b is cut again at its mean m; the part below m gets
+    Values are cut into ranges with equal counts. A range from a to b is cut again at its mean m. The part below m gets
     (b - m) / (b - a) of the weight, which preserves the mean. Bounds are rounded to `digits` digits.
     """
     ordered = np.sort(values.astype(np.float64))
@@ -223,7 +223,7 @@ def _gaps(jobs: Workload, campaigns: Campaigns) -> tuple[GapBand, ...]:
 
 
 def _requests(runtime: Floats, walltime: Floats) -> tuple[RequestBand, ...]:
-    """Return run time / requested time by run time; bands with few jobs are merged."""
+    """Return the used part of requested times by run time; small bands are merged."""
     found, left = [], np.ones(len(runtime), dtype=np.bool_)
     for bound, _ in RUNTIMES:
         inside = left & (runtime < bound)
@@ -286,9 +286,9 @@ def with_serial(model: WorkloadModel, share: float) -> WorkloadModel:
 def with_area(model: WorkloadModel, area: float) -> WorkloadModel:
     """Return the model with this mean of unit-seconds per job.
 
-    The share of jobs of one unit stays. The probability of each size and run time is multiplied by a power of their
-    product. Jobs of one unit and others have separate exponents. Among distributions with the same mean logarithm this
-    is the nearest to the model (Kullback-Leibler).
+    The share of jobs of one unit stays. The probability of each size and run time is multiplied by their product to the
+    power of one exponent, and scaled separately for jobs of one unit and others. Among distributions with the same mean
+    logarithm this is the nearest to the model (Kullback-Leibler).
     """
     serial = model.serial
     low, high = _LEAST_BEND, _MOST_BEND
@@ -331,6 +331,6 @@ def _bent(model: WorkloadModel, power: float, serial: float) -> WorkloadModel:
 
 
 def _weighted(model: WorkloadModel, share: Callable[[ModelClass], float]) -> WorkloadModel:
-    """Return the model with each class's weight set to the share of `share`."""
+    """Return the model with each class weighted by the share that ``share`` returns."""
     classes = tuple(msgspec.structs.replace(one, weight=round(share(one) * _WHOLE)) for one in model.classes)
     return msgspec.structs.replace(model, classes=classes)

@@ -140,7 +140,7 @@ def fit_weibull(lives: Lives, confidence: float = 0.95, *, required: bool = True
 
 
 def fit_repair(lengths: Floats, confidence: float = 0.95) -> Fitted:
-    """Return the distribution with the lowest AIC for outage lengths (s), two or more."""
+    """Fit a repair-time distribution, chosen by AIC, to two or more outage lengths (s)."""
     if np.unique(lengths).size < 2:
         raise FitError("there are too few repairs to fit", expected="two of different lengths")
     size = lengths.size

@@ -84,8 +84,8 @@ def interval(dump: float, mttf: float) -> float:
 def change(size: float, dump: float, before: float, after: float) -> CheckpointChange:
     """Return the change from one node MTTF to another, all times in minutes.
 
-    The interval tau changes by equation 4.3, the cost by 60 delta n (1 / tau_2 - 1 / tau_1) for checkpoint time delta.
-    Table 4.10 has these values with the checkpoint time in minutes and the MTTF in hours.
+    The interval tau changes by equation 4.3 of the thesis. With checkpoint time delta, the cost changes by 60 delta n
+    (1 / tau_2 - 1 / tau_1). Table 4.10 has these values with checkpoint times in minutes and MTTFs in hours.
     """
     old, new = interval(dump, before), interval(dump, after)
     return CheckpointChange(new - old, _MINUTES * dump * size * (1.0 / new - 1.0 / old))

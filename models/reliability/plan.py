@@ -107,7 +107,7 @@ def _known(value: float) -> float | None:
 
 
 def _classes(demand: ClassDemand) -> list[dict[str, Any]]:
-    """Return size, rate, load, cost and rank of each class (tables 4.2 and 4.4)."""
+    """Return size, rate, cost and rank of each class (the thesis's tables 4.2 and 4.4)."""
     order = ranks([one.sizes for one in demand.classes])
     return [
         {
@@ -128,7 +128,7 @@ def _classes(demand: ClassDemand) -> list[dict[str, Any]]:
 
 
 def _required(demand: ClassDemand, options: PlanOptions) -> dict[str, Any]:
-    """Return the node MTTF that each class needs (table 4.3), also for nodes in series."""
+    """Return the node MTTF that each class needs, as in table 4.3 of the thesis."""
     rows = []
     for one in demand.classes:
         given = [(chance, one.size, one.sizes.service_95, options.beta) for chance in options.probabilities]
@@ -144,7 +144,7 @@ def _required(demand: ClassDemand, options: PlanOptions) -> dict[str, Any]:
 
 
 def _capacity(demand: ClassDemand, blocking: float) -> dict[str, Any]:
-    """Return the nodes that each class needs at a blocking probability (table 4.5)."""
+    """Return the nodes that classes need at a blocking probability (thesis, table 4.5)."""
     found = needs([one.sizes.load for one in demand.classes], blocking)
     names = [one.name for one in demand.classes]
     return {
@@ -160,8 +160,8 @@ def _capacity(demand: ClassDemand, blocking: float) -> dict[str, Any]:
 def _blocking(demand: ClassDemand, levels: Sequence[float]) -> list[dict[str, Any]]:
     """Return the blocking of each class: linear, exact, and on the shared machine.
 
-    With own nodes, a class has floor(C / n) servers and the load a = lambda t. On the shared machine, the greatest
-    common divisor of all sizes counts as one unit.
+    With own nodes, a class has floor(C / n) servers for its C units and job size n. Its load is a = lambda t. On the
+    shared machine, the greatest common divisor of all sizes counts as one unit.
     """
     loads = [one.sizes.rate * one.sizes.service for one in demand.classes]
     unit = reduce(math.gcd, (one.size for one in demand.classes), demand.units)
@@ -196,7 +196,7 @@ def _given(one: ResourceClass, blocking: float) -> float:
 
 
 def _queueing(demand: ClassDemand, blocking: float) -> list[dict[str, Any]]:
-    """Return each class's queue by Erlang's C and by equations 3.17 to 3.19."""
+    """Return each class's queue, by Erlang's C and by the thesis's equations 3.17 to 3.19."""
     rows = []
     for one in demand.classes:
         load, capacity = one.sizes.rate * one.sizes.service, _given(one, blocking)
@@ -218,7 +218,7 @@ def _queueing(demand: ClassDemand, blocking: float) -> list[dict[str, Any]]:
 
 
 def _partitions(demand: ClassDemand, blocking: float, parts: list[Partition], extra: int) -> dict[str, Any]:
-    """Return the partitions, and which classes they serve (tables 4.6 and 4.7)."""
+    """Return partitions and the classes that they serve (thesis, tables 4.6 and 4.7)."""
     begins = [(one.name, first_partition(parts, at, one.size)) for at, one in enumerate(demand.classes)]
     return {
         "blocking": blocking,
@@ -245,7 +245,7 @@ def _partitions(demand: ClassDemand, blocking: float, parts: list[Partition], ex
 def _served(
     demand: ClassDemand, options: PlanOptions, parts: list[Partition], mttf: NDArray[np.float64]
 ) -> dict[str, Any]:
-    """Return what partitions change for each class (tables 4.8 to 4.10, in one unit)."""
+    """Return what partitions change for each class (thesis, tables 4.8 to 4.10)."""
     machine = float(mttf.mean())
     rows, node_cost, job_cost = [], 0.0, 0.0
     dump = options.dump / _MINUTE

@@ -130,7 +130,7 @@ def parse_share(text: str, of: int) -> int:
 
 
 def parse_gaps(text: str) -> Gaps:
-    """Parse gaps between jobs: ``100:fixed``, ``200:exp`` or ``0:200:unif``, with units."""
+    """Parse gaps between jobs: ``100:fixed``, ``200:exp`` or ``0:200:unif``."""
     *times, kind = (part.strip() for part in text.split(":"))
     if len(times) != {"fixed": 1, "exp": 1, "unif": 2}.get(kind):
         raise InputError(

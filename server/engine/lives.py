@@ -36,7 +36,7 @@ class Overheads:
         self.exist = any(before or after for before, after in times)
 
     def of(self, job: Job) -> tuple[float, float]:
-        """Return prologue and epilogue (s): the longest of the job's pools plus its class's."""
+        """Return prologue and epilogue (s): the longest of the pools plus that of the class."""
         before, after = self._classes.get(job.queue or "", _NO_TIME)
         longest = [0.0, 0.0]
         for begin, end, prologue, epilogue in self._pools:
@@ -52,7 +52,7 @@ class Work(Protocol):
         """Begin the work of a job that has its units; put its walltime on the agenda."""
 
     def phase_over(self, task: int) -> Job | None:
-        """End a task with an agenda entry of class `PHASE`; return its job if that is done."""
+        """End a `PHASE` task of the agenda; return its job if all the job's work is done."""
 
     def over(self, job: Job) -> None:
         """Stop the work of a job that ends now."""
@@ -122,8 +122,7 @@ class PreemptionPart(LifePart, Protocol):
 class JobLives(Kept):
     """Submits, starts, preempts and ends jobs.
 
-    A job takes its runtime, or as long as its simulated hosts need. Attempts and preemption are parts set before the
-    run.
+    A job takes its runtime, or as long as its simulated hosts need. A run adds optional parts before it begins.
     """
 
     _kept: ClassVar[tuple[str, ...]] = ("_work", "attempts", "preemption")

@@ -99,7 +99,7 @@ class Hooks:
 class Deferred(Observer):
     """Records calls and delivers them, in order, when `flush` is called.
 
-    When a call is delivered, the job's ``state`` may be a later one. Its ``start`` and ``alloc`` are still valid.
+    At the delivery, the job may already be in a later ``state``. Its ``start`` and ``alloc`` are still valid.
     """
 
     def __init__(self, observers: Sequence[Observer]) -> None:

@@ -87,7 +87,7 @@ class Switchboard(Part):
         self._legs = {number: Leg(requests[at], NodeSet.parse(units)) for number, at, units in state["legs"]}
 
     def request(self, now: float, resources: str, state: str) -> None:
-        """Bring units into a power state, both as in the message, or raise `Illegal`."""
+        """Bring units into a power state, both given as in the message, or raise `Illegal`."""
         hosts = self._hosts
         if hosts is None:
             raise Illegal("feature_off", "SET_RESOURCE_STATE needs --energy and a platform whose hosts have pstates")
@@ -215,7 +215,7 @@ class Switchboard(Part):
         return news
 
     def give_back(self, now: float, units: NodeSet) -> NodeSet:
-        """Make units available; return those that were unavailable. Sleeping ones sleep on."""
+        """Make units available unless they sleep; return those that were unavailable."""
         news = units & self._unavailable
         if news:
             self._unavailable = self._unavailable - news

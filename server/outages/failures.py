@@ -115,7 +115,7 @@ class _Down(Kept):
         return NodeSet.of(old)
 
     def without(self, nodes: NodeSet) -> NodeSet:
-        """Return those of the nodes that are not down."""
+        """Return the nodes among these that have no cause to be down."""
         return NodeSet.of(node for node in nodes if node not in self._times) if self._times else nodes
 
 

@@ -52,7 +52,7 @@ class Reliability(AttemptRules):
     def rates(self, platform: "Platform") -> NDArray[np.float64]:
         """Return each node's mean failure rate (1/s), shape (nodes,).
 
-        A log's failures count equally for all nodes: the log does not show which node fails next.
+        Failures of a log count equally for all nodes, because the log does not show which node fails next.
         """
         rates = np.zeros(platform.nodes)
         if self.failures is not None:

@@ -23,9 +23,9 @@ _MOST_BYTES: Final = 1 << 16
 def sole_writer(prefix: str, option: str = "--out") -> Iterator[None]:
     """Keep other runs from writing outputs with this prefix, such as ``DIR/out``.
 
-    Creates the folder if needed. The lock is on a hidden file that names the writing process; the kernel releases it
-    with the process. If the file system has no locks, a warning is logged. Raises OutputFailed, before anything is
-    written, if another run writes there or the folder cannot be written.
+    Creates the folder if needed. The lock is on a hidden file that names the writing process; the lock ends with the
+    process. If the file system has no locks, a warning is logged. Raises OutputFailed, before anything is written, if
+    another run writes there or the folder cannot be written.
     """
     path = _lock_file(prefix)
     folder = path.parent

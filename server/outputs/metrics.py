@@ -170,8 +170,7 @@ class Metrics(Kept, Observer):
     def summary(self, running: Iterable[Job] = ()) -> Summary:
         """Return the figures so far.
 
-        Sums are exact (fsum), so the order of jobs does not matter. ``running`` jobs count if the run ended at a
-        horizon.
+        Sums are exact (fsum), so the job order does not matter. ``running`` jobs count if the run ended at a horizon.
         """
         waits, runs = np.array(self._waits), np.array(self._runs)
         count = len(waits)

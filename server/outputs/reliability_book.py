@@ -21,7 +21,7 @@ _KINDS: Final = tuple(Spending.__struct_fields__)
 class SizeClass(Struct, frozen=True, kw_only=True):
     """Interruptions of jobs that have ``smallest`` to ``largest`` units.
 
-    ``running`` is the attempts' time (s), and ``mean_time_to_interruption`` (s) is ``running`` per interruption, or
+    ``running`` is the attempts' time (s). ``mean_time_to_interruption`` (s) is ``running`` / ``interruptions``, or
     None. An interruption is a failure or maintenance that hits a working job, even if the job survives.
     """
 

@@ -35,8 +35,8 @@ def check_resilience(
     """Return warnings about jobs whose dumps or spare nodes will not help.
 
     Raises:
-        SetupError: intervals depend on failures but nothing fails; all units of a job are spares; or a job's id looks
-            like that of an attempt.
+        SetupError: dump intervals depend on failures but nothing fails; all units of a job are spares; or a job's id
+            looks like that of an attempt.
     """
     happens = (reliability.failures, reliability.outages, reliability.maintenance)
     if reliability.requeue != "never" and happens != (None, None, None):

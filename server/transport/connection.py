@@ -165,7 +165,7 @@ class RouterConnection:
         return data
 
     def close(self) -> None:
-        """Close the connection; unsent data of the kernel is still delivered."""
+        """Close the connection; data that was sent is still delivered."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
             # Closing a TCP connection with unread data would reset it, and sent data would be lost.

@@ -154,7 +154,7 @@ class CurveListener:
         self._monitor: zmq.Socket[bytes] | None = self._context.socket(zmq.PAIR)
         self._monitor.setsockopt(zmq.RCVHWM, 0)
         self._monitor.connect(_MONITOR)
-        # Bound inside this process, without a file, which would remain if the process is killed.
+        # Only this process may connect. There is no file, which would remain if the process is killed.
         inner = f"pipistrelle-{os.urandom(16).hex()}"
         self._socket.setsockopt(zmq.IPC_FILTER_PID, os.getpid())
         self._socket.bind(f"ipc://@{inner}")

@@ -305,7 +305,7 @@ class NativeTransport(Peer[ServerSession]):
         """Send the last notice, after a short wait for a reply that the scheduler owes."""
         if self._connection is None:
             return
-        self._last_words()  # the scheduler has already ended its session
+        self._last_words()  # the run is over
         with contextlib.suppress(SchedulerFailed, ProtocolError):
             self._flush(self._connection)  # an interrupt may have come in the middle of a notice
             self._decision_timeout = GRACE_S
