@@ -28,7 +28,7 @@ class Tolerance:
     relative: float = 0.0
 
     def holds(self, paper: float, ours: float) -> bool:
-        """Return whether two numbers agree, apart from rounding in the last bit."""
+        """Return whether our number is within the tolerance of the paper's, up to rounding."""
         return abs(ours - paper) <= self.around(paper) + 1e-9 * abs(paper)
 
     def around(self, paper: float) -> float:

@@ -49,7 +49,7 @@ _WEEKS: Final = MONTH / HOUR / WEEK
 _PARTS: Final = 20
 _POINTS: Final = ("DE16", "Bin20Bin60")
 _CPU: Final = "DE16 + CPU-only, reordered"
-#: the policies of figures 8 to 10 and 15
+#: the policies of figures 8 to 10 and 15 of paper 004
 _POLICIES: Final = tuple(case for case in CASES if "CPU-only" not in case)
 
 

@@ -28,7 +28,7 @@ _HOUR: Final = 3600.0
 _DAY: Final = 86400.0
 #: how a year of jobs like Grizzly's is drawn
 _REDRAW: Final[dict[str, Any]] = {"step": "redraw", "model": "grizzly", "load": 0.85}
-#: classes of run times in figures 5 and 6: from, to (s), name
+#: classes of run times in figures 5 and 6 of paper 000: from, to (s), name
 _TIMES: Final = (
     *((0.0, 600.0, "under 10 min"), (600.0, _HOUR, "10 min to 1 h")),
     *((_HOUR, 14400.0, "1 to 4 h"), (14400.0, np.inf, "4 h or more")),

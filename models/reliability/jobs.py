@@ -7,7 +7,7 @@ from pipistrelle.platforms.errors import PlatformError, check_range
 
 #: Weibull shape of node lifetimes in the thesis (section 4.2)
 BETA: Final = 0.7
-#: survival probabilities in table 4.3
+#: survival probabilities in table 4.3 of the thesis
 PROBABILITIES: Final = (0.60, 0.65, 0.70, 0.75, 0.80, 0.85, 0.90, 0.95, 0.99)
 _MINUTES: Final = 60.0
 

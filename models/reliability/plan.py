@@ -63,7 +63,7 @@ class PlanOptions(Struct, frozen=True):
 
 
 def make_plan(demand: ClassDemand, machine: Machine, options: PlanOptions | None = None) -> dict[str, Any]:
-    """Return a plan as JSON values; times in hours, None if unknown."""
+    """Make a plan of partitions as JSON values; times in hours, None if unknown."""
     options = options or PlanOptions()
     for blocking in options.blocking:
         check_blocking(blocking)
@@ -128,7 +128,7 @@ def _classes(demand: ClassDemand) -> list[dict[str, Any]]:
 
 
 def _required(demand: ClassDemand, options: PlanOptions) -> dict[str, Any]:
-    """Return the node MTTF that each class needs, as in table 4.3 of the thesis."""
+    """Return the node MTTF that classes need (thesis, table 4.3), also in series."""
     rows = []
     for one in demand.classes:
         given = [(chance, one.size, one.sizes.service_95, options.beta) for chance in options.probabilities]

@@ -41,7 +41,7 @@ def zone_of(workload: Workload, name: str | None = None) -> tzinfo:
         return UTC
     try:
         return ZoneInfo(text)
-    except (OSError, ValueError, KeyError):  # unknown zone, invalid path, a folder
+    except (OSError, ValueError, KeyError):  # unknown zone, invalid path, or a folder
         raise InputError(
             "unknown time zone",
             where=workload.source if name is None else "--timezone",

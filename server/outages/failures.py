@@ -44,7 +44,7 @@ Tells = Literal["nothing", "reasons", "changes"]
 _ANNOUNCED: Final = 0
 _BEGINS: Final = 1
 _ENDS: Final = 2
-#: factor on the number of outages without progress that stall a run, while jobs are held or not yet submitted
+#: while jobs are held or not yet submitted, a run stalls after this many times as many outages without progress
 _PATIENCE: Final = 10
 
 

@@ -163,7 +163,7 @@ class FolderOutputs(Kept):
             recorder.flush()
 
     def after(self, summary: Summary) -> None:
-        """Write ``schedule.csv`` and then the summary, with the digests of all other files."""
+        """Write ``schedule.csv`` and then the summary, which has digests of other files."""
         write_output(self._folder / f"{OUTPUT_PREFIX}schedule.csv", schedule_csv(summary, package_version()))
         digests = _digests(self._folder)
         told = {
