@@ -7,8 +7,8 @@ from typing import Final, Literal
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 
-#: how an entry ends: within its tolerances; outside for a known reason; computed without a legible number in the paper;
-#: impossible to compute; a required log is missing
+#: verdicts on an entry: all numbers within tolerances; some outside, for a known reason; computed, but no legible
+#: number in the paper; impossible to compute; a required log is missing
 Verdict = Literal["reproduced", "differs", "made anew", "not computable", "left out"]
 VERDICTS: Final[tuple[Verdict, ...]] = ("reproduced", "differs", "made anew", "not computable", "left out")
 ChartKind = Literal["lines", "steps", "points", "bars"]

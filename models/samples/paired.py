@@ -22,13 +22,13 @@ from pipistrelle.models.samples.estimates import (
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Comparison of a second cell with a first one, replica by replica.
+    """Comparison of two cells of a study, replica by replica.
 
     Replicas with the same number share workload and failures (common random numbers; Law, Simulation Modeling and
     Analysis, section 11.2), so shared effects cancel in their difference.
 
     Args:
-        difference: mean of second - first.
+        difference: mean of second cell - first cell.
         ratio_of_means: mean of the second over mean of the first.
         mean_of_ratios: mean of second / first.
         correlation: correlation of both cells; None with fewer than three pairs or a constant cell.

@@ -59,7 +59,7 @@ class Observer:
         """
 
     def departed(self, now: float, units: NodeSet, on: bool) -> None:
-        """Called when units begin to switch on or off, before `switched`."""
+        """Called when units begin to switch on or off; `switched` reports the whole request."""
 
     def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
         """Called when units are switched; ``complete`` if they are the request's last ones."""
@@ -114,7 +114,7 @@ class Deferred(Observer):
         return bool(getattr(self._hooks, hook))
 
     def flush(self) -> None:
-        """Deliver all recorded calls; an observer's error is raised here."""
+        """Deliver all recorded calls; errors of observers are raised here."""
         journal = self._journal
         while journal:
             hooks, now, subjects = journal.popleft()

@@ -21,8 +21,9 @@ _KINDS: Final = tuple(Spending.__struct_fields__)
 class SizeClass(Struct, frozen=True, kw_only=True):
     """Interruptions of jobs that have ``smallest`` to ``largest`` units.
 
-    ``running`` is the attempts' time (s). ``mean_time_to_interruption`` (s) is ``running`` / ``interruptions``, or
-    None. An interruption is a failure or maintenance that hits a working job, even if the job survives.
+    ``running`` is the total time of their attempts (s), ``mean_time_to_interruption`` (s) is ``running`` /
+    ``interruptions`` or None. An interruption is a failure or maintenance that hits a working job, even if the job
+    survives.
     """
 
     smallest: int
