@@ -1,6 +1,7 @@
-"""Partitions of a machine by reliability: sizes for classes of jobs, and nodes.
+"""Partitions of a machine by reliability, for classes of jobs: sizes and nodes.
 
-Each class gets as many units as it needs, by rank; the last one gets the rest. Outages change the order of nodes.
+The sizes are by S. Umamaheshwaran, "Reliability Guided Resource Allocation for Large-scale Supercomputing Systems",
+2014.
 """
 
 import math
@@ -19,19 +20,19 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 Floats = NDArray[np.float64]
 #: seconds per hour, the unit of rates
 HOUR: Final = 3600.0
-#: prefix of the class of nodes, and the QOS of jobs, that name a partition: 1 is the most reliable
+#: prefix of a partition's name, used as a class of nodes and as the QOS of jobs; number 1 is the most reliable
 LEVEL: Final = "reliability-"
-#: the owner of a partition that has no class of jobs
+#: the owner of a partition that belongs to no class of jobs
 NOBODY: Final = -1
 
 
 class RankedClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """Jobs of about one size.
+    """A class of jobs of similar size.
 
     Args:
-        size: n, units of its largest jobs.
+        size: n, the units of its largest jobs.
         rate: lambda, jobs per hour.
-        service: t, mean runtime in hours.
+        service: t, the mean runtime in hours.
         service_95: T, the 95th percentile of runtimes in hours.
         fill: the mean size of its jobs as a share of n.
     """
@@ -44,29 +45,29 @@ class RankedClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
     @property
     def load(self) -> float:
-        """C_max, units its jobs use on average: n lambda t (equation 3.10) times `fill`."""
+        """C_max, the mean number of units in use: n lambda t (equation 3.10) times `fill`."""
         return self.size * self.fill * self.rate * self.service
 
     @property
     def cost(self) -> float:
-        """The value for ranking: n T, in unit-hours (table 4.4)."""
+        """The value by which classes are ranked: n T, in unit-hours (table 4.4)."""
         return self.size * self.service_95
 
 
 class Sized(NamedTuple):
-    """A partition without nodes: the index of its class, and its units."""
+    """The planned size of a partition: the index of its job class, and its units."""
 
     owner: int
     units: int
 
 
 def ranks(classes: Sequence[RankedClass]) -> list[int]:
-    """Return the indices of the classes by falling n T; of equals, larger jobs first."""
+    """Return the indices of classes by falling n T; of equal ones, larger jobs first."""
     return sorted(range(len(classes)), key=lambda at: (-classes[at].cost, -classes[at].size))
 
 
 def needed(one: RankedClass, blocking: float) -> int:
-    """Return the units that give this blocking in the linear form: (1 - B) C_max."""
+    """Return the units for a chance B of blocking, by the linear form (1 - B) C_max."""
     return math.floor((1.0 - blocking) * one.load + 0.5)
 
 
@@ -75,8 +76,8 @@ def partition_sizes(
 ) -> tuple[list[Sized], int]:
     """Return partitions, the most reliable first, and the number of remaining units.
 
-    By rank each class gets max(C_r, n) of the units left, or all of them if they are fewer but hold one of its jobs. A
-    class has no partition if they hold none of its jobs, or if its jobs need the whole machine.
+    In order of rank, each class gets the larger of C_r and n, or all remaining units if they are fewer. A class has no
+    partition if the remaining units hold none of its largest jobs, or if these need the whole machine.
 
     Args:
         units: of the machine.
@@ -103,12 +104,12 @@ def partition_sizes(
 
 
 class Partition(NamedTuple):
-    """Nodes for the jobs of a class.
+    """The nodes that are reserved for the jobs of one class.
 
     Args:
         owner: the index of the class.
         nodes: node numbers, the most reliable first, shape (nodes,).
-        units: their units.
+        units: the units of the nodes.
         mttf: the mean of the nodes' mean times to failure (s); NaN if one is unknown.
     """
 
@@ -119,20 +120,20 @@ class Partition(NamedTuple):
 
 
 def by_mttf(mttf: Floats) -> NDArray[np.intp]:
-    """Return the nodes by falling MTTF, unknown ones last; of equals, by number."""
+    """Return the nodes by falling MTTF, unknown ones last; of equal ones, by number."""
     return np.argsort(-np.nan_to_num(mttf, nan=-np.inf), kind="stable").astype(np.intp)
 
 
 def observed(mttf: Floats, failures: NDArray[np.int64], seconds: float) -> Floats:
-    """Return the nodes' mean times to failure (s), updated by failures.
+    """Return the nodes' mean times to failure (s), updated by observed failures.
 
-    That is (M + t) / (1 + k): earlier knowledge counts as one failure in M. If M is unknown, it is the mean time of the
-    whole machine, nodes x t / failures; without any failure it stays unknown.
+    The result is (M + t) / (1 + k): earlier knowledge counts as one failure in M. If M is unknown, it is the mean time
+    of the whole machine, nodes x t / failures. Without any failure it stays unknown.
 
     Args:
         mttf: M of each node before (s), NaN if unknown, shape (nodes,).
         failures: k, each node's failures since then, shape (nodes,).
-        seconds: t.
+        seconds: t, the time since then.
     """
     total = int(failures.sum())
     common = mttf.size * seconds / total if total else nan
@@ -142,10 +143,10 @@ def observed(mttf: Floats, failures: NDArray[np.int64], seconds: float) -> Float
 
 
 def partition(sized: Sequence[Sized], mttf: Floats, machine: Machine) -> tuple[list[Partition], NodeSet]:
-    """Return partitions with nodes, most reliable first, and the other nodes' units.
+    """Assign nodes to partitions; also return the units of the remaining nodes.
 
-    A node is in one partition with all its units, so a partition may have a few more units than planned, and the last
-    ones fewer.
+    The first partition gets the most reliable nodes. A node belongs with all its units to one partition, so a partition
+    may have a few more units than planned, and the last ones fewer.
     """
     order = by_mttf(mttf)
     per_node = machine.numbering.units_per_node(len(order))[order]
@@ -165,16 +166,16 @@ def partition(sized: Sequence[Sized], mttf: Floats, machine: Machine) -> tuple[l
 
 
 def level_of(text: str) -> int | None:
-    """Return the number of the partition in a name of a node class or QOS, or None."""
+    """Return the partition's number in a node class or QOS; None if it has none."""
     number = text.removeprefix(LEVEL)
     return int(number) if number != text and number.isascii() and number.isdecimal() and int(number) >= 1 else None
 
 
 def declared(machine: Machine, owners: Sequence[int]) -> list[Partition] | None:
-    """Return the partitions that the nodes' classes declare, if any.
+    """Return the partitions that the classes of nodes declare; None if they do not.
 
-    There are some if all nodes are of classes ``reliability-1`` (the most reliable), ``reliability-2``, ..., as in the
-    site of a Haizea trace. ``owners`` are the classes of jobs by rank: the first one gets the first partition.
+    They do if all nodes are of classes ``reliability-1`` (the most reliable), ``reliability-2``, ..., as in Haizea's
+    traces. ``owners`` are the classes of jobs by rank; the first one gets the first partition.
     """
     level = np.array([level_of(name) or 0 for name in machine.nodes.classes])[machine.nodes.node_class]
     if not len(level) or (level == 0).any():
@@ -189,9 +190,10 @@ def declared(machine: Machine, owners: Sequence[int]) -> list[Partition] | None:
 
 
 def first_partition(parts: Sequence[Partition], at: int, size: int) -> int | None:
-    """Return the index of a class's first partition; None for the whole machine.
+    """Return the first partition (its index) that a job may use; None: whole machine.
 
-    That is its own or the least reliable one, or the first one above it that can hold such a job.
+    The search begins at the partition of class ``at``, or else at the least reliable one. It goes on to more reliable
+    ones until one has ``size`` units.
     """
     own = next((place for place, part in enumerate(parts) if part.owner == at), len(parts) - 1)
     return next((place for place in range(own, -1, -1) if len(parts[place].units) >= size), None)
