@@ -68,9 +68,9 @@ def were_cancelled(workload: Workload) -> NDArray[np.bool_]:
 
 
 def with_cancellations(workload: Workload) -> Workload:
-    """Return the workload with cancelled jobs that can start.
+    """Give jobs that were cancelled in the queue a run time, so that they can be run.
 
-    The measure `CANCELLED_AFTER` says when each of these jobs is cancelled in the queue.
+    The measure `CANCELLED_AFTER` has the seconds from submission to cancellation, -1 for all other jobs.
     """
     which = were_cancelled(workload)
     if not which.any():
@@ -81,7 +81,7 @@ def with_cancellations(workload: Workload) -> Workload:
         "wait": np.where(which, -1.0, wait),
         CANCELLED_AFTER: np.where(which, wait, -1.0),
     }
-    runtime = np.where(which, wait + 1.0, workload.runtime)  # the cancellation always comes first
+    runtime = np.where(which, wait + 1.0, workload.runtime)  # every job is cancelled before it can end
     return replace(workload, runtime=runtime, measures=measures)
 
 

@@ -144,7 +144,7 @@ class Counted(io.RawIOBase):
 
 
 class Swelling(io.RawIOBase):
-    """The content of a compressed file; reading a decompression bomb raises TraceError.
+    """The content of a compressed file; a decompression bomb raises TraceError.
 
     The limit is relative to the bytes read so far, so a large bomb fails as early as a small one.
     """

@@ -117,9 +117,10 @@ def _check(jobs: int, units: int, seed: int, load: float, epoch: float) -> None:
 
 
 def _ladder(position: Floats, rungs: list[int]) -> Ints:
-    """Return values interpolated linearly between rungs, at 0 <= position < steps.
+    """Interpolate linearly between rungs, at positions from 0 to below the last rung.
 
-    Rungs that double give a distribution that is log-uniform by octaves, without a logarithm.
+    The values are rounded down. If rungs double, uniform positions give every octave the same share, without a
+    logarithm.
     """
     marks = np.array(rungs, dtype=np.float64)
     step = np.floor(position).astype(np.int64)

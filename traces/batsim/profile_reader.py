@@ -193,7 +193,7 @@ class ProfileTable:
 
 
 def _plain_delay(name: str, raw: msgspec.Raw) -> Delay | None:
-    """Return a valid plain delay, the most frequent profile type; None for other profiles."""
+    """Return a valid plain delay, the most frequent type; None for other profiles."""
     try:
         spec = _DECODER.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # reported later, with the place
@@ -311,7 +311,7 @@ def _no_part(wanted: str, names: list[str], where: str) -> TraceError:
 
 
 def closest(wanted: str, names: list[str]) -> str:
-    """Return a hint with the most similar name, all names if there are few, or their number."""
+    """Return a hint: the most similar name, all names if few, or their number."""
     sentence = did_you_mean(wanted, sorted(names))
     return sentence if len(names) <= 10 or sentence.startswith("Did") else f"There are {len(names)} profiles."
 

@@ -13,9 +13,10 @@ _PARTS: Final = (1, 60, 3600, 86400)
 
 
 class Clock:
-    """Converts dates of one time zone to Unix times.
+    """Converts dates in one time zone to Unix times.
 
-    In an hour that a clock shows twice, the first is meant; an hour that it skips continues the one before.
+    Of a time that the clock shows twice, the first counts. A time that the clock skips gets the offset before the
+    change.
     """
 
     def __init__(self, zone: tzinfo) -> None:
@@ -66,10 +67,10 @@ def _offset(text: str) -> tzinfo:
 
 
 def length(text: str, one: float) -> float | None:
-    """Return a duration in seconds, None if the text is none.
+    """Parse a duration; return it in seconds, or None if the text is no duration.
 
-    Forms: ``[[[D:]H:]M:]S`` and ``D-H[:M[:S]]``, the last part with an optional fraction. A single number counts `one`
-    seconds each: 1 in PBS, 60 in Slurm.
+    Forms: ``[[[D:]H:]M:]S`` and ``D-H[:M[:S]]``; the last part may have a fraction. A single number is multiplied by
+    `one`, in seconds: 1 in PBS, 60 in Slurm.
     """
     found = _LENGTH.fullmatch(text)
     if found is None:
