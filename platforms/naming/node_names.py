@@ -40,7 +40,7 @@ class _Numbers(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """The text before the first range, and the ranges, of which there may be none."""
+    """The text before the first range, and the ranges, if any."""
 
     before: str
     numbers: tuple[_Numbers, ...] = ()
