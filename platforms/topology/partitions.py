@@ -190,10 +190,10 @@ def declared(machine: Machine, owners: Sequence[int]) -> list[Partition] | None:
 
 
 def first_partition(parts: Sequence[Partition], at: int, size: int) -> int | None:
-    """Return the first partition (its index) that a job may use; None: whole machine.
+    """Return the index of the first partition for a job; None: use the whole machine.
 
-    The search begins at the partition of class ``at``, or else at the least reliable one. It goes on to more reliable
-    ones until one has ``size`` units.
+    The search begins at the partition of class ``at``, or else at the least reliable partition. It continues with more
+    reliable ones until one has ``size`` units.
     """
     own = next((place for place, part in enumerate(parts) if part.owner == at), len(parts) - 1)
     return next((place for place in range(own, -1, -1) if len(parts[place].units) >= size), None)
