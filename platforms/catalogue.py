@@ -52,7 +52,7 @@ class Catalogue(Generic[_T]):
     def named(self, name: str, read: Callable[[str], str | None], absent: str, expected: str) -> _T:
         """Return the library entry called `name`, or else parse the file of this name.
 
-        ``read`` returns the text of a file, or None if the file does not exist. In that case the error consists of
+        ``read`` returns the text of a file, or None if the file does not exist. The error for a missing file says
         ``absent`` and ``expected``.
         """
         if name in self.names():

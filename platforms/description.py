@@ -67,7 +67,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def units(self) -> int:
-        """The number of schedulable units of all its nodes."""
+        """The number of schedulable units of all nodes of the pool."""
         return self.nodes * self.units_per_node
 
 
@@ -185,12 +185,12 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @cached_property
     def nodes(self) -> int:
-        """The number of nodes."""
+        """The number of nodes of the machine."""
         return sum(pool.nodes for pool in self.pools)
 
     @cached_property
     def units(self) -> int:
-        """The number of schedulable units."""
+        """The number of schedulable units of the machine."""
         return sum(pool.units for pool in self.pools)
 
     @cached_property

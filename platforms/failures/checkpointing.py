@@ -15,7 +15,7 @@ NEARLY: Final = 1 - 1e-12
 
 
 def failure_rate(rates: Iterable[float]) -> float:
-    """Return the rate (1/s) of failures of a group of nodes with these rates (1/s).
+    """Return the failure rate (1/s) of a group of nodes: the sum of the nodes' rates.
 
     Runs of equal rates are multiplied, so that n equal nodes have exactly n times the rate of one node.
     """
@@ -58,7 +58,7 @@ def daly_interval(dump: float, mtbf: float) -> float:
 
 
 def dump_interval(formula: str, dump: float, mtbf: float) -> float:
-    """Return the work between two dumps (s), at least 1, by "young" or "daly"."""
+    """Return the work (s) between two dumps, at least 1, by formula "young" or "daly"."""
     wanted = young_interval(dump, mtbf) if formula == "young" else daly_interval(dump, mtbf)
     return max(wanted, SHORTEST)
 
@@ -69,7 +69,7 @@ def dumps_until_done(work: float, interval: float) -> int:
 
 
 def done_at(start: float, read: float, work: float, dumps: int, dump: float) -> float:
-    """Return the end (s) of a read that begins at ``start``, then work and its dumps."""
+    """Return the end (s) of a read that begins at ``start``, then of work with dumps."""
     return start + (read + (work + dumps * dump)) if work < math.inf else math.inf
 
 

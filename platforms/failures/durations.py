@@ -22,10 +22,10 @@ class Durations(Protocol):
 
     @property
     def mean(self) -> float:
-        """The mean (s)."""
+        """The mean length (s)."""
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Draw remaining lengths (s), shape (...), of things that are `age` s old.
+        """Draw remaining lengths (s), shape (...), of components that are `age` s old.
 
         `uniform` has independent uniform numbers in (0, 1), shape (..., 2).
         """
@@ -46,7 +46,7 @@ class Durations(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Law:
-    """A distribution with a first field in seconds and perhaps a second one, a number."""
+    """A distribution whose first field is in seconds; a second field is a plain number."""
 
     def scaled(self, factor: float) -> Self:
         first = fields(self)[0].name
@@ -78,7 +78,7 @@ class Fixed(_OfMean):
     _what: ClassVar[str] = "length of time"
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Return the time (s) from `age` to the next multiple of the mean."""
+        """Return the remaining time (s), from `age` to the next multiple of the mean."""
         return np.full(uniform.shape[:-1], self.mean - math.fmod(age, self.mean))
 
 
@@ -91,7 +91,7 @@ class Exponential(_OfMean):
         return self.mean * -log(uniform[..., 0])
 
     def hazard(self, length: float) -> float:
-        """Return `length` over the mean."""
+        """Return -log P(a component lasts `length` s more), which is `length` / mean."""
         return length / self.mean
 
 
@@ -126,11 +126,11 @@ class Weibull(_Law):
 
     @property
     def mean(self) -> float:
-        """The mean (s): scale Gamma(1 + 1 / shape)."""
+        """The mean length (s): scale Gamma(1 + 1 / shape)."""
         return self.scale * math.gamma(1.0 + 1.0 / self.shape)
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Draw remaining lengths (s), shape (...), of things that are `age` s old.
+        """Draw remaining lengths (s), shape (...), of components that are `age` s old.
 
         The cumulative hazard (t / scale)**shape grows from `age` to the end by an exponential number of mean 1.
         """
@@ -139,7 +139,7 @@ class Weibull(_Law):
         return self.scale * exp(log(hazard) / self.shape) - age
 
     def hazard(self, length: float) -> float:
-        """Return the hazard of a new component, or a bound for used ones if shape < 1."""
+        """Return the hazard of a new component, or for a shape below 1 a bound for used ones."""
         new = (length / self.scale) ** self.shape
         return new if self.shape >= 1 else -math.log1p(-length / self.mean * math.exp(-new))
 
@@ -173,7 +173,7 @@ class Lognormal(_Law):
 
     @property
     def mean(self) -> float:
-        """The mean (s): median exp(sigma**2 / 2)."""
+        """The mean length (s): median exp(sigma**2 / 2)."""
         return self.median * math.exp(self.sigma * self.sigma / 2)
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:

@@ -69,14 +69,14 @@ def _column(numbers: Wide, rows: NDArray[np.intp]) -> Wide:
 
 
 def _advanced(state: Wide, step: Wide, count: int) -> Wide:
-    """Return the states after 1 to `count` steps, along the last axis."""
+    """Return the states of generators after 1 to `count` steps, along the last axis."""
     factors, shares = _strides(count)
     return _sum(_product(state, factors), _product(step, shares))
 
 
 @cache
 def _strides(count: int) -> tuple[Wide, Wide]:
-    """Return factors of state and increment for 1 to `count` steps k."""
+    """Return the factors of a generator's state and increment for 1 to `count` steps."""
     factors, shares = [_MULTIPLIER], [1]
     for _ in range(count - 1):
         factors.append(factors[-1] * _MULTIPLIER % _WIDE)
@@ -97,7 +97,7 @@ def _sum(one: Wide, other: Wide) -> Wide:
 
 
 def _product(one: Wide, other: Wide) -> Wide:
-    """Return products modulo 2**128, computed from 32-bit parts."""
+    """Return products of 128-bit numbers modulo 2**128, computed from 32-bit parts."""
     low, others = one[1] & _LOW, other[1] & _LOW
     high, upper = one[1] >> _HALF, other[1] >> _HALF
     middle = high * others + (low * others >> _HALF)
@@ -107,7 +107,7 @@ def _product(one: Wide, other: Wide) -> Wide:
 
 
 def _seeds(seed: int, key: tuple[int, ...], numbers: Ints) -> tuple[Words, Words, Words, Words]:
-    """Return ``generate_state(4, uint64)`` of each number's SeedSequence."""
+    """Return numpy's ``SeedSequence.generate_state(4, uint64)`` for each stream."""
     # Let numpy mix all but the last word of the spawn key. Each mixed word changes the constant once per pool entry.
     pool = np.random.SeedSequence(seed, spawn_key=key).pool
     mixed = _POOL * (max(_words(seed), _POOL) + sum(map(_words, key)))

@@ -86,11 +86,7 @@ class FailureModel:
         return _NodeStream(self, nodes, seed, key) if self.scope == "node" else _SystemStream(self, nodes, seed, key)
 
     def outages(self, nodes: range, seed: int, horizon: float, key: tuple[int, ...] = ()) -> Outages:
-        """Return the outages that begin in [0, `horizon`) (s); they may end later.
-
-        Raises:
-            OutageError: as from `stream`, or if `check` fails.
-        """
+        """Return the outages that begin before `horizon` (s); errors as in `stream`, `check`."""
         self.check(len(nodes), horizon)
         return self.stream(nodes, seed, key).extend(horizon)
 
@@ -141,7 +137,7 @@ def check_horizon(horizon: float, repair: Durations | None = None) -> None:
 
 
 def draw_lengths(durations: Durations, count: int, seed: int) -> Floats:
-    """Return `count` random lengths (s), shape (count,), in whole milliseconds.
+    """Return `count` random lengths of time (s), shape (count,), in whole milliseconds.
 
     A larger `count` gives the same lengths first.
 
@@ -250,12 +246,12 @@ def _uniform(raw: NDArray[np.uint64]) -> Floats:
 
 
 def _milliseconds(seconds: Floats) -> Ints:
-    """Return whole milliseconds, rounded up, at least 1, so that no outage is empty."""
+    """Return lengths in whole milliseconds, rounded up and at least 1: no outage is empty."""
     return np.clip(np.ceil(seconds * _PER_SECOND), 1, _MOST).astype(np.int64)
 
 
 def _milliseconds_up(horizon: float) -> int:
-    """Return the first millisecond at or after the horizon."""
+    """Return the first whole millisecond at or after the horizon (s)."""
     end = int(np.ceil(horizon * _PER_SECOND))
     return end - 1 if (end - 1) / _PER_SECOND >= horizon else end  # the product may have been rounded up
 

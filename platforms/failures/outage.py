@@ -93,7 +93,7 @@ class Outages:
 
     @classmethod
     def of(cls, outages: Iterable[Outage]) -> "Outages":
-        """Make columns of some outages, given in any order; errors as in the class."""
+        """Return the given outages, in any order, as columns; errors as in `Outages`."""
         rows = list(outages)
         return cls(
             [row.node for row in rows],

@@ -25,7 +25,7 @@ _COS: Final = tuple((-1.0) ** k / math.factorial(2 * k) for k in range(14, -1, -
 
 
 def log(x: Floats) -> Floats:
-    """Return the natural logarithm of positive finite numbers, shape as given."""
+    """Return the natural logarithm of positive finite numbers, in the shape of x."""
     mantissa, exponent = np.frexp(x)
     low = mantissa < _ROOT_HALF
     mantissa = np.where(low, 2.0 * mantissa, mantissa)
@@ -44,7 +44,7 @@ def exp(x: Floats) -> Floats:
 
 
 def cos_turns(x: Floats) -> Floats:
-    """Return the cosine of `x` full turns (2 pi x), shape as given."""
+    """Return the cosine of `x` full turns (2 pi x), in the shape of x."""
     turn = np.abs(x - np.rint(x))  # distance from a whole turn, 0 to 1/2
     mirrored = turn > 0.25
     angle = 2.0 * math.pi * np.where(mirrored, 0.5 - turn, turn)

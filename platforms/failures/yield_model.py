@@ -2,8 +2,8 @@
 
 The formulas and symbols are those of V. Le Fevre et al., "Performance of moldable applications" (ENS Lyon, slides of
 August 28, 2018). Each of N nodes fails once in mu on average, with exponential times; i nodes fail every mu_i = mu / i.
-A dump on i nodes takes C_i = C_N N / i, a read R_i = R_N N / i, and the work between dumps sqrt(2 C_i mu_i). Failure F
-+ 1 ends the allocation, and the next one begins after a wait D. The yield is the useful share of N nodes' time.
+On i nodes a dump takes C_i = C_N N / i, a read R_i = R_N N / i, and the work between two dumps sqrt(2 C_i mu_i). The
+allocation ends at failure F + 1; the next one begins after a wait D. The yield is the useful share of the nodes' time.
 
 The times of i nodes are those of N nodes times N / i. If all nodes that are up work, the work between two failures, in
 node-seconds, is therefore the same for every i. Below it is called the work of one *period*.
@@ -83,8 +83,8 @@ class Allocation:
     def paper_period(self) -> float:
         """The work saved between two failures, in node-seconds, by the slides' formula.
 
-        A failure costs a read and half an interval. With work W and a dump C, W / (W + C) of the remaining time is
-        work.
+        A failure costs a read and half an interval. With work W and a dump C, work is W / (W + C) of the remaining
+        time.
         """
         rest = max(self.mtbf_of_all - self.read - self.interval / 2, 0.0)
         return self.nodes * rest * self.interval / (self.interval + self.dump)
@@ -94,8 +94,7 @@ class Allocation:
         """The expected work saved between two failures of working nodes, in node-seconds.
 
         M is the mean time between failures, R a read, W the work before a dump and C the dump. The number of dumps
-        completed before a failure is geometric, because failures come at any time. Its mean is e^(-R/M) / (e^((W +
-        C)/M) - 1).
+        completed before a failure is geometric, with mean e^(-R/M) / (e^((W + C)/M) - 1): failures come at any time.
         """
         mtbf = self.mtbf_of_all
         cycle = (self.interval + self.dump) / mtbf
@@ -185,7 +184,7 @@ class YieldModel:
         return self.work / (self.allocation.nodes * self.between_restarts(wait))
 
     def optimum(self, wait: float) -> Optimum:
-        """Return the F of greatest yield for a wait (s); the smallest F of several."""
+        """Return the F of greatest yield for a wait (s), the smallest F if several are best."""
         yields = self.yields(wait)
         best = int(np.argmax(yields))
         return Optimum(best, float(yields[best]), wait)
@@ -193,8 +192,7 @@ class YieldModel:
     def largest_wait(self, target: float, failures: int | None = None) -> Optimum | None:
         """Return the longest wait that still allows a yield (0 to 1), with its F, or None.
 
-        The wait solves W / (N (T + D)) = y for D: the maximum of W / (N y) - T over all F, or its value for the given
-        F.
+        It solves W / (N (T + D)) = y for D: the maximum of W / (N y) - T over all F, or its value for the given F.
 
         Raises:
             YieldError: if the target is not between 0 and 1, or F not from 0 to ``most``.

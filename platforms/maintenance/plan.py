@@ -24,7 +24,7 @@ class MaintenanceError(PlatformError):
 class Maintenance:
     """One occurrence of maintenance: nodes are down from `begin` to `end`.
 
-    It is known since `announced`; all three are in seconds. `id` is unique in a plan: the rule's name, and for a
+    It is known since `announced`. All times are in seconds. `id` is unique in a plan: the rule's name, and for a
     recurring rule a number from 1, as ``weekly.3``.
     """
 
@@ -66,11 +66,11 @@ class MaintenanceRule:
 
     @property
     def endless(self) -> bool:
-        """Whether it recurs forever."""
+        """Whether the maintenance recurs forever."""
         return bool(self.days) and self.count is None and self.until is None
 
     def begins(self) -> Iterator[float]:
-        """Yield the begin of each occurrence (s), at most to the longest allowed time."""
+        """Yield the begin of each occurrence of the maintenance, in seconds after time 0."""
         for number in count() if self.days else range(1):
             begin = self.first.days_later(number * self.days)
             if number == self.count or begin > (LONGEST if self.until is None else self.until):
@@ -89,7 +89,7 @@ class MaintenanceRule:
 
 @dataclass(frozen=True, slots=True)
 class MaintenancePlan:
-    """All rules of a run; rule number n is called ``mn`` if it has no name.
+    """The maintenance rules of a run; rule number 2 is called ``m2`` if it has no name.
 
     Raises:
         MaintenanceError: if two rules have the same name.
@@ -112,6 +112,6 @@ class MaintenancePlan:
         return [rule.name or f"m{number}" for number, rule in enumerate(self.rules, start=1)]
 
     def occurrences(self) -> Iterator[Maintenance]:
-        """Yield all occurrences, on demand, by (announced, begin, position of the rule)."""
+        """Yield all occurrences of maintenance by (announced, begin, position of the rule)."""
         streams = [rule.occurrences(name) for rule, name in zip(self.rules, self._names(), strict=True)]
         return heapq.merge(*streams, key=lambda maintenance: (maintenance.announced, maintenance.begin))

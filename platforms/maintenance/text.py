@@ -83,7 +83,7 @@ def parse_maintenance(
 
 
 def rules_of_lines(lines: Iterable[str], read: Callable[..., MaintenanceRule], where: str) -> list[MaintenanceRule]:
-    """Parse the rules in the lines of a file, except blank lines and comments (``#``).
+    """Parse the maintenance rules in a file's lines; skip blank lines and comments.
 
     `read` is `parse_maintenance` with all arguments but the line and `where`. Messages give the file as `where`, and
     the number of the line.

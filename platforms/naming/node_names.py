@@ -40,7 +40,7 @@ class _Numbers(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """The text before the first range, and the ranges, if any."""
+    """A pattern of names: the text before the first range, and the ranges, if any."""
 
     before: str
     numbers: tuple[_Numbers, ...] = ()
@@ -64,7 +64,7 @@ class _Run(NamedTuple):
 
     @property
     def names(self) -> Iterator[str]:
-        """The names, generated one by one, because all may not fit into memory."""
+        """The names of the pattern, generated one by one, because all may not fit into memory."""
         return _with_numbers(self.before, self.numbers)
 
     def __str__(self) -> str:
@@ -107,7 +107,7 @@ class NodeNames(Struct, frozen=True):
 
     @classmethod
     def of(cls, names: Sequence[str]) -> "NodeNames | None":
-        """Return these names as few patterns; None if a name has an invalid character."""
+        """Store these names as patterns; return None if a name has an invalid character."""
         runs: list[_Run] = []
         for name in names:
             if not _PLAIN.fullmatch(name):
@@ -123,14 +123,14 @@ class NodeNames(Struct, frozen=True):
 
     @property
     def may_repeat(self) -> bool:
-        """Whether two names can be equal, which names from a single range never are."""
+        """Whether two nodes can get the same name, which a single range never gives."""
         return len(self.runs) > 1 or len(self.runs[0].numbers) > 1
 
     def __str__(self) -> str:
         return ",".join(map(str, self.runs))
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names, in the order of the nodes."""
+        """Iterate over the names of the nodes, in the order of the nodes."""
         return chain.from_iterable(run.names for run in self.runs)
 
 
@@ -155,7 +155,7 @@ def names_in_order(pools: Iterable[tuple[str, str, int]], places: Sequence[str])
 
 
 def numbers_called(text: str, numbers: Mapping[str, int], where: str, what: str = "node") -> NodeSet:
-    """Return the numbers of the names in patterns; PlatformError if a name is unknown."""
+    """Return the numbers of the nodes that patterns name; PlatformError if unknown."""
     names = NodeNames.read("".join(text.split()))
     if names is None:
         raise PlatformError(f"names of {what}s are not valid", where=where, found=shown(text))

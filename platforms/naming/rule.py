@@ -16,7 +16,7 @@ _MOST_DIMENSIONS: Final = 8
 
 
 class TopologyRule(TopologyInfo, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """The network and the nodes' places, as in TOML: absent places may have names.
+    """The topology in a platform's TOML, where absent places may be given by name.
 
     The `Platform` checks it.
     """
@@ -34,7 +34,7 @@ class TopologyRule(TopologyInfo, frozen=True, omit_defaults=True, forbid_unknown
 
 
 def place_names(info: TopologyInfo) -> tuple[str, ...]:
-    """Return the names of places that are not absent; empty if places have no names."""
+    """Return the names of the places that have a node; empty if places have no names."""
     if not info.names:
         return ()
     names = [*NodeNames.parse(info.names, prod(info.shape) * info.nodes_per_router, "topology.names")]

@@ -47,7 +47,7 @@ class Word(Struct, frozen=True):
         )
 
     def words(self) -> Iterator["Word"]:
-        """Yield the condition itself."""
+        """Yield this one condition."""
         yield self
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class Several(Struct, frozen=True):
         return (all if self.every else any)(part.met_by(pool) for part in self.parts)
 
     def words(self) -> Iterator[Word]:
-        """Yield the single conditions in order."""
+        """Yield the single conditions of the constraint, in order."""
         for part in self.parts:
             yield from part.words()
 
@@ -94,11 +94,7 @@ class OneOf(Struct, frozen=True):
 
 
 def read_slurm(text: str) -> Any:
-    """Parse a constraint that may have Slurm's brackets and counts of nodes.
-
-    Raises:
-        PlatformError: if it cannot be parsed.
-    """
+    """Parse a constraint with Slurm's brackets and counts; PlatformError if invalid."""
     return _Reader(text, slurm=True).read()
 
 
@@ -113,7 +109,7 @@ def parse_constraint(text: str) -> Constraint:
 
 
 def why_unmet(constraint: Constraint, text: str, pools: tuple[PoolInfo, ...]) -> str:
-    """Return a message why no pool meets a constraint; it names what is missing."""
+    """Return a message that says why no pool of the machine meets a constraint."""
     unknown = [word for word in dict.fromkeys(constraint.words()) if not any(word.met_by(pool) for pool in pools)]
     for word in unknown:
         if word.key == "pool":

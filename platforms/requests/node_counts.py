@@ -16,7 +16,7 @@ ChooseNodes = Callable[[int, Ints, Ints], Ints | None]
 
 
 class NodeCounts:
-    """A machine's nodes as arrays.
+    """The number of units of each node of a machine, and the node of each unit.
 
     Raises:
         PlatformError: if a pool's nodes and units do not match.
@@ -68,7 +68,7 @@ class NodeCounts:
         return self.take(units, wanted)
 
     def take(self, units: NodeSet, wanted: Ints) -> NodeSet:
-        """Return the ``wanted[node]`` lowest of ``units`` on each node, which must exist."""
+        """Return the lowest ``wanted[node]`` of ``units`` on each node, which has so many."""
         there = numbers(units)
         node = self.node[there]
         # Units and their nodes ascend, so a unit's rank in its node is its distance from the first unit of the node.
@@ -82,7 +82,7 @@ def lowest_nodes(count: int, able: Ints, free: Ints) -> Ints:
 
 
 def _with_one_less(free: Ints, count: int, each: int, rest: int, choose: ChooseNodes) -> Ints | None:
-    """Choose nodes with ``each`` free units, one of them perhaps with only ``rest``."""
+    """Choose nodes with ``each`` free units, one perhaps with only ``rest``; or None."""
     able, short = free >= each, np.flatnonzero((free >= rest) & (free < each))
     nodes = choose(count, np.flatnonzero(able), free) if int(able.sum()) >= count else None
     if nodes is None and len(short):

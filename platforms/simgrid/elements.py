@@ -123,7 +123,7 @@ class _Reader(XmlReader):
         return Contents(self._hosts, dict(self._unused))
 
     def _fail(self, what: str, *, line: int | None = None, **said: str | None) -> NoReturn:
-        """Raise a PlatformError about a line, by default the current one."""
+        """Raise a PlatformError about a line of the file, by default the current line."""
         raise PlatformError(what, where=f"{self.where}, line {line or self.line()}", **said)
 
     def _doctype(self, _name: str, _system: str | None, _public: str | None, declares: int) -> None:

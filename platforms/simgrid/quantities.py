@@ -86,11 +86,7 @@ def _speed(text: str) -> float | None:
 
 
 def parse_count(text: str, *, least: int) -> int:
-    """Parse a 32-bit whole number, which may end in ".0", as in SimGrid's defaults.
-
-    Raises:
-        PlatformError: if the text is no such number.
-    """
+    """Parse a 32-bit whole number, such as "8" or "8.0"; PlatformError if it is none."""
     digits = re.fullmatch(r"([0-9]{1,10})(?:\.0*)?", text.strip())
     count = int(digits[1]) if digits else -1
     if not least <= count <= _LARGEST:

@@ -69,12 +69,12 @@ class LinkLoads:
 
     @property
     def counts(self) -> list[int]:
-        """The number of links along each dimension; two routers have one link each way."""
+        """The number of links along each dimension; neighbours have one link each way."""
         open_ended = self._topology.kind == "mesh"
         return [2 * (prod(self.shape) // size) * (size - (open_ended or size <= 2)) for size in self.shape]
 
     def all_to_all(self, nodes: Ints) -> list[LinkLines]:
-        """Return the loads if each of several nodes sends 1 to each other one of them.
+        """Return the link loads if each of some nodes sends 1 to each other of them.
 
         Counts of sources and targets suffice, without a loop over pairs. Traffic along a dimension starts at routers
         with the targets' coordinates in earlier dimensions and the sources' coordinates in this and later dimensions.
@@ -96,7 +96,7 @@ class LinkLoads:
         return found
 
     def of_messages(self, sources: Ints, targets: Ints, sizes: Floats) -> list[LinkLines]:
-        """Return the loads of messages between nodes; arguments have shape (messages,)."""
+        """Return the link loads of messages between nodes; arguments have shape (messages,)."""
         here, there = self._topology.place[sources].copy(), self._topology.place[targets]
         found = []
         for axis, size in enumerate(self.shape):
@@ -123,7 +123,7 @@ class LinkLoads:
         return found
 
     def busiest(self, lines: list[LinkLines]) -> tuple[float, float | None]:
-        """Return the greatest load, and the bytes/s per load that fill the first link.
+        """Return the greatest link load, and the bytes/s per load that fill the first link.
 
         The second value is None if bandwidths are unknown or no link has a load.
         """

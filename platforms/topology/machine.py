@@ -41,22 +41,22 @@ class Machine:
 
     @property
     def named(self) -> bool:
-        """Whether its nodes have names."""
+        """Whether the machine's nodes have names."""
         return self.nodes.named
 
     @cached_property
     def all_units(self) -> NodeSet:
-        """All units."""
+        """All units of the machine."""
         return NodeSet.interval(0, self.units - 1)
 
     @cached_property
     def numbering(self) -> NodeUnits:
-        """The mapping between nodes and units."""
+        """The mapping between nodes and units of the machine."""
         return NodeUnits.told(self._platform.pools)
 
     @cached_property
     def requests(self) -> RequestBook:
-        """Finds the nodes and units that satisfy jobs' node requests."""
+        """Finds the nodes and units of the machine that satisfy jobs' node requests."""
         return RequestBook(self._platform.pools, self._platform.groups)
 
     @cached_property
@@ -69,10 +69,10 @@ class Machine:
 
     @cached_property
     def nodes(self) -> NodeTable:
-        """The table of nodes."""
+        """The table of the machine's nodes."""
         return NodeTable.of(self._platform)
 
     @property
     def topology(self) -> Topology:
-        """Where the nodes are; flat if the description does not say."""
+        """The network with the place of each node; flat if the server describes none."""
         return self.nodes.topology

@@ -24,7 +24,7 @@ _BLOCK: Final = (4, 2, 4)
 
 
 def _alps_block() -> Ints:
-    """Return the ranks of the 4x2x4 routers of a block, which has four 2x2x2 cubes."""
+    """Return the order in which ALPS visits the 4x2x4 routers of a block."""
     rank = np.zeros(_BLOCK, dtype=np.intp)
     for number, (cube, enters, leaves) in enumerate(_CUBES):
         # The axis along which the path leaves the cube changes once, the other of x and z at every second step.
@@ -76,7 +76,7 @@ def _hilbert(topology: Topology) -> Ints:
 
 
 def _alps(topology: Topology) -> Ints:
-    """Return each node's rank, with 4x2x4 blocks of routers along z, then y, then x."""
+    """Return each node's rank in ALPS order: 4x2x4 blocks along z, then y, then x."""
     if len(topology.shape) != 3:
         raise PlatformError(
             "the order alps needs three dimensions",
@@ -103,7 +103,7 @@ NODE_ORDERS: Final = tuple(_ORDERS)
 
 
 def node_order(name: str, machine: Machine) -> Ints:
-    """Return all nodes in the named order, shape (nodes,); a router's by number.
+    """Return all nodes in the named order; nodes of one router are ordered by number.
 
     Raises:
         PlatformError: if the order is unknown or does not support the machine's topology.

@@ -45,12 +45,12 @@ class RankedClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
     @property
     def load(self) -> float:
-        """C_max, the mean number of units in use: n lambda t (equation 3.10) times `fill`."""
+        """C_max, the mean units in use: n lambda t (Umamaheshwaran, 3.10) times `fill`."""
         return self.size * self.fill * self.rate * self.service
 
     @property
     def cost(self) -> float:
-        """The value by which classes are ranked: n T, in unit-hours (table 4.4)."""
+        """The value that ranks job classes: n T, in unit-hours (Umamaheshwaran, table 4.4)."""
         return self.size * self.service_95
 
 
@@ -62,12 +62,12 @@ class Sized(NamedTuple):
 
 
 def ranks(classes: Sequence[RankedClass]) -> list[int]:
-    """Return the indices of classes by falling n T; of equal ones, larger jobs first."""
+    """Return the indices of job classes by falling `cost`; if equal, larger jobs first."""
     return sorted(range(len(classes)), key=lambda at: (-classes[at].cost, -classes[at].size))
 
 
 def needed(one: RankedClass, blocking: float) -> int:
-    """Return the units for a chance B of blocking, by the linear form (1 - B) C_max."""
+    """Return the units that a class needs for a chance B of blocking: (1 - B) C_max."""
     return math.floor((1.0 - blocking) * one.load + 0.5)
 
 
@@ -76,13 +76,14 @@ def partition_sizes(
 ) -> tuple[list[Sized], int]:
     """Return partitions, the most reliable first, and the number of remaining units.
 
-    In order of rank, each class gets the larger of C_r and n, or all remaining units if they are fewer. A class has no
-    partition if the remaining units hold none of its largest jobs, or if these need the whole machine.
+    In order of rank, each class gets the units that it needs, at least those of its largest job, or all remaining units
+    if they are fewer. A class has no partition if its largest job exceeds the remaining units or needs the whole
+    machine.
 
     Args:
         units: of the machine.
-        blocking: B, from 0 to 1.
-        needs: C_r of each class; None: computed by `needed`.
+        blocking: B, the accepted chance that a job is blocked, from 0 to 1.
+        needs: the units that each class needs; None: computed by `needed`.
 
     Raises:
         PlatformError: if a class is larger than the machine, or the blocking is out of range.
@@ -120,7 +121,7 @@ class Partition(NamedTuple):
 
 
 def by_mttf(mttf: Floats) -> NDArray[np.intp]:
-    """Return the nodes by falling MTTF, unknown ones last; of equal ones, by number."""
+    """Return node numbers by falling MTTF, unknown ones last; of equal ones, by number."""
     return np.argsort(-np.nan_to_num(mttf, nan=-np.inf), kind="stable").astype(np.intp)
 
 
@@ -131,9 +132,9 @@ def observed(mttf: Floats, failures: NDArray[np.int64], seconds: float) -> Float
     of the whole machine, nodes x t / failures. Without any failure it stays unknown.
 
     Args:
-        mttf: M of each node before (s), NaN if unknown, shape (nodes,).
-        failures: k, each node's failures since then, shape (nodes,).
-        seconds: t, the time since then.
+        mttf: M, each node's earlier mean time to failure (s), NaN if unknown, shape (nodes,).
+        failures: k, each node's observed failures, shape (nodes,).
+        seconds: t, how long the nodes were observed.
     """
     total = int(failures.sum())
     common = mttf.size * seconds / total if total else nan
@@ -166,7 +167,7 @@ def partition(sized: Sequence[Sized], mttf: Floats, machine: Machine) -> tuple[l
 
 
 def level_of(text: str) -> int | None:
-    """Return the partition's number in a node class or QOS; None if it has none."""
+    """Return 3 for a node class or QOS called ``reliability-3``; None for other names."""
     number = text.removeprefix(LEVEL)
     return int(number) if number != text and number.isascii() and number.isdecimal() and int(number) >= 1 else None
 

@@ -97,7 +97,7 @@ class NestedGroups(Topology):
 
     @property
     def hops(self) -> tuple[int, ...]:
-        """Hops between routers that first differ in each coordinate, the outermost first."""
+        """Hops between two routers, by the outermost coordinate in which they differ."""
         return tuple(reversed(self.info.hops)) or tuple(range(2 * len(self.shape), 0, -2))
 
     def distance(self, nodes_a: Ints, nodes_b: Ints) -> Ints:
