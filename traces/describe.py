@@ -57,7 +57,7 @@ def describe(workload: Workload) -> list[tuple[str, str]]:
 
 
 def _count_text(texts: list[str] | None) -> str:
-    """Return the number of distinct non-empty texts."""
+    """Return how many of the texts differ, without empty ones, as text."""
     return "unknown" if texts is None else f"{len(set(texts) - {''}):,}"
 
 

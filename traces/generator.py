@@ -117,10 +117,10 @@ def _check(jobs: int, units: int, seed: int, load: float, epoch: float) -> None:
 
 
 def _ladder(position: Floats, rungs: list[int]) -> Ints:
-    """Interpolate linearly between rungs, at positions from 0 to below the last rung.
+    """Interpolate linearly in `rungs`: position 1.5 is halfway from item 1 to item 2.
 
-    The values are rounded down. If rungs double, uniform positions give every octave the same share, without a
-    logarithm.
+    The values are rounded down. If each rung is twice the one before, uniform positions give every octave the same
+    share.
     """
     marks = np.array(rungs, dtype=np.float64)
     step = np.floor(position).astype(np.int64)
@@ -162,7 +162,7 @@ def _users(draw: Floats) -> Ints:
 
 
 def _arrivals(draw: Floats, span: float, epoch: float) -> Floats:
-    """Return arrival times (s), the first at FIRST, for sorted uniform draws."""
+    """Return arrival times (s), the first at `FIRST`, given sorted uniform numbers."""
     if len(draw) == 1:
         return np.full(1, FIRST, dtype=np.float64)
     rate = np.array([day * hour for day in _WEEK_WEIGHTS for hour in _DAY_WEIGHTS], dtype=np.float64)

@@ -112,7 +112,7 @@ def load_parts(paths: Sequence[PathText], **reading: Unpack[LogReading]) -> Work
 
 
 def save(workload: Workload, path: PathText) -> None:
-    """Write a workload as the path's suffix says; equal workloads give equal bytes."""
+    """Write a workload, reproducibly, in the format of the path's suffix."""
     where = os.fspath(path)
     suffix = _suffix(where)
     if suffix is not None:

@@ -57,7 +57,7 @@ class UsageTrace(_Named, frozen=True, kw_only=True, gc=True):
 
 
 class Composed(_Named, frozen=True, kw_only=True, gc=True):
-    """The profiles `seq`, called `names`, run in order, `repeat` times.
+    """A profile of the parts `seq`, called `names`, which run in order, `repeat` times.
 
     If a part has a nonzero `ret`, the job ends after this part and returns the part's `ret`.
     """
@@ -80,7 +80,7 @@ def runtime_of(profile: Profile) -> float:
 
 
 def _runtime(profile: Profile, known: dict[int, tuple[float, int]]) -> tuple[float, int]:
-    """Return (seconds or NaN, return code); `known` caches parts by identity."""
+    """Return (seconds or NaN, return code) of a profile; `known` caches its parts."""
     if isinstance(profile, Delay):
         return profile.delay, profile.ret
     if not isinstance(profile, Composed):
@@ -138,7 +138,7 @@ def communicates(profile: Profile) -> bool:
 
 
 def ranks_of(profile: Profile) -> frozenset[int]:
-    """Return the number of hosts that the profile needs, as a set; empty: any number."""
+    """Return the numbers of hosts that parts of the profile need; empty: any number."""
     if isinstance(profile, Delay):
         return frozenset()
     return frozenset(
@@ -161,7 +161,7 @@ def require_ranks(profile: Profile, size: int, *, job: str, where: str) -> None:
 
 
 def size_and_depth(profile: Profile, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Return the number of executed parts and the nesting depth; `known` caches parts."""
+    """Return the number of executed parts and the nesting depth of a profile."""
     if not isinstance(profile, Composed):
         return 1, 0
     size = depth = 0

@@ -69,7 +69,7 @@ def dumps_until_done(work: float, interval: float) -> int:
 
 
 def done_at(start: float, read: float, work: float, dumps: int, dump: float) -> float:
-    """Return the end (s) of a read that begins at ``start``, then of work with dumps."""
+    """Return the end (s) of a job that reads at ``start``, then works and dumps."""
     return start + (read + (work + dumps * dump)) if work < math.inf else math.inf
 
 
@@ -90,7 +90,7 @@ class WorkPhase(NamedTuple):
 def phase_at(
     now: float, start: float, read: float, work: float, interval: float, dumps: int, dump: float, finish: float
 ) -> WorkPhase:
-    """Return the progress at ``now`` (s) of a read, then of work and dumps in turn.
+    """Return the progress at ``now`` (s) of a job: a read, then work and dumps in turn.
 
     A dump or the work counts as complete at the exact time at which it ends.
 

@@ -46,7 +46,7 @@ class Durations(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Law:
-    """A distribution whose first field is in seconds; a second field is a plain number."""
+    """A distribution with a first field in seconds; a second field is a plain number."""
 
     def scaled(self, factor: float) -> Self:
         first = fields(self)[0].name
@@ -139,7 +139,7 @@ class Weibull(_Law):
         return self.scale * exp(log(hazard) / self.shape) - age
 
     def hazard(self, length: float) -> float:
-        """Return the hazard of a new component, or for a shape below 1 a bound for used ones."""
+        """Return the hazard of a new component, or a bound for used ones if shape < 1."""
         new = (length / self.scale) ** self.shape
         return new if self.shape >= 1 else -math.log1p(-length / self.mean * math.exp(-new))
 

@@ -86,7 +86,7 @@ class FailureModel:
         return _NodeStream(self, nodes, seed, key) if self.scope == "node" else _SystemStream(self, nodes, seed, key)
 
     def outages(self, nodes: range, seed: int, horizon: float, key: tuple[int, ...] = ()) -> Outages:
-        """Return the outages that begin before `horizon` (s); errors as in `stream`, `check`."""
+        """Return the outages that begin before `horizon` (s); errors: `stream`, `check`."""
         self.check(len(nodes), horizon)
         return self.stream(nodes, seed, key).extend(horizon)
 
@@ -137,7 +137,7 @@ def check_horizon(horizon: float, repair: Durations | None = None) -> None:
 
 
 def draw_lengths(durations: Durations, count: int, seed: int) -> Floats:
-    """Return `count` random lengths of time (s), shape (count,), in whole milliseconds.
+    """Return `count` random lengths (s) of time, shape (count,), in milliseconds.
 
     A larger `count` gives the same lengths first.
 
@@ -230,7 +230,7 @@ class _SystemStream:
         return list(zip(victims.tolist(), times.tolist(), lengths.tolist(), strict=True))
 
 
-def _generator(seed: int, key: tuple[int, ...]) -> "np.random.PCG64":  # a string: numpy imports it on use
+def _generator(seed: int, key: tuple[int, ...]) -> "np.random.PCG64":  # a string, because numpy imports PCG64 on use
     _check_seed(seed)
     return np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key))
 
@@ -246,7 +246,7 @@ def _uniform(raw: NDArray[np.uint64]) -> Floats:
 
 
 def _milliseconds(seconds: Floats) -> Ints:
-    """Return lengths in whole milliseconds, rounded up and at least 1: no outage is empty."""
+    """Return lengths in whole milliseconds, rounded up, at least 1, so none is empty."""
     return np.clip(np.ceil(seconds * _PER_SECOND), 1, _MOST).astype(np.int64)
 
 

@@ -184,7 +184,7 @@ class YieldModel:
         return self.work / (self.allocation.nodes * self.between_restarts(wait))
 
     def optimum(self, wait: float) -> Optimum:
-        """Return the F of greatest yield for a wait (s), the smallest F if several are best."""
+        """Return the F of greatest yield for a wait (s); of several, the smallest F."""
         yields = self.yields(wait)
         best = int(np.argmax(yields))
         return Optimum(best, float(yields[best]), wait)

@@ -89,7 +89,7 @@ class MaintenanceRule:
 
 @dataclass(frozen=True, slots=True)
 class MaintenancePlan:
-    """The maintenance rules of a run; rule number 2 is called ``m2`` if it has no name.
+    """The maintenance rules of a run; rule 2 is called ``m2`` if it has no name.
 
     Raises:
         MaintenanceError: if two rules have the same name.
@@ -112,6 +112,6 @@ class MaintenancePlan:
         return [rule.name or f"m{number}" for number, rule in enumerate(self.rules, start=1)]
 
     def occurrences(self) -> Iterator[Maintenance]:
-        """Yield all occurrences of maintenance by (announced, begin, position of the rule)."""
+        """Yield all occurrences of maintenance by (announced, begin, number of the rule)."""
         streams = [rule.occurrences(name) for rule, name in zip(self.rules, self._names(), strict=True)]
         return heapq.merge(*streams, key=lambda maintenance: (maintenance.announced, maintenance.begin))

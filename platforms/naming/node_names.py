@@ -64,7 +64,7 @@ class _Run(NamedTuple):
 
     @property
     def names(self) -> Iterator[str]:
-        """The names of the pattern, generated one by one, because all may not fit into memory."""
+        """The names of the pattern, one by one, because all may not fit into memory."""
         return _with_numbers(self.before, self.numbers)
 
     def __str__(self) -> str:

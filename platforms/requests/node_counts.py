@@ -68,7 +68,7 @@ class NodeCounts:
         return self.take(units, wanted)
 
     def take(self, units: NodeSet, wanted: Ints) -> NodeSet:
-        """Return the lowest ``wanted[node]`` of ``units`` on each node, which has so many."""
+        """Return the lowest ``wanted[node]`` of ``units`` on each node."""
         there = numbers(units)
         node = self.node[there]
         # Units and their nodes ascend, so a unit's rank in its node is its distance from the first unit of the node.

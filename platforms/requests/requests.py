@@ -89,7 +89,7 @@ class RequestBook:
         return replace(request, constraint=plain_constraint(request.constraint, nodes, able))
 
     def pools(self, request: NodeRequest) -> tuple[PoolInfo, ...]:
-        """Return the pools, or parts of pools, that suit a request; PlatformError if invalid."""
+        """Return the pools, or their parts, that suit a request; PlatformError if invalid."""
         found = self._able.get(request)
         if found is None:
             each = request.units_per_node or 1
@@ -139,7 +139,7 @@ class RequestBook:
         return f"it asks for {nodes} nodes with {each} units, {which} has {there}" if nodes > there else None
 
     def fault(self, request: NodeRequest, size: int, alloc: NodeSet) -> str | None:
-        """Return why an allocation violates a request of ``size`` units; None if it does not."""
+        """Return why an allocation violates a request of ``size`` units, or None."""
         others = alloc - self.allowed(request)
         if others:
             return f"units of nodes that will not do, {others}: it asks for {request}"

@@ -149,7 +149,7 @@ class _Reader(XmlReader):
             self._fail("zones are nested too deep", expected=f"at most {_DEEPEST} nested elements")
 
     def _enter(self, parent: _Element) -> None:
-        """Record that a parent has more than props; a zone's properties are then complete."""
+        """Record that an element has children other than props: its properties are known."""
         if not parent.has_content:
             parent.has_content = True
             outer = self._open[-2].zone_properties if len(self._open) > 1 else {}

@@ -96,7 +96,7 @@ class LinkLoads:
         return found
 
     def of_messages(self, sources: Ints, targets: Ints, sizes: Floats) -> list[LinkLines]:
-        """Return the link loads of messages between nodes; arguments have shape (messages,)."""
+        """Return the link loads of messages between nodes; arguments: shape (messages,)."""
         here, there = self._topology.place[sources].copy(), self._topology.place[targets]
         found = []
         for axis, size in enumerate(self.shape):
@@ -123,7 +123,7 @@ class LinkLoads:
         return found
 
     def busiest(self, lines: list[LinkLines]) -> tuple[float, float | None]:
-        """Return the greatest link load, and the bytes/s per load that fill the first link.
+        """Return the greatest link load, and the bytes/s per load that fill a first link.
 
         The second value is None if bandwidths are unknown or no link has a load.
         """

@@ -50,7 +50,7 @@ class RankedClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
     @property
     def cost(self) -> float:
-        """The value that ranks job classes: n T, in unit-hours (Umamaheshwaran, table 4.4)."""
+        """The value that ranks job classes: n T, in unit-hours (Umamaheshwaran, 4.4)."""
         return self.size * self.service_95
 
 
@@ -62,7 +62,7 @@ class Sized(NamedTuple):
 
 
 def ranks(classes: Sequence[RankedClass]) -> list[int]:
-    """Return the indices of job classes by falling `cost`; if equal, larger jobs first."""
+    """Return the indices of job classes by falling `cost`; equal ones by falling size."""
     return sorted(range(len(classes)), key=lambda at: (-classes[at].cost, -classes[at].size))
 
 
@@ -121,7 +121,7 @@ class Partition(NamedTuple):
 
 
 def by_mttf(mttf: Floats) -> NDArray[np.intp]:
-    """Return node numbers by falling MTTF, unknown ones last; of equal ones, by number."""
+    """Return node numbers by falling MTTF, unknown ones last; equal ones by number."""
     return np.argsort(-np.nan_to_num(mttf, nan=-np.inf), kind="stable").astype(np.intp)
 
 

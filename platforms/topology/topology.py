@@ -19,7 +19,7 @@ Ints = NDArray[np.intp]
 
 
 class Topology:
-    """A flat network, with all nodes on one switch, 0 hops apart; also the base class.
+    """A flat network, with all nodes on one switch, 0 hops apart; base of all topologies.
 
     Raises:
         PlatformError: if the description is invalid, or its number of places is not the number of nodes.
@@ -46,7 +46,7 @@ class Topology:
         return place_names(self.info)
 
     def _coordinates(self, places: Ints) -> Ints:
-        """Return the coordinates of these places' routers, shape (dimensions, places)."""
+        """Return the coordinates of the routers of places, shape (dimensions, places)."""
         if len(self.shape) == 1 and self.nodes_per_router == 1 and not self.info.numbering:
             return places[np.newaxis]
         rest = places // self.nodes_per_router
@@ -84,7 +84,7 @@ class RouterGrid(Topology):
         return found
 
     def total_hops(self, nodes: Ints) -> int:
-        """Return the sum of hops over unordered pairs, from the counts of each coordinate."""
+        """Return the hops summed over unordered pairs, from the counts of each coordinate."""
         along = _around_ring if self.kind == "torus" else _along_line
         return sum(
             along(np.bincount(coordinates[nodes], minlength=size))
@@ -107,7 +107,7 @@ class NestedGroups(Topology):
         return np.array([*self.hops, 0], dtype=np.intp)[first]
 
     def total_hops(self, nodes: Ints) -> int:
-        """Return the sum of hops over unordered pairs, from the sizes of groups."""
+        """Return the hops summed over unordered pairs of nodes, from the sizes of groups."""
         total, within = 0, comb(len(nodes), 2)
         group = np.zeros(len(nodes), dtype=np.intp)
         for coordinates, size, hops in zip(self._along, self.shape, self.hops, strict=True):

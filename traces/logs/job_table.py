@@ -45,10 +45,10 @@ class LogReading(TypedDict, total=False):
 
 
 class LogOptions(NamedTuple):
-    """How to read a log.
+    """Options for reading a job log.
 
     Attributes:
-        units: what job sizes count.
+        units: what job sizes count: ``nodes``, ``processors`` or ``gpus``.
         timezone: time zone of the log's clock; None: UTC.
         columns: column names of sacct output without a header, separated by commas, bars or blanks.
         strict: reject unreadable records, even if they could be left out.
@@ -271,5 +271,5 @@ def whole_number(text: str, place: str, name: str) -> int:
 
 
 def fault(place: str, name: str, what: str, expected: str, found: str) -> TraceError:
-    """Return the error for an unreadable field."""
+    """Return the error for an unreadable field of a log."""
     return line_fault(f"{place}, field {name}", what, expected, found)

@@ -85,7 +85,7 @@ class MauiLog(JobLog):
             self._records.append(_record(fields, self.options, place, self.names))
 
     def records(self) -> list[Record]:
-        """Return the jobs."""
+        """Return the job records of all files that were read."""
         return self._records
 
 

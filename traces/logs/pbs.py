@@ -50,7 +50,7 @@ class Chunks(NamedTuple):
 
 
 def asked_of_nodes(values: Mapping[str, str], place: str) -> Chunks:
-    """Return what a job requests of its nodes in PBS's select or nodes.
+    """Parse what a job requests of its nodes in PBS's ``select`` or ``nodes``.
 
     Node properties are texts or booleans, such as ``gpu_model=a100`` or ``infiniband=True``; Torque has bare words.
     Numbers are amounts that the chunk consumes. If chunks request different nodes, each chunk may use any of these
@@ -124,10 +124,7 @@ def requested_units(values: Mapping[str, str], ran: int, units: Units, place: st
 
 
 def _chunks(text: str, place: str, key: str) -> tuple[int, int]:
-    """Return the nodes and processors of texts such as ``2:ncpus=24+1:ncpus=12``.
-
-    Other forms are ``2:ppn=8`` and ``n1+n2``.
-    """
+    """Return (nodes, processors) of ``2:ncpus=24+1:ncpus=12``, ``2:ppn=8``, ``n1+n2``."""
     nodes = processors = 0
     for chunk in text.split("+"):
         parts = chunk.split(":")
@@ -195,7 +192,7 @@ _NO_PROJECT: Final = "_pbs_project_default"
 
 
 class _Job:
-    """The values of one job from its records so far."""
+    """The values of one job from the accounting records read so far."""
 
     __slots__ = ("deleted", "ended", "place", "queued", "rerun", "texts", "values")
 
@@ -211,7 +208,7 @@ class _Job:
         self.rerun = False
 
     def merge(self) -> None:
-        """Merge the pending records into `values`."""
+        """Merge the pending accounting records into `values`."""
         for text in self.texts:
             self.values.update(_values(text))
         self.texts.clear()
@@ -299,7 +296,7 @@ class PbsLog(JobLog):
             job.texts.append(text)
 
     def records(self) -> list[Record]:
-        """Return the jobs."""
+        """Return the job records of all files that were read."""
         jobs = self._jobs
         short = len({name.partition(".")[0] for name in jobs}) == len(jobs)  # ids are unique without the server's name
         maker = _Maker(self.options.units, self.names, short=short)
@@ -355,7 +352,7 @@ def _sizes(values: Mapping[str, str], got: int, units: Units, place: str) -> _Si
 
 
 class _Maker:
-    """Builds job records; parses repeated texts once."""
+    """Builds job records from accounting records; parses repeated texts once."""
 
     def __init__(self, units: Units, names: Callable[[str], str], *, short: bool) -> None:
         self._units = units

@@ -115,7 +115,7 @@ class SacctLog(JobLog):
             self._records[job] = record
 
     def records(self) -> list[Record]:
-        """Return the jobs read so far."""
+        """Return the job records of all files that were read."""
         return list(self._records.values())
 
     def _header(self, cells: list[str], place: str) -> tuple[int, int]:

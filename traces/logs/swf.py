@@ -138,13 +138,13 @@ class _Reader:
             parts.append(values[:, index].copy())  # a copy: a view would keep all 18 fields in memory
 
     def _first_fault(self, flat: list[bytes], numbers: list[int]) -> TraceError:
-        """Return the error of the block's first bad field."""
+        """Return the error of the first invalid field in a block of lines."""
         places = ((number, index) for number in numbers for index in range(len(FIELDS)))
         faults = (self._check(index, text, number) for (number, index), text in zip(places, flat, strict=True))
         return next(fault for fault in faults if fault)
 
     def _check(self, index: int, text: bytes, number: int) -> TraceError | None:
-        """Return the error of this field, None if it is valid."""
+        """Return the error of a field of a line; None if the field is valid."""
         expected = "a whole number" if FIELDS[index].whole else "a number"
         if index in _NOT_NEGATIVE:
             expected += " that is not negative"
@@ -194,7 +194,7 @@ class _Reader:
         )
 
     def _take(self, index: int) -> Floats:
-        """Return the values of a field, shape (n,), and free its blocks."""
+        """Return the values of a field, shape (n,), and free their memory."""
         column = np.concatenate(self.parts[index])
         self.parts[index] = []
         return column

@@ -15,8 +15,7 @@ _PARTS: Final = (1, 60, 3600, 86400)
 class Clock:
     """Converts dates in one time zone to Unix times.
 
-    Of a time that the clock shows twice, the first counts. A time that the clock skips gets the offset before the
-    change.
+    Of a time that the clock shows twice, the first counts. A time that it skips gets the offset before the change.
     """
 
     def __init__(self, zone: tzinfo) -> None:
@@ -34,7 +33,7 @@ class Clock:
         return self._time(found, found[4] or "") if found else None
 
     def american(self, text: str) -> float | None:
-        """Return the Unix time (s) of ``01/31/2024 08:00:00``, or None."""
+        """Return the Unix time (s) of a date such as ``01/31/2024 08:00:00``, or None."""
         found = _AMERICAN.fullmatch(text)
         return self._time(found, "") if found else None
 

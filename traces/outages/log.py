@@ -36,11 +36,11 @@ class Lives:
         return self.left.size
 
     def select(self, keep: Bools) -> "Lives":
-        """Return the periods for which `keep`, shape (n,), is true."""
+        """Return the watched periods for which `keep`, shape (n,), is true."""
         return Lives(self.entered[keep], self.left[keep], self.failed[keep], self.begin[keep], self.group[keep])
 
     def within(self, begin: float, end: float) -> "Lives":
-        """Return the parts of periods between two times (s), censored at the end."""
+        """Return the parts of watched periods between two times (s), censored at the end."""
         over = self.begin + (self.left - self.entered)
         first, last = np.maximum(self.begin, begin), np.minimum(over, end)
         cut = Lives(
@@ -107,7 +107,7 @@ class OutageLog:
         return replace(self, cause=tuple(compress(self.cause, keep.tolist())), **columns)
 
     def only(self, name: str) -> "OutageLog":
-        """Return the part for one class of nodes; TraceError if the class is unknown."""
+        """Return the part of the log for one class of nodes; TraceError if it is unknown."""
         if name not in self.classes:
             raise TraceError(
                 f"unknown class of nodes {quoted(name)}",
@@ -130,7 +130,7 @@ class OutageLog:
         )
 
     def numbered(self, numbers: NodeSet) -> "OutageLog":
-        """Return the part for the nodes whose names end in one of these numbers."""
+        """Return the part of the log for nodes whose names end in one of these numbers."""
         wanted = set(numbers)
         ends = [re.search("[0-9]{1,15}$", name) for name in self.nodes]
         keep = np.array([end is not None and int(end[0]) in wanted for end in ends], dtype=np.bool_)
@@ -158,7 +158,7 @@ class OutageLog:
         )
 
     def within(self, begin: float | None, end: float | None) -> "OutageLog":
-        """Return outages that begin in [`begin`, `end`) (s), with the watch in this time.
+        """Return the log from `begin` to before `end` (s): its outages and its watch.
 
         None: no bound. If the log does not say when nodes were watched, they were watched from `begin` to `end`.
         """
@@ -179,7 +179,7 @@ class OutageLog:
         )
 
     def with_silent(self, nodes: int) -> "OutageLog":
-        """Return the log with `nodes` nodes: new ones have no outages, the longest watch."""
+        """Add nodes without outages, with the longest watch, until there are `nodes`."""
         more = nodes - len(self.nodes)
         if more < 0 or len(self.classes) > 1 or self.lives is not None:
             raise TraceError(

@@ -162,6 +162,6 @@ def clean_cause(text: str) -> str:
 
 
 def malformed(source: str, line: int, what: str, expected: str, found: object) -> TraceError:
-    """Return the error for a row that cannot be read."""
+    """Return the error for a row of an outage log that cannot be read."""
     hint = "Correct or remove the line; 'pipistrelle help outages' has the formats."
     return line_fault(f"{source}, line {line}", what, expected, found, hint)

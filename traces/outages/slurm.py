@@ -10,9 +10,9 @@ from pipistrelle.traces.outages.log import OutageLog
 from pipistrelle.traces.outages.rows import Row, assemble, clean_cause, iso_time, malformed
 from pipistrelle.traces.outages.table import Cells, require_columns, text_lines
 
-#: sacctmgr may cut column names to the column width
+#: the required columns, whose names sacctmgr may cut to the column width
 _NEEDED: Final = ("NodeName", "TimeStart", "TimeEnd", "State")
-_OPEN: Final = ("Unknown", "None", "")  # not ended yet
+_OPEN: Final = ("Unknown", "None", "")  # TimeEnd of an event that has not ended
 #: states in which a node starts no jobs
 _BAD: Final = re.compile(r"\b(DOWN|DRAIN|DRAINED|DRAINING|FAIL|FAILING|ERROR|NO_RESPOND|NOT_RESPONDING|MAINT)\b")
 _SET: Final = re.compile(r"(.*?)\s*\[([^\[\]@]*)@([0-9T:-]+)\]")

@@ -53,7 +53,7 @@ class Cells(dict[str, str]):
         self._where = where
 
     def fault(self, what: str, expected: str, column: str) -> TraceError:
-        """Return the error for a row; it shows the text of `column`, or else `column`."""
+        """Return the error for a row; it quotes the cell of `column`, or `column` itself."""
         return malformed(self._where, self.line, what, expected, self.get(column, column))
 
 
@@ -92,7 +92,7 @@ class CsvLines:
 
 
 def text_lines(stream: Iterable[bytes]) -> Iterator[tuple[int, str]]:
-    """Yield (number, text) of each line of a file, from 1."""
+    """Yield (line number from 1, text) of each line of a file."""
     for number, line in enumerate(stream, 1):
         yield number, line.decode("utf-8-sig" if number == 1 else "utf-8", "replace")
 

@@ -91,7 +91,7 @@ def gpus_at(stream: io.BufferedReader, path: PathText, time: float) -> dict[str,
 
 
 def _read(stream: io.BufferedReader, where: str) -> tuple[list[_Life], dict[str, list[_Life]], dict[str, str]]:
-    """Return all rows, the rows of each GPU, and each GPU's class."""
+    """Return all rows of the table, the rows of each GPU, and each GPU's class."""
     found = [_life(cells) for cells in CsvLines(stream, where, _NEEDED, "the columns of TitanGPULife's table of lives")]
     by_gpu: dict[str, list[_Life]] = defaultdict(list)
     for life in found:

@@ -41,10 +41,7 @@ def changed(workload: Workload, **columns: Any) -> Workload:
 
 
 def keep(workload: Workload, which: NDArray[np.bool_] | Ints) -> Workload:
-    """Return the selected jobs, without dependencies on removed ones.
-
-    Ids and times do not change.
-    """
+    """Return the selected jobs, unchanged but without dependencies on removed jobs."""
     kept = workload.select(which)
     if not len(kept):
         raise TraceError(

@@ -230,7 +230,7 @@ def _order(parts: list[Workload]) -> NDArray[np.int64]:
 
 
 def _joined(parts: list[Workload]) -> Workload:
-    """Return all jobs by submit time, with the first workload's attributes."""
+    """Return all jobs by submit time, with all other attributes of the first workload."""
     if len(parts) == 1:
         return resubmitted(parts[0], parts[0].submit)
     columns: dict[str, Any] = {
