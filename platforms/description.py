@@ -334,7 +334,7 @@ def _check_time(time: float | str, least: str, where: str) -> None:
 
 
 def _check_names(pools: tuple[Pool, ...]) -> None:
-    """Check that no two nodes have the same name; a node without a name has its number."""
+    """Check that no two nodes have the same name, which by default is the number."""
     if all(pool.names is UNSET for pool in pools):
         return
     seen: dict[str, int] = {}

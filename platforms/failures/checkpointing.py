@@ -90,7 +90,7 @@ class WorkPhase(NamedTuple):
 def phase_at(
     now: float, start: float, read: float, work: float, interval: float, dumps: int, dump: float, finish: float
 ) -> WorkPhase:
-    """Return the progress at ``now`` (s) of a job: a read, then work and dumps in turn.
+    """Return the progress at ``now`` (s): of a read, then of work and dumps in turn.
 
     A dump or the work counts as complete at the exact time at which it ends.
 

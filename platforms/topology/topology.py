@@ -19,7 +19,7 @@ Ints = NDArray[np.intp]
 
 
 class Topology:
-    """A flat network, with all nodes on one switch, 0 hops apart; base of all topologies.
+    """A flat network: all nodes on one switch, 0 hops apart. Base of all topologies.
 
     Raises:
         PlatformError: if the description is invalid, or its number of places is not the number of nodes.
