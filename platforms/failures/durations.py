@@ -46,7 +46,7 @@ class Durations(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Law:
-    """A distribution with a first field in seconds; a second field is a plain number."""
+    """Base of the distributions: a first field in seconds, perhaps a second number."""
 
     def scaled(self, factor: float) -> Self:
         first = fields(self)[0].name

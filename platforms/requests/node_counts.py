@@ -32,7 +32,7 @@ class NodeCounts:
         self.node: Ints = np.repeat(np.arange(len(self.each), dtype=np.intp), self.each)
 
     def of(self, units: NodeSet) -> Ints:
-        """Return how many of ``units`` each node has, shape (nodes,)."""
+        """Return how many of ``units`` are on each node, shape (nodes,)."""
         if not units:
             return np.zeros(len(self.each), dtype=np.intp)
         return np.bincount(self.node[numbers(units)], minlength=len(self.each)).astype(np.intp, copy=False)

@@ -1,7 +1,6 @@
 """Partitions of a machine by reliability, for classes of jobs: sizes and nodes.
 
-The sizes are by S. Umamaheshwaran, "Reliability Guided Resource Allocation for Large-scale Supercomputing Systems",
-2014.
+Source: S. Umamaheshwaran, "Reliability Guided Resource Allocation for Large-scale Supercomputing Systems", 2014.
 """
 
 import math

@@ -63,7 +63,7 @@ class Topology:
         return np.zeros(np.broadcast_shapes(np.shape(nodes_a), np.shape(nodes_b)), dtype=np.intp)
 
     def total_hops(self, nodes: Ints) -> int:
-        """Return the sum of hops over all unordered pairs of distinct nodes."""
+        """Return the sum of hops over all unordered pairs of different nodes."""
         return 0
 
     def mean_hops(self, nodes: Ints) -> float:

@@ -169,7 +169,7 @@ def maui_chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def loses_states(workload: Workload) -> bool:
-    """Return whether any job that ran neither completed nor was removed."""
+    """Return whether a job that ran ended in another state than completed or removed."""
     texts = state_column(workload)
     if texts is None:
         return False

@@ -73,7 +73,7 @@ def resubmitted(workload: Workload, submit: Floats) -> Workload:
 
 
 def recounted(workload: Workload, *, moved: bool = False) -> Workload:
-    """Return the workload with its header's job counts updated.
+    """Return the workload with the job counts in its header updated.
 
     The dates of the first and last job are removed if the count changed or submit times have `moved`.
     """
