@@ -33,12 +33,12 @@ class Catalogue(Generic[_T]):
     line: Callable[[_T], str]
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of all entries, in alphabetical order."""
+        """Return the names of all entries of the library, in alphabetical order."""
         entries = (files(self.package) / "library").iterdir()
         return tuple(sorted(entry.name.removesuffix(_SUFFIX) for entry in entries if entry.name.endswith(_SUFFIX)))
 
     def get(self, name: str) -> _T:
-        """Return the entry called `name`; raise `error` if it does not exist."""
+        """Return the library entry called `name`; raise `error` if it does not exist."""
         known = self.names()
         if name not in known:
             raise self.error(f"the library has no {self.what} {shown(name)}", hint=did_you_mean(name, list(known)))
@@ -46,7 +46,7 @@ class Catalogue(Generic[_T]):
         return self.parse(file.read_text(encoding="utf-8"), file.name)
 
     def describe(self, name: str) -> str:
-        """Describe the entry called `name` in one line; same errors as `get`."""
+        """Describe the library entry called `name` in one line; same errors as `get`."""
         return self.line(self.get(name))
 
     def named(self, name: str, read: Callable[[str], str | None], absent: str, expected: str) -> _T:

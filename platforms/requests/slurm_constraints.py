@@ -48,7 +48,7 @@ class _Plain:
         return self._counted(part) if isinstance(part, FeatureCount) else self._one_of(part)
 
     def _counted(self, part: FeatureCount) -> Constraint:
-        """Return the feature, if all of the job's nodes need it or all nodes have it."""
+        """Return the feature ``a`` of ``a*2``, if all the job's nodes must or do have it."""
         if part.count == self._nodes or (part.count <= (self._nodes or 0) and all(map(part.word.met_by, self._kinds))):
             return part.word
         if self._nodes is None:

@@ -26,8 +26,8 @@ class LinkLines(NamedTuple):
     """Loads along one dimension, for the lines of routers whose links may have loads.
 
     Args:
-        first: the router with coordinate 0 on each line, with routers numbered last dimension fastest, shape (lines,).
-        loads: of the links there and back, shape (2, lines, links).
+        first: the router with coordinate 0 on each line, shape (lines,). Routers are numbered, last dimension fastest.
+        loads: the loads of the links there (0) and back (1), shape (2, lines, links).
     """
 
     first: Ints

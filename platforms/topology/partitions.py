@@ -26,7 +26,9 @@ NOBODY: Final = -1
 
 
 class RankedClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """A class of jobs of similar size.
+    """A class of jobs of similar size, with the symbols of Umamaheshwaran's thesis.
+
+    Its equation 3.10 gives `load`, except for `fill`, and its table 4.4 gives `cost`.
 
     Args:
         size: n, the units of its largest jobs.
@@ -44,12 +46,12 @@ class RankedClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
     @property
     def load(self) -> float:
-        """C_max, the mean units in use: n lambda t (Umamaheshwaran, 3.10) times `fill`."""
+        """The mean number of units in use, C_max: `size` x `rate` x `service` x `fill`."""
         return self.size * self.fill * self.rate * self.service
 
     @property
     def cost(self) -> float:
-        """The value that ranks job classes: n T, in unit-hours (Umamaheshwaran, 4.4)."""
+        """The value that ranks classes of jobs: `size` x `service_95`, in unit-hours."""
         return self.size * self.service_95
 
 
