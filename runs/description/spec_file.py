@@ -39,7 +39,7 @@ def read_spec(path: str | Path) -> RunSpec:
     """Read the description of a run from TOML, or from a JSON ``out_command.json``.
 
     Raises:
-        PipistrelleError: the file is unreadable, has no keys or an unknown or repeated key, or a value has a wrong type.
+        PipistrelleError: the file is unreadable, or a key or value in it is missing, unknown, repeated or wrong.
     """
     where = printable(str(path))
     if not os.path.exists(path):

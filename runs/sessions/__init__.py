@@ -1,1 +1,1 @@
-"""Sessions: runs recorded frame by frame, replayed, resumed and taken over."""
+"""Sessions record all messages of a run, to replay, resume or take over the run."""
