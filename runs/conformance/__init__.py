@@ -1,1 +1,1 @@
-"""Conformance: awkward situations that the real server plays to a scheduler."""
+"""Conformance tests: a real server tests a scheduler with awkward situations."""
