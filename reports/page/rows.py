@@ -290,7 +290,7 @@ def _ranks(names: TextColumn) -> Ints:
 
 
 def _shown(texts: TextColumn) -> TextColumn:
-    """Cut long texts of a log or scheduler, and escape unprintable characters."""
+    """Cut long texts of a log or scheduler, and replace unprintable characters."""
     return texts if texts.plain(_LONGEST) else texts.mapped(lambda text: legible(text, _LONGEST))
 
 
