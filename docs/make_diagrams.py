@@ -1,7 +1,7 @@
 """Draw the Mermaid diagrams of the docs for the site.
 
-Run it with: python docs/make_diagrams.py [mermaid.min.js]. The program needs Debian's chromium and chromium-driver, selenium, and Mermaid: its file, or npm to fetch it. The style
-of the site gives the diagrams the colours of the page. The first line of each drawn file is the digest of its source.
+Run it with: python docs/make_diagrams.py [mermaid.min.js]. It needs Debian's chromium and chromium-driver, selenium,
+and npm to fetch Mermaid if no file is given. The first line of each drawn file is the digest of its source.
 """
 
 import subprocess

@@ -1,8 +1,7 @@
 """Make the pictures of docs/how-to/pictures.md: python docs/make_pictures.py
 
-The program runs the commands of that page in order, in one folder. The comment before each picture names an output
-file, or a part of one; the program draws it. It needs Chromium with its driver (.ci/browser installs both) and
-selenium.
+The program runs that page's commands in order, in one folder. The comment before each picture names the output file, or
+its part, to draw. It needs selenium and Chromium with its driver (.ci/browser installs both).
 """
 
 import re

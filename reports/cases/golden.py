@@ -77,13 +77,10 @@ def write_golden(run: Path, golden: Path) -> None:
 def golden_difference(golden: Path, run: Path) -> dict[str, Any] | None:
     """Return how a run differs from golden results, as JSON values; None if equal.
 
-    The result has the keys of `first_difference`, and in addition:
-
-    - ``inputs``: names of changed configuration entries.
-    - ``figures``: changed metrics, each with ``name``, ``first`` (golden value) and ``second`` (value of the run).
-    - ``outputs``: files that differ although decisions and jobs are equal.
-
-    Versions, reasons, and metrics that only one side has are ignored.
+    The result has the keys of `first_difference`, and ``inputs`` (names of changed configuration entries), ``outputs``
+    (files that differ although decisions and jobs are equal) and ``figures``. Each entry of ``figures`` is a changed
+    metric with ``name``, ``first`` (golden value) and ``second`` (value of the run). Versions, reasons, and metrics of
+    only one side are ignored.
 
     Raises:
         PipistrelleError: if golden results are missing or damaged, or the folder has no run.

@@ -101,9 +101,8 @@ def waiting_in(view: View, untold: Sequence[Event]) -> list[str]:
 def foresee(runtime: Runtime, moment: Standstill) -> Foreseen:
     """Simulate a scheduler's future decisions, as if every job took its walltime.
 
-    No job arrives and no node fails. Announced maintenance takes place. Nodes that are down stay down, because the
-    scheduler does not know when they are repaired. Jobs without walltime never end. The simulation stops when no job is
-    queued or no event remains.
+    No job arrives and no node fails, but announced maintenance takes place. Nodes that are down stay down, and jobs
+    without walltime never end. The simulation stops when no job is queued or no event remains.
 
     Args:
         runtime: the scheduler in its state at that moment; it cannot be used afterwards.

@@ -29,9 +29,8 @@ class QueueEstimate(Struct):
     """A job queued at some time of a run; times in seconds, None if unknown.
 
     ``expected`` is the job's start if every job took its walltime. It is None if unknown, or if the scheduler would
-    reject the job for the reason ``refusal``. ``why`` is the scheduler's reason for that start. ``outcome`` is what
-    happened to the job, at ``happened``. ``error`` is the actual minus the expected start. ``labels`` are user, group,
-    account, queue and QOS.
+    reject the job (``refusal``). ``why`` is the scheduler's reason for this start. ``outcome`` and ``happened`` are
+    what happened to the job, and when. ``error`` is the actual minus the expected start.
     """
 
     job: str

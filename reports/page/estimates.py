@@ -16,10 +16,9 @@ def estimates(
 ) -> dict[str, Any]:
     """Pack expected and actual starts of the jobs queued at regularly spaced times.
 
-    The column ``times`` has these times (s), the middles of equal parts of the run. All other columns have a row per
-    time and queued job. ``moment`` is an index in ``times``. ``job`` is an index of a job, -1 if the outputs do not
-    have it. ``expected`` and ``started`` are seconds after the time, -1 if there is no estimate or the job did not
-    start.
+    ``times`` has these times (s), the middles of equal parts of the run. All other columns have a row per time and
+    queued job. ``moment`` is an index in ``times``. ``job`` is an index of a job, -1 if the outputs do not have it.
+    ``expected`` and ``started`` are seconds after the time, -1 without estimate or start.
 
     Args:
         rows: the run's attempts, as packed.

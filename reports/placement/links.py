@@ -133,7 +133,7 @@ def _together(traffic: JobTraffic, running: list[int], kind: str) -> dict[str, A
 def _neighbours(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return senders and receivers of messages between neighbours in a 3-D grid.
 
-    Each array has the shape (messages,). The grid is not periodic. Its sides are as equal as possible, longest first; the last dimension varies fastest.
+    Each array has the shape (messages,). The grid is as close to a cube as possible, longest side first, not periodic.
     """
     ranks = np.arange(count, dtype=np.intp).reshape(_grid(count))
     pairs = []

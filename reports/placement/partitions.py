@@ -162,8 +162,8 @@ def compare(
 ) -> dict[str, Any]:
     """Compare job failures on random nodes with job failures in partitions.
 
-    Node failures are equal in both. A job on a failed node fails and is not requeued. Partitions are made at time 0 from the known reliability of the
-    nodes. Nodes inside a partition are also drawn at random.
+    Node failures are equal in both. A job on a failed node fails and is not requeued. Partitions are made at time 0
+    from the known reliability of the nodes. Nodes inside a partition are also drawn at random.
 
     Args:
         platform: a machine with the mean time to failure of each node.

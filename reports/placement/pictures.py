@@ -31,10 +31,9 @@ def busiest_time(run: PlacedRun) -> float:
 def picture(run: PlacedRun, time: float, suffix: str) -> bytes:
     """Draw a machine as a picture: jobs at a time, ages of nodes, failures.
 
-    The first two dimensions of the network form a tile, and there is one tile per position in the other dimensions.
-    Nodes of one router are side by side. Machines of one dimension or without coordinates are drawn in rows. Grey means
-    idle or unknown. Without ages, the classes of nodes are shown. Equal runs give equal bytes with one version of
-    matplotlib.
+    The network's first two dimensions form a tile, and each position in the other dimensions has a tile. Nodes of a
+    router are side by side. Machines of one dimension or without coordinates are drawn in rows. Grey means idle or
+    unknown. Without ages, classes of nodes are shown. Equal runs give equal bytes with one version of matplotlib.
 
     Args:
         time: seconds after time 0.

@@ -39,8 +39,7 @@ class Rates(NamedTuple):
 def series_mtbf(new: int, old: int) -> float:
     """Return the MTBF (h) of a job on nodes with new and with old GPUs of Table II.
 
-    A failure of any node ends the job, so the failure rates of its nodes add up. The rate of a node is the failure rate
-    of its pool divided by the number of nodes in the pool.
+    A failure of any node ends the job, so the failure rates of its nodes add up. All nodes of a pool have one rate.
     """
     rate = new * _NEW[1] / (24.0 * _NEW[0]) + old * _OLD[1] / (24.0 * _OLD[0])
     return 1.0 / rate

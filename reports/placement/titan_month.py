@@ -43,8 +43,7 @@ MONTH: Final = 30 * 86400.0
 LEADERSHIP: Final = 3750
 #: {bucket of job sizes: lower and upper bound as shares of the machine}
 BUCKETS: Final = {"Bin20": (0.2, 0.4), "Bin40": (0.4, 0.6), "Bin60": (0.6, 1.0)}
-#: failures per node and hour on (stable, other) nodes in table II: per day one on 9,500 new GPUs, five on 9,188 old
-#: GPUs
+#: failures per node and hour on (stable, other) nodes, by table II: 1 per day on 9,500 new GPUs, 5 on 9,188 old ones
 TABLE_II: Final = (1 / 24 / 9500, 5 / 24 / 9188)
 #: downtime of a failed node (s)
 REPAIR: Final = 2 * HOUR

@@ -63,9 +63,8 @@ def time_steps(
 ) -> Iterator[dict[str, Any]]:
     """Simulate weeks of a log, event-driven and with time steps; yield results.
 
-    Each result has errors of waits against the log (None without recorded starts) and against the event-driven run.
-    Only jobs of the week itself count. ``seconds`` is wall-clock time, ``asked`` the number of notices to the
-    scheduler.
+    Each result has errors of waits against the log (None without recorded starts) and against the event-driven run, for
+    jobs of the week itself. ``seconds`` is wall-clock time, ``asked`` the number of notices to the scheduler.
 
     Args:
         spec: the description of the runs, without time step and week.

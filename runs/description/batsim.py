@@ -30,8 +30,7 @@ from pipistrelle.traces.workload import Workload
 def load_batsim_setup(spec: RunSpec, way: BatsimSpec, workloads: Sequence[Workload]) -> Setup:
     """Return the setup of a Batsim-compatible run.
 
-    With ``no_sched``, every job starts at time 0 whatever its submit time, and jobs may share hosts. Batsim does this
-    too.
+    With ``no_sched``, every job starts at time 0 whatever its submit time, and jobs may share hosts, as in Batsim.
 
     Raises:
         PipistrelleError: an input is wrong, or the inputs do not fit together.

@@ -38,8 +38,7 @@ CANCELLED: Final = _NUMBERS["CANCELLED"]
 class JobTable:
     """The jobs of a run in the order of first submission; times in simulated seconds.
 
-    A job with several attempts is one row. The columns ``holder`` and ``held_...`` have one row per attempt that held
-    units, in any order.
+    A job with several attempts is one row. ``holder`` and ``held_...`` have one row per attempt that held units.
 
     Attributes:
         submit: time of the first submission, shape (jobs,).

@@ -65,9 +65,8 @@ class Pause:
         """Return everything that decides how the run continues, as plain values.
 
         The state includes how much of the outputs is written. `pipistrelle.protocol.base.state.to_json` writes it to a
-        file, and `restore` continues from it. If a scheduler in another process saves its state, the key ``saved`` has
-        that state, and a resumed run sends it to the scheduler. Otherwise a resumed run replays all earlier notices to
-        the scheduler.
+        file, and `restore` continues from it. If a scheduler process saves its own state, the key ``saved`` has it, and
+        a resumed run sends it to the scheduler. Otherwise a resumed run replays all earlier notices.
 
         Raises:
             PolicyError: the policy has no saved state.
@@ -80,7 +79,7 @@ class Pause:
         return {**self._marks(), "server": self.simulation.state(), "state": scheduler, "saved": saved}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue this run, which has not begun, from the state of an equal run.
+        """Continue this new run from the state of a run with the same description.
 
         Raises:
             StateError: the state is of another run, scheduler or version.

@@ -117,8 +117,7 @@ def last_places(mine: Keys, theirs: Keys) -> Ints:
     for _ in range(_TURNS):
         if not len(looking) or not len(left):
             return found
-        # Each key goes into the slot given by its highest bits. The last key stays; the other keys of that slot try
-        # again.
+        # Each key goes into the slot of its highest bits. The last key stays; all other keys of the slot try again.
         shift = np.uint64(63 - len(left).bit_length())
         my, their = my * _MIX, their * _MIX
         table = np.full(1 << (64 - int(shift)), -1, dtype=np.int32 if len(theirs) < 1 << 31 else np.int64)

@@ -82,8 +82,7 @@ def on_machine(
 
     A name means the machine's node with that name, and a number the node with that number. Names in LANL's and Titan's
     tables map to the machine's nodes in natural order, unless the machine has one of the names. For a single LANL
-    system, the number after the slash is the node. Outages that end before time 0 are dropped. Outages during time 0
-    begin at 0.
+    system, the number after the slash is the node. Outages before time 0 are dropped or cut at time 0.
 
     Args:
         start: time 0 on the log's clock (s); None: 0, or the start of observation if the log has dates.

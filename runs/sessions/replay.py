@@ -80,8 +80,7 @@ def replay(reader: SessionReader, connection: Connection, spec: RunSpec) -> Play
     The reasons of decisions (``why``, ``keeps``) are not compared.
 
     Args:
-        connection: how to reach the scheduler.
-        spec: its scheduler and protocol are used; all other fields are ignored.
+        connection, spec: how to reach the scheduler, and a description of which only the scheduler is used.
 
     Raises:
         PipistrelleError: the session is wrong, or the scheduler needs unrecorded features, does not connect, or fails.
@@ -161,8 +160,7 @@ def _untold(what: str) -> SessionError:
 def parting(recorded: Reply, found: Reply) -> int | None:
     """Return the index of the first different decision; None if the replies match.
 
-    The index is the number of decisions if only another field differs. Replies also match if the scheduler asks for
-    fewer wakeups than recorded.
+    The index is the number of decisions if only another field differs. A reply that asks for fewer wakeups matches.
     """
     for place, (one, other) in enumerate(zip(recorded.events, found.events, strict=False)):
         if one != other and _plain(one) != _plain(other):
