@@ -139,7 +139,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _inputs(kept: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
-    """Return the names of the configuration entries that differ."""
+    """Return the names of the entries that differ between two configurations."""
     found = []
     for prefix in sorted({*kept["workloads"], *told["workloads"]}):
         one, other = (config["workloads"].get(prefix, {}).get("sha256") for config in (kept, told))
@@ -157,7 +157,7 @@ def _checks(run: RunJobs) -> Checks:
 
 
 def _decision_checks(folder: Path) -> Iterator[int]:
-    """Yield a check byte for each decision and all decisions before it."""
+    """Yield a check byte per decision; it depends on all decisions so far."""
     chain = hashlib.sha256()
     for key in decision_keys(folder):
         chain.update("\x1f".join((*key, "\n")).encode())

@@ -132,7 +132,7 @@ class _Ahead:
         ended = {event.data.job_id for event in moment.untold if isinstance(event, JobCompleted)}
         #: {id: running job}
         self._running = {job.id: job for job in view.running if job.id not in ended}
-        #: future events: (when (s), kind, number, job, decision or other data)
+        #: future events: (when (s), kind, number, data such as the job)
         self._agenda: list[tuple[float, int, int, Any]] = []
         #: number of future events that are not calls
         self._certain = 0

@@ -226,7 +226,7 @@ def outcome_of(files: RunFiles, name: str) -> tuple[Outcome, float | None]:
 
 
 def _held_back(files: RunFiles, setup: Setup, glimpse: Glimpse) -> dict[str, JobLine]:
-    """Return the jobs that wait for dependencies, which the scheduler does not know yet."""
+    """Return the jobs that wait for dependencies; the scheduler does not know them yet."""
     if not setup.conditions:
         return {}
     return {
@@ -247,7 +247,7 @@ def _labels(setup: Setup) -> dict[str, Labels]:
 
 
 def _nobody(files: RunFiles, at: float) -> ExplainError:
-    """Return the error that no job was queued, with the nearest times when one was."""
+    """Return an error that no job was queued at this time; it has the nearest such times."""
     spans = sorted((line.submit, files.wait_ends(line)) for line in files.jobs.values())
     spans = [(begin, end) for begin, end in spans if end > begin]
     before = max((end for _, end in spans if end <= at), default=None)

@@ -1,4 +1,4 @@
-"""One self-contained HTML document for a page; its policy forbids loading anything."""
+"""Put a page into one self-contained HTML document that may not load anything."""
 
 import base64
 import hashlib
@@ -50,7 +50,7 @@ def read_web(path: str) -> str:
 
 
 def _filled(title: str, facts: Mapping[str, Any], scripts: Sequence[str], styles: Sequence[str], **parts: str) -> str:
-    """Replace each name in double braces in the page's template by its content."""
+    """Return the page's template with each name in double braces replaced."""
     parts |= {
         "title": html.escape(title),
         "styles": "\n".join(f"<style>{style}</style>" for style in styles),

@@ -39,7 +39,7 @@ class ColumnPack:
         self._known: dict[bytes, int] = {}
 
     def numbers(self, values: ArrayLike, *, deltas: bool = False) -> dict[str, Any]:
-        """Pack finite numbers, shape (n,), to six decimals; ``deltas``: store differences."""
+        """Pack finite numbers, shape (n,), to six decimals, as differences if ``deltas``."""
         floats = np.asarray(values)
         whole: Ints = np.rint(floats).astype(np.int64)
         scale = 1

@@ -127,7 +127,7 @@ def _machine(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _names(runs: Sequence[Mapping[str, Any]], folders: Sequence[Path]) -> list[str]:
-    """Return a name per run: its scheduler, or its folder if schedulers repeat."""
+    """Return a name per run: its scheduler, or its folder if two schedulers are equal."""
     names = [run["scheduler"] for run in runs]
     if len(set(names)) == len(names) > 1:
         return names
@@ -159,7 +159,7 @@ def _places(config: Mapping[str, Any], pack: ColumnPack) -> dict[str, Any] | Non
 
 
 def _paired(runs: Sequence[RunJobs], places: Sequence[NDArray[np.intp]], pack: ColumnPack) -> dict[str, Any]:
-    """Compare the jobs that all runs have; ``jobs`` is 0 if there are no such jobs.
+    """Compare the jobs that all runs have; ``jobs`` in the result is their number.
 
     Args:
         runs: at least two runs; all others are compared with the first.

@@ -15,8 +15,8 @@ _LABELS: Final = {"USER": "user", "GROUP": "group", "ACCOUNT": "account", "CLASS
 def fairshare_targets(command: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Return fairshare targets as ``label``, ``targets`` {name: share} and ``how``.
 
-    Shares of the job order ``pbs`` are divided by their sum. Names without a share are left out of the sum. Targets in
-    a maui.cfg are in percent; they are used only if that file is unchanged since the run.
+    Shares of the job order ``pbs`` are divided by their sum. Targets in a maui.cfg are in percent; they are used only
+    if that file is unchanged since the run.
 
     Args:
         command: the content of out_command.json; without it (None) there are no targets.

@@ -1,4 +1,4 @@
-"""Estimate the load of network links if jobs sent messages to all nodes or neighbours."""
+"""Estimate the load of network links, assuming the nodes of a job send messages."""
 
 from functools import lru_cache
 from typing import Any, Final
@@ -43,7 +43,7 @@ class JobTraffic:
 
 
 def job_links(run: PlacedRun, order: Ints) -> dict[str, Any]:
-    """Return the link loads of each job as columns, like `job_figures`.
+    """Return the link loads of each job in columns of shape (jobs,), or lists.
 
     For each pattern KIND, ``KIND_load`` is the highest load of a link, relative to what one node sends. ``KIND_rate``
     is how much each node can send (bytes/s) until a link is full, if no other job sends.
@@ -93,7 +93,7 @@ def link_report(run: PlacedRun, order: Ints, jobs: dict[str, Any], time: float) 
 
 
 def _together(traffic: JobTraffic, running: list[int], kind: str) -> dict[str, Any]:
-    """Return the joint link loads of the jobs that run at a time."""
+    """Return the link loads of all jobs that run at a time, added up."""
     links = traffic.links
     total = [np.zeros((2, *links.shape)) for _ in links.shape]
     shared = [np.zeros((2, *links.shape), dtype=np.intp) for _ in links.shape]
@@ -145,7 +145,7 @@ def _neighbours(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def _grid(count: int) -> tuple[int, int, int]:
-    """Return three descending factors of a number, with least sum and least maximum."""
+    """Return the sides of a 3-D grid with ``count`` nodes, as equal as possible, descending."""
     best = (count, 1, 1)
     for low in range(1, round(count ** (1 / 3)) + 1):
         if count % low:

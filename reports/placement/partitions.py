@@ -1,4 +1,4 @@
-"""Simulate chapter 5 of the thesis: reliability partitions against random placement."""
+"""Simulate chapter 5 of the thesis: job failures with and without reliability partitions."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -74,7 +74,7 @@ def drawn_outages(mttf: NDArray[np.float64], hours: float, seed: int, every: flo
 
 
 def closed_change(part: Partition, mttf: NDArray[np.float64]) -> float:
-    """Return the change in failure rate that a partition means for its jobs.
+    """Return the relative change in failure rate for the jobs in a partition.
 
     It is the mean of 1 / MTTF of the partition's nodes over that of all nodes, minus 1. All nodes are equally busy.
     """
@@ -130,7 +130,7 @@ class _Book(Observer):
             self._add(at, held=len(alloc) * (now - start) / HOUR)
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Count the failed jobs on the units that went down, or an idle failure."""
+        """Count the jobs on the units that went down as failed; without jobs, an idle failure."""
         hit = [at for at, alloc, start in self._running.values() if start < now and not alloc.isdisjoint(units)]
         for at in hit:
             self._add(at, failed=1)
@@ -233,7 +233,7 @@ def _changes(both: list[_Tally]) -> dict[str, Any]:
 
 
 class SimulatedLoss(NamedTuple):
-    """Blocking probabilities and half widths of 95 % intervals, shape (classes,)."""
+    """Simulated blocking probabilities, and half widths of their 95 % intervals, per class."""
 
     blocking: NDArray[np.float64]
     width: NDArray[np.float64]

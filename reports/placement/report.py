@@ -84,7 +84,7 @@ def leadership(run: PlacedRun) -> NDArray[np.bool_]:
 
 
 def months(run: PlacedRun, struck: Ints) -> list[dict[str, Any]]:
-    """Return failures per month: all, on any job, and on a leadership job.
+    """Return the failures per month: all, on any job, and on leadership jobs.
 
     If the date of time 0 is unknown, months have 30 days from time 0 on.
 
@@ -144,7 +144,7 @@ def _of_sizes(run: PlacedRun, jobs: dict[str, Any], name: str, weeks: float) -> 
 
 
 def _positions(run: PlacedRun, order: Ints) -> list[dict[str, Any]]:
-    """Return the mean hours per node in each part of the node list."""
+    """Return mean hours of jobs per node, for each part of the node list."""
     hours, stable = node_hours(run), run.machine.nodes.stable
     rows, first = [], 0
     for part in np.array_split(order, min(_PARTS, len(order))):
@@ -177,7 +177,7 @@ def _month_names(run: PlacedRun) -> list[str]:
 
 
 def whatif(run: PlacedRun, order: str, age_aware: bool, *, own: tuple[str, bool]) -> dict[str, Any]:
-    """Return how many jobs failures would strike if nodes were in another order.
+    """Return how many jobs failures would strike per month with another node order.
 
     The method is that of Zimmer et al. (SC 2018), section IV-B. Each failed node has a position in the other node list.
     The failure strikes the job on the node at this position in the run's own list. All jobs keep their times.

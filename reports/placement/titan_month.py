@@ -251,7 +251,7 @@ def measured(attempts: list[Attempt], machine: Machine, jobs: Workload, outages:
 def failures(
     platform: Platform, jobs: Workload, case: str, stable: Bools, draws: Sequence[int] = DRAWS
 ) -> tuple[float, int, float]:
-    """Return leadership jobs' share of failures, all failures, and the share by formula."""
+    """Return leadership jobs' share of failures, the total failures, and the formula's share."""
     runs = [month(platform, jobs, case, drawn_outages(stable, TABLE_II, seed)) for seed in draws]
     struck = [sum(one.struck[kind] for one in runs) for kind in (0, 1)]
     on_stable = sum(one.stable_hours for one in runs)

@@ -67,7 +67,7 @@ def accuracy(
 
 
 def counted_jobs(both: Beside, warm_up: float, until: float | None = None) -> NDArray[np.intp]:
-    """Return the indices of the jobs in the interval; ReportError if there are none."""
+    """Return the indices of the jobs submitted in the interval, or raise ReportError."""
     since = both.submit - both.submit[0]
     chosen = np.flatnonzero((since >= warm_up) & (since < (np.inf if until is None else until)) & (both.real >= 0))
     if not len(chosen):
@@ -106,7 +106,7 @@ def measures(real: Floats, simulated: Floats) -> dict[str, Any]:
 
 
 def distributions(real: Floats, simulated: Floats) -> Floats:
-    """Return both cumulative distributions: each row has a wait (s) and two shares."""
+    """Return two cumulative distributions of waits: rows of a wait (s) and both shares."""
     waits = np.unique(np.concatenate([real, simulated]))
     shares = [np.searchsorted(np.sort(one), waits, "right") / len(one) for one in (real, simulated)]
     return np.column_stack([waits, *shares])
@@ -138,7 +138,7 @@ def curves(both: Beside, step: float = 3600.0) -> Floats:
 
 
 def _states(both: Beside) -> Floats:
-    """Return the states of the machine over time: time (s), unused units..., used units."""
+    """Return the machine's states over time: rows of a time (s) and units per state."""
     columns = ("nb_sleeping", "nb_switching_on", "nb_switching_off", "nb_idle", "nb_down", "nb_computing")
     rows = [
         [number_in(row["time"]), *(number_in(row.get(name, "0")) for name in columns)]
@@ -150,7 +150,7 @@ def _states(both: Beside) -> Floats:
 
 
 def _held(edges: Floats, begin: Floats, end: Floats, weight: Floats | Ints) -> Floats:
-    """Return the mean per interval of the total weight of jobs from begin to end."""
+    """Return the mean total weight per interval of jobs that last from begin to end."""
     times = np.concatenate([begin, end])
     changes = np.concatenate([weight, -weight]).astype(np.float64)
     order = np.argsort(times, kind="stable")

@@ -84,7 +84,7 @@ class Together:
 
     @cached_property
     def _columns(self) -> dict[tuple[int, str], Floats]:
-        """Cache the metrics computed so far."""
+        """Return the cache of metrics, empty at first."""
         return {}
 
 
@@ -165,7 +165,7 @@ def _paired(both: Together, number: int, metric: str, jobs: NDArray[np.intp] | N
 
 
 def half_width(apart: Floats, level: float = LEVEL) -> float | None:
-    """Return half the width of a confidence interval of a mean difference, or None.
+    """Return half the width of a mean difference's confidence interval, or None.
 
     Waits of jobs queued together depend on each other, so an interval over single jobs would be far too narrow. This
     interval is over the means of batches of consecutive jobs (Law, Simulation Modeling and Analysis, 9.5.3). It is None

@@ -54,7 +54,7 @@ class Beside:
 
     @property
     def real(self) -> Floats:
-        """Return the real waits since submission (s); negative if started before, shape (jobs,)."""
+        """Return the real waits since submission (s), negative if started before."""
         return self.start - self.submit
 
 

@@ -102,13 +102,13 @@ def time_steps(
 
 
 def _begin(whole: Workload, part: Workload, week: int) -> float:
-    """Return when a week begins (s), on the clock of the part of the log that has the week."""
+    """Return when a week begins (s), on the clock of the selected part of the log."""
     moved = whole.submit[whole.ids.index(part.ids[0])] - part.submit[0]
     return float(whole.submit[0] + (week - 1) * WEEK - moved)
 
 
 def _apart(before: dict[str, float], after: dict[str, float], names: list[str]) -> dict[str, Any] | None:
-    """Return error statistics of the waits of jobs in both runs; None without such jobs."""
+    """Return error statistics for jobs with both waits; None if there are no such jobs."""
     both = [name for name in names if name in after and not np.isnan(before.get(name, np.nan))]
     if not both:
         return None

@@ -1,1 +1,1 @@
-"""Conformance tests: a real server tests a scheduler with awkward situations."""
+"""Conformance tests: run a scheduler against the real server in difficult situations."""

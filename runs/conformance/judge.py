@@ -9,7 +9,7 @@ from pipistrelle.runs.conformance.script import Script
 from pipistrelle.runs.conformance.stage import Audience, Stage
 from pipistrelle.server.simulation.simulate import Result
 
-#: why a run ended if its scheduler reported an error
+#: reason for the end of a run whose scheduler reported an error
 _GIVES_UP: Final = "scheduler_error"
 _NAMED: Final = 60
 

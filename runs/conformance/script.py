@@ -67,7 +67,7 @@ class Meddling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """The script of a conformance test: an awkward situation, and what must happen.
+    """The script of a conformance test: a difficult situation, an expected outcome.
 
     Attributes:
         name: words joined by hyphens.
@@ -86,7 +86,7 @@ class Script:
         refuses: the server refuses the scheduler's HELLO.
         preempts: changed replies may preempt jobs, even if the scheduler did not request the feature.
         again: a second process gets equal notices and must make equal decisions.
-        hand_over: a second process takes over the run halfway, if its HELLO supports that.
+        hand_over: a second process takes over the run halfway, if its HELLO supports takeovers.
     """
 
     name: str

@@ -23,7 +23,7 @@ from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, snapshots_in
 
 
 def told_again(before: Stage, words: Sequence[str], limit: float, printed: IO[bytes]) -> list[str]:
-    """Replay the notices of a run to a new process; return its mistakes as sentences."""
+    """Replay a run's notices to a new process; return the process's mistakes as sentences."""
     stage = Stage(before.script, before.dialect)
     before.log.append((SERVER, "(a new process gets the same notices)"))
     staged = Staged(stage, words, limit, printed)

@@ -50,7 +50,7 @@ class Stage:
     ended_as: SchedulerFailed | None = None
     #: each notice, and the scheduler's reply before any change
     exchanges: list[tuple[Notice, Reply]] = field(default_factory=list)
-    #: whether the scheduler was sent the end of the run that the test expects
+    #: whether the scheduler was told the end of the run for the reason that the test expects
     last_told: bool = False
     #: the object that changes replies; None: replies stay as they are
     meddling: Meddling | None = field(init=False)
@@ -59,7 +59,7 @@ class Stage:
         self.meddling = None if self.script.meddle is None else self.script.meddle()
 
     def told(self, frame: bytes) -> bytes:
-        """Log a message of the server; return the message to send instead."""
+        """Log a message of the server, and return the message to send in its place."""
         alter: Alter | None = self.script.alter.get(self.dialect)
         if alter is not None:
             frame = json.dumps(alter(json.loads(frame)), ensure_ascii=False).encode()
@@ -84,7 +84,7 @@ class Stage:
 
 
 class _Noted(Peer[Any]):
-    """Logs and changes the messages of a transport; the transport is the next base class."""
+    """A mixin for transports that logs all messages, and changes them for a test."""
 
     def __init__(self, stage: Stage, endpoint: str, **waits: Any) -> None:
         self._stage = stage

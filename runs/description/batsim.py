@@ -167,10 +167,10 @@ def _at_once(workload: Workload, prefix: str, machine: SimGridPlatform) -> Workl
 
 
 class StartAtOnce:
-    """Stands in for a scheduler: starts each job of n hosts on hosts 0 to n - 1 at once."""
+    """Replaces a scheduler: starts each job of n hosts at submission, on hosts 0 to n - 1."""
 
     def hello(self) -> HelloData:
-        """Return the greeting: its name appears in the summary."""
+        """Return a HELLO with the scheduler's name for the summary."""
         return HelloData("no scheduler", package_version())
 
     def welcome(self, data: WelcomeData) -> None:
@@ -190,7 +190,7 @@ class StartAtOnce:
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Do nothing."""
+        """Do nothing, because there is no state to restore."""
 
 
 class LoggedTransport:

@@ -112,7 +112,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def program(self) -> tuple[str, ...] | None:
-        """Return the program and its arguments: empty if started elsewhere, None if built in."""
+        """Return a scheduler program's command; () if started elsewhere, None if built in."""
         if not isinstance(self.scheduler, str):
             return self.scheduler
         if self.folder is not None:
@@ -121,12 +121,12 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def folder(self) -> str | None:
-        """Return the folder of a scheduler in another language; None if it has no folder."""
+        """Return the folder of a scheduler written in another language, else None."""
         return self.scheduler if isinstance(self.scheduler, str) and is_foreign(self.scheduler) else None
 
     @property
     def program_name(self) -> str | None:
-        """Return the name of the scheduler program; None if none, or if started elsewhere."""
+        """Return the name of the scheduler program; None if built in or started elsewhere."""
         if self.folder is not None:
             return read_foreign(self.folder).name
         return short_name(self.program) if self.program else None

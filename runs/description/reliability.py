@@ -177,7 +177,7 @@ def _maintenance(
             if not found:
                 raise InputError("the file has no maintenance rules", where=text, expected="one rule per line")
             rules += found
-        elif len(text.split()) == 1:  # a maintenance rule has at least three words
+        elif len(text.split()) == 1:  # a rule has at least three words, so this is a file name
             raise InputError(
                 "this is neither a maintenance rule nor a file of them",
                 where="--maintenance",
@@ -230,7 +230,7 @@ def _refuse_idle_options(
 def platform_failures(
     platform: Platform, repair: "Durations | None" = None, factor: float = 1.0
 ) -> "FailurePlan | None":
-    """Return the failure plan in a platform's own file; None if it has no failures.
+    """Return the failure plan in a platform file; None if the file has no failures.
 
     Args:
         repair: the repair time; replaces the repair time of each failure model.

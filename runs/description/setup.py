@@ -109,7 +109,7 @@ class _Shared:
         """Check a run and return its setup without time limit; pass warnings to ``tell``."""
         # Options for requeued jobs also depend on whether the policy preempts.
         kinds = (Decides.EVENTS, Decides.POLICY) if has_coming_back(spec) else (Decides.EVENTS,)
-        # The ends of outages may be drawn with the seed. Without outages, the seed only affects the failure streams.
+        # The seed may decide when outages end. Without outages, it only affects the failure streams.
         key = spec.key(*kinds) if spec.outages is None else spec.key(*kinds, Decides.SEED)
 
         def make() -> Setup:
@@ -200,7 +200,7 @@ def _horizon(text: str, setup: Setup) -> float:
 
 
 def _scaled(machine: "Platform | SimGridPlatform", text: str) -> Platform:
-    """Return the machine scaled by a factor; log a warning about host names that are lost."""
+    """Return the machine scaled by a factor; log a warning if host names are lost."""
     from pipistrelle.models.workloads.options import parse_factor  # most runs take the machine as it is
 
     with said_of("--scale-platform"):

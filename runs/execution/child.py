@@ -23,7 +23,7 @@ _BRIEF_S: Final = 0.5
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
 #: signals with which a user or a batch system ends a process
 _INTERRUPTS: Final = frozenset((signal.SIGHUP, signal.SIGINT, signal.SIGTERM))
-#: a shell reports a program killed by a signal as this plus the signal's number
+#: added by a shell to the signal's number, to report that a signal killed a program
 _BY_SIGNAL: Final = 128
 
 

@@ -40,10 +40,10 @@ class Connection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
-    """Call a scheduler in this process.
+    """A connection that calls a scheduler in this process.
 
     Attributes:
-        policy: replaces the scheduler of the description.
+        policy: the scheduler to call; None: the scheduler of the run's description.
     """
 
     policy: "Policy | None" = None
@@ -75,7 +75,7 @@ class InProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OverZeroMQ:
-    """Options of every connection to a scheduler in another process.
+    """A connection to a scheduler in another process, over ZeroMQ.
 
     Attributes:
         endpoint: address to listen at; None: a Unix socket in a private folder.
@@ -101,7 +101,7 @@ class _OverZeroMQ:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithChild(_OverZeroMQ):
-    """Start the scheduler as a child process and connect over ZeroMQ.
+    """A connection that starts the scheduler as a child process.
 
     In the batsim dialect the scheduler listens at the endpoint, and the server connects.
 
@@ -153,7 +153,7 @@ class WithChild(_OverZeroMQ):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening(_OverZeroMQ):
-    """Listen for a scheduler started elsewhere; if ``keys`` are set, it must prove its key."""
+    """A connection that waits for a scheduler started elsewhere; ``keys`` encrypt it."""
 
     keys: ListenerKeys | None = None
 
@@ -172,7 +172,7 @@ class Listening(_OverZeroMQ):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connecting(_OverZeroMQ):
-    """Connect to a scheduler that listens and uses the batsim dialect.
+    """A connection to a scheduler that listens and uses the batsim dialect.
 
     Attributes:
         logged: log each message at level INFO.

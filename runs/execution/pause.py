@@ -16,11 +16,11 @@ from pipistrelle.server.engine.engine import Engine
 from pipistrelle.server.simulation.simulate import Simulation
 from pipistrelle.server.transport.in_process import InProcessTransport, Transport, bare
 
-#: version of the format of states
+#: version of the format in which states are saved
 FORMAT: Final = 4
 #: maximum characters shown of a scheduler's name
 _SHOWN: Final = 100
-#: {key that must match between a state and a run: its name in an error}
+#: {key that must be equal in a state and a run: its name in an error}
 _MARKS: Final = {
     "format": "format of states",
     "pipistrelle": "version of pipistrelle",

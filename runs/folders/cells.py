@@ -111,7 +111,7 @@ class TextColumn(Sequence[str]):
         return found, begins
 
     def joined(self, other: "TextColumn", mark: str) -> "TextColumn":
-        """Return a column that joins each cell, ``mark``, and the same cell of another column."""
+        """Join each cell with the cell of another column in its row, with ``mark`` in between."""
         mine, mark_octets = self.lengths, np.frombuffer(mark.encode(), dtype=np.uint8)
         lengths = mine + len(mark_octets) + other.lengths
         begins = np.cumsum(lengths) - lengths
@@ -124,7 +124,7 @@ class TextColumn(Sequence[str]):
         return TextColumn(found, begins, lengths)
 
     def mapped(self, change: Callable[[str], str]) -> "TextColumn":
-        """Return the column with ``change`` applied to each text; each distinct text once."""
+        """Apply ``change`` to all texts, calling it once per distinct text."""
         names, codes = self.codes()
         return TextColumn.of([change(name) for name in names]).take(codes)
 
@@ -174,10 +174,11 @@ class TextColumn(Sequence[str]):
         return bool(((flat >= 0x20) & (flat < 0x7F)).all())
 
     def numbers(self) -> tuple[Floats, NDArray[np.bool_]] | None:
-        """Parse all cells as numbers; return them and which are empty, None if not plain.
+        """Parse all cells as numbers; return None if a cell is not a plain number.
 
-        A plain number is decimal, with at most 15 digits and an optional minus sign. Its digits and its power of ten
-        are then exact doubles, so their quotient is the nearest double, as `float` returns it.
+        The second array tells which cells are empty; their number is NaN. A plain number is decimal, with at most 15
+        digits and an optional minus sign. Digits and power of ten are exact doubles, so the quotient is the nearest
+        double.
         """
         count, width = len(self), self.longest
         if width > _EXACT + 2:

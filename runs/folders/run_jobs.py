@@ -44,7 +44,7 @@ class RunJobs:
         ids: ``PREFIX!NAME``, in order of submission, then as in the file.
         size: units, shape (jobs,).
         submit, start, end: submit and start time of the first attempt, and end time of the last, shape (jobs,).
-        wait, execution: shape (jobs,).
+        wait, execution: total wait and execution time, shape (jobs,).
         state, alloc: final state and allocated units of the last attempt.
         labels: {``user``, ``queue``, ...: a name per job, "" if unknown}; labels that no job has are left out.
         rejected: ids of the rejected jobs.

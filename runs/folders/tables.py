@@ -81,7 +81,7 @@ def _columns(path: Path) -> Columns | None:
 
 
 def _plain_columns(text: bytes) -> Columns | None:
-    """Return the columns of a CSV text, or None if it quotes more than empty last cells."""
+    """Split a CSV text into columns; None if quoted cells make it too complicated."""
     if not text or b"\r" in text:
         return None
     header = text[: text.find(b"\n")].decode().split(",")

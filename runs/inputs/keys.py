@@ -156,7 +156,7 @@ def caller_keys(own: Path, listener: Path) -> CallerKeys:
 def _text(path: Path) -> tuple[str, int]:
     where = printable(str(path))
     try:
-        # O_NONBLOCK does not block if the path is a pipe.
+        # With O_NONBLOCK, opening a pipe does not wait for a writer.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             kept = os.fstat(file.fileno())
             if not stat.S_ISREG(kept.st_mode):

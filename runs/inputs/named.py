@@ -110,7 +110,7 @@ def _table_beside(platform: str, text: str) -> "list[NodeRow]":
 
 
 def is_platform(name: str) -> bool:
-    """Return whether a file is a platform, judged by its suffix or an XML beginning."""
+    """Return whether a file is a platform: by its suffix, or because it begins as XML."""
     if name.endswith((".toml", ".xml")):
         return True
     if not os.path.isfile(name):  # reading a pipe would consume its bytes
@@ -151,8 +151,8 @@ def load_workload(name: str, *, sort: bool = False, **reading: Unpack[LogReading
 def reading_for(name: str, names: Sequence[str], reading: Mapping[str, Any]) -> dict[str, Any]:
     """Return the `load_workload` options for one of several workloads.
 
-    A workload that is not a log does not get the options for logs. If no workload is a log, all options are kept, so
-    that the reader rejects them.
+    Options for logs are dropped if this workload is not a log. If no workload is a log, all options are kept, and the
+    reader rejects them.
     """
     columns = reading["columns"]
     if begins_as_log(name, columns) or not any(begins_as_log(other, columns) for other in names):
@@ -161,7 +161,7 @@ def reading_for(name: str, names: Sequence[str], reading: Mapping[str, Any]) -> 
 
 
 def clock_zone(name: str, timezone: str | None, columns: str | None) -> str | None:
-    """Return the time zone if the workload is a log, else None."""
+    """Return the time zone for a workload's dates if the workload is a log, else None."""
     return timezone if begins_as_log(name, columns) else None
 
 
@@ -198,7 +198,7 @@ def _refuse_idle_options(workload: Workload, options: LogOptions) -> None:
 
 
 def units_remark(workload: Workload, platform: Platform, units: Units) -> str | None:
-    """Return a warning if job sizes, read as ``units``, do not match the machine."""
+    """Return a warning if a log's job sizes, read as ``units``, do not match the machine."""
     found = {pool.unit for pool in platform.pools}
     if not is_log(workload) or len(found) > 1:
         return None
@@ -227,7 +227,7 @@ def require_text(name: str) -> None:
 
 
 def platform_for(workload: Workload, name: str = "") -> Platform:
-    """Return a machine of equal units, of the size in a workload's header.
+    """Return a machine for a workload, of the size in the workload's header.
 
     Args:
         name: the name that the user gave; a bundled workload may have a bundled platform of equal name.
@@ -260,7 +260,7 @@ def platform_for(workload: Workload, name: str = "") -> Platform:
 
 
 def _size_text(workload: Workload) -> str | None:
-    """Return where the workload's format gives the machine's size; None if it cannot."""
+    """Return where files of a workload's format give the machine's size; None if nowhere."""
     if not is_log(workload):
         return f"MaxProcs or MaxNodes in its header (SWF), nb_res (JSON), 1 to {MOST_UNITS:,}"
     return f"a site of 1 to {MOST_UNITS:,} nodes" if workload.format == HaizeaLog.format else None

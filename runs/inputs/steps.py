@@ -198,7 +198,7 @@ class Scale(Step, frozen=True, kw_only=True):
 
 
 class Merge(Step, frozen=True, kw_only=True):
-    """A step that joins the jobs of several workloads."""
+    """A step that joins the jobs of several workloads into one workload."""
 
     _places = ("others", "sort", "units", "timezone", "columns", "strict")
 
@@ -222,7 +222,7 @@ class Merge(Step, frozen=True, kw_only=True):
         return merge(workloads, self.alignment(workloads), apart=self.apart)
 
     def alignment(self, workloads: "list[Workload]") -> "Align":
-        """Return which times of the workloads coincide: dates, times 0, or first submissions."""
+        """Return how to align the workloads' times: by date, time 0, or first submission."""
         if self.align != "auto":
             return self.align
         return "date" if all(one.epoch is not None for one in workloads) else "zero"

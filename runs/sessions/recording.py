@@ -71,7 +71,7 @@ class RecordingTransport:
         return None if self._peer is None else self._peer.save()
 
     def farewell(self, notice: Notice) -> None:
-        """Send and write the last notice, unless the session already ends unanswered."""
+        """Send the last notice; record it unless the previous notice is still unanswered."""
         self.transport.farewell(notice)
         if not self._owed:
             batsim = self._peer is not None and self._peer.batsim
@@ -205,7 +205,7 @@ class ReplayTransport:
                 self.differs = differs
 
     def close(self) -> None:
-        """Do nothing."""
+        """Do nothing, because a replay has no connection."""
 
 
 def _last_of(notice: Notice) -> Notice:

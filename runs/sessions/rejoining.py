@@ -52,7 +52,7 @@ class Rejoining(RecordingTransport):
         return super().greet(run_id, server)
 
     def send(self, notice: Notice) -> None:
-        """Send a notice; if the scheduler is gone, wait for a new one."""
+        """Send a notice; if the scheduler is gone, wait for a new scheduler."""
         self._last = (notice.seq, notice.now)
         try:
             super().send(notice)
@@ -62,7 +62,7 @@ class Rejoining(RecordingTransport):
             self._wait(failure)
 
     def receive(self) -> Reply:
-        """Return the reply; if the scheduler is gone, wait for a new one."""
+        """Return the reply; if the scheduler is gone, wait for a new scheduler."""
         while True:
             try:
                 return super().receive()
@@ -129,7 +129,7 @@ class Rejoining(RecordingTransport):
 
 
 def apart_from_state(hello: HelloData) -> HelloData:
-    """Return a HELLO without the feature for saving state, which affects no decision."""
+    """Return a HELLO without the feature for saving state, for a comparison."""
     return replace(hello, features=tuple(name for name in hello.features if name != STATE))
 
 

@@ -135,7 +135,7 @@ class Played:
         self._peer = transport if isinstance(transport, Peer) else None
 
     def __call__(self, exchange: Exchange) -> tuple[Notice, Reply, Reply, int] | None:
-        """Return the notice, both replies and where the replies differ; None if they match."""
+        """Replay one notice; return notice, both replies and where they differ, None if equal."""
         seq, frame, expected = exchange
         assert expected is not None
         if self._peer is not None:

@@ -100,7 +100,7 @@ class Journaled:
 
 
 class BroughtUp(RecordingTransport):
-    """Restores a scheduler's earlier state at the greeting, before the run continues.
+    """Restores a scheduler's earlier state when the scheduler connects.
 
     Args:
         journal: has the number of past notices, and the saved state.
@@ -168,7 +168,7 @@ class BroughtUp(RecordingTransport):
 
 
 def _pass_over(exchange: Exchange) -> None:
-    """Send nothing: the saved state covers this exchange."""
+    """Send nothing, because the saved state includes this notice and reply."""
 
 
 def run_kept(
@@ -222,7 +222,7 @@ class KeptRun(NamedTuple):
     prefix: str
 
     def setup(self, spec: RunSpec | None = None) -> Setup:
-        """Load the setup of the run, or of ``spec``, the same run under another policy."""
+        """Load the setup of the run, or of ``spec``, which is the run under another policy."""
         return load_setup(replace(spec or self.spec, resumed=None))
 
 

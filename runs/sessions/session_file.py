@@ -36,7 +36,7 @@ _MANY: Final = 1 << 20
 _LATE_S: Final = 10.0
 #: number of bytes read at once
 _BYTES: Final = 1 << 16
-#: the text before and after a message in its line
+#: the text before and after a message in its line of the file
 _NOTICE: Final = b'{"notice":'
 _REPLY: Final = b'{"reply":'
 _END: Final = b"}\n"
@@ -153,7 +153,7 @@ class SessionWriter:
         self._add(_REPLY, frame)
 
     def _add(self, kind: bytes, frame: bytes) -> None:
-        if b"\n" in frame or b"\r" in frame:  # line breaks are white space here, because JSON strings escape them
+        if b"\n" in frame or b"\r" in frame:  # only white space: JSON strings escape line breaks
             frame = frame.replace(b"\n", b" ").replace(b"\r", b" ")
         self._lines.append(kind + frame + _END)
         self._held += len(frame)
@@ -252,7 +252,7 @@ class SessionReader:
 
 
 def _checked(lines: Iterator[bytes], where: str) -> Iterator[tuple[int, bytes]]:
-    """Yield messages with their line numbers, after a digest has verified them."""
+    """Yield each message with its line number, after a digest has verified it."""
     digest = hashlib.sha256(next(lines, b""))
     together: list[bytes] = []
     first = 2

@@ -104,7 +104,7 @@ class TakenOver:
             self._describe(pause)
             pause.take_over(self._state, self._past)
         except BaseException:
-            with suppress(OSError):  # the copies are useless if the takeover fails
+            with suppress(OSError):  # remove the copies, which are useless if the takeover fails
                 remove_outputs(self._target / name for name in OUTPUT_FILES)
             raise
 

@@ -1,4 +1,4 @@
-"""An environment of Gymnasium for learning a scheduler; each step is a decision of a run."""
+"""A Gymnasium environment for learning a scheduler; each step is a decision of a run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
