@@ -23,7 +23,7 @@ _MOST_FIGURES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class DecisionRow:
-    """A row of out_decisions.csv; the time (s) is the text in the file."""
+    """A row of out_decisions.csv; the time (s) is kept as text, as in the file."""
 
     time: str
     decision: str

@@ -1,1 +1,1 @@
-"""Sessions record all messages of a run, to replay, resume or take over the run."""
+"""Record all messages of a run in a session; replay, resume or take over the run."""

@@ -70,7 +70,7 @@ class _Outside:
 
 
 class Dispatcher:
-    """A run that stops whenever a queued job could start, on the lowest free units.
+    """A run that stops whenever a job could start; jobs get the lowest free units.
 
     Args:
         seen: number of queued jobs, by submission, from which the agent can choose.
@@ -157,7 +157,7 @@ class Dispatcher:
 def observed(dispatcher: Dispatcher, queue: int, mask: NDArray[np.bool_]) -> Observation:
     """Return an observation of ``queue`` jobs and the machine, values 0 to 1.
 
-    The shape is (queue * features + 2,). ``mask`` has whether each of the jobs can start now.
+    The shape is (queue * features + 2,). ``mask`` tells which of these jobs can start now.
     """
     view, width = dispatcher.view, len(JOB_FEATURES)
     found = np.zeros(queue * width + len(MACHINE_FEATURES), dtype=np.float32)

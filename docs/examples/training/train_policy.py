@@ -28,7 +28,7 @@ def train(env, rounds=4, tries=8, best=3):
     mean, spread = np.zeros(3), np.ones(3)
     for number in range(rounds):
         drawn = mean + spread * chance.standard_normal((tries, 3))
-        paid = [episode(env, weights, seed=number)[0] for weights in drawn]  # equal jobs for all weights
+        paid = [episode(env, weights, seed=number)[0] for weights in drawn]  # one seed: all weights get the same jobs
         chosen = drawn[np.argsort(paid)[-best:]]
         mean, spread = chosen.mean(axis=0), chosen.std(axis=0) + 0.05
     return mean
