@@ -46,9 +46,9 @@ NEEDED = ("mypy[mypyc]>=2.4", *PROJECT["project"]["dependencies"])
 
 
 def compiled() -> dict[str, Any]:
-    """Return the arguments of setuptools that build the extension modules.
+    """Return the arguments of `setup` that compile the modules; none unless requested.
 
-    When pip asks for the build requirements, return these instead.
+    If the compiler is missing while pip asks for the build requirements, return only these.
 
     Raises:
         SystemExit: with a message, if the modules cannot be compiled.

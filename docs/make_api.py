@@ -5,7 +5,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-#: {heading: (what it is for, {module: names})}
+#: {heading: (purpose, {module: names})}
 SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
     "Run": (
         "Run from a description, or from a workload and a policy; read the outputs.",
@@ -150,13 +150,13 @@ Each line is the start of a docstring. The whole text has parameters, units and 
 
 
 def first_paragraph(thing: Any) -> str:
-    """Return the first paragraph of a docstring on one line, fit for a cell of a table."""
+    """Return a docstring's first paragraph on one line, escaped for a table cell."""
     text = inspect.getdoc(thing) or ""
     return " ".join(text.partition("\n\n")[0].split()).replace("|", "\\|")
 
 
 def page() -> str:
-    """Return the whole page."""
+    """Return the text of the API page."""
     parts = [HEAD]
     for heading, (purpose, modules) in SECTIONS.items():
         parts.append(f"\n## {heading}\n\n{purpose}\n\n| from | import | what it is |\n|---|---|---|\n")

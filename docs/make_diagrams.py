@@ -1,7 +1,7 @@
-"""Draw Mermaid's diagrams of the pages for the site: python docs/make_diagrams.py [mermaid.min.js]
+"""Draw the Mermaid diagrams of the docs for the site.
 
-It needs Debian's chromium and chromium-driver, selenium, and Mermaid: its file, or npm to fetch it. The site's style
-gives the diagrams the colours of the page. The first line of each file is the digest of its source.
+Run it with: python docs/make_diagrams.py [mermaid.min.js]. It needs Debian's chromium and chromium-driver, selenium,
+and npm to fetch Mermaid if no file is given. The first line of each drawn file is the digest of its source.
 """
 
 import subprocess
@@ -32,7 +32,7 @@ mermaid.render(name, source).then(({svg}) => done(svg), (error) => done(`failed:
 
 
 def fetch(folder: Path) -> Path:
-    """Return Mermaid's program, taken out of its package."""
+    """Fetch Mermaid's package with npm, and return the path of its script."""
     subprocess.run(["npm", "pack", "--silent", MERMAID], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     with tarfile.open(next(folder.glob("*.tgz"))) as package:
         package.extract("package/dist/mermaid.min.js", folder, filter="data")
@@ -40,7 +40,7 @@ def fetch(folder: Path) -> Path:
 
 
 def main() -> None:
-    """Draw all."""
+    """Draw all diagrams."""
     options = webdriver.ChromeOptions()
     options.binary_location = "/usr/bin/chromium"
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):

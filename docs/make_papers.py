@@ -1,6 +1,6 @@
-"""Write docs/explanation/papers.md again below its head, from the computed entries.
+"""Write docs/explanation/papers.md from computed results; keep its beginning.
 
-python docs/make_papers.py $PIPISTRELLE_TRACES
+Run it with: python docs/make_papers.py $PIPISTRELLE_TRACES
 """
 
 import os
@@ -22,12 +22,12 @@ Workloads Archive, and TitanGPULife:
 
 
 def head() -> str:
-    """Return what the page says above the first paper, which is written by hand."""
+    """Return the beginning of the page, which is written by hand."""
     return PAGE.read_text(encoding="utf-8").partition("\n## ")[0]
 
 
 def page(traces: Path) -> str:
-    """Return the whole page: all papers at the small size without real logs, then the entries that need some."""
+    """Return the page: all papers at small size without real logs, then the entries that need real logs."""
     size, jobs = SIZES["small"], len(os.sched_getaffinity(0))
     chosen = chosen_entries([get_paper(number) for number in paper_ids()], [])
     with_logs = [(paper, entry) for paper, entry in chosen if entry.needs]

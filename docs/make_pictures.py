@@ -1,7 +1,7 @@
-"""Make the pictures of docs/how-to/pictures.md again: python docs/make_pictures.py
+"""Make the pictures of docs/how-to/pictures.md: python docs/make_pictures.py
 
-The page's commands are run, in order, in one folder, and what the comment before each picture names is drawn: a part
-of a page, or a file as it is. Chromium and its driver draw (.ci/browser installs both), with selenium.
+The program runs that page's commands in order, in one folder. The comment before each picture names the output file, or
+its part, to draw. It needs selenium and Chromium with its driver (.ci/browser installs both).
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 DOCS = Path(__file__).resolve().parent
 PAGE = DOCS / "how-to" / "pictures.md"
-#: commands, or what of their outputs is drawn, and the picture
+#: matches a block of commands, or a comment about a picture with the picture
 _PART = re.compile(
     r"^```console\n(?P<console>.*?)^```$|"
     r"^<!-- picture: (?P<file>\S+)(?: (?P<part>\S+))? -->\n!\[[^\]]+\]\(\.\./(?P<path>pictures/\S+)\)$",
@@ -33,9 +33,9 @@ draw();
 
 
 class Picture(NamedTuple):
-    """Commands, the file of theirs that is shown, the part of it (a CSS selector; empty: all) and the picture.
+    """A picture, the commands that make its output file, and the part to draw.
 
-    Several pictures of one block of commands have the same commands, which run once.
+    ``part`` is a CSS selector; empty: the whole file. Pictures after one block of commands share the commands.
     """
 
     commands: tuple[str, ...]
@@ -45,7 +45,7 @@ class Picture(NamedTuple):
 
 
 def pictures() -> list[Picture]:
-    """Return what docs/how-to/pictures.md shows, in its order."""
+    """Return the pictures of docs/how-to/pictures.md in the page's order."""
     found = []
     commands: tuple[str, ...] = ()
     for one in _PART.finditer(PAGE.read_text(encoding="utf-8")):
@@ -57,7 +57,7 @@ def pictures() -> list[Picture]:
 
 
 def make(driver: Any, into: Path) -> None:
-    """Run the commands of docs/how-to/pictures.md, and leave its pictures in a folder."""
+    """Run the commands of docs/how-to/pictures.md, and write its pictures into a folder."""
     into.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -70,7 +70,7 @@ def make(driver: Any, into: Path) -> None:
 
 
 def draw(driver: Any, folder: Path, picture: Picture, into: Path) -> None:
-    """Leave a picture of what lies in a folder in another one."""
+    """Write a picture of an output file in ``folder`` into another folder."""
     if picture.part:
         photograph(driver, folder / picture.file, picture.part, into / picture.path.name)
     else:
@@ -78,7 +78,7 @@ def draw(driver: Any, folder: Path, picture: Picture, into: Path) -> None:
 
 
 def photograph(driver: Any, page: Path, part: str, path: Path) -> None:
-    """Draw a part of a page that draws itself once it has been seen."""
+    """Take a screenshot of a part of an HTML page, once the page has drawn this part."""
     driver.get(page.as_uri())
     driver.execute_async_script(_SHOW, part)
     if not driver.find_element("css selector", part).screenshot(str(path)):
@@ -86,7 +86,7 @@ def photograph(driver: Any, page: Path, part: str, path: Path) -> None:
 
 
 def main() -> None:
-    """Make all of them."""
+    """Make all pictures."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 

@@ -1,12 +1,12 @@
 """Build the documentation as a site: python docs/make_site.py [--out FOLDER]
 
-Pages stay plain Markdown, which a forge shows, too. This program writes the site's sources into a temporary folder
-and has Zensical build them, strictly: a link, an anchor or a page of the navigation that does not exist ends the
-build. The sources are those of docs/, except that
+Pages stay plain Markdown that code hosting sites also show. This program writes the sources of the site into a
+temporary folder and builds them with Zensical. The build fails if a link, an anchor or a page of the navigation does
+not exist. The sources are those of docs/, with two changes:
 
-- files outside docs/ that a page links become pages of the site, so that no link leaves it;
-- Mermaid's diagrams are inserted as docs/make_diagrams.py has drawn them: the theme would load the program that
-  draws them from the network.
+- Files outside docs/ to which a page links become pages of the site, so that no link leaves the site.
+- Mermaid diagrams are replaced by the drawings of docs/make_diagrams.py, because the theme would load Mermaid from
+  the network.
 """
 
 import argparse
@@ -25,23 +25,23 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 CONFIG = ROOT / "zensical.toml"
 DIAGRAMS = ROOT / "docs" / "theme" / "diagrams"
-#: the folder of the site that holds the project's other files
+#: folder of the site for files of the project outside docs/
 OUTSIDE = "repository"
 LANGUAGES = {".c": "c", ".js": "javascript", ".json": "json", ".py": "python", ".rs": "rust", ".toml": "toml"}
-#: what the site needs of docs/ beside its pages
+#: files in docs/ that the site needs in addition to the pages
 ASSETS = ("*.png", "*.svg", "site.css", "iframe-worker*")
 _FENCED = re.compile(r"^(`{3,})([^`\n]*)\n(.*?)^\1$", flags=re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<=\]\()([^)\s]+)(?=\))")
 
 
 def pages() -> list[PurePosixPath]:
-    """Return the pages of docs/, by their paths from the project's top."""
+    """Return the paths of all pages in docs/, relative to the project's folder."""
     found = [*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("*/*.md"))]
     return [PurePosixPath(path.relative_to(ROOT).as_posix()) for path in found]
 
 
 def write_sources(folder: Path) -> None:
-    """Write the site's sources: docs/, and the files outside docs/ that pages link, and those that such pages link."""
+    """Write the site's sources: docs/, and all files outside docs/ that pages directly or indirectly link."""
     known: set[PurePosixPath] = set()
     todo = [*pages(), PurePosixPath("CONTRIBUTING.md"), PurePosixPath("CHANGELOG.md")]
     while todo:
@@ -65,7 +65,7 @@ def write_sources(folder: Path) -> None:
 
 
 def check_navigation() -> None:
-    """End the build if the navigation leaves out a page of docs/."""
+    """Stop the build if a page of docs/ is missing in the navigation."""
     named = set(leaves(tomllib.loads(CONFIG.read_text(encoding="utf-8"))["project"]["nav"]))
     missing = [place(path) for path in pages() if place(path) not in named]
     if missing:
@@ -73,7 +73,7 @@ def check_navigation() -> None:
 
 
 def leaves(nav: Any) -> Iterator[str]:
-    """Yield the pages of a navigation."""
+    """Yield the paths of the pages in a navigation."""
     if isinstance(nav, str):
         yield nav
     else:
@@ -82,7 +82,7 @@ def leaves(nav: Any) -> Iterator[str]:
 
 
 def changed(origin: PurePosixPath, text: str) -> str:
-    """Return a page's text with drawn diagrams, and with links that lead to pages of the site."""
+    """Return a page's text with drawn diagrams, and with links changed to pages of the site."""
     here = place(origin)
     drawn = 0
 
@@ -104,7 +104,7 @@ def changed(origin: PurePosixPath, text: str) -> str:
 
 
 def outside_fences(text: str, change: Callable[[str], str], fence: Callable[[re.Match[str]], str]) -> str:
-    """Return a text whose fenced blocks one function has changed, and all between them another."""
+    """Apply ``fence`` to all fenced blocks of a text, and ``change`` to the text between them."""
     parts, end = [], 0
     for block in _FENCED.finditer(text):
         parts += [change(text[end : block.start()]), fence(block)]
@@ -113,7 +113,7 @@ def outside_fences(text: str, change: Callable[[str], str], fence: Callable[[re.
 
 
 def linked(origin: PurePosixPath, text: str) -> Iterator[PurePosixPath]:
-    """Yield the files of the project that a page links, by their paths from its top."""
+    """Yield the project's files to which a page links, relative to the project's folder."""
     for found in _LINK.finditer(_FENCED.sub("", text)):
         target = found[0].partition("#")[0]
         if target and "://" not in target:
@@ -121,7 +121,7 @@ def linked(origin: PurePosixPath, text: str) -> Iterator[PurePosixPath]:
 
 
 def resolved(origin: PurePosixPath, target: str) -> PurePosixPath:
-    """Return the file that a link leads to; if the project has no such file, the build ends."""
+    """Return the file to which a link leads; stop the build if it does not exist."""
     path = PurePosixPath(posixpath.normpath(origin.parent / target))
     if path.parts[0] == ".." or not (ROOT / path).exists():
         raise SystemExit(f"{origin}: there is no file '{path}'. Correct the link '{target}'.")
@@ -129,19 +129,19 @@ def resolved(origin: PurePosixPath, target: str) -> PurePosixPath:
 
 
 def place(path: PurePosixPath) -> str:
-    """Return where the site's sources have a file of the project."""
+    """Return the path that a file of the project has in the site's sources."""
     if is_picture(path) or (path.parts[0] == "docs" and path.suffix == ".md"):
         return str(path.relative_to("docs"))
     return f"{OUTSIDE}/{path}" if path.suffix == ".md" else f"{OUTSIDE}/{path}.md"
 
 
 def is_picture(path: PurePosixPath) -> bool:
-    """Return whether a file is a picture of docs/, which the site has as it is."""
+    """Return whether a file is a picture of docs/, which is copied without changes."""
     return path.parts[0] == "docs" and path.suffix in {".png", ".svg"}
 
 
 def shown(path: PurePosixPath) -> str:
-    """Return the page that shows a file or lists a folder; search leaves out what is not Markdown."""
+    """Return a page that shows a file or lists a folder; only Markdown files are searchable."""
     real = ROOT / path
     if path.suffix == ".md":
         return real.read_text(encoding="utf-8")
@@ -156,18 +156,18 @@ def shown(path: PurePosixPath) -> str:
 
 
 def fences(text: str) -> Iterator[tuple[str, str]]:
-    """Yield a page's fenced blocks: the first word after the fence, and the text."""
+    """Yield the language and the text of each fenced block of a page."""
     for found in _FENCED.finditer(text):
         yield (found[2].split() or [""])[0], found[3]
 
 
 def digest(source: str) -> str:
-    """Return the digest that ties a drawn diagram to its source."""
+    """Return a digest of a diagram's source, with which the drawing is marked."""
     return hashlib.sha256(source.encode()).hexdigest()
 
 
 def diagram(name: str, source: str) -> str:
-    """Return the drawn diagram; one of another source ends the build."""
+    """Return a drawn diagram; stop the build if its source has changed since."""
     path = DIAGRAMS / f"{name}.svg"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     head, _, svg = text.partition("\n")
@@ -180,7 +180,7 @@ def diagram(name: str, source: str) -> str:
 
 
 def main() -> None:
-    """Build the site."""
+    """Build the site from docs/."""
     parser = argparse.ArgumentParser(description="Build the documentation as a site.")
     parser.add_argument("--out", type=Path, default=ROOT / "site", help="folder of the site (default: site)")
     out = parser.parse_args().out.resolve()
@@ -192,7 +192,7 @@ def main() -> None:
         words = [sys.executable, "-m", "zensical", "build", "--strict"]
         built = subprocess.run(words, cwd=folder, capture_output=True, text=True, encoding="utf-8", check=False)
         if built.returncode:
-            # it colours what it prints even where no terminal is, and ends with its own traceback
+            # Zensical prints colours even without a terminal, and its own traceback
             printed = re.sub(r"\x1b\[[0-9;]*m", "", built.stdout + built.stderr)
             raise SystemExit(printed.partition("Traceback")[0])
         shutil.rmtree(out, ignore_errors=True)

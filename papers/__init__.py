@@ -1,1 +1,1 @@
-"""Reproduce the tables and figures of five papers."""
+"""Reproduction of the tables and figures of five papers."""

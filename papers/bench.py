@@ -1,4 +1,4 @@
-"""The environment in which entries are computed: size, logs, finished parts."""
+"""The environment in which results are computed: size, real logs and finished parts."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ from pipistrelle.studies.trials.line_file import LineFile, open_lines, read_line
 from pipistrelle.studies.trials.study import Study
 from pipistrelle.studies.workers.campaign import Headway, run
 
-#: environment variable with the folder of real logs
+#: environment variable that names the folder of real logs
 TRACES_VARIABLE: Final = "PIPISTRELLE_TRACES"
 _JOURNAL: Final = "parts.jsonl"
 _encoder: Final = msgspec.json.Encoder()
@@ -32,13 +32,13 @@ class PapersSize(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How much is simulated; values computed from formulas do not depend on it.
 
     Attributes:
-        repairs, replicas: repair times per failure rate and replicas per point (paper 000).
-        backfilled, backfilled_replicas: length of the job stream for both EASY algorithms, and how many (paper 000).
+        repairs, replicas: repair times per failure rate, and replicas per point (paper 000).
+        backfilled, backfilled_replicas: length and number of the job streams for both EASY algorithms (paper 000).
         hours, seeds: simulated hours with partitions, and number of seeds (paper 001).
-        stepped, steps, weeks: job stream decided at time steps, the steps, weeks of a real log (paper 002).
-        failures: simulated for each yield (paper 003).
-        waits: waits for which yields are simulated, h (paper 003).
-        months, draws: months of jobs, and of failures (paper 004).
+        stepped, steps, weeks: length of the job stream, its time steps, and weeks of a real log (paper 002).
+        failures: number of failures simulated for each yield (paper 003).
+        waits: waits (h) for which yields are simulated (paper 003).
+        months, draws: number of simulated months of jobs, and of failures (paper 004).
     """
 
     name: str
@@ -70,11 +70,11 @@ SIZES: Final[Mapping[str, PapersSize]] = _read_sizes()
 
 
 class PartsJournal:
-    """Finished parts by name, one line of a file each, flushed at once.
+    """Finished parts of results, one per line of a file that is written at once.
 
     Args:
-        lines: the file; None keeps nothing.
-        done: the parts read so far.
+        lines: the open file; None keeps nothing.
+        done: {name: value} of the parts read so far.
     """
 
     def __init__(self, lines: LineFile | None = None, done: dict[str, Any] | None = None) -> None:
@@ -82,7 +82,7 @@ class PartsJournal:
         self.done: dict[str, Any] = {} if done is None else done
 
     def keep(self, name: str, value: Any) -> Any:
-        """Keep a part and return it as plain JSON; OutputFailed if that fails."""
+        """Store a part and return it as plain JSON; OutputFailed if that fails."""
         line = _encoder.encode({"part": name, "value": value})
         if self._lines is not None:
             self._lines.append([line])
@@ -92,13 +92,13 @@ class PartsJournal:
 
 @contextmanager
 def open_parts(folder: Path, size: PapersSize) -> Iterator[PartsJournal]:
-    """Yield the journal of a folder's parts and lock the folder meanwhile.
+    """Open the journal of finished parts in a folder, which stays locked meanwhile.
 
-    An incomplete last line is dropped and its part computed again.
+    An incomplete last line is dropped; its part is then computed again.
 
     Raises:
         PapersError: if the folder has parts of another version or size, or a broken line.
-        OutputFailed: if the folder cannot be written or another process holds it.
+        OutputFailed: if the folder cannot be written or another process has locked it.
     """
     identity = _encoder.encode({"version": package_version(), "size": size})
     path = folder / _JOURNAL
@@ -112,7 +112,7 @@ def open_parts(folder: Path, size: PapersSize) -> Iterator[PartsJournal]:
 
 
 def _parts(lines: Sequence[bytes], path: Path, identity: bytes) -> dict[str, Any]:
-    """Return the parts in a journal's lines."""
+    """Return {name: value} of the parts in a journal's lines."""
     done: dict[str, Any] = {}
     for number, line in enumerate(lines, 1):
         try:
@@ -137,14 +137,14 @@ def _parts(lines: Sequence[bytes], path: Path, identity: bytes) -> dict[str, Any
 
 @dataclass
 class Bench:
-    """What an entry's computation uses.
+    """What the computation of a paper's result uses.
 
     Args:
-        parts: finished parts, and where new ones are kept.
-        folder: for studies, which resume there; None keeps nothing.
+        parts: finished parts, and where new ones are stored.
+        folder: folder of studies, which resume there; None keeps nothing.
         traces: folder of real logs, if any.
         jobs: worker processes of studies; None means one per processor.
-        tell: called with a line when a long step begins.
+        tell: called with a line of text when a long step begins.
     """
 
     size: PapersSize
@@ -153,16 +153,16 @@ class Bench:
     traces: Path | None = None
     jobs: int | None = None
     tell: Callable[[str], None] = lambda text: None
-    #: results of studies that entries share
+    #: results of studies that several entries use
     _studies: dict[str, TrialTable] = field(default_factory=dict)
 
     @classmethod
     def alone(cls, size: PapersSize = SIZES["small"]) -> Self:
-        """Return a bench that keeps nothing and has no logs."""
+        """Return a bench that stores nothing and has no real logs."""
         return cls(size)
 
     def part(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return a part as plain JSON; compute and keep it if it is new.
+        """Return a part as plain JSON; compute and store it if it is new.
 
         Apart from the size, the name must state everything that decides the value.
         """
@@ -172,7 +172,7 @@ class Bench:
         return self.parts.keep(name, make())
 
     def study(self, name: str, study: Study) -> TrialTable:
-        """Return the trials of a study, resumed if it was interrupted."""
+        """Run a study, or resume it if it was interrupted; return its trials."""
         if name not in self._studies:
             self.tell(name)
             folder = None if self.folder is None else self.folder / name
@@ -185,7 +185,7 @@ class Bench:
         return self._studies[name]
 
     def missing(self, needs: Sequence[str]) -> str | None:
-        """Return why an entry that needs these logs is left out; None if they exist."""
+        """Return why a result that needs these logs is left out; None if the logs exist."""
         for name in needs:
             if self.traces is None:
                 return f"it needs {name}, and no folder of real logs is named: --traces DIR, or {TRACES_VARIABLE}"

@@ -1,4 +1,4 @@
-"""Draw an entry's charts, which are data, with matplotlib."""
+"""Draw charts of a paper's results with matplotlib."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MARKERS: Final = "osD^vP*Xph<>"
-#: with more names on an axis than this, only some are written
+#: with more names on an axis than this, only some are shown
 _MOST_NAMES: Final = 24
-#: names with more letters than this in total are slanted
+#: names are slanted if they have more letters than this in total
 _LONG: Final = 60
 
 

@@ -1,4 +1,4 @@
-"""The five papers, the selection of their entries, and the entries' computation."""
+"""The five papers, and the selection and computation of their entries."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -10,7 +10,7 @@ from pipistrelle.papers.printed import Entry, EntryResult, Paper, read_paper
 from pipistrelle.papers.sheet import Compute, Sheet
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 
-#: {paper: the module that computes its entries}; numbers and texts are in ``library``
+#: {paper: the module that computes its entries}; the papers' numbers and texts are in ``library``
 _MODULES: Final = {
     "000": "repair_time",
     "001": "guided",
@@ -39,13 +39,13 @@ def get_paper(number: str) -> Paper:
 
 
 def computations(number: str) -> Mapping[str, Compute]:
-    """Return the functions that compute a paper's entries, by entry id."""
+    """Return {entry id: function that computes the entry} of a paper."""
     table: Mapping[str, Compute] = import_module(f"pipistrelle.papers.{_MODULES[number]}").COMPUTED
     return table
 
 
 def chosen_entries(papers: Sequence[Paper], only: Sequence[str]) -> list[tuple[Paper, Entry]]:
-    """Return the papers' entries, or the named ones of one paper, in order.
+    """Return all entries of the papers, or the named ones of one paper, in order.
 
     Raises:
         PapersError: if entries are named for several papers, or an entry does not exist.
@@ -62,7 +62,7 @@ def chosen_entries(papers: Sequence[Paper], only: Sequence[str]) -> list[tuple[P
 
 
 def check_extras() -> None:
-    """Check that required modules are installed; PapersError names the extra."""
+    """Check that all required modules are installed; PapersError names what to install."""
     for module, extra in _EXTRAS.items():
         try:
             import_module(module)

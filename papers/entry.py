@@ -1,4 +1,4 @@
-"""The result of an entry: our numbers, the paper's, charts, the verdict."""
+"""The result of a paper's entry: our numbers, the paper's, charts and the verdict."""
 
 import math
 from collections.abc import Sequence
@@ -7,8 +7,8 @@ from typing import Final, Literal
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 
-#: how an entry ends: within its tolerances; outside for a known reason; computed without a legible number in the paper;
-#: impossible to compute; a required log is missing
+#: verdicts on an entry: all numbers within tolerances; some outside, for a known reason; computed, but no legible
+#: number in the paper; impossible to compute; a required log is missing
 Verdict = Literal["reproduced", "differs", "made anew", "not computable", "left out"]
 VERDICTS: Final[tuple[Verdict, ...]] = ("reproduced", "differs", "made anew", "not computable", "left out")
 ChartKind = Literal["lines", "steps", "points", "bars"]
@@ -17,34 +17,34 @@ Said = float | str | None
 
 
 class PapersError(PipistrelleError):
-    """A paper, an entry or a requirement does not exist, or results cannot be kept."""
+    """A paper, an entry or a requirement does not exist, or results cannot be stored."""
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The accepted distance of two numbers: the larger of both bounds."""
+    """The accepted difference of two numbers: the larger of both bounds."""
 
     absolute: float = 0.0
     relative: float = 0.0
 
     def holds(self, paper: float, ours: float) -> bool:
-        """Tell whether two numbers agree, apart from rounding in the last bit."""
+        """Return whether our number is within the tolerance of the paper's, up to rounding."""
         return abs(ours - paper) <= self.around(paper) + 1e-9 * abs(paper)
 
     def around(self, paper: float) -> float:
-        """Return the largest accepted distance from the paper's number."""
+        """Return the largest difference from the paper's number that is accepted."""
         return max(self.absolute, self.relative * abs(paper))
 
 
 @dataclass(frozen=True)
 class FigureRow:
-    """One figure of the paper beside ours.
+    """One figure of the paper beside our figure.
 
     Attributes:
         what: the name of the figure.
         paper: the paper's number or claim in words; None if it has none.
         ours: our number; None if it cannot be computed.
-        low, high: the 95 % interval of ours, if it is random.
+        low, high: the 95 % interval of our number, if it is random.
         agrees: whether both agree; None if nothing is compared.
     """
 
@@ -75,7 +75,7 @@ def agreement(
 
 @dataclass(frozen=True)
 class Series:
-    """A line or the bars of a chart; ``low`` and ``high`` are interval ends."""
+    """A line or the bars of a chart; ``low`` and ``high`` are ends of intervals."""
 
     name: str
     x: Sequence[float]
@@ -86,13 +86,13 @@ class Series:
 
 
 def bars(name: str, values: Sequence[float], *, paper: bool = False) -> Series:
-    """Return values as bars at 0, 1, ...."""
+    """Return a series of bars at 0, 1, ...."""
     return Series(name, list(range(len(values))), values, paper=paper)
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart as data, both drawn and written to JSON.
+    """A chart as data, which is both drawn and written to JSON.
 
     Attributes:
         kind: lines with a mark at each number, steps without marks, points alone, or bars at 0, 1, ....
@@ -112,7 +112,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Finding:
-    """An entry's figures, charts and notes."""
+    """Figures, charts and notes computed for a paper's entry."""
 
     rows: Sequence[FigureRow] = ()
     charts: Sequence[Chart] = ()
@@ -120,7 +120,7 @@ class Finding:
 
 
 def verdict_of(finding: Finding) -> Verdict:
-    """Return the verdict on a computed entry."""
+    """Return the verdict on an entry: whether our numbers agree with the paper's."""
     told = [row.agrees for row in finding.rows if row.agrees is not None]
     if not told:
         return "made anew"
@@ -128,7 +128,7 @@ def verdict_of(finding: Finding) -> Verdict:
 
 
 def number_text(value: Said) -> str:
-    """Return a figure for a table: five significant digits, more for a large number."""
+    """Format a figure for a table: five significant digits, more for a large number."""
     if value is None:
         return "-"
     if isinstance(value, str):

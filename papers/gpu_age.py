@@ -43,13 +43,13 @@ from pipistrelle.traces.outages.load import load_outage_log
 
 _LIVES: Final = "Titan-GPU-lives-2013-2019.csv.xz"
 _DATE: Final = "2017-05-01"
-#: section IV: stable GPUs of the simulation
+#: number of stable GPUs in the paper's simulation (section IV)
 _STABLE: Final = 8_500
 _WEEKS: Final = MONTH / HOUR / WEEK
 _PARTS: Final = 20
 _POINTS: Final = ("DE16", "Bin20Bin60")
 _CPU: Final = "DE16 + CPU-only, reordered"
-#: the policies of figures 8 to 10 and 15
+#: the policies of figures 8 to 10 and 15 of paper 004
 _POLICIES: Final = tuple(case for case in CASES if "CPU-only" not in case)
 
 
@@ -64,7 +64,7 @@ def _stable(machine: Machine) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 
 def table_1(bench: Bench, sheet: Sheet) -> None:
-    """Read the bins of the bundled preset."""
+    """Compare table 1 of paper 004 with the bins of the bundled preset ``titan-bins``."""
     bins = {one["name"]: one for one in library_preset("titan-bins").order_options["bins"]}
     largest = load_platform("titan").units
     for name, least, most, longest, boost in sheet.printed["bins"]:
@@ -77,14 +77,14 @@ def table_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_2(bench: Bench, sheet: Sheet) -> None:
-    """Compute the time between failures of a job of 4,000 nodes."""
+    """Compute table 2 of paper 004: the MTBF of jobs with 4,000 nodes."""
     ours = table_ii()
     for new, hours in PRINTED_TABLE_II.items():
         sheet.row("mtbf", ours[new], hours, new=new, old=4_000 - new)
 
 
 def specification(bench: Bench, sheet: Sheet) -> None:
-    """Count nodes and GPUs."""
+    """Count the nodes and GPUs of Titan."""
     nodes = len(_machine(load_platform("titan")).nodes)
     sheet.row("nodes", nodes)
     sheet.row("both", nodes)
@@ -93,7 +93,7 @@ def specification(bench: Bench, sheet: Sheet) -> None:
 
 
 def _log(bench: Bench) -> dict[str, dict[str, int]]:
-    """Return per month GPU failures, double-bit errors, and lives ended by them."""
+    """Return by month: GPU failures, double-bit errors, and GPU lives that failed."""
     path, digest = bench.trace(_LIVES)
 
     def make() -> dict[str, dict[str, int]]:
@@ -115,13 +115,13 @@ def _log(bench: Bench) -> dict[str, dict[str, int]]:
 
 
 def _monthly(counts: dict[str, int], begin: str, end: str) -> float:
-    """Return the mean over months, both ends included."""
+    """Return the mean of monthly counts from ``begin`` to ``end``, both included."""
     months = np.arange(np.datetime64(begin), np.datetime64(end) + 1).astype(str).tolist()
     return fsum(counts.get(one, 0) for one in months) / len(months)
 
 
 def figure_1(bench: Bench, sheet: Sheet) -> None:
-    """Count failures of GPUs by month."""
+    """Count the failures of Titan's GPUs by month."""
     told = _log(bench)
     failed = told["all"]
     before, since = _monthly(failed, "2014-01", "2015-06"), _monthly(failed, "2015-07", "2015-12")
@@ -135,7 +135,7 @@ def figure_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_2(bench: Bench, sheet: Sheet) -> None:
-    """Count double-bit errors by year."""
+    """Count the double-bit errors of Titan's GPUs by year."""
     told = _log(bench)["DBE"]
     counts = {
         str(year): sum(count for month, count in told.items() if month.startswith(str(year)))
@@ -149,7 +149,7 @@ def figure_2(bench: Bench, sheet: Sheet) -> None:
 
 
 def replaced(bench: Bench, sheet: Sheet) -> None:
-    """Count the new GPUs of two days."""
+    """Count the stable GPUs on the paper's dates, from the log of GPU lives."""
     path, digest = bench.trace(_LIVES)
     for date, said in sheet.printed["dates"].items():
 
@@ -160,7 +160,7 @@ def replaced(bench: Bench, sheet: Sheet) -> None:
 
 
 def _blocks() -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return the coordinates of nodes in ALPS's order, shape (nodes, 3)."""
+    """Return the coordinates of a torus's nodes in the order of ALPS, shape (nodes, 3)."""
     shape = (8, 4, 8)
     nodes = 2 * shape[0] * shape[1] * shape[2]
     text = f'name = "blocks"\ntopology = {{ kind = "torus", shape = {list(shape)}, nodes_per_router = 2 }}\n'
@@ -174,7 +174,7 @@ def _sides(places: np.ndarray[Any, np.dtype[np.int64]]) -> list[int]:
 
 
 def figure_4(bench: Bench, sheet: Sheet) -> None:
-    """Measure ALPS's building block."""
+    """Measure the building block of ALPS's node order (figure 4 of paper 004)."""
     first = _blocks()[:64]
     for axis, said, side in zip("xyz", (4, 2, 4), _sides(first), strict=True):
         sheet.row("side", side, said, axis=axis)
@@ -184,7 +184,7 @@ def figure_4(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_5(bench: Bench, sheet: Sheet) -> None:
-    """Follow the blocks of a torus."""
+    """Check the order of ALPS's building blocks in a torus (figure 5 of paper 004)."""
     blocks = np.split(_blocks() // (4, 2, 4), 8)
     corners = [tuple(int(side) for side in block[0]) for block in blocks]
     sheet.claim("order", corners == sorted(corners), blocks=corners)
@@ -192,7 +192,7 @@ def figure_5(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_7(bench: Bench, sheet: Sheet) -> None:
-    """Reorder ALPS's list by the age of GPUs."""
+    """Reorder ALPS's list of nodes by the age of GPUs (figure 7 of paper 004)."""
     machine = _machine(drawn_machine(_STABLE, 1))
     stable = _stable(machine)
     base, aware = list_order(machine, "alps", False), list_order(machine, "alps", True)
@@ -204,7 +204,7 @@ def figure_7(bench: Bench, sheet: Sheet) -> None:
 
 
 def _plain(one: Month, machine: int) -> dict[str, Any]:
-    """Return a month's figures as plain values."""
+    """Return the figures of a simulated month as plain values."""
     inside = {name: (one.nodes > a * machine) & (one.nodes <= b * machine) for name, (a, b) in BUCKETS.items()}
     return {
         "utilisation": one.utilisation,
@@ -220,7 +220,7 @@ def _plain(one: Month, machine: int) -> dict[str, Any]:
 
 
 def _month(bench: Bench, case: str, seed: int, machine: str = "drawn", draw: int | None = None) -> dict[str, Any]:
-    """Return a month of Titan; ``machine`` is "drawn" (at random) or "lives"."""
+    """Return a simulated month of Titan; ``machine`` is "drawn" (random) or "lives"."""
     drawn = machine == "drawn"
     key = machine if drawn else f"{_LIVES}, {bench.trace(_LIVES)[1]}, {_DATE}"
 
@@ -242,7 +242,7 @@ def _months(bench: Bench, case: str, machine: str = "drawn") -> list[dict[str, A
 
 
 def _mean(months: list[dict[str, Any]], *path: str | int) -> float:
-    """Return the mean of a figure over months."""
+    """Return the mean over months of the figure at ``path``."""
     values = []
     for one in months:
         told: Any = one
@@ -253,7 +253,7 @@ def _mean(months: list[dict[str, Any]], *path: str | int) -> float:
 
 
 def figure_6(bench: Bench, sheet: Sheet) -> None:
-    """Simulate node hours by position in the list."""
+    """Simulate the hours in use of nodes by their position in ALPS's list."""
     positions = [100 * (place + 0.5) / _PARTS for place in range(_PARTS)]
     series = []
     for case in (FIRST_FIT, "DE16, base"):
@@ -266,7 +266,7 @@ def figure_6(bench: Bench, sheet: Sheet) -> None:
 
 
 def _bucket(bench: Bench, sheet: Sheet, name: str, machine: str = "drawn") -> None:
-    """Simulate figure 8, 9 or 10: a bucket's stable GPUs under four policies."""
+    """Simulate stable GPUs of a size bucket by policy (figures 8 to 10 of paper 004)."""
     months = {case: _months(bench, case, machine) for case in _POLICIES}
     for case, runs in months.items() if machine == "drawn" else ():
         ends = [one["bucket stable"][name] for one in runs]
@@ -282,7 +282,7 @@ def _bucket(bench: Bench, sheet: Sheet, name: str, machine: str = "drawn") -> No
 
 
 def figure_11(bench: Bench, sheet: Sheet, machine: str = "drawn") -> None:
-    """Simulate stable hours of leadership jobs."""
+    """Simulate leadership jobs' hours on stable GPUs (figure 11 of paper 004)."""
     months = {case: _months(bench, case, machine) for case in CASES}
     for point in _POINTS:
         base, aware = (_mean(months[f"{point}, {kind}"], "stable hours") for kind in ("base", "reordered"))
@@ -299,14 +299,14 @@ def figure_11(bench: Bench, sheet: Sheet, machine: str = "drawn") -> None:
 
 
 def figure_11_lives(bench: Bench, sheet: Sheet) -> None:
-    """Simulate figures 8, 10 and 11 with the stable GPUs in their real places."""
+    """Simulate figures 8, 10 and 11 of paper 004 with Titan's real stable GPUs."""
     figure_11(bench, sheet, "lives")
     _bucket(bench, sheet, "Bin20", "lives")
     _bucket(bench, sheet, "Bin60", "lives")
 
 
 def figure_12(bench: Bench, sheet: Sheet) -> None:
-    """Simulate the hops between nodes of a job."""
+    """Simulate the mean hops between a job's nodes (figure 12 of paper 004)."""
     cases = ("DE16, base", _CPU)
     hops = [[_mean(_months(bench, case), "bucket hops", bucket) for bucket in BUCKETS] for case in cases]
     for bucket, base, cpu in zip(BUCKETS, *hops, strict=True):
@@ -315,7 +315,7 @@ def figure_12(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_15(bench: Bench, sheet: Sheet) -> None:
-    """Compute leadership jobs' share of failures, in closed form and simulated."""
+    """Compute leadership jobs' share of failures, by formula and by simulation."""
     form = 100 * paper_share(_STABLE / 18_688, TABLE_II)
     sheet.claim("closed", form < 45, form=form)
     forms, shares = [], {}

@@ -23,18 +23,18 @@ from pipistrelle.platforms.topology.partitions import HOUR, RankedClass, partiti
 from pipistrelle.reports.placement.partitions import compare
 from pipistrelle.runs.inputs.named import load_platform
 
-#: half the width (percentage points) of the widest useful interval of a change of failures
+#: largest useful half-width, in percentage points, of the interval of a change of failures
 _TELLING: Final = 30.0
 _BLOCKING: Final = (0.0, 0.1, 0.2, 0.3, 0.4)
 
 
 def _classes() -> list[RankedClass]:
-    """Return the classes of table 4.2, by size."""
+    """Return the job classes of table 4.2 of paper 001, by size."""
     return [one.sizes for one in described(get("intrepid-classes")).classes]
 
 
 def table_4_1(bench: Bench, sheet: Sheet) -> None:
-    """Check the percentages and sums of table 4.1."""
+    """Check the percentages and sums of table 4.1 of paper 001."""
     printed = sheet.printed
     sizes, counts, shares = zip(*printed["requested"], strict=True)
     for size, count, share in zip(sizes, counts, shares, strict=True):
@@ -45,7 +45,7 @@ def table_4_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_2(bench: Bench, sheet: Sheet) -> None:
-    """Compare the numbers of jobs with those computed from the rates."""
+    """Compare jobs in table 4.2 of paper 001 with those computed from the rates."""
     printed, classes = sheet.printed, _classes()
     for one, jobs in zip(classes, printed["jobs"], strict=True):
         sheet.row("jobs", one.rate * printed["hours"], jobs, size=one.size)
@@ -57,7 +57,7 @@ def table_4_2(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_3(bench: Bench, sheet: Sheet) -> None:
-    """Compute the MTTF that nodes need; the printed digits are the tolerance."""
+    """Compute the node MTTF that jobs need (table 4.3 of paper 001, to its digits)."""
     classes = _classes()
     for one, line in zip(classes, sheet.printed["required"].strip().splitlines(), strict=True):
         for chance, text in zip(PROBABILITIES, line.split(), strict=True):
@@ -71,7 +71,7 @@ def table_4_3(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_4(bench: Bench, sheet: Sheet) -> None:
-    """Compute costs and ranks of the classes."""
+    """Compute the cost and rank of each class (table 4.4 of paper 001)."""
     classes, printed = _classes(), sheet.printed
     order = ranks(classes)
     for at, one in enumerate(classes):
@@ -80,7 +80,7 @@ def table_4_4(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_5(bench: Bench, sheet: Sheet) -> None:
-    """Compute the nodes of each class, by blocking and type."""
+    """Compute the nodes of each class, by blocking and type (table 4.5 of paper 001)."""
     printed = sheet.printed
     for one, most in zip(_classes(), printed["most"], strict=True):
         sheet.row("most", one.load, most, size=one.size)
@@ -95,7 +95,7 @@ def table_4_5(bench: Bench, sheet: Sheet) -> None:
 
 
 def _capacities(sheet: Sheet, chained: bool) -> None:
-    """Compute figures 4.2 and 4.3: nodes by blocking."""
+    """Compute the nodes of classes by blocking (figures 4.2 and 4.3 of paper 001)."""
     loads = [one.load for one in _classes()]
     found = [needs(loads, blocking) for blocking in _BLOCKING]
     series = [
@@ -118,7 +118,7 @@ def _capacities(sheet: Sheet, chained: bool) -> None:
 
 
 def _queues(sheet: Sheet, chained: bool) -> None:
-    """Compute figures 4.4 and 4.5 by equations 3.17 to 3.19 and by Erlang's C."""
+    """Compute figures 4.4 and 4.5 of paper 001 by its equations, and by Erlang's C."""
     classes = _classes()
     loads = [one.load for one in classes]
     lines: list[list[Series]] = [[], [], []]
@@ -142,13 +142,13 @@ def _queues(sheet: Sheet, chained: bool) -> None:
 
 
 def _middles() -> NDArray[np.float64]:
-    """Return the middles of table 5.1's MTTF ranges for each node, h, shape (40960,)."""
+    """Return each node's MTTF (h), the middle of its range in paper 001, shape (40960,)."""
     platform = load_platform("intrepid")
     return Machine(platform.units, platform.info).nodes.mttf / HOUR
 
 
 def _partitions(sheet: Sheet, blocking: float) -> list[tuple[int, float]]:
-    """Return the nodes and the mean time to failure (h) of each partition."""
+    """Return the number of nodes and the MTTF (h) of each partition."""
     platform = load_platform("intrepid")
     machine = Machine(platform.units, platform.info)
     said = sheet.printed["one_four"].get(f"{blocking:g}", sheet.printed["most"])
@@ -173,13 +173,13 @@ def _partition_rows(sheet: Sheet, *levels: float) -> None:
 
 
 def table_4_7(bench: Bench, sheet: Sheet) -> None:
-    """Compute the partitions at 0.2, and the nodes outside all of them."""
+    """Compute the partitions of table 4.7 of paper 001, and the nodes outside all of them."""
     _partition_rows(sheet, 0.2)
     sheet.row("left", partition_sizes(_classes(), 40960, 0.2, sheet.printed["one_four"]["0.2"])[1])
 
 
 def table_4_8(bench: Bench, sheet: Sheet) -> None:
-    """Compute the chances that jobs survive."""
+    """Compute the probabilities that jobs survive (table 4.8 of paper 001)."""
     times = {one.size: one.service_95 for one in _classes()}
     for size, mttf, before, after in sheet.printed["lasts"]:
         sheet.row("before", job_reliability(sheet.printed["machine"], size, times[size]), before, size=size)
@@ -187,14 +187,14 @@ def table_4_8(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_9(bench: Bench, sheet: Sheet) -> None:
-    """Check the ratios of table 4.9."""
+    """Check the ratios of MTTFs in table 4.9 of paper 001."""
     for size, cells in sheet.printed["ratios"]:
         for column, (mttf, ratio) in zip(sheet.printed["columns"], cells, strict=True):
             sheet.row("ratio", mttf / sheet.printed["machine"], ratio, size=size, column=column)
 
 
 def table_4_10(bench: Bench, sheet: Sheet) -> None:
-    """Compute the changes in minutes; the table adds dumps in minutes to hours."""
+    """Compute table 4.10 of paper 001 in minutes; the paper mixes minutes and hours."""
     printed = sheet.printed
     given = {size: mttf for size, mttf, *_ in printed["lasts"]}
     near = Tolerance(absolute=0.006)
@@ -212,7 +212,7 @@ def table_4_10(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_5_1(bench: Bench, sheet: Sheet) -> None:
-    """Check the ranges of table 5.1 against the bundled platform."""
+    """Compare the MTTF ranges of table 5.1 of paper 001 with the bundled platform."""
     ranges, lives = sheet.printed["ranges"], _middles()
     for upper, count, first, last in ranges:
         sheet.row("range", first - last + 1, count, low=upper - 500, high=upper)
@@ -224,7 +224,7 @@ def table_5_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_5_1(bench: Bench, sheet: Sheet) -> None:
-    """Compare the ends of figure 5.1."""
+    """Compare the largest and smallest counts of figure 5.1 of paper 001."""
     counts = [count for _, count, *_ in sheet.printed["ranges"]]
     sheet.row("largest", max(counts))
     sheet.row("smallest", min(counts))
@@ -238,7 +238,7 @@ def _ranges_chart(sheet: Sheet) -> None:
 
 
 def table_5_2(bench: Bench, sheet: Sheet) -> None:
-    """Compute the change of failures per unit-hour, and the columns' sums."""
+    """Compute the changes of failures per unit-hour, and sums (table 5.2 of paper 001)."""
     printed = sheet.printed
     parts = [_compared_runs(bench, seed)["partitions"] for seed in range(1, bench.size.seeds + 1)]
     points = []
@@ -275,13 +275,13 @@ def _compared_runs(bench: Bench, seed: int) -> dict[str, Any]:
 
 
 def p_values(bench: Bench, sheet: Sheet) -> None:
-    """Compute the p values of Student's one-sided test of two samples."""
+    """Compute the p values of paper 001: Student's one-sided test of two samples."""
     printed = sheet.printed
     for name, ours, machine, said in (
         ("analysis", printed["assigned"], printed["machine"], printed["p_values"][0]),
         ("simulation", printed["assigned_simulated"], printed["simulated_total"][0], printed["p_values"][1]),
     ):
-        # All values before are equal, so their variance is zero.
+        # All MTTFs before are equal, so their variance is zero.
         count = len(ours)
         found = (mean(ours) - machine) / math.sqrt(variance(ours) / 2 * 2 / count)
         law = scipy_part("stats").t(2 * count - 2)
@@ -291,12 +291,12 @@ def p_values(bench: Bench, sheet: Sheet) -> None:
 
 
 def _by_rank(sheet: Sheet) -> list[int]:
-    """Return the sizes of the classes in the order of their ranks."""
+    """Return the job sizes of the classes in the order of their ranks."""
     return [size for _, size in sorted(zip(sheet.printed["ranks"], sheet.printed["sizes"], strict=True))]
 
 
 def table_a_1(bench: Bench, sheet: Sheet) -> None:
-    """Compare the classes' partitions with table 4.8 and with computed ones."""
+    """Compare partition MTTFs of table A.1 with table 4.8 of paper 001 and computed ones."""
     lasts = {size: mttf for size, mttf, *_ in sheet.printed["lasts"]}
     for size, hours in zip(_by_rank(sheet), sheet.printed["assigned"], strict=True):
         sheet.row("analysis", lasts[size], hours, size=size)
@@ -307,7 +307,7 @@ def table_a_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_a_3(bench: Bench, sheet: Sheet) -> None:
-    """Compute the savings on checkpoints, hours as minutes, and columns' sums."""
+    """Compute table A.3 of paper 001: checkpoint savings with hours as minutes, and sums."""
     printed = sheet.printed
     given = dict(zip(_by_rank(sheet), printed["assigned_simulated"], strict=True))
     costs = {size: cost for size, _, cost in printed["checkpoints"]}
@@ -320,7 +320,7 @@ def table_a_3(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_b_2(bench: Bench, sheet: Sheet) -> None:
-    """Count the lines of figure B.2 that figure B.1 implies."""
+    """Count the lines of figure B.2 of paper 001 that its figure B.1 implies."""
     lines = [line.split() for line in sheet.printed["lines"].strip().splitlines()]
     right = sum(
         [_clock(int(submitted)), _clock(int(service)), str(int(processors) // 4)] == told

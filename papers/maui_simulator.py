@@ -31,7 +31,7 @@ _MEASURES: Final = ("mean", "median", "deviation")
 
 
 def table_1(bench: Bench, sheet: Sheet) -> None:
-    """Read the queues' priorities and limits from the lines of Maui's configuration."""
+    """Compare table 1 of paper 002 with priorities and limits in Maui's configuration."""
     classes = parse_maui_config(sheet.printed["config"])[0].credentials["CLASS"]
     for queue, said in sheet.printed["queues"].items():
         own = classes[queue]
@@ -45,7 +45,7 @@ def table_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def _priority(config: str, queue: str, waited: float, weight: int) -> float:
-    """Return Maui's priority of a job whose account used 3/8 of the window's usage."""
+    """Return Maui's priority of a job whose account has 3/8 of the usage in the window."""
     settings = parse_maui_config(config.replace("QUEUETIMEWEIGHT 1\n", f"QUEUETIMEWEIGHT {weight}\n"))[0]
     credentials = Credentials()
     fairshare = Fairshare(settings, credentials)
@@ -61,7 +61,7 @@ def _priority(config: str, queue: str, waited: float, weight: int) -> float:
 
 
 def equations(bench: Bench, sheet: Sheet) -> None:
-    """Compare 864,000 times equation 1 with Maui's priority."""
+    """Compare equation 1 of paper 002, multiplied by 864,000, with Maui's priority."""
     share = 10**6 * (1 - Fraction(3, 8))
     for queue in ("qexp", "qprod", "qfree"):
         for days in (0, 1, 5):
@@ -73,7 +73,7 @@ def equations(bench: Bench, sheet: Sheet) -> None:
 
 
 def _redrawn_rows(bench: Bench) -> list[dict[str, Any]]:
-    """Return the weeks of jobs drawn like Grizzly's, with decisions at time steps."""
+    """Return weekly errors for jobs drawn like Grizzly's, with decisions at time steps."""
     size = bench.size
     redraw = {"step": "redraw", "model": "grizzly", "load": 0.85, "duration": size.stepped, "seed": 1}
     spec = convert_spec({"platform": "grizzly", "transform": [redraw]}, "paper 002")
@@ -82,7 +82,7 @@ def _redrawn_rows(bench: Bench) -> list[dict[str, Any]]:
 
 
 def _log_rows(bench: Bench, log: str) -> list[dict[str, Any]]:
-    """Return the weeks of KTH's log, with decisions at time steps."""
+    """Return weekly errors for jobs of KTH's log, with decisions at time steps."""
     path, digest = bench.trace(log)
     weeks = bench.size.weeks
     name = f"{log}, {digest}, weeks {','.join(map(str, weeks))}"
@@ -90,7 +90,7 @@ def _log_rows(bench: Bench, log: str) -> list[dict[str, Any]]:
 
 
 def _step_rows(bench: Bench, name: str, spec: RunSpec, weeks: Sequence[int]) -> list[dict[str, Any]]:
-    """Return the rows of the time-step study without wall-clock times."""
+    """Return the rows of a time-step study, without wall-clock times."""
     steps = bench.size.steps
 
     def make() -> list[dict[str, Any]]:
@@ -106,7 +106,7 @@ def _step_seconds(step: str) -> float:
 
 
 def _apart(rows: list[dict[str, Any]], step: str) -> float:
-    """Return a step's mean absolute error against the event-driven run, s."""
+    """Return a time step's mean absolute error (s) against the event-driven run."""
     chosen = [row for row in rows if row["step"] == step]
     jobs: int = sum(row["jobs"] for row in chosen)
     total: float = fsum(row["jobs"] * row["against_events"]["mean_absolute"] for row in chosen)
@@ -114,7 +114,7 @@ def _apart(rows: list[dict[str, Any]], step: str) -> float:
 
 
 def figure_3(bench: Bench, sheet: Sheet) -> None:
-    """Simulate errors of waits by time step, on jobs drawn like Grizzly's."""
+    """Simulate errors of waits by time step, for jobs drawn like Grizzly's."""
     rows = _redrawn_rows(bench)
     steps = sorted({row["step"] for row in rows if row["step"]}, key=_step_seconds)
     for row in rows:
@@ -133,7 +133,7 @@ def figure_3(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_3_log(bench: Bench, sheet: Sheet) -> None:
-    """Simulate errors of waits against KTH's log."""
+    """Simulate errors of waits by time step, compared with KTH's log."""
     log = sheet.entry.needs[0]
     rows = _log_rows(bench, log)
     said = {(week, step): errors for week, step, *errors in sheet.printed["errors"]}
@@ -154,7 +154,7 @@ def figure_3_log(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_4(bench: Bench, sheet: Sheet) -> None:
-    """Count decisions by time step."""
+    """Count the scheduler's decisions by time step (figure 4 of paper 002)."""
     rows = _redrawn_rows(bench)
     steps = sorted({row["step"] for row in rows if row["step"] is not None}, key=_step_seconds)
     asked = {step: sum(row["asked"] for row in rows if row["step"] == step) for step in steps}
@@ -169,7 +169,7 @@ def figure_4(bench: Bench, sheet: Sheet) -> None:
 
 
 def _week(bench: Bench, log: str) -> dict[str, Any]:
-    """Return the waits and hourly curves of a week of KTH's log under EASY."""
+    """Return the waits and hourly curves of a week of KTH's log, also under EASY."""
     path, digest = bench.trace(log)
     week = bench.size.weeks[0]
     found: dict[str, Any] = bench.part(f"002/week/{log}, {digest}, week {week}", lambda: week_beside(path, week))
@@ -177,10 +177,10 @@ def _week(bench: Bench, log: str) -> dict[str, Any]:
 
 
 def week_beside(path: str, week: int) -> dict[str, Any]:
-    """Return a week of KTH's log as it was and under EASY, in plain values.
+    """Return the waits and curves of a week of KTH's log, as recorded and under EASY.
 
-    ``waits`` has the week's jobs (s). ``curves`` has per hour, from the start of the week before, the share of units
-    in use and the queued jobs. Each has ``real`` and ``simulated``.
+    ``waits`` has the week's jobs (s). ``curves`` has the share of units in use and the number of queued jobs per hour,
+    from the start of the week before. Each has ``real`` and ``simulated``.
     """
     spec = RunSpec(workload=(path,), platform="kth-sp2")
     trace, machine = load_inputs(spec)
@@ -207,7 +207,7 @@ def week_beside(path: str, week: int) -> dict[str, Any]:
 
 
 def _held(edges: Floats, begin: Floats, end: Floats, weight: Floats | Ints) -> Floats:
-    """Return the mean total weight of the intervals between neighbouring edges."""
+    """Return the mean weight of overlapping intervals in each span between two edges."""
     low, high = edges[:-1, None], edges[1:, None]
     inside = np.clip(np.minimum(end, high) - np.maximum(begin, low), 0.0, None)
     held: Floats = (inside * weight).sum(axis=1) / (edges[1:] - edges[:-1])

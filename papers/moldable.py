@@ -17,17 +17,17 @@ from pipistrelle.traces.generator import seeded
 _HOUR: Final = 3600.0
 _DAY: Final = 24 * _HOUR
 _YEAR: Final = 365.25 * _DAY
-#: waits of the charts, h
+#: waiting times in the charts, h
 _WAITS: Final = tuple(float(f"{hours:.3g}") for hours in np.geomspace(0.1, 100.0, 31))
-#: index of the longest of them up to one day
+#: index of the longest waiting time up to one day
 _A_DAY: Final = sum(wait <= 24 for wait in _WAITS) - 1
 _TARGETS: Final = tuple(share / 100 for share in range(70, 91))
-#: no spares, and the shapes
+#: cases of the charts: jobs without spares, and the job shapes
 _ALL: Final[tuple[Shape | None, ...]] = (None, *SHAPES)
 
 
 def _model(shape: Shape | None, allocation: Allocation = SLIDES) -> YieldModel:
-    """Return the slides' model for a shape, or that without spares."""
+    """Return the yield model of paper 003 for a job shape, or for jobs without spares."""
     return YieldModel(shape or "rigid", allocation, most=0 if shape is None else None)
 
 
@@ -36,13 +36,13 @@ def _name(shape: Shape | None) -> str:
 
 
 def _by_wait(shape: Shape | None, of: Callable[[YieldModel, float], float]) -> Series:
-    """Return a chart's line over waits; ``of`` takes the model and a wait (s)."""
+    """Return a chart's line over waiting times; ``of`` takes the model and a wait (s)."""
     model = _model(shape)
     return Series(_name(shape), _WAITS, [of(model, wait * _HOUR) for wait in _WAITS])
 
 
 def _simulated(bench: Bench, shape: Shape | None, spares: int, wait: float) -> tuple[float, float, float]:
-    """Return the simulated yield (%) of allocations and its 95 % interval."""
+    """Return the simulated yield of allocations (%), with its 95 % interval."""
     count = max(bench.size.failures // (spares + 1), 20)
 
     def make() -> list[list[float]]:
@@ -57,12 +57,12 @@ def _simulated(bench: Bench, shape: Shape | None, spares: int, wait: float) -> t
 
 
 def example(bench: Bench, sheet: Sheet) -> None:
-    """Compute a yield by hand."""
+    """Compute the yield of the numeric example in paper 003."""
     sheet.row("share", 6 / 8 * 0.8 * 1 / 1.05)
 
 
 def setting(bench: Bench, sheet: Sheet) -> None:
-    """Check the parameters of all plots."""
+    """Check the parameters that all plots of paper 003 use."""
     daily = _DAY / replace(SLIDES, nodes=18_688).mtbf_of_all
     sheet.row("nodes", SLIDES.nodes)
     sheet.row("dump", 30 / 1.4 / 60)
@@ -87,7 +87,7 @@ def grids(bench: Bench, sheet: Sheet) -> None:
 
 
 def time(bench: Bench, sheet: Sheet) -> None:
-    """Compute T_R = T_M, the sum of mu_i and the wait."""
+    """Compute the time between restarts in paper 003: the sum of mu_i plus the wait."""
     for spares in (0, 53, 259):
         own = sum(SLIDES.mtbf / (SLIDES.nodes - failed) for failed in range(spares + 1)) + _DAY
         for shape in SHAPES[:2]:
@@ -96,7 +96,7 @@ def time(bench: Bench, sheet: Sheet) -> None:
 
 
 def work(bench: Bench, sheet: Sheet) -> None:
-    """Compare the slides' yields with simulated ones, at the best F."""
+    """Compare the yields of paper 003 with simulated ones, at the best number of failures."""
     for wait in bench.size.waits:
         for shape in _ALL:
             best = _model(shape).optimum(wait * _HOUR)
@@ -106,7 +106,7 @@ def work(bench: Bench, sheet: Sheet) -> None:
 
 
 def yields(bench: Bench, sheet: Sheet) -> None:
-    """Compute optimal yields by wait."""
+    """Compute the optimal yields by waiting time."""
     lines = {shape: _by_wait(shape, lambda model, wait: 100 * model.optimum(wait).share) for shape in _ALL}
     first, hour, ten = (lines[None].y[_WAITS.index(wait)] for wait in (_WAITS[0], 1.0, 10.0))
     sheet.claim("drops", first - hour > 5, first=first, hour=hour, ten=ten)
@@ -119,7 +119,7 @@ def yields(bench: Bench, sheet: Sheet) -> None:
 
 
 def failures(bench: Bench, sheet: Sheet) -> None:
-    """Compute optimal numbers of failures by wait."""
+    """Compute the optimal numbers of survived failures by waiting time."""
     lines = [_by_wait(shape, lambda model, wait: model.optimum(wait).failures) for shape in SHAPES]
     beyond = [
         next((wait for wait, count in zip(_WAITS, one.y, strict=True) if count >= 0.02 * SLIDES.nodes), None)
@@ -135,7 +135,7 @@ def failures(bench: Bench, sheet: Sheet) -> None:
 
 
 def lengths(bench: Bench, sheet: Sheet) -> None:
-    """Compute lengths of allocations by wait."""
+    """Compute the lengths of allocations by waiting time."""
     lines = {
         shape: _by_wait(shape, lambda model, wait: float(model.life[model.optimum(wait).failures]) / _DAY)
         for shape in _ALL
@@ -147,7 +147,7 @@ def lengths(bench: Bench, sheet: Sheet) -> None:
 
 
 def targets(bench: Bench, sheet: Sheet) -> None:
-    """Compute the largest wait for each target yield."""
+    """Compute the largest waiting time for each target yield."""
     series = []
     for shape in _ALL:
         model = _model(shape)
@@ -160,7 +160,7 @@ def targets(bench: Bench, sheet: Sheet) -> None:
 
 
 def conclusion(bench: Bench, sheet: Sheet) -> None:
-    """Compute yields with 1 % spares and a day's wait, in several readings."""
+    """Compute yields with 1 % spares and a day's wait, for several parameters."""
     few = SLIDES.nodes // 100
     for shape in SHAPES:
         share = 100 * float(_model(shape).yields(_DAY)[few])

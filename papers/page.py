@@ -1,4 +1,4 @@
-"""A paper as one HTML page: tables and figures with both numbers."""
+"""The results of a paper as one HTML page: tables and charts with both numbers."""
 
 import base64
 import html
@@ -12,7 +12,7 @@ from pipistrelle.papers.printed import EntryResult, Paper
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.reports.page.document import digest, read_web
 
-#: tables of up to this many rows are expanded
+#: tables with at most this many rows are expanded
 _MOST_OPEN: Final = 30
 _STYLE: Final = """
 .verdict { display: inline-block; margin-left: 10px; padding: 1px 9px; border-radius: 10px; vertical-align: middle; }
@@ -30,10 +30,10 @@ td.no { color: var(--series-2); font-weight: 600; }
 
 
 def paper_page(paper: Paper, results: Sequence[EntryResult], size: str) -> str:
-    """Return the page of a paper's entries: HTML without scripts or links out.
+    """Return a paper's results as an HTML page without scripts or external links.
 
     Args:
-        results: of the entries, in order.
+        results: results of the entries, in order.
         size: name of the size in which they were computed.
 
     Raises:

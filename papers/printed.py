@@ -1,4 +1,4 @@
-"""A paper's printed content, read from TOML: entries, numbers, claims and notes."""
+"""A paper's content, read from TOML: its entries, numbers, claims and notes."""
 
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -36,12 +36,12 @@ class PrintedFigure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def tolerance(self) -> Tolerance:
-        """The accepted distance from the paper's number."""
+        """The accepted difference from the paper's number."""
         return Tolerance(self.absolute, self.relative)
 
 
 class PrintedChart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The title and axes of a chart, as in `Chart`."""
+    """The title and axes of a chart; see `Chart`."""
 
     title: str
     x: str
@@ -58,14 +58,14 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     Attributes:
         id: unique in the paper, such as ``table-4.3`` or ``figure-7``.
         title: its subject in a few words.
-        place: its place in the paper.
-        shows: the paper's report in a sentence or two.
+        place: where the paper has it.
+        shows: what the paper reports, in a sentence or two.
         command: the command line or import that reproduces it; none if it cannot be computed, for the `reason`.
         expects: the expected verdict if all its logs exist.
         reason: why our result differs or is impossible.
-        needs: file names of the real logs it reads.
-        notes: printed below its figures; may have fields of the size in braces.
-        figures, charts: by the names that its code uses.
+        needs: file names of the real logs that it reads.
+        notes: texts printed below its figures; may have fields of the size in braces.
+        figures, charts: its figures and charts, by the names that its code uses.
         printed: tables of numbers that its code reads.
     """
 
@@ -87,11 +87,11 @@ class Paper(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A paper with all its tables and figures.
 
     Attributes:
-        id: ``000`` to ``004``.
+        id: number of the paper, ``000`` to ``004``.
         name: its subject in a few words.
         citation: authors, title, place and year.
         page: the page of our documentation about it.
-        entries: in the paper's order.
+        entries: its tables, figures and claims, in the paper's order.
         texts: shared parts of commands, reasons and log names, which other texts name in braces.
         figures, charts, printed: shared by several entries.
     """
@@ -107,7 +107,7 @@ class Paper(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     printed: dict[str, Any] = {}
 
     def entry(self, name: str) -> Entry:
-        """Return an entry; PapersError, with the closest name, if it does not exist."""
+        """Return an entry by its id; PapersError suggests the closest id if it does not exist."""
         for one in self.entries:
             if one.id == name:
                 return one
@@ -121,7 +121,7 @@ class Paper(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class EntryResult:
-    """The result of an entry."""
+    """The result of a table, figure or claim of a paper."""
 
     paper: Paper
     entry: Entry
@@ -131,7 +131,7 @@ class EntryResult:
 
     @property
     def compared(self) -> tuple[int, int]:
-        """How many figures agree with the paper's, and how many are compared."""
+        """Number of figures that agree with the paper's, and number compared."""
         told = [row.agrees for row in self.finding.rows if row.agrees is not None]
         return sum(told), len(told)
 
@@ -143,7 +143,7 @@ def read_paper(number: str) -> Paper:
 
 
 def parse_paper(text: str, where: str) -> Paper:
-    """Return the paper of a TOML text; ``where`` names the text in messages.
+    """Parse a paper from a TOML text; error messages call the text ``where``.
 
     Raises:
         PapersError: if it is not TOML, a key is unknown, missing or repeated, a value is invalid, two entries have the

@@ -26,9 +26,9 @@ from pipistrelle.traces.workload import Workload
 
 _HOUR: Final = 3600.0
 _DAY: Final = 86400.0
-#: jobs of a year drawn like Grizzly's
+#: how a year of jobs like Grizzly's is drawn
 _REDRAW: Final[dict[str, Any]] = {"step": "redraw", "model": "grizzly", "load": 0.85}
-#: run time classes in figures 5 and 6: from, to (s), name
+#: classes of run times in figures 5 and 6 of paper 000: from, to (s), name
 _TIMES: Final = (
     *((0.0, 600.0, "under 10 min"), (600.0, _HOUR, "10 min to 1 h")),
     *((_HOUR, 14400.0, "1 to 4 h"), (14400.0, np.inf, "4 h or more")),
@@ -36,7 +36,7 @@ _TIMES: Final = (
 
 
 def grid(bench: Bench, factors: list[int]) -> TrialTable:
-    """Return the trials of figures 7 and 8 (docs/examples/repair-time.toml)."""
+    """Run the study of figures 7 and 8 (docs/examples/repair-time.toml)."""
     study = Study(
         {
             "platform": "grizzly",
@@ -55,7 +55,7 @@ def grid(bench: Bench, factors: list[int]) -> TrialTable:
 
 
 def _waits(trials: TrialTable, factor: int, repair: str) -> list[float]:
-    """Return the mean waits (s) of a cell's replicas, in order."""
+    """Return the mean waits (s) of one failure rate and repair time, by replica."""
     places = trials.axes.index("reliability_factor"), trials.axes.index("repair")
     for cell in trials.cells:
         if (cell.key[places[0]], cell.key[places[1]]) == (factor, repair):
@@ -65,7 +65,7 @@ def _waits(trials: TrialTable, factor: int, repair: str) -> list[float]:
 
 
 def _both(trials: TrialTable, first: tuple[int, str], second: tuple[int, str]) -> Paired:
-    """Return how the second cell's waits differ from the first's, paired by replica."""
+    """Compare the waits of two (failure rate, repair time) cells, paired by replica."""
     return paired(_waits(trials, *first), _waits(trials, *second))
 
 
@@ -110,7 +110,7 @@ def _apart(found: Interval) -> str:
 
 
 def figure_8(bench: Bench, sheet: Sheet) -> None:
-    """Simulate waits relative to those with repairs of one minute."""
+    """Simulate mean waits relative to those with repairs of one minute."""
     curves = _curves(grid(bench, sheet.printed["factors"]))
     ends = [float(curves.line(at, normalised=True)[0][-1]) for at in range(len(curves.names))]
     for name, end in zip(curves.names, ends, strict=True):
@@ -120,7 +120,7 @@ def figure_8(bench: Bench, sheet: Sheet) -> None:
 
 
 def break_even(bench: Bench, sheet: Sheet) -> None:
-    """Find the repair times that equal doubled reliability."""
+    """Find the repair times that have the same effect as doubled reliability."""
     trials = grid(bench, sheet.printed["factors"])
     curves = _curves(trials)
     beyond = {float("inf"): f"more than {length_text(curves.x[-1])}", float("-inf"): "less than 1 min"}
@@ -141,7 +141,7 @@ def break_even(bench: Bench, sheet: Sheet) -> None:
 
 
 def counts(bench: Bench, sheet: Sheet) -> None:
-    """Count simulations and compute the failure rate."""
+    """Count the simulations of paper 000 and compute its failure rate."""
     points = len(sheet.printed["factors"]) * 23
     hours = 24.0 * 20_000 / sheet.printed["nodes"]
     sheet.row("points", points)
@@ -153,13 +153,13 @@ def counts(bench: Bench, sheet: Sheet) -> None:
 
 
 def _class_name(name: str) -> str:
-    """Return a size class, such as ``1``, ``2_3`` or ``1024_up``, in words."""
+    """Describe a size class, such as ``1``, ``2_3`` or ``1024_up``, in words."""
     low, _, high = name.partition("_")
     return f"{low} or more" if high == "up" else f"{low} to {high}" if high not in ("", low) else low
 
 
 def figure_4(bench: Bench, sheet: Sheet) -> None:
-    """Simulate waits under both EASYs, by size."""
+    """Simulate waits by job size under both EASY algorithms."""
     study = Study(
         {"platform": "grizzly", "transform": [{**_REDRAW, "duration": bench.size.backfilled}]},
         axes={"scheduler": ["easy-slices", "easy"]},
@@ -187,13 +187,13 @@ def figure_4(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_1(bench: Bench, sheet: Sheet) -> None:
-    """Run seven jobs under the older EASY."""
+    """Run seven jobs under the older EASY algorithm (figure 1 of paper 000)."""
     starts = _starts_of_seven(bench, sheet, "easy-slices")
     sheet.claim("beside", starts["7"] >= starts["6"], seven=starts["7"], six=starts["6"])
 
 
 def figure_2(bench: Bench, sheet: Sheet) -> None:
-    """Run the same jobs under the new EASY."""
+    """Run seven jobs under the new EASY algorithm (figure 2 of paper 000)."""
     before = bench.part("000/seven-jobs/easy-slices", lambda: _seven("easy-slices"))
     starts = _starts_of_seven(bench, sheet, "easy")
     sheet.claim("beside", starts["7"] < starts["6"], seven=starts["7"], six=starts["6"])
@@ -201,7 +201,7 @@ def figure_2(bench: Bench, sheet: Sheet) -> None:
 
 
 def _starts_of_seven(bench: Bench, sheet: Sheet, scheduler: str) -> dict[str, float]:
-    """Add the start of each of the seven jobs, h, and return the starts."""
+    """Add the start (h) of each of the seven jobs to the sheet, and return the starts."""
     starts: dict[str, float] = bench.part(f"000/seven-jobs/{scheduler}", lambda: _seven(scheduler))
     for name, hours in starts.items():
         sheet.row("start", hours, job=name)
@@ -209,18 +209,18 @@ def _starts_of_seven(bench: Bench, sheet: Sheet, scheduler: str) -> dict[str, fl
 
 
 class _Starts(Observer):
-    """Keeps the start of each job, h."""
+    """Records the start (h) of each job."""
 
     def __init__(self) -> None:
         self.of: dict[str, float] = {}
 
     def started(self, now: float, job: Job) -> None:
-        """Keep the start."""
+        """Record the start of a job."""
         self.of[job.id.partition("!")[2]] = now / _HOUR
 
 
 def _seven(scheduler: str) -> dict[str, float]:
-    """Return the start of each job of the bundled ``seven-jobs`` under a scheduler, h."""
+    """Run the bundled ``seven-jobs`` under a scheduler; return each job's start (h)."""
     watch = _Starts()
     run(RunSpec(workload=("seven-jobs",), scheduler=scheduler), RunOptions(observers=[watch]))
     return {name: watch.of[name] for name in sorted(watch.of, key=int)}
@@ -235,14 +235,14 @@ def figure_5(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_5_log(bench: Bench, sheet: Sheet) -> None:
-    """Read the published part of the log."""
+    """Count the jobs by size in the published part of Grizzly's log."""
     jobs = load_workload(bench.trace(sheet.entry.needs[0])[0])
     sheet.row("jobs", len(jobs))
     _sizes(sheet, jobs, "January 2018, as the paper's authors publish it")
 
 
 def _sizes(sheet: Sheet, jobs: Workload, title: str) -> None:
-    """Add the percentages of jobs by size and run time."""
+    """Add percentages of jobs by size and run time to the sheet."""
     share = 100 * float((jobs.size == 1).mean())
     sheet.row("one_node", share, agrees=44 <= share <= 51)
     sizes = sheet.printed["sizes"]

@@ -1,4 +1,4 @@
-"""Collect an entry's numbers beside the paper's."""
+"""Collect our numbers beside the paper's, for one of its tables or figures."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -13,14 +13,14 @@ from pipistrelle.papers.printed import Entry, Paper
 class Sheet:
     """The figures, charts and notes of an entry, with texts from the paper's data.
 
-    Figures and charts are found by name, the entry's own before the paper's shared ones.
+    Figures and charts are found by name: first the entry's own, then those that the paper's entries share.
     """
 
     def __init__(self, paper: Paper, entry: Entry) -> None:
         self.entry: Final = entry
-        #: tables of numbers of the paper and the entry
+        #: tables of numbers that the paper and the entry have
         self.printed: Final[dict[str, Any]] = paper.printed | entry.printed
-        #: the paper's prints of each figure
+        #: the paper's number, tolerance and texts of each figure
         self.figures: Final = paper.figures | entry.figures
         self._charts = paper.charts | entry.charts
         self._notes = entry.notes
@@ -43,11 +43,11 @@ class Sheet:
         """Add our number beside the paper's.
 
         Args:
-            ours: None if it cannot be computed.
+            ours: our number; None if it cannot be computed.
             paper, near, unit: replace the figure's number, tolerance and unit.
-            interval: the 95 % interval of ours.
+            interval: the 95 % interval of our number.
             agrees: whether both agree, if neither tolerance nor interval decides; None compares nothing.
-            labels: fill the figure's text.
+            labels: values for the labels in the figure's text.
         """
         figure = self.figures[name]
         said = figure.paper if paper is UNSET else paper
@@ -58,22 +58,22 @@ class Sheet:
         self.rows.append(FigureRow(what, said, ours, figure.unit if unit is None else unit, low, high, agrees))
 
     def claim(self, name: str, holds: bool, /, **labels: object) -> None:
-        """Add the paper's claim in words beside our finding, and whether it holds."""
+        """Add a paper's claim in words, our finding, and whether the claim holds."""
         figure = self.figures[name]
         ours = figure.ours if holds or figure.otherwise is None else figure.otherwise
         what, paper, ours = (str(text).format(**labels) for text in (figure.what, figure.paper, ours))
         self.rows.append(FigureRow(what, paper, ours, agrees=holds))
 
     def chart(self, name: str, series: Sequence[Series], names: Sequence[str] = (), **labels: object) -> None:
-        """Add a chart; ``names`` label the bars."""
+        """Add a chart to the entry; ``names`` label the bars."""
         one = self._charts[name]
         title, x, y = (text.format(**labels) for text in (one.title, one.x, one.y))
         self.charts.append(Chart(title, x, y, series, one.kind, names or one.names, one.log_x, one.log_y))
 
     def finding(self, size: PapersSize) -> Finding:
-        """Return the result; notes have fields of the size in braces."""
+        """Return the entry's result; notes have fields of the size in braces."""
         return Finding(self.rows, self.charts, [note.format_map(structs.asdict(size)) for note in self._notes])
 
 
-#: computes an entry
+#: function that computes an entry
 Compute = Callable[[Bench, Sheet], None]

@@ -1,4 +1,4 @@
-"""Results of entries as JSON, CSV and Markdown."""
+"""Write results of papers as JSON, CSV and Markdown."""
 
 import csv
 import io
@@ -12,12 +12,12 @@ from pipistrelle.papers.printed import Entry, EntryResult, Paper
 from pipistrelle.protocol.fields import package_version
 
 _COLUMNS: Final = ("paper", "entry", "verdict", "what", "unit", "paper_says", "ours", "low", "high", "agrees")
-#: largest number of figures per entry on a documentation page
+#: largest number of figures per entry on a page of the documentation
 _MOST_ROWS: Final = 6
 
 
 def plain(results: Sequence[EntryResult], size: str) -> dict[str, Any]:
-    """Return results for JSON, paper by paper, with all figures and the charts' data."""
+    """Return results as JSON values, paper by paper, with all figures and chart data."""
     papers: dict[str, dict[str, Any]] = {}
     for one in results:
         paper, entry = one.paper, one.entry
@@ -39,7 +39,7 @@ def plain(results: Sequence[EntryResult], size: str) -> dict[str, Any]:
 
 
 def csv_text(results: Sequence[EntryResult]) -> str:
-    """Return all figures as CSV, or one line with the verdict if there are none."""
+    """Return all figures as CSV; an entry without figures has one line with its verdict."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -55,7 +55,7 @@ def csv_text(results: Sequence[EntryResult]) -> str:
 
 
 def listed(chosen: Sequence[tuple[Paper, Entry]]) -> list[tuple[str, str, str, str, list[str], bool]]:
-    """Return each entry's paper, id, title, place, logs, and if it is computable."""
+    """Return each entry's paper, id, title, place, needed logs, and if it is computable."""
     return [
         (paper.id, entry.id, entry.title, entry.place, list(entry.needs), bool(entry.command))
         for paper, entry in chosen
@@ -63,7 +63,7 @@ def listed(chosen: Sequence[tuple[Paper, Entry]]) -> list[tuple[str, str, str, s
 
 
 def markdown(results: Sequence[EntryResult]) -> str:
-    """Return Markdown: a table of each paper's entries and the differences."""
+    """Return results as Markdown: a table of entries per paper, and the differences."""
     parts = []
     for paper in {one.paper.id: one.paper for one in results}.values():
         mine = [one for one in results if one.paper.id == paper.id]
@@ -83,7 +83,7 @@ def markdown(results: Sequence[EntryResult]) -> str:
 
 
 def _differences(results: Sequence[EntryResult]) -> str:
-    """Return a table of the figures that differ, a few per entry."""
+    """Return a table of the figures that differ from the paper, a few per entry."""
     lines = []
     for one in results:
         wrong = [row for row in one.finding.rows if row.agrees is False]
@@ -107,7 +107,7 @@ def logged(results: Sequence[EntryResult]) -> str:
 
 
 def _both(row: FigureRow) -> tuple[str, str]:
-    """Return the paper's figure and ours, numbers with their unit."""
+    """Return the paper's figure and our figure as texts, numbers with their unit."""
     paper, ours = (
         f"{number_text(value)} {row.unit}" if row.unit and isinstance(value, float | int) else number_text(value)
         for value in (row.paper, row.ours)
@@ -116,6 +116,6 @@ def _both(row: FigureRow) -> tuple[str, str]:
 
 
 def _line(*cells: str) -> str:
-    """Return a line of a table in Markdown."""
+    """Return a row of a Markdown table."""
     escaped = (cell.replace("|", "\\|").replace("\n", " ") for cell in cells)
     return f"| {' | '.join(escaped)} |\n"

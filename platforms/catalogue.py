@@ -1,4 +1,4 @@
-"""The TOML files in the package, by name: any kind, and the library of platforms."""
+"""Find the package's platforms, and other TOML files in it, by name."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ class Catalogue(Generic[_T]):
 
     Args:
         package: the package's full name.
-        what: what an entry is, in messages.
-        parse: reads an entry, given its text and the text's name in messages.
+        what: what messages call an entry.
+        parse: parses an entry, given its text and the name of the text in messages.
         error: the class of errors.
         line: describes an entry in one line.
     """
@@ -33,12 +33,12 @@ class Catalogue(Generic[_T]):
     line: Callable[[_T], str]
 
     def names(self) -> tuple[str, ...]:
-        """Return the names, in alphabetical order."""
+        """Return the names of all entries of the library, in alphabetical order."""
         entries = (files(self.package) / "library").iterdir()
         return tuple(sorted(entry.name.removesuffix(_SUFFIX) for entry in entries if entry.name.endswith(_SUFFIX)))
 
     def get(self, name: str) -> _T:
-        """Return the entry called `name`; an error of class `error` if it does not exist."""
+        """Return the library entry called `name`; raise `error` if it does not exist."""
         known = self.names()
         if name not in known:
             raise self.error(f"the library has no {self.what} {shown(name)}", hint=did_you_mean(name, list(known)))
@@ -46,14 +46,14 @@ class Catalogue(Generic[_T]):
         return self.parse(file.read_text(encoding="utf-8"), file.name)
 
     def describe(self, name: str) -> str:
-        """Return one line about the entry called `name`; same errors as `get`."""
+        """Describe the library entry called `name` in one line; same errors as `get`."""
         return self.line(self.get(name))
 
     def named(self, name: str, read: Callable[[str], str | None], absent: str, expected: str) -> _T:
-        """Return the entry called `name`, or what the file of this name describes.
+        """Return the library entry called `name`, or else parse the file of this name.
 
-        ``read`` returns a file's text, or None if there is no such file; then the error says ``absent`` and
-        ``expected``.
+        ``read`` returns the text of a file, or None if the file does not exist. The error for a missing file says
+        ``absent`` and ``expected``.
         """
         if name in self.names():
             return self.get(name)

@@ -12,14 +12,14 @@ _LONGEST_OVERHEAD = 1e9
 
 
 class JobClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The limits of one queue's jobs.
+    """Limits, pools and times of the jobs of one queue.
 
     Args:
         name: the queue's name, unique in a platform; jobs of other queues have no limits.
         pools: names of the pools that its jobs may use; empty: all.
-        priority: higher first, for orders that use it.
-        max_nodes: most nodes of all its running jobs together; None here and below: no limit.
-        max_nodes_per_user, max_nodes_per_job: most nodes of one user's running jobs together, or of one job.
+        priority: jobs of higher priority come first, if the queue order uses priorities.
+        max_nodes: the most nodes that its running jobs may have together; None here and below: no limit.
+        max_nodes_per_user, max_nodes_per_job: the most nodes of one user's running jobs together, or of one job.
         max_walltime: the longest walltime that a job may request (s).
         prologue, epilogue: how long a job's units are occupied before it begins and after it has ended (s), in addition
             to the pools' times.
@@ -37,7 +37,7 @@ class JobClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def check_classes(classes: tuple[JobClass, ...], pools: list[str]) -> None:
-    """Check the classes of a machine with these pools.
+    """Check the job classes of a machine that has these pools.
 
     Raises:
         PlatformError: if a name is invalid or used twice, a pool is unknown, or a limit is out of range.

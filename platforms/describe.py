@@ -1,4 +1,4 @@
-"""Facts about a machine, for people."""
+"""Describe machines for people, as headings with a short text each."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from pipistrelle.platforms.topology.nodes import NodeTable
 from pipistrelle.protocol.base.errors import shown
 from pipistrelle.protocol.units.nodesets import NodeSet
 
-#: most values of a property that are listed with their counts
+#: at most this many values of a property are listed with their counts
 _MOST_VALUES: Final = 6
 
 
 def describe(platform: Platform) -> list[tuple[str, str]]:
-    """Return facts about `platform` in reading order, pools last, as (heading, text)."""
+    """Describe a platform: (heading, text) of each fact, with the pools last."""
     facts = [("platform", platform.name)]
     facts += [(key, text) for key, text in (("description", platform.description), ("source", platform.source)) if text]
     kinds = {
@@ -48,7 +48,7 @@ def describe(platform: Platform) -> list[tuple[str, str]]:
 
 
 def describe_rows(rows: Sequence[NodeRow]) -> list[tuple[str, str]]:
-    """Return facts about a table of nodes without a machine.
+    """Describe a table of nodes without its machine, as (heading, text) of each fact.
 
     Raises:
         PlatformError: naming the row, if two rows have the same node or a value is invalid for any machine.
@@ -114,7 +114,7 @@ def _groups(platform: Platform) -> list[tuple[str, str]]:
 
 
 def describe_simgrid(machine: SimGridPlatform) -> list[tuple[str, str]]:
-    """Return facts about a SimGrid platform's hosts, and what else its file has."""
+    """Describe the hosts, master, storages and unused elements of a SimGrid platform."""
     facts = describe(machine.to_platform())
     facts.append(("master host", machine.master.name if machine.master else "none"))
     if machine.storages:

@@ -1,7 +1,7 @@
 """The description of a machine: pools of equal nodes, numbered consecutively.
 
-Nodes are numbered 0, 1, ... over the pools in their order. Schedulable units (nodes, cores or GPUs, whatever jobs are
-given) are numbered likewise, node by node, so that the units of a node and of a pool are consecutive.
+Nodes are numbered 0, 1, ... over all pools, in the order of the pools. Jobs are allocated schedulable units: nodes,
+cores or GPUs. Units are numbered node by node, so the units of a node, and those of a pool, are consecutive.
 """
 
 import math
@@ -23,13 +23,13 @@ from pipistrelle.protocol.events import ClassInfo, NodeGroupInfo, PlatformInfo, 
 from pipistrelle.protocol.fields import LONGEST
 from pipistrelle.protocol.units.nodesets import NodeSet
 
-#: most schedulable units of a machine: about ten times the cores of today's largest
+#: the most schedulable units of a machine, about ten times the cores of today's largest machine
 MOST_UNITS: Final = 10_000_000
 
 #: the kinds of schedulable units
 Unit = Literal["node", "core", "gpu"]
 
-#: the value of a property of nodes
+#: the type of a node property's value
 Property = str | int | float | bool
 
 _LONGEST_TITLE: Final = 300  # a machine made from a log is named after the file
@@ -38,17 +38,17 @@ _NAME: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_.-]{{0,{_LONGEST_NAME - 1}}}"
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Equal nodes. The `Platform` checks its pools.
+    """A group of equal nodes. The `Platform` checks its pools.
 
     Args:
         name: unique in a platform: ASCII letters, digits, '.', '_' and '-', at most 64.
         nodes: the number of nodes, at least 1.
         units_per_node: schedulable units per node, at least 1; jobs are allocated individual units.
-        unit: what a schedulable unit is; a node that jobs do not share is one unit.
+        unit: the kind of schedulable unit; "node" if jobs do not share nodes.
         prologue, epilogue: how long a job's units are occupied before it begins and after it has ended (s).
-        properties: other properties of the nodes; their names follow the rule of the pool's name.
+        properties: other properties of the nodes; each key has the form of a pool's name.
         names: the pattern of the nodes' names, such as "n[001-096]"; a single node may have a name without a number.
-        node_class: the nodes' class, such as a model; it follows the rule of the pool's name.
+        node_class: the class of the nodes, for example their model; it has the form of a pool's name.
         mttf: the mean time to failure of a node, in seconds or as "10250h", above 0.
         age: the nodes' time in service at time 0, in seconds or as "3y".
     """
@@ -67,17 +67,18 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def units(self) -> int:
-        """The number of schedulable units of all its nodes."""
+        """The number of schedulable units of all nodes of the pool."""
         return self.nodes * self.units_per_node
 
 
 class NodeGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Properties of some nodes, which replace those of their pool and earlier groups.
+    """Values of some nodes, which override those of their pool and of earlier groups.
 
-    Each key is replaced separately. The `Platform` checks its groups. Other fields are like a pool's.
+    Each value, and each property, is overridden separately. All fields but `nodes` are like a pool's. The `Platform`
+    checks its groups.
 
     Args:
-        nodes: numbers, as "0-3 8", or names by a rule, as "n[001-003],n008".
+        nodes: node numbers, such as "0-3 8", or a pattern of names, such as "n[001-003],n008".
     """
 
     nodes: str
@@ -88,11 +89,11 @@ class NodeGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Failing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How nodes fail, in the language of docs/how-to/outages.md.
+    """A failure model of a platform, as text; see docs/how-to/outages.md.
 
     Args:
         model: a value of ``--failures``: "weibull,mtbf=10250h,shape=0.7", "exponential,mtbf=1y,pool=gpu", "lanl-20".
-        repair: a value of ``--repair``: "5d", "exponential,mttr=1h"; None: the repair of the library's model.
+        repair: a value of ``--repair``: "5d", "exponential,mttr=1h"; None: the repair time of the library's model.
     """
 
     model: str
@@ -100,21 +101,21 @@ class Failing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """A machine.
+    """A machine: its pools of nodes, topology, job classes and failures.
 
     Args:
         name: printable text of at most 300 characters.
         description: one line.
         source: where the numbers come from.
-        pools: at least one; their order numbers nodes and units.
-        failures: how nodes fail by default; several models add up.
+        pools: at least one; nodes and units are numbered in the order of the pools.
+        failures: how nodes fail by default; the failures of several models add up.
         classes: the limits of its queues.
-        topology: where the nodes are; without it, all are on one switch.
+        topology: the network and the place of each node; without it, all nodes are on one switch.
         groups: nodes that differ from others of their pools; later groups override earlier ones.
 
     Raises:
         PlatformError: if a value is out of range, a name is invalid or used twice, or there are more than `MOST_UNITS`
-            units; `where` is the path of the value, as ``pools[1].nodes``, counted from 0.
+            units. Its `where` is the path of the value, such as ``pools[1].nodes``; indices start at 0.
     """
 
     name: str
@@ -169,11 +170,11 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def scaled(self, factor: float) -> "Platform":
         """Return a machine with ``factor`` (above 0) times the nodes in each pool.
 
-        Numbers of nodes are rounded, to at least one. Names, topology and groups are dropped; pools' other
-        values, classes and failures are kept.
+        Numbers of nodes are rounded, to at least one. The result has no node names, topology or groups. It keeps the
+        other values of pools, the classes and the failures.
 
         Raises:
-            PlatformError: if it would be too large.
+            PlatformError: if the machine would have more than `MOST_UNITS` units.
         """
         pools = tuple(
             msgspec.structs.replace(pool, nodes=max(1, math.floor(pool.nodes * factor + 0.5)), names=UNSET)
@@ -184,17 +185,17 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @cached_property
     def nodes(self) -> int:
-        """The number of nodes."""
+        """The number of nodes of the machine."""
         return sum(pool.nodes for pool in self.pools)
 
     @cached_property
     def units(self) -> int:
-        """The number of schedulable units."""
+        """The number of schedulable units of the machine."""
         return sum(pool.units for pool in self.pools)
 
     @cached_property
     def info(self) -> PlatformInfo:
-        """The machine as sent to schedulers: ranges of numbers, short for any size."""
+        """The machine as sent to schedulers; nodes and units are ranges of numbers."""
         classes = tuple(self._class(one) for one in self.classes)
         topology = None if self.topology is UNSET else self.topology.told
         return PlatformInfo(self.name, self._told_pools, classes, topology, self._told_groups)
@@ -300,7 +301,7 @@ def _check_pool(pool: Pool, where: str) -> None:
 
 
 def check_node_facts(facts: Pool | NodeGroup, where: str) -> None:
-    """Raise PlatformError, with a key below `where`, if a value of nodes is invalid."""
+    """Raise PlatformError if a class, MTTF, age or property of nodes is invalid."""
     if facts.node_class is not UNSET:
         _check_name(facts.node_class, "a class's name", f"{where}.node_class")
     for field, time, least in (("mttf", facts.mttf, "above 0"), ("age", facts.age, "0 or more")):
@@ -333,7 +334,7 @@ def _check_time(time: float | str, least: str, where: str) -> None:
 
 
 def _check_names(pools: tuple[Pool, ...]) -> None:
-    """Check that each node has one unique name; without a rule that is its number."""
+    """Check that no two nodes have the same name, which by default is the number."""
     if all(pool.names is UNSET for pool in pools):
         return
     seen: dict[str, int] = {}
@@ -353,7 +354,7 @@ def _check_names(pools: tuple[Pool, ...]) -> None:
 
 
 def is_name(text: str) -> bool:
-    """Return whether the text is a valid name of a pool or property."""
+    """Return whether the text is a valid name of a pool, node class or property."""
     return _NAME.fullmatch(text) is not None
 
 

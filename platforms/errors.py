@@ -1,14 +1,14 @@
-"""The errors of this layer, and a check of ranges."""
+"""The errors of platforms and outages, and a check of ranges."""
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 
 
 class PlatformError(PipistrelleError):
-    """A machine's description is wrong, or a machine or pool does not exist."""
+    """A machine's description is invalid, or a machine or pool does not exist."""
 
 
 class OutageError(PlatformError):
-    """Outages, a failure model, a repair time or another length of time are invalid."""
+    """An outage, a failure model or a length of time is invalid."""
 
 
 def check_range(
@@ -26,7 +26,7 @@ def check_range(
 
     Args:
         above: whether `least` itself is also out of range.
-        unit: follows the numbers in the message.
+        unit: the unit that follows the numbers in the message.
     """
     if least <= value <= most and not (above and value == least):
         return

@@ -14,13 +14,13 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 class NodeRow(Struct, frozen=True, kw_only=True):
-    """The values of one node in a table.
+    """One row of a table of nodes: the values of one node.
 
-    Other fields are like a pool's; they are empty or None if not given.
+    The other fields are like a pool's; a field that is not given is empty or None.
 
     Args:
-        where: the place of the row, for messages.
-        name, location: the node's name and place; one may be missing.
+        where: the location of the row, for messages.
+        name, location: the node's name and its place in the topology; one of them may be missing.
     """
 
     where: str
@@ -35,8 +35,9 @@ class NodeRow(Struct, frozen=True, kw_only=True):
 def with_node_rows(platform: Platform, rows: Sequence[NodeRow]) -> Platform:
     """Return the machine with the values of a table of nodes.
 
-    If nodes have names, a row describes the node at its location, or else with its name; with both, the node takes the
-    row's name. If nodes have no names, the rows are all nodes, in order, and name them.
+    If nodes have names, a row describes the node at its location. A row without a location describes the node of its
+    name. A row with both renames the node. If nodes have no names, the table has one row per node, in order, and names
+    them.
 
     Raises:
         PlatformError: naming the row, if its node does not exist, two rows have the same node, a value is out of range,
@@ -62,7 +63,7 @@ def with_node_rows(platform: Platform, rows: Sequence[NodeRow]) -> Platform:
 
 
 def _facts(row: NodeRow) -> list[tuple[str, Property, NodeGroup]]:
-    """Return a row's values: (key, value, group with only this value)."""
+    """Return each value of a row as (key, value, node group with only this value)."""
     found: list[tuple[str, Property, NodeGroup]] = []
     if row.node_class:
         found.append(("class", row.node_class, NodeGroup(nodes="", node_class=row.node_class)))

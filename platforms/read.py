@@ -13,13 +13,13 @@ from pipistrelle.protocol.base.errors import shown
 from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml, toml_value
 
-#: reads the table of nodes of this name
+#: a function that reads the table of nodes in the file of this name
 ReadTable = Callable[[str], Sequence[NodeRow]]
 _MANUAL: Final = "'pipistrelle help platforms' lists every key."
 
 
 def parse_platform(text: str, where: str, read_table: ReadTable | None = None) -> Platform:
-    """Return the machine that a TOML text describes, see docs/reference/platforms.md.
+    """Parse the TOML description of a machine, see docs/reference/platforms.md.
 
     Args:
         where: the name of the text in messages, usually the file's.
@@ -48,7 +48,7 @@ def parse_platform(text: str, where: str, read_table: ReadTable | None = None) -
 
 
 def to_toml(platform: Platform) -> str:
-    """Return TOML that `parse_platform` reads as the same machine."""
+    """Return TOML from which `parse_platform` makes an equal machine."""
     lines = [f"name = {toml_value(platform.name)}"]
     lines += [f"{key} = {toml_value(text)}" for key in ("description", "source") if (text := getattr(platform, key))]
     for pool in platform.pools:

@@ -37,7 +37,7 @@ from pipistrelle.protocol.messages import (
 
 
 class _Envelope(msgspec.Struct):
-    """A reply with undecoded decisions, to find the wrong one."""
+    """A reply whose decisions are not decoded yet, to find an invalid decision."""
 
     reply_to: int
     now: float
@@ -149,7 +149,7 @@ def decode_saved(frame: bytes) -> SavedData | Reply:
 
 
 def _check_text(frame: bytes, state: bytes, what: str) -> None:
-    """Raise RemoteProtocolError unless a state, known to be JSON, is UTF-8."""
+    """Raise RemoteProtocolError unless a scheduler's state, known to be JSON, is UTF-8."""
     try:
         state.decode("utf-8")
     except UNREADABLE as error:
@@ -181,7 +181,7 @@ def decode_reply(frame: bytes) -> Reply:
 
 
 def _one_decision(raw: msgspec.Raw, index: int, now: float) -> Decision:
-    """Return a decision, or a `Malformed`, dated ``now`` if it has no usable date."""
+    """Return a decision, or a `Malformed` if it is invalid; without a date it gets ``now``."""
     try:
         return _decision.decode(raw)
     except UNREADABLE as error:

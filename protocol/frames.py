@@ -41,7 +41,7 @@ class _Named(msgspec.Struct):
 
 
 class Stamped(msgspec.Struct):
-    """The time of an event or decision; other fields are not decoded."""
+    """The time of an event or decision; its other fields are not decoded."""
 
     timestamp: Instant
 
@@ -113,7 +113,7 @@ def refuse_frame(frame: bytes, what: str, error: object) -> NoReturn:
 
 
 def too_long(size: int, error: type[LocalProtocolError | RemoteProtocolError]) -> NoReturn:
-    """Raise ``error``: a frame of ``size`` bytes exceeds `MAX_FRAME_BYTES`."""
+    """Raise ``error`` because a frame of ``size`` bytes exceeds `MAX_FRAME_BYTES`."""
     raise error(
         "the frame is too long",
         expected=f"at most {MAX_FRAME_BYTES:,} bytes",

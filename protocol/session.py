@@ -101,15 +101,15 @@ def check_times(notice: Notice, before: float) -> None:
 
 @dataclass(slots=True)
 class _Session:
-    """State of both sides: whose turn it is, the number of the server's last message.
+    """State common to both sides: whose turn it is, and the last message's number.
 
     A message that is not allowed changes nothing.
     """
 
     state: State = "IDLE"
-    #: number of the server's last message; WELCOME is 0
+    #: number of the server's last message; the WELCOME has number 0
     seq: int = 0
-    #: the data of the WELCOME; None before it
+    #: the data of the WELCOME; None before the WELCOME
     welcome: WelcomeData | None = None
     #: number of the WELCOME or RESTORE, whose reply must be empty
     quiet: int = 0
@@ -241,9 +241,9 @@ class ServerSession(_Session):
 
 @dataclass(slots=True)
 class SchedulerSession(_Session):
-    """The scheduler's end."""
+    """The scheduler's end of a conversation with one server."""
 
-    #: the data of the HELLO; None before it
+    #: the data of the HELLO; None before the HELLO
     hello: HelloData | None = None
     #: simulated time of the last notice, in seconds
     now: float = 0.0

@@ -38,7 +38,7 @@ class CallerKeys(NamedTuple):
 
 
 class AcceptedConnection(Protocol):
-    """An accepted connection, perhaps from the awaited peer."""
+    """An accepted connection, perhaps from the awaited server or scheduler."""
 
     lost: bool
 
@@ -52,7 +52,7 @@ class AcceptedConnection(Protocol):
         """Send a frame; return False if some of it is left for `flush`."""
 
     def flush(self) -> bool:
-        """Send some of what is left; return False if there is still more."""
+        """Send more of the remaining bytes; return False if some still remain."""
 
     def holds_more(self) -> bool:
         """Return whether there is something to read."""
@@ -68,7 +68,7 @@ class ListeningSocket(Protocol[_C]):
     """A listening socket and its unidentified connections, which cannot block it."""
 
     endpoint: str
-    #: what was wrong with the last stranger that was disconnected; empty if none was
+    #: why the last unknown peer was disconnected; empty if none was
     fault: str
 
     def look(self, now: float, patience: float) -> bool:

@@ -42,7 +42,7 @@ class ZmtpError(Exception):
 
 
 class ZmtpMessage(NamedTuple):
-    """A message's parts. Parts that were too long are empty; ``left_out`` counts them."""
+    """A message's parts; parts that were too long are empty and counted in ``left_out``."""
 
     parts: list[bytes]
     left_out: int = 0
@@ -114,7 +114,7 @@ class ZmtpStream:
         self._buffer = bytearray()
         self._answers = b""
         self._greeted = False
-        #: whether the handshake is complete
+        #: whether the ZeroMQ handshake is complete
         self.ready = False
         #: whether no part of the next message has come, so that `sole_frame` may be tried
         self.at_rest = False
@@ -122,7 +122,7 @@ class ZmtpStream:
         #: bytes of these parts, and of the skipped ones
         self._size = 0
         self._left_out = 0
-        #: bytes still to be skipped
+        #: number of bytes still to be skipped
         self._skip = 0
         self.allow(longest, farthest)
 
@@ -132,7 +132,7 @@ class ZmtpStream:
         self._farthest = farthest
 
     def feed(self, data: bytes) -> None:
-        """Take bytes that have been received."""
+        """Append bytes received from the peer."""
         self.at_rest = False
         if self._skip:
             read_over = min(self._skip, len(data))
@@ -185,10 +185,10 @@ class ZmtpStream:
         return None
 
     def shake_hands(self) -> bool:
-        """Continue with greeting and READY; return whether both have come.
+        """Read the peer's greeting and READY; return whether both have arrived.
 
         Raises:
-            ZmtpError: if the peer is of another kind.
+            ZmtpError: if the peer is not a suitable ZeroMQ socket.
         """
         # Check every byte: another kind of peer may send less than a greeting and then wait.
         said = self._buffer

@@ -1,1 +1,1 @@
-"""What runs tell: reports, pages, explanations, estimates and canonical cases."""
+"""Output from finished runs: reports, pages, explanations, estimates, golden results."""

@@ -7,7 +7,7 @@ from pipistrelle.protocol.decisions import Decision, Malformed
 from pipistrelle.protocol.events import DecisionRejected, DecisionRejectedData
 from pipistrelle.protocol.fields import EndReason, RejectionCode
 
-#: longest text of an illegal decision, in characters: it quotes the scheduler, whose texts have no limit
+#: longest message of a rejection, in characters: it quotes the scheduler's texts, which have no limit
 _SAID: Final = 500
 
 
@@ -16,7 +16,7 @@ class SetupError(PipistrelleError):
 
 
 class RunError(PipistrelleError):
-    """Base of the errors that end a run early; the outputs so far are kept."""
+    """Base of errors that end a run early; outputs written so far are kept."""
 
     reason: EndReason = "error"
 
@@ -39,7 +39,7 @@ class SchedulerFailed(RunError):
 
 
 class Stalled(RunError):
-    """Jobs wait, but nothing can happen any more."""
+    """Jobs wait, but no event is left that could start them."""
 
     exit_code = 5
     reason = "stalled"
@@ -63,7 +63,7 @@ class EndpointError(PipistrelleError):
 
 
 class Illegal(Exception):
-    """An illegal decision: the protocol's rejection code, and a text."""
+    """An illegal decision, with the protocol's rejection code and a message."""
 
     def __init__(self, code: RejectionCode, message: str) -> None:
         self.code: RejectionCode = code

@@ -68,9 +68,10 @@ def were_cancelled(workload: Workload) -> NDArray[np.bool_]:
 
 
 def with_cancellations(workload: Workload) -> Workload:
-    """Return the workload with cancelled jobs that can start.
+    """Make jobs that were cancelled in the queue usable in a simulation.
 
-    The measure `CANCELLED_AFTER` says when each of these jobs is cancelled in the queue.
+    They get a run time that they never complete. The measure `CANCELLED_AFTER` has the seconds from submission to
+    cancellation, -1 for all other jobs.
     """
     which = were_cancelled(workload)
     if not which.any():
@@ -81,7 +82,7 @@ def with_cancellations(workload: Workload) -> Workload:
         "wait": np.where(which, -1.0, wait),
         CANCELLED_AFTER: np.where(which, wait, -1.0),
     }
-    runtime = np.where(which, wait + 1.0, workload.runtime)  # the cancellation always comes first
+    runtime = np.where(which, wait + 1.0, workload.runtime)  # the job is cancelled before it can end
     return replace(workload, runtime=runtime, measures=measures)
 
 

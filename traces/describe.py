@@ -57,12 +57,12 @@ def describe(workload: Workload) -> list[tuple[str, str]]:
 
 
 def _count_text(texts: list[str] | None) -> str:
-    """Return the number of distinct non-empty texts."""
+    """Return the number of distinct non-empty texts as text; "unknown" for None."""
     return "unknown" if texts is None else f"{len(set(texts) - {''}):,}"
 
 
 def offered_load(workload: Workload, units: int) -> float:
-    """Return the offered load: requested work divided by the machine's capacity.
+    """Return the offered load: the work of all jobs divided by the machine's capacity.
 
     It is sum(size x run time) / (units x submission span). Run times count in full, even beyond the requested time. The
     result is NaN if there are no jobs, if the span is 0, or if a run time depends on the hosts.

@@ -123,17 +123,14 @@ def _uncompressed(raw: io.BufferedReader, where: str, what: str) -> io.BufferedR
 
 
 class Counted(io.RawIOBase):
-    """A compressed file that counts the bytes read from it.
-
-    It may be a pipe, whose size is unknown.
-    """
+    """A compressed file, perhaps a pipe, that counts the bytes read from it."""
 
     def __init__(self, raw: io.BufferedReader) -> None:
         self._raw = raw
         self.count = 0
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True: the file can be read."""
         return True
 
     def read(self, size: int = -1, /) -> bytes:
@@ -144,7 +141,7 @@ class Counted(io.RawIOBase):
 
 
 class Swelling(io.RawIOBase):
-    """The content of a compressed file; reading a decompression bomb raises TraceError.
+    """The content of a compressed file; a decompression bomb raises TraceError.
 
     The limit is relative to the bytes read so far, so a large bomb fails as early as a small one.
     """
@@ -156,11 +153,11 @@ class Swelling(io.RawIOBase):
         self._count = 0
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True: the file can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read some bytes into `buffer`."""
+        """Read decompressed bytes into `buffer`; return how many."""
         data: bytes = self._opened.read1(len(buffer))  # first return the data before a truncation
         buffer[: len(data)] = data
         self._count += len(data)
@@ -179,7 +176,7 @@ class Swelling(io.RawIOBase):
 
 
 def write_trace(path: PathText, chunks: Iterable[bytes]) -> None:
-    """Write the chunks; .gz and .xz compress deterministically."""
+    """Write chunks of bytes to a file; .gz and .xz compress them reproducibly."""
     where = _checked_name(path)
     try:
         with open(path, "wb") as raw, _compressor(raw, where) as stream:

@@ -22,8 +22,8 @@ RUNTIME_MIN, RUNTIME_DOUBLINGS = 20, 11
 #: requested times (s) that users choose
 ROUND_TIMES = tuple(60 * minutes for minutes in (5, 10, 15, 30, 60, 120, 180, 240, 360, 480, 720, 1080, 1440))
 
-SERIAL_SHARE, POWER_SHARE = 0.25, 0.75  # of all jobs; of the parallel jobs
-UNDER_SHARE, EXACT_SHARE = 0.04, 0.10  # of all jobs: asked for too little; asked for what it took
+SERIAL_SHARE, POWER_SHARE = 0.25, 0.75  # share of serial jobs; share of powers of two in parallel jobs
+UNDER_SHARE, EXACT_SHARE = 0.04, 0.10  # shares of jobs whose requested time is too short, or exact
 USERS, GROUPS = 48, 6
 
 #: submit time (s) of the first job; some Batsim clients cannot handle a job that starts at time 0
@@ -31,7 +31,7 @@ FIRST = 1.0
 
 _HOUR, _WEEK = 3600, 168 * 3600
 _MONDAY = 3 * 86400  # seconds from Monday to Unix time 0, which is a Thursday
-_DAY_WEIGHTS = (5, 4, 3, 3, 3, 4, 5, 8, 14, 20, 23, 22, 19, 21, 24, 23, 21, 17, 13, 11, 10, 9, 8, 6)  # by hour
+_DAY_WEIGHTS = (5, 4, 3, 3, 3, 4, 5, 8, 14, 20, 23, 22, 19, 21, 24, 23, 21, 17, 13, 11, 10, 9, 8, 6)  # of each hour
 _WEEK_WEIGHTS = (10, 11, 11, 11, 9, 4, 4)  # arrival weights by day, from Monday
 
 _MOST = 10_000_000  # most jobs and most units; areas stay below 2**63 unit-seconds
@@ -117,9 +117,10 @@ def _check(jobs: int, units: int, seed: int, load: float, epoch: float) -> None:
 
 
 def _ladder(position: Floats, rungs: list[int]) -> Ints:
-    """Return values interpolated linearly between rungs, at 0 <= position < steps.
+    """Interpolate linearly in `rungs`: position 1.5 is halfway from item 1 to item 2.
 
-    Rungs that double give a distribution that is log-uniform by octaves, without a logarithm.
+    The values are rounded down. If each rung is twice the one before, uniform positions give every octave the same
+    share.
     """
     marks = np.array(rungs, dtype=np.float64)
     step = np.floor(position).astype(np.int64)
@@ -161,7 +162,7 @@ def _users(draw: Floats) -> Ints:
 
 
 def _arrivals(draw: Floats, span: float, epoch: float) -> Floats:
-    """Return arrival times (s), the first at FIRST, for sorted uniform draws."""
+    """Return arrival times (s), the first at `FIRST`, given sorted uniform numbers."""
     if len(draw) == 1:
         return np.full(1, FIRST, dtype=np.float64)
     rate = np.array([day * hour for day in _WEEK_WEIGHTS for hour in _DAY_WEIGHTS], dtype=np.float64)

@@ -60,7 +60,7 @@ def load(path: PathText, *, sort: bool = False, **reading: Unpack[LogReading]) -
 
     Args:
         sort: accept an SWF file that is not sorted by submit time; other formats are always sorted.
-        units: whether sizes count ``nodes`` or ``processors`` in a log that has both.
+        units: what job sizes of a log count: ``nodes``, ``processors``, or ``gpus`` (sacct and PBS only).
         timezone: the time zone of the log's clock, e.g. ``Europe/Prague``; None: UTC.
         columns: comma-separated column names for sacct output without a header.
         strict: reject unreadable PBS records; otherwise leave them out and list them in `Workload.faults`.
@@ -112,7 +112,7 @@ def load_parts(paths: Sequence[PathText], **reading: Unpack[LogReading]) -> Work
 
 
 def save(workload: Workload, path: PathText) -> None:
-    """Write a workload in the format of the path's suffix; equal workloads give equal bytes."""
+    """Write a workload, reproducibly, in the format of the path's suffix."""
     where = os.fspath(path)
     suffix = _suffix(where)
     if suffix is not None:

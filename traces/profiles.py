@@ -1,4 +1,4 @@
-"""Job profiles by type, and what they tell without simulating hosts."""
+"""The types of job profiles, and what is known of them without simulating hosts."""
 
 from collections.abc import Iterator
 from math import nan
@@ -18,20 +18,20 @@ class _Named(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Delay(_Named, frozen=True, kw_only=True, gc=False):
-    """`delay` seconds pass, above 0, on any hosts."""
+    """A job that takes `delay` seconds, above 0, on any hosts."""
 
     delay: float
 
 
 class ParallelHomogeneous(_Named, frozen=True, kw_only=True, gc=False):
-    """A parallel task: `cpu` flops per host, `com` bytes between any two hosts."""
+    """A parallel task: `cpu` flops per host, `com` bytes from each host to each other."""
 
     cpu: float
     com: float
 
 
 class ParallelHomogeneousTotal(_Named, frozen=True, kw_only=True, gc=False):
-    """A parallel task whose ranks share `cpu` flops: ``cpu / n`` on n hosts each.
+    """A parallel task of `cpu` flops in total: ``cpu / n`` on each of n hosts.
 
     As in Batsim 4, each host sends ``com / n`` bytes to each other, in total ``com * (n - 1)``.
     """
@@ -41,14 +41,14 @@ class ParallelHomogeneousTotal(_Named, frozen=True, kw_only=True, gc=False):
 
 
 class Parallel(_Named, frozen=True, kw_only=True, gc=True):
-    """A parallel task: `cpu` flops per rank, ``com[i * ranks + j]`` bytes from i to j."""
+    """A task: ``cpu[i]`` flops on rank i, ``com[i * ranks + j]`` bytes from i to j."""
 
     cpu: tuple[float, ...]
     com: tuple[float, ...]
 
 
 class UsageTrace(_Named, frozen=True, kw_only=True, gc=True):
-    """Ranks that compute phases: ``phases[rank]`` has pairs (share, flops).
+    """A task whose ranks compute in phases: ``phases[rank]`` has pairs (share, flops).
 
     As in Batsim 4, a phase computes the flops on each of ``max(1, round(share * cores))`` cores of the rank's host.
     """
@@ -57,9 +57,9 @@ class UsageTrace(_Named, frozen=True, kw_only=True, gc=True):
 
 
 class Composed(_Named, frozen=True, kw_only=True, gc=True):
-    """The profiles `seq`, in order, `repeat` times, named `names`.
+    """A profile of parts `seq`, called `names`, which run in order, `repeat` times.
 
-    A part with a nonzero `ret` ends the whole, which returns the part's `ret`.
+    If a part has a nonzero `ret`, the job ends after this part and returns the part's `ret`.
     """
 
     repeat: int
@@ -80,7 +80,7 @@ def runtime_of(profile: Profile) -> float:
 
 
 def _runtime(profile: Profile, known: dict[int, tuple[float, int]]) -> tuple[float, int]:
-    """Return (seconds or NaN, return code); `known` caches parts by identity."""
+    """Return (seconds or NaN, return code) of a profile; `known` caches its parts."""
     if isinstance(profile, Delay):
         return profile.delay, profile.ret
     if not isinstance(profile, Composed):
@@ -102,7 +102,7 @@ def outcome(profile: Profile) -> tuple[Profile, int]:
 
 
 def _carried_out(profile: Profile, known: dict[int, tuple[Profile, int]]) -> tuple[Profile, int]:
-    """Return the outcome; `known` caches shared parts by identity."""
+    """Return what `outcome` returns; `known` caches shared parts by identity."""
     if not isinstance(profile, Composed):
         return profile, profile.ret
     done: list[Profile] = []
@@ -118,7 +118,7 @@ def _carried_out(profile: Profile, known: dict[int, tuple[Profile, int]]) -> tup
 
 
 def leaves(profile: Profile) -> Iterator[Leaf]:
-    """Yield each profile that is not composed once, in the order of first use."""
+    """Yield each profile without parts once, in the order of first use."""
     seen: set[int] = set()
     todo: list[Profile] = [profile]
     while todo:
@@ -138,7 +138,7 @@ def communicates(profile: Profile) -> bool:
 
 
 def ranks_of(profile: Profile) -> frozenset[int]:
-    """Return the numbers of hosts that the profile needs; empty: any."""
+    """Return the numbers of hosts that parts of the profile need; empty: any number."""
     if isinstance(profile, Delay):
         return frozenset()
     return frozenset(
@@ -161,7 +161,7 @@ def require_ranks(profile: Profile, size: int, *, job: str, where: str) -> None:
 
 
 def size_and_depth(profile: Profile, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Return the number of executed parts and the nesting depth."""
+    """Return the number of executed parts and the nesting depth of a profile."""
     if not isinstance(profile, Composed):
         return 1, 0
     size = depth = 0

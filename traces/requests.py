@@ -13,7 +13,7 @@ from pipistrelle.traces.workload import CONSTRAINT, PER_NODE, WHOLE, Ints, Workl
 
 
 def asks(workload: Workload) -> bool:
-    """Return whether any job requests something of its nodes."""
+    """Return whether any job has a constraint, units per node or whole nodes."""
     return CONSTRAINT in workload.labels or not {PER_NODE, WHOLE}.isdisjoint(workload.columns)
 
 
@@ -34,10 +34,10 @@ def with_requests(
     per_node: Ints | None = None,
     whole: Ints | None = None,
 ) -> Workload:
-    """Return the workload with other requests; None keeps the old ones.
+    """Return the workload with other node requests or sizes; None keeps the old ones.
 
     Args:
-        constraint: of each job, "" for none.
+        constraint: the constraint of each job, "" for none.
         size: units of each job, shape (n,).
         per_node, whole: units per node, -1 for any number, and 1 if the job shares no node, shape (n,).
     """
@@ -72,7 +72,7 @@ def without_requests(workload: Workload) -> Workload:
 
 
 def with_pools(workload: Workload, pools: Mapping[str, tuple[str, ...]]) -> Workload:
-    """Return the workload with jobs restricted to pools by their partition.
+    """Restrict jobs to pools by their partition.
 
     Args:
         pools: {partition: names of the allowed pools}; a partition is its number, as in SWF's field 16, or its name.

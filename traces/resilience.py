@@ -31,7 +31,7 @@ MEMBERS: Final = ("checkpoint", "dump", "read", "spares", "resilience")
 
 
 class ResilienceError(PipistrelleError):
-    """A resilience option, or a combination of options, that is invalid."""
+    """A resilience option, or a combination of such options, is invalid."""
 
 
 class Resilience(Struct, frozen=True):
@@ -39,12 +39,12 @@ class Resilience(Struct, frozen=True):
 
     - ``none``: it loses its allocation and all its work.
     - ``checkpoint``: it loses its allocation; the next attempt starts from the last checkpoint.
-    - ``spares``: F of its nodes are spares; while any is left, it replaces the failed node and the job continues.
-    - ``moldable``: it continues on one node less.
+    - ``spares``: F of its nodes are spares. While any spare is left, it replaces the failed node and the job continues.
+    - ``moldable``: the job continues without the failed node.
     - ``grid``: it runs on the largest square grid, p x p. It drops a row, then a column, whose other nodes become
       spares.
 
-    The last three give up their allocation at failure F + 1.
+    With ``spares``, ``moldable`` and ``grid`` the job gives up its allocation at failure F + 1.
 
     Args:
         interval: work between two checkpoints (s), or the formula for it; None: no checkpoints.
@@ -66,7 +66,7 @@ class Resilience(Struct, frozen=True):
         return isinstance(self.interval, str)
 
     def tolerated(self, nodes: int) -> int:
-        """Return F, the failures that a job survives in its allocation."""
+        """Return F, the number of failures that a job survives in its allocation."""
         most = nodes - 1
         if self.kind in ("none", "checkpoint"):
             return 0
@@ -75,7 +75,7 @@ class Resilience(Struct, frozen=True):
         return most if self.spares is None else min(self.spares, most)
 
 
-#: the job loses its allocation and all its work
+#: the default: the job loses its allocation and all its work
 NONE: Final = Resilience()
 
 
@@ -87,7 +87,7 @@ def parse_resilience(
     spares: str | None = None,
     resilience: str | None = None,
 ) -> Resilience:
-    """Return the resilience for these command-line texts, None for options not given.
+    """Parse the resilience options of the command line; None for options not given.
 
     Args:
         checkpoint: ``daly``, ``young``, or the time between two checkpoints: ``3600``, ``1h``.
@@ -118,7 +118,7 @@ def parse_resilience(
 
 
 def resilience_of(members: Mapping[str, Any], where: str) -> Resilience:
-    """Return the resilience in a job's JSON object, as {"checkpoint": "daly"}."""
+    """Parse the resilience in a job's JSON object, such as {"checkpoint": "daly"}."""
     if not isinstance(members, Mapping):
         raise ResilienceError(
             "the job's resilience is not an object",

@@ -1,4 +1,4 @@
-"""Read Batsim's usage traces: what each rank computes, phase by phase."""
+"""Read Batsim's usage traces: what each rank of a job computes, phase by phase."""
 
 import os
 
@@ -11,15 +11,15 @@ Phases = tuple[tuple[float, float], ...]
 
 _ACTION = "m_usage"
 _FORM = "a line 'RANK m_usage SHARE FLOPS'"
-#: above any real job's flops, but products stay finite
+#: more flops than any real job has, but products stay finite
 _MOST_FLOPS = 1e30
 
 
 def read_usage_trace(name: str, folder: str) -> tuple[Phases, ...]:
-    """Return the phases of each rank; file ``name`` lists the ranks' files.
+    """Read a usage trace: file ``name`` lists a file with the phases of each rank.
 
-    ``name`` is relative to ``folder``, the workload's, and the ranks' files to its own folder; none may lie outside
-    ``folder``. As in Batsim, lines of other ranks in a rank's file are ignored. Empty lines are skipped.
+    ``name`` is relative to ``folder``, the workload's folder. The ranks' files are relative to the folder of ``name``.
+    No file may be outside ``folder``. As in Batsim, lines of other ranks in a rank's file are ignored.
     """
     path = _inside(folder, "", name)
     beside = os.path.dirname(name.lstrip("/"))
@@ -40,7 +40,7 @@ def read_usage_trace(name: str, folder: str) -> tuple[Phases, ...]:
 
 
 def _inside(folder: str, beside: str, name: str) -> str:
-    """Return a file's path in the workload's folder; TraceError if outside."""
+    """Return a file's path in the workload's folder; TraceError if it is outside."""
     # as in Batsim, a leading slash is ignored
     relative = os.path.normpath(os.path.join(beside, name.lstrip("/")))
     if relative.split(os.sep)[0] == os.pardir:

@@ -1,4 +1,4 @@
-"""The jobs of a trace as columns, common to all readers and users."""
+"""The jobs of a trace in columns, the form that all readers return."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ LABELS: Final = (
     *("name", "user", "group", "account", "queue", "qos", "partition", "dependency", "state", "constraint"),
     "node_list",
 )
-#: the label and the two columns of what a job requests of its nodes
+#: label: what a job requires of its nodes; units per node and whole nodes are columns
 CONSTRAINT: Final = "constraint"
 #: measure: time from submission to cancellation of a job that had not started (s)
 CANCELLED_AFTER: Final = "cancelled_after"
@@ -39,7 +39,7 @@ def is_number(text: str, most: int = 15) -> bool:
 
 
 def is_plain_number(text: str, most: int = 15) -> bool:
-    """Return whether a text is such a number without leading zeros."""
+    """Return whether a text is an unsigned whole number without leading zeros."""
     return is_number(text, most) and str(int(text)) == text
 
 
@@ -67,10 +67,10 @@ class Workload:
         format: the kind of file, e.g. ``Slurm sacct``, or ""; equality ignores it.
         ids: job names without workload prefix, unique; length n.
         submit: submit times, s after time 0, shape (n,), finite and >= 0.
-        size: units each job requests, shape (n,); not positive if missing (`clean` drops those).
-        walltime: requested times (s), shape (n,); inf means no limit, not positive means missing (`clean` drops those).
+        size: units each job requests, shape (n,); not positive if missing (`clean` drops such jobs).
+        walltime: requested times (s), shape (n,); inf: no limit; not positive: missing (`clean` drops such jobs).
         runtime: logged run times (s), shape (n,), not cut at the walltime; not positive if missing. With a profile it
-            is the sum of its delays, NaN if it depends on the hosts.
+            is the sum of the profile's delays, or NaN if it depends on the hosts.
         profiles: profile name of each job, length n; None for a log.
         table: the usable profiles by name: those of jobs, their parts, and others of the file; None for a log.
         profile_json: the JSON object of every profile of the file, by name, in file order; None for a log.
@@ -79,7 +79,7 @@ class Workload:
         columns: whole-number fields of the log by name (-1: missing), shape (n,) each: ``allocated``, ``status``,
             ``user``, ``group``, ``application``, ``queue``, ``partition``, ``preceding``, ``units_per_node`` (requested
             units per node) and ``whole_nodes`` (1 if the job shares no node). Fields without any value are absent.
-        measures: the same for fractional fields: ``wait`` (s), ``cpu_time`` (s), ``memory`` (KB), ``requested_memory``
+        measures: fractional fields, likewise: ``wait`` (s), ``cpu_time`` (s), ``memory`` (KB), ``requested_memory``
             (KB), ``think_time`` (s), ``exact_wait`` (s from submission to the time at which a job must start),
             ``cancelled_after`` (s from submission to cancellation in the queue; see
             `pipistrelle.traces.clean.with_cancellations`).
@@ -135,7 +135,7 @@ class Workload:
         return len(self.ids)
 
     def __eq__(self, other: object) -> bool:
-        """Compare the jobs; the JSON text and unused profiles do not count."""
+        """Compare the jobs; JSON text and unused profiles do not count."""
         if not isinstance(other, Workload):
             return NotImplemented
         return (
@@ -162,13 +162,13 @@ class Workload:
         return (self.submit, self.size, self.walltime, self.runtime)
 
     def profile_of(self, index: int) -> str:
-        """Return the profile name of a job; in a log its run time: ``3477``."""
+        """Return the profile name of a job; in a log it is the run time, as ``3477``."""
         if self.profiles is not None:
             return self.profiles[index]
         return decimal_text(float(self.runtime[index]))
 
     def select(self, which: NDArray[np.bool_] | NDArray[np.integer[Any]] | Sequence[int]) -> "Workload":
-        """Return selected jobs, by a mask of shape (n,) or by indices in order."""
+        """Return some of the jobs, by a mask of shape (n,) or by indices in order."""
         chosen = np.asarray(which)
         if chosen.dtype == np.bool_:
             if chosen.shape != (len(self),):
@@ -194,10 +194,10 @@ class Workload:
 
 
 def label_column(workload: Workload, name: str) -> list[str] | None:
-    """Return each job's `name`, such as ``user``, as text, length n; "" for none.
+    """Return a text field of each job, such as ``user``, length n; "" if missing.
 
-    Labels come first, then the log's numbers: ``7``. None if the log has neither. Do not change the list: it may belong
-    to the workload.
+    A job's text is its label, or else its number in the log, as ``7``. None: the log has neither. Do not change the
+    list, because it may belong to the workload.
     """
     texts = workload.labels.get(name)
     column = workload.columns.get(name)
@@ -209,7 +209,7 @@ def label_column(workload: Workload, name: str) -> list[str] | None:
 
 
 def request_of(workload: Workload, row: int) -> dict[str, str | int | bool]:
-    """Return a job's requests of nodes, as members of its JSON object."""
+    """Return what a job requires of its nodes, as members of its JSON object."""
     found: dict[str, str | int | bool] = {}
     texts = workload.labels.get(CONSTRAINT)
     if texts is not None and texts[row]:
@@ -222,7 +222,7 @@ def request_of(workload: Workload, row: int) -> dict[str, str | int | bool]:
 
 
 def either(texts: list[str] | None, others: list[str]) -> list[str]:
-    """Return each job's text, or the other one if it is empty; length n."""
+    """Return each job's text, or its text in `others` if that is empty; length n."""
     return others if texts is None else [text or other for text, other in zip(texts, others, strict=True)]
 
 
@@ -240,10 +240,10 @@ _BLOCK = 4096
 
 
 def submissions(workloads: Mapping[str, Workload]) -> Iterator[tuple[str, int]]:
-    """Yield (prefix, row) of every job by submit time.
+    """Yield (prefix, row) of every job of some workloads, by submit time.
 
-    Ties are in the order of `workloads`, then by row. The jobs of each workload must be sorted by submit time, as
-    readers and `clean` leave them.
+    Jobs with equal times are in the order of `workloads`, then by row. The jobs of each workload must be sorted by
+    submit time, as readers and `clean` leave them.
     """
     if len(workloads) == 1:
         for prefix, workload in workloads.items():
@@ -262,7 +262,7 @@ def _rows(workload: Workload, place: int, prefix: str) -> Iterator[tuple[float, 
 
 
 def both(one: str, other: str) -> str:
-    """Return the conjunction of two constraints; "" is none."""
+    """Return a constraint that requires both constraints; "" means no constraint."""
     if not one or not other or one == other:
         return one or other
     return "&".join(f"({text})" if "|" in text else text for text in (one, other))

@@ -1,4 +1,4 @@
-"""Find campaigns, jobs submitted in a row, and how often users repeat themselves."""
+"""Find campaigns (a user's similar jobs in a row), and how often users repeat jobs."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -22,7 +22,7 @@ class Campaigns:
     Attributes:
         order: rows of the jobs, campaign by campaign, shape (jobs,).
         first: index in ``order`` of each campaign's first job, shape (campaigns,).
-        user: user of each job, by row, from 0, busiest first, shape (jobs,); all 0 if the log has no users.
+        user: number of each job's user, by row, busiest user first (0), shape (jobs,); all 0 if the log has no users.
         users: number of users; 0 if the log has none.
     """
 
@@ -33,17 +33,17 @@ class Campaigns:
 
     @property
     def lengths(self) -> Ints:
-        """Number of jobs of each campaign."""
+        """Number of jobs in each campaign."""
         return np.diff(np.append(self.first, len(self.order)))
 
     @property
     def begins(self) -> Ints:
-        """Row of each campaign's first job."""
+        """Row number of each campaign's first job."""
         begins: Ints = self.order[self.first]
         return begins
 
     def pairs(self) -> tuple[Ints, Ints]:
-        """Return the rows of successive jobs in campaigns: earlier, later."""
+        """Return the rows of each two successive jobs of a campaign: earlier, later."""
         inner = np.ones(len(self.order), dtype=np.bool_)
         inner[self.first] = False
         after = np.flatnonzero(inner)
@@ -51,7 +51,7 @@ class Campaigns:
 
 
 def users_of(jobs: Workload) -> tuple[Ints, int]:
-    """Return each job's user, from 0, busiest first, and the number of users."""
+    """Return each job's user, numbered from 0 (the busiest), and the number of users."""
     texts = label_column(jobs, "user")
     if texts is None or not any(texts):
         return np.zeros(len(jobs), dtype=np.int64), 0
@@ -71,11 +71,11 @@ def campaigns_of(jobs: Workload) -> Campaigns:
 
 
 def repetition(jobs: Workload) -> dict[str, float | int | None]:
-    """Return how often users repeat themselves; without users, all jobs count as one user's.
+    """Return how often users repeat jobs; without users, all jobs are one user's.
 
-    ``same_size``: share of jobs, after a user's first, with the size of the user's job before; ``same_work``: also with
-    an `alike` run time. ``jobs_per_campaign``: see `Campaigns`. ``users``: their number, and the shares of jobs of the
-    busiest and the ten busiest; None without users.
+    ``same_size``: share of jobs with the size of the user's previous job; ``same_work``: those that also have an
+    `alike` run time. ``jobs_per_campaign``: mean length of `Campaigns`. ``users``, ``busiest``, ``ten_busiest``: number
+    of users, and share of jobs of the busiest and of the ten busiest; None without users.
     """
     user, users = users_of(jobs)
     order = np.lexsort((np.arange(len(jobs)), jobs.submit, user))
@@ -96,7 +96,7 @@ def repetition(jobs: Workload) -> dict[str, float | int | None]:
 
 
 def alike(runtime: Floats, other: Floats) -> NDArray[np.bool_]:
-    """Return for each pair whether the run times are alike."""
+    """Return for each pair of run times whether both are nearly equal (`ALIKE`)."""
     return np.minimum(runtime, other) >= ALIKE * np.maximum(runtime, other)
 
 
@@ -105,6 +105,6 @@ def _share(which: NDArray[np.bool_]) -> float | None:
 
 
 def hours_of_week(times: Floats) -> Ints:
-    """Return the hour of the week, from 0, of times (s) after a Monday 0:00."""
+    """Return hours of the week (0 to 167) for times (s) counted from a Monday 0:00."""
     hours: Ints = np.floor(times / 3600.0).astype(np.int64) % 168
     return hours

@@ -14,7 +14,7 @@ from pipistrelle.traces.clean import clean
 from pipistrelle.traces.describe import offered_load
 from pipistrelle.traces.workload import Floats, Workload
 
-#: {key: compared quantity}
+#: {key: name of the compared quantity}
 QUANTITIES: Final = {
     "size": "size, units",
     "runtime": "run time, s",
@@ -33,13 +33,13 @@ REPETITION: Final = {
 }
 #: lags (h) of the reported autocorrelations of hourly submissions
 LAGS: Final = (1, 2, 6, 12, 24, 48, 168)
-#: points of a distribution function in pictures
+#: number of points of a distribution function in pictures
 _POINTS: Final = 201
 _LEAST_JOBS: Final = 2
 
 
 def compare(first: Workload, second: Workload) -> dict[str, Any]:
-    """Return ``workloads``, `figures_of` both, and ``distances`` from 0 to 1, or None."""
+    """Return both workloads' figures, and distances from 0 to 1 (None: unknown)."""
     values = [values_of(_runnable(workload)) for workload in (first, second)]
     return {
         "workloads": [figures_of(workload) for workload in (first, second)],
@@ -53,7 +53,7 @@ def figures_of(workload: Workload) -> dict[str, Any]:
     - ``serial``: share of jobs of one unit.
     - ``curves``: 201 quantiles of each quantity, in equal steps from least to greatest.
     - ``week``: shares of submissions by hour from Monday 0:00 on the log's clock, or from time 0 without dates.
-    - ``autocorrelation``: of hourly submissions, at lags of 1 to 168 hours.
+    - ``autocorrelation``: autocorrelation of hourly submissions, at lags of 1 to 168 hours.
     - ``dispersion``: variance over mean of daily submissions, 1 for a steady Poisson process.
     """
     jobs = _runnable(workload)
@@ -79,7 +79,7 @@ def figures_of(workload: Workload) -> dict[str, Any]:
 
 
 def values_of(jobs: Workload) -> dict[str, Floats]:
-    """Return the known values of each of `QUANTITIES`."""
+    """Return the values of each of `QUANTITIES`, without unknown values."""
     limited = np.isfinite(jobs.walltime) & np.isfinite(jobs.runtime)
     return {
         "size": jobs.size.astype(np.float64),
@@ -91,7 +91,7 @@ def values_of(jobs: Workload) -> dict[str, Floats]:
 
 
 def distance(first: Floats, second: Floats) -> float | None:
-    """Return the greatest difference of two samples' distribution functions, or None."""
+    """Return the largest difference of two distribution functions; None without values."""
     if not len(first) or not len(second):
         return None
     points = np.unique(np.concatenate((first, second)))

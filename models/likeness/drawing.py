@@ -1,7 +1,7 @@
 """Draw jobs from a model: first campaigns, then their jobs.
 
-As in `pipistrelle.traces.generator`, equal arguments give equal bytes on any machine: draws only go through additions,
-multiplications, divisions and comparisons.
+As in `pipistrelle.traces.generator`, equal arguments give equal bytes on any machine, because drawing uses only
+additions, multiplications, divisions and comparisons.
 """
 
 import math
@@ -17,12 +17,12 @@ from pipistrelle.traces.errors import out_of_range
 from pipistrelle.traces.generator import EPOCH, FIRST, seeded, synthetic_header, weekly_times
 from pipistrelle.traces.workload import Floats, Ints, Workload, decimal_text
 
-#: generators: more jobs leave earlier ones unchanged
+#: random generators; drawing more jobs leaves earlier jobs unchanged
 _CAMPAIGNS, _STARTS, _JOBS = range(3)
 _LEAST_LOAD, _MOST_LOAD = 0.01, 100.0
 #: largest relative difference of a repeated run time
 _NEAR: Final = 0.02
-#: relative tolerance of the load, and the number of attempts to reach it
+#: relative tolerance of the load, and number of attempts to reach it
 _CLOSE, _TRIES = 0.005, 12
 
 
@@ -37,13 +37,13 @@ def generate_like(
 ) -> Workload:
     """Return jobs drawn from a model.
 
-    Jobs, duration and load combine as in `pipistrelle.models.likeness.fitting.planned`, but the load is that of the
-    drawn jobs, within a hundredth or a campaign, not the model's mean.
+    ``jobs``, ``duration`` and ``load`` combine as in `pipistrelle.models.likeness.fitting.planned`. The load is that of
+    the drawn jobs (within a hundredth or one campaign), not the model's mean.
 
     Args:
-        duration: how long jobs are submitted, as "1y".
+        duration: how long jobs are submitted, such as "1y".
         load: offered load in that time, from 0.01 to 100.
-        serial: share of jobs of one unit, between 0 and 1; None: the model's.
+        serial: share of jobs of one unit, between 0 and 1; None: the model's share.
     """
     _check(seed, load, serial)
     if serial is not None:
@@ -75,7 +75,7 @@ def _check(seed: int, load: float | None, serial: float | None) -> None:
 
 
 class Draws:
-    """Values of a model's distribution at numbers from 0 to 1."""
+    """Maps random numbers from 0 to 1 to values of a model's distribution."""
 
     def __init__(self, pieces: tuple[Piece, ...]) -> None:
         self._low = np.array([low for low, _, _ in pieces])
@@ -84,22 +84,22 @@ class Draws:
         self._ends = np.cumsum(self._weight)
 
     def places(self, draw: Floats) -> Ints:
-        """Return the piece in which each number (from 0 to below 1) lies."""
+        """Return the piece of the distribution for each random number below 1."""
         found = np.searchsorted(self._ends, draw * self._ends[-1], side="right")
         places: Ints = np.minimum(found, int(np.flatnonzero(self._weight)[-1])).astype(np.int64)
         return places
 
     def within(self, place: Ints, draw: Floats) -> Floats:
-        """Return the values at these numbers, one in each of these pieces."""
+        """Return one value in each of these pieces, for random numbers below 1."""
         found: Floats = self._low[place] + draw * (self._high[place] - self._low[place])
         return found
 
     def kept(self, place: Ints, value: Floats) -> Floats:
-        """Return the values, clipped to these pieces."""
+        """Return the values, clipped to the bounds of these pieces."""
         return np.clip(value, self._low[place], self._high[place])
 
     def values(self, draw: Floats) -> Floats:
-        """Return the values of the whole distribution at numbers below 1."""
+        """Return values of the whole distribution, for random numbers below 1."""
         place = self.places(draw)
         before = self._ends[place] - self._weight[place]
         within = (draw * self._ends[-1] - before) / self._weight[place]
@@ -107,12 +107,12 @@ class Draws:
 
 
 def _whole(values: Floats) -> Ints:
-    """Return the nearest whole numbers, at least 1."""
+    """Round values to whole numbers, at least 1."""
     return np.maximum(np.floor(values + 0.5), 1.0).astype(np.int64)
 
 
 def _bent_to(model: WorkloadModel, seed: int, area: float) -> WorkloadModel:
-    """Return the model, adjusted until this seed's jobs have about `area` unit-seconds."""
+    """Return the model, adjusted so that the seed's jobs have about `area` unit-seconds."""
     aim, nearest, best = area / model.jobs, math.inf, model
     for _ in range(_TRIES):
         found = with_area(model, aim)
@@ -122,12 +122,12 @@ def _bent_to(model: WorkloadModel, seed: int, area: float) -> WorkloadModel:
             nearest, best = abs(ratio - 1), found
         if nearest <= _CLOSE:
             break
-        aim *= math.sqrt(ratio)  # damped, because other campaigns are drawn then
+        aim *= math.sqrt(ratio)  # damped, because the adjusted model draws other campaigns
     return best
 
 
 def _drawn_until(model: WorkloadModel, seed: int, area: float) -> Workload:
-    """Draw jobs until they have `area` unit-seconds together, and return them."""
+    """Draw jobs until they have `area` unit-seconds in total, and return them."""
     count = max(16, round(1.1 * area / model.area))
     while True:
         if count > 4 * MOST_JOBS:
@@ -175,7 +175,7 @@ def _drawn(model: WorkloadModel, seed: int, jobs: int) -> Workload:
 
 
 def _gaps(model: WorkloadModel, length: Ints, draw: Floats) -> Floats:
-    """Return times (s) since the job before, in campaigns of these lengths."""
+    """Return times (s) since the previous job, in campaigns of these lengths."""
     band = np.searchsorted([one.below for one in model.gaps], length, side="right").clip(max=len(model.gaps) - 1)
     gaps = np.zeros(len(length))
     for number, one in enumerate(model.gaps):
@@ -185,7 +185,7 @@ def _gaps(model: WorkloadModel, length: Ints, draw: Floats) -> Floats:
 
 
 def _campaigns(model: WorkloadModel, seed: int, jobs: int) -> tuple[Ints, Ints, Ints]:
-    """Return class, user (-1: unknown) and length of campaigns that hold `jobs` jobs."""
+    """Return the classes, users (-1: unknown) and lengths of campaigns with `jobs` jobs."""
     chances = np.cumsum([one.weight / mean(one.campaigns) for one in model.classes])
     lengths = [Draws(one.campaigns) for one in model.classes]
     rng, parts, held = seeded(seed, _CAMPAIGNS, 0), [], 0
@@ -208,10 +208,10 @@ def _campaigns(model: WorkloadModel, seed: int, jobs: int) -> tuple[Ints, Ints, 
 
 
 def _walltimes(model: WorkloadModel, runtime: Floats, like: Ints, draw: Floats, rounding: Floats) -> Floats:
-    """Return requested times (s): run times over the used part, often rounded.
+    """Return requested times (s): run times divided by the used part, often rounded.
 
-    A job repeats the request of its ``like`` job if that is enough. A used part above 1 means that the job runs longer
-    than it requested.
+    A job repeats the request of its ``like`` job if that is long enough. A used part above 1 means that the job runs
+    longer than it requested.
     """
     if not model.requests:
         return np.full(len(runtime), np.inf)
@@ -240,7 +240,7 @@ def _walltimes(model: WorkloadModel, runtime: Floats, like: Ints, draw: Floats, 
 def _submitted(model: WorkloadModel, drawn: Workload, seed: int, seconds: float) -> Workload:
     """Return the jobs by submit time; times beyond the end wrap around.
 
-    Otherwise the first hours would lack the jobs of earlier campaigns.
+    Without wrapping, the first hours would lack the jobs of earlier campaigns.
     """
     campaign = drawn.columns["campaign"]
     draws = seeded(seed, _STARTS, 0).random(int(campaign[-1]) + 1)

@@ -1,6 +1,6 @@
-"""Fit a model to a log, and bend it to other jobs, loads, serial shares.
+"""Fit a workload model to a log, and adjust its jobs, load and serial share.
 
-All figures are counts and rounded values of the log in its order: equal logs give equal models.
+The figures of a model are counts and rounded values of the log in its order, so equal logs give equal models.
 """
 
 import math
@@ -29,29 +29,29 @@ from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.traces.clean import clean
 from pipistrelle.traces.workload import Floats, Ints, Workload, decimal_text
 
-#: least jobs of a log, and of a class of sizes
+#: smallest number of jobs in a log, and in a class of sizes
 LEAST_JOBS: Final = 50
 _CLASS_JOBS: Final = 20
-#: jobs per range of equal probability, and the most ranges of a distribution
+#: jobs per range of equal probability, and the largest number of ranges of a distribution
 _PER_PIECE, _MOST_PIECES = 8, 32
-#: sum of the weights of classes and of pieces
+#: sum of the weights of classes, and of the pieces of a distribution
 _WHOLE: Final = 1_000_000
 #: a size or requested time with this share of the jobs is kept as a single value
 _SIZE_SHARE, _ROUND_SHARE = 0.01, 0.005
-#: prior jobs of each day and hour, and of each hour of the week
+#: weight of the prior, in jobs: for each day and hour, and for each hour of the week
 _PRIOR: Final = 10.0
 #: upper bounds of the bands of campaign lengths
 _LENGTHS: Final = (4.0, 10.0, 30.0, 100.0, math.inf)
-#: digits that keep any size exact
+#: digits that keep any job size exact
 _EXACT: Final = 9
-#: shorter logs (weeks) do not determine days of the week
+#: logs shorter than this (weeks) do not determine days of the week
 _LEAST_WEEKS: Final = 8
-#: bounds of the exponent for bending
+#: bounds of the exponent that adjusts a distribution
 _LEAST_BEND, _MOST_BEND = -4.0, 4.0
 
 
 def fit(log: Workload, machine_size: int | None = None) -> WorkloadModel:
-    """Return a model of the jobs of a log that can run.
+    """Fit a model to the jobs of a log that can run.
 
     Args:
         machine_size: units of the machine; None: as in the log.
@@ -94,8 +94,8 @@ def fit(log: Workload, machine_size: int | None = None) -> WorkloadModel:
 def pieces(values: Floats | Ints, digits: int = 3) -> tuple[Piece, ...]:
     """Return a distribution as ranges with weights that add up to about a million.
 
-    Values are cut into ranges with equal counts, and each range is cut at its mean, with weights that preserve it: of
-    the mass in a range from a to b with mean m, (b - m) / (b - a) lies below m. Bounds are rounded to `digits` digits.
+    Values are cut into ranges with equal counts. A range from a to b is cut again at its mean m. The part below m gets
+    (b - m) / (b - a) of the weight, which preserves the mean. Bounds are rounded to `digits` digits.
     """
     ordered = np.sort(values.astype(np.float64))
     count = max(1, min(_MOST_PIECES, len(ordered) // _PER_PIECE))
@@ -118,7 +118,7 @@ def _round(value: float, digits: int) -> float:
 
 
 def _classes(size: Ints) -> Ints:
-    """Return each job's class: one unit, then powers of two, merged if small."""
+    """Return each job's size class: one unit, then powers of two; small ones are merged."""
     octave = np.frexp(size.astype(np.float64))[1] - 1
     counts = np.bincount(octave)
     groups: list[list[int]] = [[0]] if counts[0] else []
@@ -141,7 +141,7 @@ def _classes(size: Ints) -> Ints:
 
 
 def _size_class(jobs: Workload, campaigns: Campaigns, inside: NDArray[np.bool_]) -> ModelClass:
-    """Return the class of these jobs."""
+    """Return the model's class for the jobs of one size class."""
     users: tuple[tuple[int, int], ...] = ()
     if campaigns.users:
         counts = np.bincount(campaigns.user[inside])
@@ -156,7 +156,7 @@ def _size_class(jobs: Workload, campaigns: Campaigns, inside: NDArray[np.bool_])
 
 
 def _sizes(size: Ints) -> tuple[Piece, ...]:
-    """Return a distribution of sizes, with frequent ones as single values."""
+    """Return a distribution of job sizes, with frequent sizes as single values."""
     values, counts = np.unique(size, return_counts=True)
     often = counts >= max(3, _SIZE_SHARE * len(size))
     alone = [
@@ -173,8 +173,8 @@ def _sizes(size: Ints) -> tuple[Piece, ...]:
 def _hours(begins: Workload) -> tuple[int, ...]:
     """Return weights of the hours of a week from Monday 0:00, or from time 0.
 
-    Hours with few campaigns are drawn towards their day's and hour's totals. In a log of a few weeks, in which one busy
-    day would dominate, all days are alike.
+    The weights of hours are smoothed towards the product of their day's and their hour's share. In a log of a few
+    weeks, all days get equal weights, because one busy day would dominate.
     """
     grid = arrivals_grid(begins, zone_of(begins, None))
     counts = np.bincount(hours_of_week(begins.submit), minlength=168).reshape(7, 24) if grid is None else grid.counts
@@ -187,7 +187,7 @@ def _hours(begins: Workload) -> tuple[int, ...]:
 
 
 def _repeat(jobs: Workload, campaigns: Campaigns, place: Ints) -> float:
-    """Return the probability, beyond chance, that a job is `alike` the previous one."""
+    """Return the probability, beyond coincidence, that a job repeats a run time."""
     before, after = campaigns.pairs()
     if not len(before):
         return 0.0
@@ -205,7 +205,7 @@ def _repeat(jobs: Workload, campaigns: Campaigns, place: Ints) -> float:
 
 
 def _gaps(jobs: Workload, campaigns: Campaigns) -> tuple[GapBand, ...]:
-    """Return times between jobs by campaign length; bands with few gaps join the next."""
+    """Return gaps between jobs by campaign length; bands with few gaps are merged."""
     before, after = campaigns.pairs()
     gaps = jobs.submit[after] - jobs.submit[before]
     lengths = campaigns.lengths
@@ -223,7 +223,7 @@ def _gaps(jobs: Workload, campaigns: Campaigns) -> tuple[GapBand, ...]:
 
 
 def _requests(runtime: Floats, walltime: Floats) -> tuple[RequestBand, ...]:
-    """Return run time / requested time by run time; bands with few jobs join the next."""
+    """Return the used part of requested times by run time; small bands are merged."""
     found, left = [], np.ones(len(runtime), dtype=np.bool_)
     for bound, _ in RUNTIMES:
         inside = left & (runtime < bound)
@@ -239,7 +239,7 @@ def _requests(runtime: Floats, walltime: Floats) -> tuple[RequestBand, ...]:
 
 
 def _rounds(walltime: Floats) -> tuple[tuple[float, ...], float]:
-    """Return frequently requested whole minutes (s), and their share of the jobs."""
+    """Return whole minutes that are often requested (s), and their share of the jobs."""
     values, counts = np.unique(walltime, return_counts=True)
     often = (counts >= max(5, _ROUND_SHARE * len(walltime))) & (values % 60 == 0)
     if not often.any():
@@ -252,8 +252,8 @@ def planned(
 ) -> WorkloadModel:
     """Return the model with this number of jobs, duration, and average load.
 
-    Two of them imply the third. If only one is given, the model's rate of jobs is kept, or with a load its duration.
-    All three change the model's distributions, see `with_area`.
+    Two of them imply the third. If only one is given, the model's rate of jobs is kept, or with a load its duration. If
+    all three are given, the model's distributions change, see `with_area`.
     """
     seconds = None if duration is None else parse_seconds(duration, "duration")
     rate, work = model.jobs / model.seconds, None if load is None else load * model.machine_size
@@ -275,7 +275,7 @@ def planned(
 
 
 def with_serial(model: WorkloadModel, share: float) -> WorkloadModel:
-    """Return the model with this share of jobs of one unit."""
+    """Return the model with this share of jobs that use one unit."""
     if not 0 < model.serial < 1:
         raise ModelError("the share of jobs of one unit cannot change", where=model.name, found=f"{model.serial:.0%}")
     groups = {flag: sum(one.weight for one in model.classes if one.serial is flag) for flag in (True, False)}
@@ -287,8 +287,8 @@ def with_area(model: WorkloadModel, area: float) -> WorkloadModel:
     """Return the model with this mean of unit-seconds per job.
 
     The share of jobs of one unit stays. The probability of each size and run time is multiplied by their product to the
-    power of one exponent, separately for jobs of one unit and others. Among distributions with the same mean logarithm
-    this is the nearest to the model (Kullback-Leibler).
+    power of one exponent, and scaled separately for jobs of one unit and others. Among distributions with the same mean
+    logarithm this is the nearest to the model (Kullback-Leibler).
     """
     serial = model.serial
     low, high = _LEAST_BEND, _MOST_BEND
@@ -306,7 +306,7 @@ def with_area(model: WorkloadModel, area: float) -> WorkloadModel:
 
 
 def _bent(model: WorkloadModel, power: float, serial: float) -> WorkloadModel:
-    """Return the model with weights multiplied by areas to `power`."""
+    """Return the model with each weight multiplied by its area to the power `power`."""
     scale = model.area
     classes, masses = [], []
     for one in model.classes:
@@ -331,6 +331,6 @@ def _bent(model: WorkloadModel, power: float, serial: float) -> WorkloadModel:
 
 
 def _weighted(model: WorkloadModel, share: Callable[[ModelClass], float]) -> WorkloadModel:
-    """Return the model with these shares of its classes."""
+    """Return the model with each class weighted by the share that ``share`` returns."""
     classes = tuple(msgspec.structs.replace(one, weight=round(share(one) * _WHOLE)) for one in model.classes)
     return msgspec.structs.replace(model, classes=classes)

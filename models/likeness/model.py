@@ -1,4 +1,4 @@
-"""A model of a log: figures for drawing similar jobs, and none of the log's jobs."""
+"""A model of a log: figures from which similar jobs are drawn, but no job of the log."""
 
 import math
 from itertools import accumulate
@@ -22,20 +22,20 @@ _MOST: Final = 2.0**53
 MOST_JOBS: Final = 10_000_000
 
 Weight = Annotated[int, Meta(ge=0, le=10**12)]
-#: (from, to, weight): values uniform from the first to the second; equal ones are a single value
+#: (from, to, weight): values are uniform between both bounds; equal bounds are a single value
 Piece = tuple[float, float, Weight]
 Pieces = Annotated[tuple[Piece, ...], Meta(min_length=1, max_length=10_000)]
 
 
 class ModelError(PlatformError):
-    """A workload model is invalid or cannot be fitted, or too many jobs are requested of it."""
+    """A workload model is invalid or cannot be fitted, or must draw too many jobs."""
 
 
 class ModelClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Jobs of similar size.
+    """Jobs of similar size in a workload model.
 
     Args:
-        weight: relative number of jobs among the classes.
+        weight: number of jobs relative to other classes.
         campaigns: number of jobs that a user submits in a row.
         users: (user from 1, weight); empty: users are unknown.
     """
@@ -48,15 +48,15 @@ class ModelClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def serial(self) -> bool:
-        """Whether its jobs need one unit."""
+        """Whether the jobs of this class need one unit."""
         return all(high <= 1 for _, high, _ in self.sizes)
 
 
 class GapBand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Campaigns of similar length.
+    """Gaps between the jobs of campaigns of similar length.
 
     Args:
-        below: upper bound of the number of jobs, beyond earlier bands; inf for the last.
+        below: bound that the number of jobs stays below; shorter campaigns are in earlier bands; inf for the last.
         seconds: gaps between successive jobs (s).
     """
 
@@ -65,11 +65,11 @@ class GapBand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class RequestBand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Jobs of similar run time, and the part of the requested time that they use.
+    """The part of the requested time that jobs of similar run time use.
 
     Args:
-        below: upper bound of run times (s), beyond earlier bands; inf for the last.
-        used: run time over requested time.
+        below: bound that run times (s) stay below; shorter ones are in earlier bands; inf for the last.
+        used: run time divided by requested time.
     """
 
     below: Annotated[float, Meta(gt=0)]
@@ -83,14 +83,14 @@ class WorkloadModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     cycle.
 
     Args:
-        name, description, source: its name, one line about it, and the log it was fitted to.
-        jobs, duration: number of jobs, and how long they are submitted, as "30d".
+        name, description, source: the model's name, one line about it, and the log it was fitted to.
+        jobs, duration: number of jobs, and how long they are submitted, such as "30d".
         hours: 168 weights of the hours of a week from Monday 0:00, for the begin of campaigns.
-        gaps: gaps within campaigns, by ascending length.
+        gaps: gaps within campaigns, by ascending length of campaigns.
         repeat: probability that the next job of a campaign repeats run time and request.
-        requests: requests by ascending run time; empty: no jobs request a time.
+        requests: used part of the requested time, by ascending run time; empty: jobs request no time.
         rounds: common requested times (s), ascending.
-        rounded: share of requested times in `rounds`.
+        rounded: share of requested times that are in `rounds`.
         longest: longest requested time (s); 0: no bound.
     """
 
@@ -111,35 +111,35 @@ class WorkloadModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def seconds(self) -> float:
-        """How long jobs are submitted (s)."""
+        """Length of the time in which jobs are submitted (s)."""
         return parse_seconds(self.duration, "duration")
 
     @property
     def area(self) -> float:
-        """Mean unit-seconds per job."""
+        """Mean unit-seconds per job of the model."""
         total = sum(one.weight for one in self.classes)
         return math.fsum(one.weight * mean(one.sizes) * mean(one.runtimes) for one in self.classes) / total
 
     @property
     def load(self) -> float:
-        """Offered load: unit-seconds of all jobs over those of the machine."""
+        """Offered load: unit-seconds of all jobs divided by those of the machine."""
         return self.jobs * self.area / (self.machine_size * self.seconds)
 
     @property
     def serial(self) -> float:
-        """Share of jobs of one unit."""
+        """Share of the model's jobs that use one unit."""
         total = sum(one.weight for one in self.classes)
         return sum(one.weight for one in self.classes if one.serial) / total
 
 
 def mean(pieces: tuple[Piece, ...]) -> float:
-    """Return the mean of a distribution."""
+    """Return the mean of a distribution that is given as pieces."""
     total = sum(weight for _, _, weight in pieces)
     return math.fsum((low + high) / 2 * weight for low, high, weight in pieces) / total
 
 
 def parse_model(text: str, where: str) -> WorkloadModel:
-    """Return the model in a TOML text, called ``where`` in messages."""
+    """Parse a model from a TOML text; error messages call the text ``where``."""
     raw = read_toml(text, where, ModelError, manual=_MANUAL, hint="Text needs quotes; a class begins with [[classes]].")
     model = convert_table(raw, WorkloadModel, where, ModelError, _MANUAL)
     _check(model, where)
@@ -185,7 +185,7 @@ def _check(model: WorkloadModel, where: str) -> None:
 
 
 def model_text(model: WorkloadModel) -> str:
-    """Return a model as TOML; `parse_model` reads an equal one back."""
+    """Return a model as TOML text, from which `parse_model` reads an equal model."""
     plain = msgspec.to_builtins(model)
     tables = ("gaps", "classes", "requests")
     lines = [f"{key} = {_value(value)}" for key, value in plain.items() if key not in tables and value not in ("", ())]
@@ -197,7 +197,7 @@ def model_text(model: WorkloadModel) -> str:
 
 
 def _value(value: object) -> str:
-    """Return a value as TOML; long lists are broken into lines."""
+    """Return a value as TOML text; long lists are broken into lines."""
     if not isinstance(value, list | tuple):
         return toml_value(int(value) if isinstance(value, float) and value.is_integer() else value)
     texts = [_value(one) for one in value]
@@ -223,10 +223,10 @@ describe: Final = _CATALOGUE.describe
 
 
 def is_model(name: str) -> bool:
-    """Return whether a name means a model (bundled or a TOML file) rather than a workload."""
+    """Return whether a name is a bundled model or a TOML file, not a workload."""
     return name in names() or name.endswith(".toml")
 
 
 def load_model(name: str) -> WorkloadModel:
-    """Return a bundled model, or the one in a TOML file."""
+    """Return a bundled model by its name, or the model in a TOML file."""
     return _CATALOGUE.named(name, text_if_file, "there is no model", "a bundled one, a TOML file, or a log")

@@ -1,4 +1,4 @@
-"""Compare two workloads in pictures (SVG) or a page (HTML)."""
+"""Compare two workloads in pictures (SVG) or on a page (HTML)."""
 
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
@@ -64,7 +64,7 @@ def html(found: dict[str, Any]) -> str:
 
 
 def rows(found: dict[str, Any]) -> list[list[str]]:
-    """Return a table of two workloads: a head, then label, both figures, and distance."""
+    """Return a table of two workloads: header, then rows with both values and distance."""
     both = found["workloads"]
     table = [["", *(printable(str(one["name"])) for one in both), "distance"]]
     for key, what in (

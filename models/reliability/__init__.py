@@ -1,8 +1,8 @@
 """The reliability of nodes, and the reliability that jobs need.
 
-The nodes that classes of jobs need follow S. Umamaheshwaran, Reliability Guided Resource Allocation for Large-scale
-Supercomputing Systems, Purdue 2014. If a printed equation or table there cannot be right, the names say which form a
-function has.
+The formulas for classes of jobs follow S. Umamaheshwaran, Reliability Guided Resource Allocation for Large-scale
+Supercomputing Systems, Purdue 2014. Some of its printed equations and tables cannot be right; then a function's name
+says which form it computes.
 """
 
 from typing import Final

@@ -42,7 +42,7 @@ def fit_log(
     confidence: float = 0.95,
     age: float = 0.0,
 ) -> FittedModel:
-    """Return the failures and repairs of a log as a model.
+    """Fit a model of failures and repairs to a log of outages.
 
     Args:
         model: one of `MODELS`; ``auto`` takes the Weibull distribution if its AIC is lower than the exponential one's.
@@ -77,10 +77,9 @@ def aic(fit: Fitted) -> float:
 
 
 def fit_exponential(lives: Lives, confidence: float = 0.95) -> Fitted:
-    """Return the exponential fit: mean = exposure / failures.
+    """Fit an exponential distribution to lifetimes: mean = exposure / failures.
 
-    The interval is that of Poisson counts, from chi-squared quantiles with 2d + 2 and 2d degrees of freedom for d
-    failures.
+    The interval is that of Poisson counts: for d failures, chi-squared quantiles with 2d + 2 and 2d degrees of freedom.
     """
     failures, exposure = _counted(lives, 1)
     mean = exposure / failures
@@ -102,10 +101,10 @@ def fit_exponential(lives: Lives, confidence: float = 0.95) -> Fitted:
 
 
 def fit_weibull(lives: Lives, confidence: float = 0.95, *, required: bool = True) -> Fitted | None:
-    """Return the Weibull fit, with left truncation at the age of entry.
+    """Fit a Weibull distribution to lifetimes, left-truncated at the age of entry.
 
-    The shape's interval comes from the profile likelihood, those of scale and mean from the observed information, in
-    logarithms.
+    The shape's interval comes from the profile likelihood. The intervals of scale and mean come from the observed
+    information, in logarithms.
 
     Raises:
         FitError: if there are fewer than two failures, or the shape is outside 0.05 to 50; None without `required`.
@@ -141,7 +140,7 @@ def fit_weibull(lives: Lives, confidence: float = 0.95, *, required: bool = True
 
 
 def fit_repair(lengths: Floats, confidence: float = 0.95) -> Fitted:
-    """Return the best fit to lengths of outages (s), two or more, by AIC."""
+    """Fit a repair-time distribution, chosen by AIC, to two or more outage lengths (s)."""
     if np.unique(lengths).size < 2:
         raise FitError("there are too few repairs to fit", expected="two of different lengths")
     size = lengths.size
@@ -177,7 +176,7 @@ def _lognormal(lengths: Floats, confidence: float) -> Fitted:
 
 
 class _Weibull:
-    """A Weibull likelihood; ages are in units of their mean to limit powers."""
+    """The likelihood of Weibull lifetimes; ages are divided by their mean to limit powers."""
 
     def __init__(self, lives: Lives) -> None:
         self.unit = float(lives.left.mean())
@@ -190,15 +189,15 @@ class _Weibull:
         self.log_sum = float(self.log_left[lives.failed].sum())
 
     def hazard(self, shape: float) -> float:
-        """Return sum(left**shape - entered**shape)."""
+        """Return the cumulative hazard for scale 1: sum(left**shape - entered**shape)."""
         return float((self.left**shape - self.entered**shape).sum())
 
     def scale(self, shape: float) -> float:
-        """Return the best scale for a shape (s)."""
+        """Return the scale (s) with the highest likelihood for a shape."""
         return float(self.unit * (self.hazard(shape) / self.failures) ** (1 / shape))
 
     def profile(self, shape: float) -> float:
-        """Return the log likelihood at a shape and its best scale, for lengths in seconds."""
+        """Return the log likelihood (lengths in s) of a shape with its best scale."""
         count = self.failures
         return (
             count * (math.log(shape) - math.log(self.hazard(shape) / count) - 1 - math.log(self.unit))
@@ -206,7 +205,7 @@ class _Weibull:
         )
 
     def covariance(self, scale: float, shape: float) -> Floats:
-        """Return the covariance of (log scale, log shape) by observed information."""
+        """Return the covariance of (log scale, log shape), from observed information."""
         moved = math.log(scale / self.unit)
         late, early = self.log_left - moved, self.log_entered - moved
         at_end = np.exp(shape * late)
@@ -258,7 +257,7 @@ def _around(value: float, log_error: float) -> Interval:
 
 
 def _counted(lives: Lives, least: int) -> tuple[int, float]:
-    """Return the number of failures and the total time watched (s)."""
+    """Return the number of failures and the total time observed (s)."""
     failures = int(lives.failed.sum())
     if failures < least:
         raise FitError(

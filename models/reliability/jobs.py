@@ -1,44 +1,44 @@
-"""Survival (Weibull lifetimes) and checkpoints of jobs on unreliable nodes."""
+"""Survival of jobs on unreliable nodes (Weibull lifetimes), and their checkpoints."""
 
 import math
 from typing import Final, NamedTuple
 
 from pipistrelle.platforms.errors import PlatformError, check_range
 
-#: shape of lifetimes in the thesis (section 4.2)
+#: Weibull shape of node lifetimes in the thesis (section 4.2)
 BETA: Final = 0.7
-#: probabilities in table 4.3
+#: survival probabilities in table 4.3 of the thesis
 PROBABILITIES: Final = (0.60, 0.65, 0.70, 0.75, 0.80, 0.85, 0.90, 0.95, 0.99)
 _MINUTES: Final = 60.0
 
 
 class ReliabilityError(PlatformError):
-    """Classes, a machine or a number are outside the range of the reliability formulas."""
+    """Job classes, a machine or a number are outside the range of the formulas."""
 
 
 def job_reliability(mttf: float, size: float, time: float, beta: float = BETA) -> float:
     """Return a job's survival probability: exp(-(n T Gamma(1 + 1/beta) / MTTF)^beta).
 
-    This is equation 3.7 with n T in place of T, as in tables 4.3 and 4.8: a job of n nodes counts as one node that runs
-    n times as long.
+    This is equation 3.7 of the thesis with n T in place of T, as in its tables 4.3 and 4.8. A job of n nodes thus
+    counts as one node that runs n times as long.
 
     Args:
-        mttf, time: mean time to failure of a node, and run time, in the same unit.
+        mttf, time: mean time to failure of a node, and run time T, in the same unit.
     """
     _check(mttf, time, size, beta)
     return math.exp(-math.pow(size * time * math.gamma(1.0 + 1.0 / beta) / mttf, beta))
 
 
 def series_reliability(mttf: float, size: float, time: float, beta: float = BETA) -> float:
-    """Return n nodes' survival, exp(-n (T Gamma(1 + 1/beta) / MTTF)^beta)."""
+    """Return exp(-n (T Gamma(1 + 1/beta) / MTTF)^beta), the survival of n nodes."""
     _check(mttf, time, size, beta)
     return math.exp(-size * math.pow(time * math.gamma(1.0 + 1.0 / beta) / mttf, beta))
 
 
 def required_mttf(probability: float, size: float, time: float, beta: float = BETA) -> float:
-    """Return the node MTTF for a survival probability, as in table 4.3.
+    """Return the node MTTF for a survival probability, as in table 4.3 of the thesis.
 
-    n T Gamma(1 + 1/beta) / ln(1/R)^(1/beta); equation 4.1 has T, the table n T.
+    It is n T Gamma(1 + 1/beta) / ln(1/R)^(1/beta). The thesis's equation 4.1 has T where its table uses n T.
     """
     _check(1.0, time, size, beta)
     if not 0 < probability < 1:
@@ -64,7 +64,7 @@ def _check(mttf: float, time: float, size: float, beta: float) -> None:
 
 
 class CheckpointChange(NamedTuple):
-    """Change of optimal checkpoint interval (min) and cost (node-min per h)."""
+    """Change of the optimal checkpoint interval (min) and cost (node-min per h)."""
 
     interval: float
     cost: float
@@ -73,8 +73,8 @@ class CheckpointChange(NamedTuple):
 def interval(dump: float, mttf: float) -> float:
     """Return the optimal checkpoint interval sqrt(2 delta M) - delta.
 
-    Equation 4.2, Daly's estimate of 2003, in one unit. If a checkpoint takes at least 2 MTTF, it is the MTTF (Daly
-    2006).
+    Daly's estimate of 2003 (equation 4.2 of the thesis), with checkpoint time delta and MTTF M in the same unit. If
+    delta is at least 2 M, the interval is M (Daly 2006).
     """
     check_range("a mean time to failure", mttf, 0, 1e300, ReliabilityError, above=True, unit="", where="MTTF")
     check_range("a dump's time", dump, 0, 1e300, ReliabilityError, above=True, unit="")
@@ -84,13 +84,13 @@ def interval(dump: float, mttf: float) -> float:
 def change(size: float, dump: float, before: float, after: float) -> CheckpointChange:
     """Return the change from one node MTTF to another, all times in minutes.
 
-    The interval changes by equation 4.3, the cost by 60 delta n (1 / tau_2 - 1 / tau_1). Table 4.10 has these values
-    with the checkpoint time in minutes and the MTTF in hours.
+    The interval tau changes by equation 4.3 of the thesis. With checkpoint time delta, the cost changes by 60 delta n
+    (1 / tau_2 - 1 / tau_1). Table 4.10 has these values with checkpoint times in minutes and MTTFs in hours.
     """
     old, new = interval(dump, before), interval(dump, after)
     return CheckpointChange(new - old, _MINUTES * dump * size * (1.0 / new - 1.0 / old))
 
 
 def job_change(size: float, dump: float, before: float, after: float) -> CheckpointChange:
-    """Return the change for a whole job of n nodes, whose MTTF is that of one node over n."""
+    """Return the change for a job of n nodes, whose MTTF is that of one node over n."""
     return change(size, dump, before / size, after / size)

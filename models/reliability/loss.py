@@ -14,10 +14,10 @@ Floats = NDArray[np.float64]
 
 
 def linear_blocking(capacity: float, load: float) -> float:
-    """Return Beard's linear blocking probability, max(0, 1 - C / load).
+    """Return Beard's linear blocking probability, max(0, 1 - capacity / load).
 
-    Equation 3.1. It is the limit of Erlang's B for growing machines at a fixed ratio load / C above 1. At load = C it
-    is 0 for any number of servers.
+    It is equation 3.1 of the thesis: the limit of Erlang's B for growing machines at a fixed ratio load / capacity
+    above 1. If both are equal it is 0 for any number of servers.
 
     Args:
         capacity, load: available and requested nodes (n lambda t), both above 0.
@@ -45,9 +45,9 @@ def erlang_b(servers: int, load: float) -> float:
 
 
 def erlang_c(servers: int, load: float) -> float | None:
-    """Return Erlang's C, the probability to wait; None if unstable.
+    """Return Erlang's C, the probability that a job waits; None if unstable.
 
-    It is n B / (n - a (1 - B)). With a load of at least the number of servers the queue grows forever.
+    For n servers, load a and Erlang's B it is n B / (n - a (1 - B)). If a is at least n, the queue grows forever.
     """
     if load >= servers:
         return None
@@ -56,7 +56,7 @@ def erlang_c(servers: int, load: float) -> float | None:
 
 
 class Queueing(NamedTuple):
-    """Probability to wait, queue length, and mean wait in units of service."""
+    """Probability that a job waits, queue length, and mean wait (in the unit of service)."""
 
     chance: float
     length: float
@@ -64,7 +64,7 @@ class Queueing(NamedTuple):
 
 
 def queueing(servers: int, load: float, service: float) -> Queueing | None:
-    """Return probability to wait, a C / (n - a), C t / (n - a); None if unstable."""
+    """Return waiting probability, queue length and wait by Erlang's C; None if unstable."""
     chance = erlang_c(servers, load)
     if chance is None:
         return None
@@ -72,11 +72,11 @@ def queueing(servers: int, load: float, service: float) -> Queueing | None:
 
 
 def printed_queueing(capacity: float, load: float, blocking: float, service: float) -> Queueing | None:
-    """Return equations 3.17 to 3.19 as printed; None if they are not positive.
+    """Return the thesis's equations 3.17 to 3.19 as printed; None if not positive.
 
-    P = C B / ((C - a) + a B), F = P a / (C - a), W = P t / (C - a). They subtract a = lambda t, a number of jobs, from
-    C, a number of nodes. With a = n lambda t, which is C at B = 0, they divide by zero. They serve for comparison, not
-    for forecasts.
+    P = C B / ((C - a) + a B), F = P a / (C - a), W = P t / (C - a), for capacity C, load a, blocking B and service t.
+    They subtract jobs (a = lambda t) from nodes (C). With a = n lambda t, which is C at B = 0, they divide by zero. Use
+    them for comparison, not for forecasts.
     """
     check_blocking(blocking)
     left = capacity - load
@@ -87,14 +87,14 @@ def printed_queueing(capacity: float, load: float, blocking: float, service: flo
 
 
 class Shared(NamedTuple):
-    """Blocking of each class, shape (classes,), and utilisation, if all share."""
+    """Blocking of each class, shape (classes,), and utilisation on a shared machine."""
 
     blocking: Floats
     utilisation: float
 
 
 def kaufman_roberts(units: int, sizes: Sequence[int], loads: Sequence[float]) -> Shared:
-    """Return blocking if all classes share a machine without a queue.
+    """Return the blocking of classes that share a machine without a queue.
 
     Occupancies follow the recursion of J. Kaufman (1981) and J. Roberts (1981), j q(j) = sum a_i b_i q(j - b_i),
     rescaled against overflow, so that any machine size works. It is exact for Poisson arrivals and any distribution of

@@ -1,4 +1,4 @@
-"""Summarise a log of outages in text."""
+"""Summarise a log of outages as text."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 
 _DAY: Final = 86400.0
 _YEAR: Final = 365.25 * _DAY
-#: upper bounds of the hazard's bins: time since the last repair (s)
+#: upper bounds of the bins for the failure rate by time since the last repair (s)
 _AGES: Final = (3600.0, 6 * 3600.0, _DAY, 7 * _DAY, 30 * _DAY, 90 * _DAY, _YEAR, 3 * _YEAR, np.inf)
 _SHADES: Final = " .:-=+*#%@"
 _COLUMNS: Final = 60
@@ -27,7 +27,7 @@ Facts = list[tuple[str, str]]
 def summarise(log: OutageLog) -> Facts:
     """Return facts about a log as (heading, text), with a picture at the end.
 
-    Rates are failures per time that nodes were up and watched; announced outages are no failures.
+    Rates are failures per time that nodes were up and observed. Announced outages do not count as failures.
     """
     lives = log.watched()
     failures = np.isnan(log.announced)
@@ -51,7 +51,7 @@ def summarise(log: OutageLog) -> Facts:
 
 
 def clock_text(log: OutageLog, time: float) -> str:
-    """Return a time of the log's clock as a date or as a length after time 0."""
+    """Return a time of the log's clock as a date, or as a length after time 0."""
     if not log.absolute:
         return length_text(time)
     return date_text(time) or f"{time:g} s"
@@ -145,7 +145,7 @@ def _repairs(log: OutageLog) -> str:
 
 
 def _picture(log: OutageLog) -> list[str]:
-    """Return a map of outages: rows are neighbouring nodes, columns parts of the time."""
+    """Return a map of outages as text: rows are groups of nodes, columns parts of the time."""
     first, last = float(log.down.min()), float(log.down.max())
     width = (last - first) / _COLUMNS or 1.0
     column = np.minimum(((log.down - first) / width).astype(np.int64), _COLUMNS - 1)

@@ -1,4 +1,4 @@
-"""Draw a plan: nodes by blocking, required reliability, blocking, partitions."""
+"""Draw a plan of partitions: blocking, required reliability, waits and survival."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def svg(plan: dict[str, Any]) -> str:
     """Return a picture of a plan by `make_plan`, as SVG text.
 
-    From the top left: nodes of each class by blocking probability (figure 4.2 of the thesis); required node MTTF (table
+    It has six parts: nodes of each class by blocking probability (figure 4.2 of the thesis); required node MTTF (table
     4.3); blocking by the linear form, exactly with own nodes, and on the shared machine; exact probability to wait
     (figure 4.5); MTTF of partitions by nodes (table 4.6); survival of jobs before and after (table 4.8).
     """

@@ -1,4 +1,4 @@
-"""Plan partitions: what each class needs, what it gets, and what that changes."""
+"""Plan partitions: what each class needs, what it gets, and what partitions change."""
 
 import math
 from collections.abc import Sequence
@@ -42,17 +42,17 @@ from pipistrelle.platforms.topology.partitions import (
 )
 
 _MINUTE: Final = 60.0
-#: steps of the sharing recursion, units x classes, that run without a noticeable wait
+#: most steps of the recursion for a shared machine (units x classes) that take no noticeable time
 _STEPS: Final = 20_000_000
 
 
 class PlanOptions(Struct, frozen=True):
-    """Assumptions of a plan.
+    """Assumptions of a plan of partitions.
 
     Args:
         blocking: blocking probabilities, from 0 to 1; the first one is used for reliability and checkpoints.
         probabilities: survival probabilities of jobs for which node MTTFs are computed.
-        beta: shape of node lifetimes.
+        beta: Weibull shape of node lifetimes.
         dump: time to write a checkpoint (s).
     """
 
@@ -63,7 +63,7 @@ class PlanOptions(Struct, frozen=True):
 
 
 def make_plan(demand: ClassDemand, machine: Machine, options: PlanOptions | None = None) -> dict[str, Any]:
-    """Return the plan as JSON values, times in hours, None for unknown."""
+    """Make a plan of partitions as JSON values; times in hours, None if unknown."""
     options = options or PlanOptions()
     for blocking in options.blocking:
         check_blocking(blocking)
@@ -107,7 +107,7 @@ def _known(value: float) -> float | None:
 
 
 def _classes(demand: ClassDemand) -> list[dict[str, Any]]:
-    """Return tables 4.2 and 4.4."""
+    """Return size, rate, cost and rank of each class (the thesis's tables 4.2 and 4.4)."""
     order = ranks([one.sizes for one in demand.classes])
     return [
         {
@@ -128,7 +128,7 @@ def _classes(demand: ClassDemand) -> list[dict[str, Any]]:
 
 
 def _required(demand: ClassDemand, options: PlanOptions) -> dict[str, Any]:
-    """Return table 4.3, and the same for nodes in series."""
+    """Return the node MTTF that classes need (thesis, table 4.3), also in series."""
     rows = []
     for one in demand.classes:
         given = [(chance, one.size, one.sizes.service_95, options.beta) for chance in options.probabilities]
@@ -144,7 +144,7 @@ def _required(demand: ClassDemand, options: PlanOptions) -> dict[str, Any]:
 
 
 def _capacity(demand: ClassDemand, blocking: float) -> dict[str, Any]:
-    """Return table 4.5."""
+    """Return the nodes that classes need at a blocking probability (thesis, table 4.5)."""
     found = needs([one.sizes.load for one in demand.classes], blocking)
     names = [one.name for one in demand.classes]
     return {
@@ -158,10 +158,10 @@ def _capacity(demand: ClassDemand, blocking: float) -> dict[str, Any]:
 
 
 def _blocking(demand: ClassDemand, levels: Sequence[float]) -> list[dict[str, Any]]:
-    """Return blocking of each class: linear, exact, and on the shared machine.
+    """Return the blocking of each class: linear, exact, and on the shared machine.
 
-    With own nodes a class has floor(C / n) servers and the load a = lambda t. Shared units are the greatest common
-    divisor of all sizes.
+    With own nodes, a class has floor(C / n) servers for its C units and job size n. Its load is a = lambda t. On the
+    shared machine, the greatest common divisor of all sizes counts as one unit.
     """
     loads = [one.sizes.rate * one.sizes.service for one in demand.classes]
     unit = reduce(math.gcd, (one.size for one in demand.classes), demand.units)
@@ -191,12 +191,12 @@ def _blocking(demand: ClassDemand, levels: Sequence[float]) -> list[dict[str, An
 
 
 def _given(one: ResourceClass, blocking: float) -> float:
-    """Return the units given to a class, at least one job's."""
+    """Return the units assigned to a class, enough for at least one job."""
     return max((1.0 - blocking) * one.sizes.load, float(one.size))
 
 
 def _queueing(demand: ClassDemand, blocking: float) -> list[dict[str, Any]]:
-    """Return Erlang's C with floor(C / n) servers, and equations 3.17 to 3.19."""
+    """Return each class's queue, by Erlang's C and by the thesis's equations 3.17 to 3.19."""
     rows = []
     for one in demand.classes:
         load, capacity = one.sizes.rate * one.sizes.service, _given(one, blocking)
@@ -218,7 +218,7 @@ def _queueing(demand: ClassDemand, blocking: float) -> list[dict[str, Any]]:
 
 
 def _partitions(demand: ClassDemand, blocking: float, parts: list[Partition], extra: int) -> dict[str, Any]:
-    """Return tables 4.6 and 4.7."""
+    """Return partitions and the classes that they serve (thesis, tables 4.6 and 4.7)."""
     begins = [(one.name, first_partition(parts, at, one.size)) for at, one in enumerate(demand.classes)]
     return {
         "blocking": blocking,
@@ -245,7 +245,7 @@ def _partitions(demand: ClassDemand, blocking: float, parts: list[Partition], ex
 def _served(
     demand: ClassDemand, options: PlanOptions, parts: list[Partition], mttf: NDArray[np.float64]
 ) -> dict[str, Any]:
-    """Return what partitions change for each class: tables 4.8 to 4.10, in one unit."""
+    """Return what partitions change for each class (thesis, tables 4.8 to 4.10)."""
     machine = float(mttf.mean())
     rows, node_cost, job_cost = [], 0.0, 0.0
     dump = options.dump / _MINUTE
@@ -283,7 +283,7 @@ def _served(
 
 
 def _checkpoints(dump: float, before: float, after: float, changed: CheckpointChange) -> dict[str, float]:
-    """Return checkpoint intervals (min), the change of the interval, and the change of the cost (node-min per h)."""
+    """Return both checkpoint intervals (min) and the change of interval and cost."""
     return {
         "interval_before": interval(dump, before),
         "interval_after": interval(dump, after),

@@ -1,4 +1,4 @@
-"""Classes of jobs from a description or a log, and the nodes that they need."""
+"""Job classes from a description or a log, and the nodes that they need."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -19,7 +19,7 @@ _MOST = 0.95
 
 
 class ResourceClass(NamedTuple):
-    """A class with its name and its number of logged jobs (None: from a description)."""
+    """A class of jobs; ``jobs`` is its number of logged jobs, None if it is described."""
 
     name: str
     sizes: RankedClass
@@ -27,7 +27,7 @@ class ResourceClass(NamedTuple):
 
     @property
     def size(self) -> int:
-        """n: units of its largest jobs."""
+        """Units of the largest jobs of the class (n)."""
         return self.sizes.size
 
 
@@ -40,12 +40,12 @@ class ClassDemand(Struct, frozen=True):
 
     @property
     def load(self) -> float:
-        """Requested over available units on average; from 1 on queues grow forever."""
+        """Mean requested over available units; at 1 or more, queues grow forever."""
         return fsum(one.sizes.load for one in self.classes) / self.units
 
 
 def described(classes: WorkloadClasses, units: int | None = None) -> ClassDemand:
-    """Return the classes of a description; a range of sizes has its largest as n."""
+    """Return the classes of a description; n is the largest size of a range of sizes."""
     found = []
     for one in classes.classes:
         least, most = one.sizes
@@ -61,7 +61,7 @@ def described(classes: WorkloadClasses, units: int | None = None) -> ClassDemand
 
 
 def logged(workload: Workload, units: int, bins: Sequence[int] = ()) -> ClassDemand:
-    """Return the classes of the jobs of a log that fit a machine of `units` units.
+    """Group the jobs of a log into classes by size; jobs above `units` are left out.
 
     Args:
         bins: largest size of each class; empty: powers of two. Larger jobs make a last class; classes without jobs are
@@ -119,12 +119,12 @@ def _demand(name: str, classes: list[ResourceClass], units: int) -> ClassDemand:
 
 
 class Needs(NamedTuple):
-    """Nodes that each class needs at a blocking probability, in class order.
+    """Nodes that each class needs at a blocking probability B, in class order.
 
     Attributes:
-        plain: types I and IV, equation 3.11.
-        chained: types II and III, equation 3.14 as printed.
-        by_size: (1 - B) C_r + B C_(r-1), with the C_max of the next smaller class, as in table 4.5 at 0.1.
+        plain: for job types I and IV of the thesis, by equation 3.11.
+        chained: for types II and III, by equation 3.14 as printed.
+        by_size: for types II and III as in table 4.5: (1 - B) C_max, plus B times C_max of the next smaller class.
     """
 
     plain: list[float]
@@ -133,7 +133,7 @@ class Needs(NamedTuple):
 
 
 def needs(most: Sequence[float], blocking: float) -> Needs:
-    """Return the needs of classes with these C_max (n lambda t), by size."""
+    """Return the nodes that each class needs; ``most`` is n lambda t of each, by size."""
     check_blocking(blocking)
     share, before, chained = 1.0 - blocking, 0.0, []
     for load in most:

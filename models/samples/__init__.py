@@ -1,1 +1,1 @@
-"""Statistics of replicas: intervals, comparisons, stopping rules."""
+"""Statistics of a study's replicas: intervals, comparisons and stopping rules."""

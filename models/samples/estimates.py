@@ -1,4 +1,4 @@
-"""Estimate means, quantiles and ratios with intervals.
+"""Estimate means, quantiles and ratios with confidence intervals.
 
 A sample has one figure per independent replica of a study's cell.
 """
@@ -32,12 +32,12 @@ _SPREAD: Final = (("p05", 0.05), ("p25", 0.25), ("median", 0.5), ("p75", 0.75), 
 
 
 class StatisticsError(PipistrelleError):
-    """The replicas do not allow this estimate."""
+    """The number or values of replicas do not allow this estimate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A figure and its interval.
+    """An estimate with its confidence interval.
 
     Args:
         value: the estimate; None without replicas.
@@ -51,13 +51,13 @@ class Interval:
 
     @property
     def relative(self) -> float | None:
-        """Half the interval over the value; None without interval or if the value is 0."""
+        """Half-width of the interval over the value; None without interval or for value 0."""
         if self.value is None or self.low is None or self.high is None or self.value == 0:
             return None
         return (self.high - self.low) / 2 / abs(self.value)
 
     def plain(self) -> dict[str, float | int | None]:
-        """Return it as JSON values."""
+        """Return the interval as JSON values."""
         ends = {"value": self.value, "low": self.low, "high": self.high, "relative": self.relative}
         return {
             **{name: end if end is None or math.isfinite(end) else None for name, end in ends.items()},
@@ -66,7 +66,7 @@ class Interval:
 
 
 def scipy_part(name: str, what: str = "intervals need", error: type[PipistrelleError] = StatisticsError) -> Any:
-    """Return a module of scipy, or raise `error` if it is not installed."""
+    """Return a module of scipy; raise `error` if scipy is not installed."""
     from importlib import import_module
 
     try:
@@ -84,14 +84,14 @@ def mean_of(sample: Sequence[float] | Floats) -> float:
 
 
 def deviation_of(sample: Sequence[float] | Floats) -> float:
-    """Return the standard deviation of two or more values, by n - 1."""
+    """Return the standard deviation of two or more values, with divisor n - 1."""
     values = _values(sample)
     middle = mean_of(values)
     return math.sqrt(math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1))
 
 
 def spread_of(sample: Floats) -> dict[str, float]:
-    """Return p05, p25, median, p75 and p95, by linear interpolation."""
+    """Return p05, p25, median, p75 and p95, linearly interpolated."""
     return {name: float(np.quantile(sample, share)) for name, share in _SPREAD}
 
 
@@ -106,14 +106,14 @@ def normal_quantile(share: float) -> float:
 
 
 def t_quantile(count: int, level: float = LEVEL) -> float:
-    """Return Student's quantile for the mean of ``count`` replicas."""
+    """Return Student's quantile for the interval of a mean of ``count`` replicas."""
     return float(scipy_part("special").stdtrit(count - 1, (1 + level) / 2))
 
 
 def mean_interval(
     sample: Sequence[float] | Floats, *, level: float = LEVEL, method: Method = "t", seed: int = SEED
 ) -> Interval:
-    """Return the mean with an interval.
+    """Return the mean of replicas with its confidence interval.
 
     Args:
         method: ``t``: Student's interval, exact for normal replicas and close for means over many jobs; ``bootstrap``:
@@ -133,10 +133,10 @@ def mean_interval(
 
 
 def quantile_interval(sample: Sequence[float] | Floats, share: float, *, level: float = LEVEL) -> Interval:
-    """Return a quantile with a distribution-free interval.
+    """Return a quantile of replicas with a distribution-free interval.
 
     The number of replicas below the quantile is binomial. Each end is the order statistic beyond which at most half of
-    1 - level lies (David and Nagaraja, Order Statistics, 7.1); infinite if there are too few replicas.
+    1 - level lies (David and Nagaraja, Order Statistics, 7.1). It is infinite if there are too few replicas.
     """
     values = sorted(_values(sample))
     count = len(values)
@@ -178,15 +178,15 @@ def ratio_of_means(
 def mean_of_ratios(
     over: Sequence[float] | Floats, under: Sequence[float] | Floats, *, level: float = LEVEL
 ) -> Interval:
-    """Return the mean of over / under, without zero denominators."""
+    """Return the mean of over / under, leaving out pairs with denominator 0."""
     pairs = zip(_values(over), _values(under), strict=True)
     return mean_interval([top / bottom for top, bottom in pairs if bottom != 0], level=level)
 
 
 def change_of_rates(counts: Sequence[float], exposures: Sequence[float]) -> Interval:
-    """Return the relative change of the rate from a first to a second Poisson count.
+    """Return the relative change from one rate to another, from two Poisson counts.
 
-    The 95 % interval uses the normal approximation of the ratio's logarithm; none without counts or exposures.
+    The 95 % interval uses the normal approximation of the ratio's logarithm. There is none without counts or exposures.
     """
     before, after = counts
     events = int(before + after)

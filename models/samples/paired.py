@@ -22,16 +22,16 @@ from pipistrelle.models.samples.estimates import (
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """A second cell against a first one, replica by replica.
+    """Comparison of two cells of a study, replica by replica.
 
     Replicas with the same number share workload and failures (common random numbers; Law, Simulation Modeling and
     Analysis, section 11.2), so shared effects cancel in their difference.
 
     Args:
-        difference: mean of second - first.
+        difference: mean of second cell - first cell.
         ratio_of_means: mean of the second over mean of the first.
         mean_of_ratios: mean of second / first.
-        correlation: None with fewer than three pairs or a constant cell.
+        correlation: correlation of both cells; None with fewer than three pairs or a constant cell.
         gain: how many times as many replicas independent cells would need for an equally narrow interval of the
             difference: (variance of first + of second) / variance of difference; None if the difference is constant.
     """
@@ -45,7 +45,7 @@ class Paired:
     gain: float | None
 
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the comparison as JSON values."""
         names = ("first", "second", "difference", "ratio_of_means", "mean_of_ratios")
         return {name: getattr(self, name).plain() for name in names} | {
             "correlation": self.correlation,
@@ -61,7 +61,7 @@ def paired(
     method: Method = "t",
     seed: int = SEED,
 ) -> Paired:
-    """Return the comparison of two samples with the same replicas in the same order."""
+    """Compare two samples that have the same replicas in the same order."""
     before, after = (np.asarray(sample, dtype=np.float64) for sample in (first, second))
     if before.shape != after.shape:
         raise ValueError(f"pairs of {before.shape} and {after.shape}")

@@ -14,7 +14,7 @@ given precision a cell stops early if its first replicas happen to lie close tog
 the level (Glynn and Whitt, The Asymptotic Validity of Sequential Stopping Rules for Stochastic Simulations, Ann. Appl.
 Probab. 2, 1992; Law, Simulation Modeling and Analysis, section 9.4.1). A least number of replicas and checks in stages
 reduce this. The precision refers to the estimate: 2 % of the estimate is at most 2 / 98 of the true mean. Cells that
-reach the most replicas may be less precise; `reached` tells.
+reach the largest number of replicas may be less precise, which `reached` checks.
 """
 
 import math
@@ -25,18 +25,18 @@ from msgspec import Struct
 
 from pipistrelle.models.samples.estimates import LEVEL, Interval, StatisticsError, mean_interval
 
-#: replicas before the first check
+#: smallest number of replicas before the first check
 LEAST: Final = 10
-#: bounds of a stage, as shares of the replicas so far
+#: bounds of a stage's new replicas, as shares of the replicas so far
 _SMALLEST, _LARGEST = 0.1, 1.0
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """A stopping rule for the replicas of a cell.
+    """A stopping rule for the replicas of a study's cell.
 
     Args:
         precision: largest half-width of the interval over the mean; 0.02 is 2 %.
-        least, most: bounds of the number of replicas.
+        least, most: smallest and largest number of replicas.
     """
 
     precision: float
@@ -56,9 +56,9 @@ class Rule(Struct, frozen=True, kw_only=True):
 def replicas_needed(sample: Sequence[float | None], rule: Rule) -> int:
     """Return the estimated number of replicas that a cell needs.
 
-    The next stage ends where the interval would be narrow enough for unchanged mean and deviation, but adds from a
-    tenth of the replicas to as many again. A mean of 0 with a deviation needs the most replicas; equal replicas need
-    no more. The result depends on the sample only.
+    It is the number at which the interval would be narrow enough if mean and deviation did not change. A stage adds
+    from a tenth of the replicas to as many again. A mean of 0 with a deviation needs the most replicas; equal replicas
+    need no more.
 
     Args:
         sample: metric of each replica, in order; None counts as a replica but is left out of the mean.
@@ -81,7 +81,7 @@ def replicas_needed(sample: Sequence[float | None], rule: Rule) -> int:
 
 
 def reached(sample: Sequence[float | None], rule: Rule) -> bool:
-    """Return whether the mean of these replicas is as precise as the rule requires."""
+    """Return whether the mean of the replicas is as precise as the rule requires."""
     known = [value for value in sample if value is not None]
     if len(known) < 2:
         return False

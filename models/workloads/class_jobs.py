@@ -1,4 +1,4 @@
-"""Draw jobs of classes: Poisson arrivals, service times, accounts by their shares."""
+"""Draw random jobs from classes, with Poisson arrivals, service times and accounts."""
 
 import math
 from dataclasses import replace
@@ -15,7 +15,7 @@ from pipistrelle.traces.errors import out_of_range
 from pipistrelle.traces.generator import seeded
 from pipistrelle.traces.workload import Floats, Workload, decimal_text
 
-#: generators per class: adding a class changes no other class's jobs
+#: random generators per class: adding a class changes no other class's jobs
 _ARRIVALS, _JOBS, _WALLTIMES = range(3)
 _MOST: Final = 10_000_000
 
@@ -23,13 +23,13 @@ _MOST: Final = 10_000_000
 def generate_jobs(
     classes: WorkloadClasses, seed: int, *, load: float | None = None, duration: str | None = None
 ) -> Workload:
-    """Return jobs drawn from classes.
+    """Return random jobs drawn from classes.
 
     Submit and run times are whole seconds, run times at least 1. Equal arguments give equal bytes on any machine.
 
     Args:
-        load: scale all rates to this offered load; None: keep them.
-        duration: how long jobs are submitted, as "7d"; None: as in the classes.
+        load: scale all rates to this offered load; None: keep the rates.
+        duration: how long jobs are submitted, such as "7d"; None: as in the classes.
     """
     if not 0 <= seed < 2**64:
         raise out_of_range("value", "seed of the workload to generate", "a whole number from 0", str(seed))
@@ -58,7 +58,7 @@ def generate_jobs(
 
 
 def _poisson(rng: np.random.Generator, rate: float, seconds: float) -> Floats:
-    """Return times (s) before `seconds` of a Poisson process of this rate."""
+    """Return the event times (s) of a Poisson process of this rate, up to `seconds`."""
     law, found, last = Exponential(1.0 / rate), [np.zeros(0)], 0.0
     while last < seconds:
         block = max(16, int((seconds - last) * rate * 1.1))
@@ -69,7 +69,7 @@ def _poisson(rng: np.random.Generator, rate: float, seconds: float) -> Floats:
 
 
 def _jobs(classes: WorkloadClasses, one: ServiceClass, submit: Floats, seed: int, index: int) -> Workload:
-    """Return the jobs of a class, with these submit times."""
+    """Return the jobs of one class, which have these submit times."""
     count = len(submit)
     draws = seeded(seed, index, _JOBS).random((count, 5))
     draws[:, 1:3] = 1.0 - draws[:, 1:3]  # never 0, which has no logarithm
@@ -102,11 +102,11 @@ def _jobs(classes: WorkloadClasses, one: ServiceClass, submit: Floats, seed: int
         asked = set_walltimes(jobs, one.walltime, seeded(seed, index, _WALLTIMES))
     except PipistrelleError as error:
         raise error.at(f"class {one.label}: walltime", ClassesError) from None
-    return replace(asked, walltime=np.minimum(asked.walltime, jobs.walltime))  # no request beyond the limit
+    return replace(asked, walltime=np.minimum(asked.walltime, jobs.walltime))  # requested times do not exceed the limit
 
 
 def _joined(classes: WorkloadClasses, parts: list[Workload], note: list[str]) -> Workload:
-    """Return the jobs of all classes by submit time; ties in the order of the classes."""
+    """Join the jobs of all classes by submit time; ties follow the order of classes."""
     submit = np.concatenate([part.submit for part in parts])
     order = np.argsort(submit, kind="stable")
     size = np.concatenate([part.size for part in parts])[order]

@@ -1,4 +1,4 @@
-"""Workloads described by classes of jobs: sizes, rates, service times, accounts."""
+"""Workloads described by classes of jobs: sizes, rates, service times and accounts."""
 
 import math
 import re
@@ -21,11 +21,11 @@ from pipistrelle.traces.files import text_if_file
 _MANUAL: Final = "'pipistrelle help reliability' lists every key."
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}")
 _RANGE: Final = re.compile(r"(\d{1,9})\s*:\s*(\d{1,9})", re.ASCII)
-#: seconds in the hour of rates
+#: seconds per hour, because rates are per hour
 HOUR: Final = 3600.0
-#: quantile of a class's service times that is its T
+#: quantile of a class's service times that the reliability formulas use as run time T
 _MOST_JOBS: Final = 0.95
-#: points of the integral over truncated service times
+#: number of points of the integral over truncated service times
 _POINTS: Final = 20_001
 
 Count = Annotated[int, Meta(ge=1, le=10_000_000)]
@@ -33,15 +33,15 @@ Positive = Annotated[float, Meta(gt=0)]
 
 
 class ClassesError(PlatformError):
-    """Classes of a workload that are invalid or do not fit a machine."""
+    """Classes of a workload are invalid or do not fit a machine."""
 
 
 class Project(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A project that owns jobs.
+    """A project that owns jobs, in a description of classes.
 
     Args:
-        name: the jobs' account and group.
-        share: weight among the accounts of a class.
+        name: account and group of the project's jobs.
+        share: weight of the project among the accounts of a class.
         users: number of users, all equally busy.
     """
 
@@ -83,7 +83,7 @@ class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """The least and the greatest size (units)."""
+        """The smallest and the largest job size of the class (units)."""
         if isinstance(self.size, int):
             return self.size, self.size
         found = _RANGE.fullmatch(self.size.strip())
@@ -95,19 +95,19 @@ class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def distribution(self) -> Durations:
-        """The distribution of run times (s), before they are cut."""
+        """The distribution of run times (s), before long ones are cut to the limit."""
         if QUANTITY.fullmatch(self.service.strip()):
             return Exponential(parse_seconds(self.service, "service time"))
         return parse_durations(self.service, "service", "service time")
 
     @property
     def limit(self) -> float:
-        """The longest possible run time (s)."""
+        """The longest possible run time of the class (s)."""
         return math.inf if self.longest is None else parse_seconds(self.longest, "longest service")
 
     @property
     def mean_service(self) -> float:
-        """The mean run time (s), the integral of P(longer than t) up to the limit."""
+        """The mean run time (s): the integral of P(longer than t) up to the limit."""
         law, limit = self.distribution, self.limit
         if math.isinf(limit):
             return law.mean
@@ -131,7 +131,7 @@ class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def _longer(law: Durations, time: float) -> float:
-    """Return the probability of a service longer than `time` s."""
+    """Return the probability that a run time is longer than `time` s."""
     if isinstance(law, Fixed):
         return float(time < law.mean)
     if isinstance(law, Lognormal):
@@ -161,16 +161,16 @@ class WorkloadClasses(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def seconds(self) -> float:
-        """How long jobs are submitted (s)."""
+        """Length of the time in which jobs are submitted (s)."""
         return parse_seconds(self.duration, "duration")
 
     def rate(self, one: ServiceClass) -> float:
-        """Return the jobs of a class per hour."""
+        """Return how many jobs of a class are submitted per hour."""
         return one.rate if one.rate is not None else (one.jobs or 0) / (self.seconds / HOUR)
 
     @property
     def offered_load(self) -> float:
-        """Requested over available unit-hours; 1 or more can never be served."""
+        """Requested over available unit-hours; at 1 or more, queues grow forever."""
         asked = math.fsum(self.rate(one) * sum(one.sizes) / 2 * one.mean_service / HOUR for one in self.classes)
         return asked / self.machine_size
 
@@ -180,7 +180,7 @@ class WorkloadClasses(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def parse_classes(text: str, where: str) -> WorkloadClasses:
-    """Return the workload in a TOML text, called ``where`` in messages."""
+    """Parse a workload of classes from TOML; error messages call the text ``where``."""
     hint = "Text needs quotes; a class begins with [[classes]]."
     raw = read_toml(text, where, ClassesError, manual=_MANUAL, hint=hint)
     found = convert_table(raw, WorkloadClasses, where, ClassesError, _MANUAL)
@@ -238,5 +238,5 @@ describe: Final = _CATALOGUE.describe
 
 
 def load_classes(name: str) -> WorkloadClasses:
-    """Return bundled classes by name, or those in a file."""
+    """Return bundled classes by their name, or the classes in a file."""
     return _CATALOGUE.named(name, text_if_file, "there are no classes", "bundled ones, or a TOML file")

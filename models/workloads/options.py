@@ -1,4 +1,4 @@
-"""Parse option texts: times, ranges, gaps, requested times."""
+"""Parse the texts of options: times, ranges, gaps and requested times."""
 
 import math
 import re
@@ -28,20 +28,20 @@ _UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Range(NamedTuple):
-    """Values from `low` to `high`, inclusive."""
+    """A range of values from `low` to `high`, both included."""
 
     low: float
     high: float
 
 
 def zone_of(workload: Workload, name: str | None = None) -> tzinfo:
-    """Return the time zone `name`; if None, the trace's own, or UTC if it has none."""
+    """Return the time zone `name`; if None, the trace's zone, or UTC if it has none."""
     text = name or workload.timezone
     if text is None or text == "UTC":
         return UTC
     try:
         return ZoneInfo(text)
-    except (OSError, ValueError, KeyError):  # unknown zone, invalid path, a folder
+    except (OSError, ValueError, KeyError):  # unknown zone, invalid path, or a folder
         raise InputError(
             "unknown time zone",
             where=workload.source if name is None else "--timezone",
@@ -52,7 +52,7 @@ def zone_of(workload: Workload, name: str | None = None) -> tzinfo:
 
 
 def trace_time(workload: Workload, text: str, zone: tzinfo) -> float:
-    """Return the seconds after time 0 of a date, or of a time such as ``7d``."""
+    """Parse a date, or a time such as ``7d``, as seconds after time 0."""
     words = text.strip()
     if not _DATE.fullmatch(words):
         return signed_seconds(words, "time")
@@ -76,7 +76,7 @@ def trace_time(workload: Workload, text: str, zone: tzinfo) -> float:
 
 
 def signed_seconds(text: str, what: str = "length of time") -> float:
-    """Return a length of time (s) as in `parse_seconds`, but also 0 and negative ones."""
+    """Parse a length of time (s) like `parse_seconds`, but also 0 and negative ones."""
     words = text.strip()
     sign = -1.0 if words.startswith("-") else 1.0
     plain = words.removeprefix("-").removeprefix("+") if words[:2] not in ("+-", "-+") else words
@@ -84,7 +84,7 @@ def signed_seconds(text: str, what: str = "length of time") -> float:
 
 
 def parse_range(text: str, parse: Callable[[str], float], what: str) -> Range:
-    """Return the range ``MIN:MAX``, ``MIN:``, ``:MAX`` or a single value."""
+    """Parse a range: ``MIN:MAX``, ``MIN:``, ``:MAX`` or a single value."""
     first, colon, second = (part.strip() for part in text.partition(":"))
     if not first and not second:
         raise InputError(f"a {what} cannot be read", expected="MIN:MAX, MIN:, :MAX or one value", found=quoted(text))
@@ -96,14 +96,14 @@ def parse_range(text: str, parse: Callable[[str], float], what: str) -> Range:
 
 
 def parse_units(text: str) -> float:
-    """Return a whole number of units, at least 0."""
+    """Parse a whole number of units, at least 0."""
     if re.fullmatch("[0-9]{1,15}", text) is None:
         raise InputError("a size is not a whole number", expected="a number of units, such as 16", found=quoted(text))
     return float(text)
 
 
 def parse_factor(text: str, what: str = "factor") -> float:
-    """Return a factor above 0: ``0.5``, ``x0.5`` or ``50%``."""
+    """Parse a factor above 0: ``0.5``, ``x0.5`` or ``50%``."""
     words = text.strip().removeprefix("x")
     number = words.removesuffix("%").strip()
     if _NUMBER.fullmatch(number) is None or not 0 < float(number) < math.inf:
@@ -114,7 +114,7 @@ def parse_factor(text: str, what: str = "factor") -> float:
 
 
 def parse_share(text: str, of: int) -> int:
-    """Return the number of jobs that ``500`` or ``10%`` of `of` jobs means, at least 1."""
+    """Parse a share of `of` jobs, ``500`` or ``10%``, as a number of jobs, at least 1."""
     if re.fullmatch("[0-9]{1,15}", text):
         count = int(text)
     else:
@@ -130,7 +130,7 @@ def parse_share(text: str, of: int) -> int:
 
 
 def parse_gaps(text: str) -> Gaps:
-    """Parse gaps: ``100:fixed``, ``200:exp`` or ``0:200:unif``; times may have units."""
+    """Parse gaps between jobs: ``100:fixed``, ``200:exp`` or ``0:200:unif``."""
     *times, kind = (part.strip() for part in text.split(":"))
     if len(times) != {"fixed": 1, "exp": 1, "unif": 2}.get(kind):
         raise InputError(
@@ -147,10 +147,10 @@ def set_walltimes(workload: Workload, text: str, rng: np.random.Generator) -> Wo
     """Return the workload with the requested times that a text describes.
 
     - ``none`` or ``-1``: no limits.
-    - ``12h``: the same for all.
+    - ``12h``: this time for all jobs.
     - ``100:3000``: random whole seconds.
-    - ``101%``: of the run time, rounded up; ``50%:150%``: random whole percentages.
-    - ``x1.5``: the trace's own, multiplied.
+    - ``101%``: a share of the run time, rounded up; ``50%:150%``: random whole percentages.
+    - ``x1.5``: the trace's own requested times, multiplied.
     """
     words = text.strip()
     if words in ("none", "-1"):

@@ -18,7 +18,7 @@ _SHADES: Final = " .:-=+*#%@"
 
 
 def arrivals_text(arrivals: dict[str, Any]) -> list[str]:
-    """Return submissions by weekday and hour as lines, shaded by square roots."""
+    """Return submissions by weekday and hour as text lines; shades show square roots."""
     counts = np.array(arrivals["counts"], dtype=np.int64)
     shade = np.ceil(np.sqrt(counts / max(int(counts.max()), 1)) * (len(_SHADES) - 1)).astype(np.int64)
     lines = [
@@ -32,9 +32,9 @@ def arrivals_text(arrivals: dict[str, Any]) -> list[str]:
 def svg(figures: dict[str, Any]) -> str:
     """Return a picture of the figures by `summarise`, as SVG text.
 
-    At the top are the jobs by size and run time, as in figures 5 and 6 of paper 000; below, if the trace has dates,
-    submissions by weekday and hour. Cells have numbers of jobs, margins percentages. Without jobs there is only the
-    heading. Equal figures give equal bytes with the same version of matplotlib.
+    The upper part shows jobs by size and run time, as in figures 5 and 6 of paper 000. The lower part shows submissions
+    by weekday and hour, if the trace has dates. Cells have numbers of jobs, margins percentages. Without jobs there is
+    only the heading. Equal figures give equal bytes with the same version of matplotlib.
     """
     tables: list[tuple[Any, list[str], list[str], str]] = []
     if (grid := figures["by_size_and_runtime"]) is not None:
@@ -55,12 +55,12 @@ def svg(figures: dict[str, Any]) -> str:
 
 
 def drawn(draw: Callable[["Figure"], None], width: float, height: float) -> str:
-    """Return the SVG text that `drawn_as` makes of a figure."""
+    """Return a figure (inches) filled by `draw`, as SVG text."""
     return drawn_as(".svg", draw, width, height).decode()
 
 
 def drawn_as(suffix: str, draw: Callable[["Figure"], None], width: float, height: float) -> bytes:
-    """Return a figure (inches) filled by `draw` as a ``.svg`` or ``.png`` file.
+    """Return the bytes of a ``.svg`` or ``.png`` figure (inches) filled by `draw`.
 
     Equal figures give equal bytes with the same version of matplotlib.
     """
@@ -85,7 +85,7 @@ def drawn_as(suffix: str, draw: Callable[["Figure"], None], width: float, height
 
 
 def _heat(axes: "Axes", rows: list[list[int]], names: list[str], columns: list[str], title: str) -> None:
-    """Draw a table of shaded cells, bottom row first, with shares at margins."""
+    """Draw a table of shaded cells from the bottom row up, with shares at its margins."""
     counts = np.array(rows, dtype=np.int64)
     depth, share = np.sqrt(counts / max(int(counts.max()), 1)), shares(counts)
     axes.pcolormesh(depth, cmap="Blues", vmin=0, vmax=1, edgecolors="white")

@@ -1,4 +1,4 @@
-"""Summarise a workload in numbers: spreads, requests, users, arrivals, sizes."""
+"""Summarise a workload in numbers: distributions, requests, users, arrivals, sizes."""
 
 import math
 from collections.abc import Sequence
@@ -48,8 +48,8 @@ class Grid(NamedTuple):
 def summarise(workload: Workload, zone: tzinfo) -> dict[str, Any]:
     """Return a workload's figures as JSON values; None is unknown.
 
-    Except for ``jobs``, ``dropped``, ``dependent`` and ``requests``, they cover the jobs that can run on the trace's
-    machine (see `clean`). ``requests`` is absent if no job requests nodes. Dates, hours and weekdays are in `zone`.
+    ``jobs``, ``dropped``, ``dependent`` and ``requests`` are about all jobs. Other figures cover the jobs that can run
+    on the trace's machine (see `clean`). ``requests`` is absent if no job requests nodes. Dates are in `zone`.
     """
     units = workload.machine_size
     jobs, dropped = clean(workload, units)
@@ -100,7 +100,7 @@ def summarise(workload: Workload, zone: tzinfo) -> dict[str, Any]:
 
 
 def size_grid(jobs: Workload) -> Grid:
-    """Return jobs with known run times by size (powers of two) and `RUNTIMES`."""
+    """Return the numbers of jobs by size (powers of two) and run time (`RUNTIMES`)."""
     power = np.frexp(jobs.size.astype(np.float64))[1] - 1
     bounds = np.array([bound for bound, _ in RUNTIMES[:-1]])
     column = np.searchsorted(bounds, jobs.runtime, side="right")
@@ -113,7 +113,7 @@ def size_grid(jobs: Workload) -> Grid:
 
 
 def arrivals_grid(jobs: Workload, zone: tzinfo) -> Grid | None:
-    """Return submissions by weekday, from Monday, and hour; None without dates."""
+    """Return numbers of submissions by weekday, from Monday, and hour; None without dates."""
     if jobs.epoch is None or not len(jobs):
         return None
     seconds = np.floor(jobs.submit + jobs.epoch).astype(np.int64)
@@ -138,7 +138,7 @@ def _spread(values: Floats | Ints) -> dict[str, float | None]:
 
 
 def _accuracy(jobs: Workload) -> dict[str, Any] | None:
-    """Return the spread and classes of run time / requested time."""
+    """Return how run time / requested time is distributed, also in classes."""
     limited = np.isfinite(jobs.walltime) & np.isfinite(jobs.runtime)
     if not limited.any():
         return None
@@ -156,7 +156,7 @@ def _accuracy(jobs: Workload) -> dict[str, Any] | None:
 
 
 def _busiest(jobs: Workload, name: str, work: Floats) -> dict[str, Any] | None:
-    """Return the values of a field whose jobs have the most unit-seconds; None if unknown."""
+    """Return which values of a field, such as users, have most unit-seconds, or None."""
     texts = named_column(jobs, name)
     if texts is None or not any(texts):
         return None

@@ -1,4 +1,4 @@
-"""The library of failure models, fitted from real logs, which are not included."""
+"""The library of failure models fitted to real logs; the logs are not included."""
 
 from collections.abc import Callable
 from typing import Final
@@ -10,7 +10,7 @@ from pipistrelle.platforms.failures.text import FailureSpec
 
 
 def model_line(model: FittedModel) -> str:
-    """Return one line about a model."""
+    """Describe a fitted failure model in one line."""
     days = model.spec().uptime.mean / 86400
     kind = model.failures.distribution
     return f"{model.description} ({kind}, MTBF of a node {days:,.0f} days, {model.nodes:,} nodes)"
@@ -23,7 +23,7 @@ describe: Final = _MODELS.describe
 
 
 def specs() -> dict[str, Callable[[], FailureSpec]]:
-    """Return {name: function that returns its spec}, for `parse_failures`."""
+    """Return {model name: function that returns its spec}, for `parse_failures`."""
 
     def opener(name: str) -> Callable[[], FailureSpec]:
         return lambda: get(name).spec()

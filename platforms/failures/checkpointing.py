@@ -1,22 +1,23 @@
-"""Checkpointing: dump intervals, progress and duration, as pure functions.
+"""Checkpointing as pure functions: dump intervals, progress and duration.
 
-Sums are evaluated in the given order, so that the compiled kernel gets the same bits from the same lines.
+A dump writes a checkpoint; a read loads it at a restart. The compiled kernel must compute the same bits, so the order
+of all additions is fixed.
 """
 
 import math
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-#: shortest interval of work between dumps (s), even if dumps take no time
+#: the shortest work between two dumps (s), even if dumps take no time
 SHORTEST: Final = 1.0
-#: work that exceeds a number of intervals only by rounding needs no additional dump
+#: work that exceeds a number of intervals only by a rounding error needs no additional dump
 NEARLY: Final = 1 - 1e-12
 
 
 def failure_rate(rates: Iterable[float]) -> float:
-    """Return the rate (1/s) at which nodes with these rates (1/s) fail together.
+    """Return the failure rate (1/s) of a group of nodes: the sum of the nodes' rates.
 
-    Equal neighbours are counted and multiplied, so that n equal nodes have exactly n times one's rate.
+    Runs of equal rates are multiplied, so that n equal nodes have exactly n times the rate of one node.
     """
     total, each, count = 0.0, 0.0, 0
     for rate in rates:
@@ -34,19 +35,19 @@ def mtbf_of(rate: float) -> float:
 
 
 def young_interval(dump: float, mtbf: float) -> float:
-    """Return Young's interval of work (s) between dumps of ``dump`` s: sqrt(2 C M).
+    """Return Young's interval of work (s) between two dumps: sqrt(2 dump mtbf).
 
-    J. W. Young, "A first order approximation to the optimum checkpoint interval", 1974. It is infinite for an infinite
-    ``mtbf`` (s).
+    ``dump`` and ``mtbf`` are in seconds. The interval is infinite if ``mtbf`` is. J. W. Young, "A first order
+    approximation to the optimum checkpoint interval", 1974.
     """
     return math.inf if math.isinf(mtbf) else math.sqrt(2.0 * dump * mtbf)
 
 
 def daly_interval(dump: float, mtbf: float) -> float:
-    """Return Daly's interval of work (s) between dumps of ``dump`` s.
+    """Return Daly's interval of work (s) between two dumps.
 
-    sqrt(2 C M) (1 + sqrt(C / (2 M)) / 3 + C / (18 M)) - C if C < 2 M, else M: J. T. Daly, "A higher order estimate of
-    the optimum checkpoint interval for restart dumps", 2006, equation 37. It is infinite for an infinite ``mtbf`` (s).
+    With C = ``dump`` and M = ``mtbf`` (s): sqrt(2 C M) (1 + sqrt(C / (2 M)) / 3 + C / (18 M)) - C if C < 2 M, else M.
+    J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps", 2006, equation 37.
     """
     if math.isinf(mtbf):
         return math.inf
@@ -57,26 +58,26 @@ def daly_interval(dump: float, mtbf: float) -> float:
 
 
 def dump_interval(formula: str, dump: float, mtbf: float) -> float:
-    """Return the interval of work (s), at least 1, by ``formula``: "young" or "daly"."""
+    """Return the work (s) between two dumps, at least 1, by formula "young" or "daly"."""
     wanted = young_interval(dump, mtbf) if formula == "young" else daly_interval(dump, mtbf)
     return max(wanted, SHORTEST)
 
 
 def dumps_until_done(work: float, interval: float) -> int:
-    """Return the number of dumps in ``work`` s: one per ``interval``, none at the end."""
+    """Return the number of dumps in ``work``: one per ``interval``, none at the end."""
     return 0 if math.isinf(interval) else max(math.ceil(work / interval * NEARLY) - 1, 0)
 
 
 def done_at(start: float, read: float, work: float, dumps: int, dump: float) -> float:
-    """Return when (s) work ends that starts with a read at ``start`` and has dumps."""
+    """Return the end (s) of a job that reads at ``start``, then works and dumps."""
     return start + (read + (work + dumps * dump)) if work < math.inf else math.inf
 
 
 class WorkPhase(NamedTuple):
-    """The progress of a stretch of work, in seconds of time.
+    """The progress of work with checkpoints up to some time, in seconds.
 
-    ``reading``, ``working`` and ``dumping`` add up to the time since the start. ``saved`` is the working time in
-    complete dumps, or all of it if the work is done.
+    ``reading``, ``working`` and ``dumping`` add up to the time since the start. ``saved`` is the work that complete
+    dumps cover, or all work once it is done.
     """
 
     reading: float
@@ -89,7 +90,7 @@ class WorkPhase(NamedTuple):
 def phase_at(
     now: float, start: float, read: float, work: float, interval: float, dumps: int, dump: float, finish: float
 ) -> WorkPhase:
-    """Return the progress at ``now`` (s) of a read, then work and dumps in turn.
+    """Return the progress at ``now`` (s): of a read, then of work and dumps in turn.
 
     A dump or the work counts as complete at the exact time at which it ends.
 
@@ -120,9 +121,9 @@ def phase_at(
 
 
 def daly_time(work: float, interval: float, dump: float, read: float, mtbf: float) -> float:
-    """Return the expected time (s) of ``work`` s under exponential failures.
+    """Return the expected time (s) to complete ``work`` under exponential failures.
 
-    M e^(R/M) (e^((tau + C)/M) - 1) T / tau: Daly 2006, equation 20, which also counts a dump after the last interval.
+    Daly 2006, equation 20: M e^(R/M) (e^((tau + C)/M) - 1) T / tau. It also counts a dump after the last interval.
 
     Args:
         work, interval, dump, read: T, tau, C and R (s); failures may happen during dumps and reads.

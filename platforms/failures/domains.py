@@ -11,16 +11,16 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """Nodes that fail together; the name is part of the outages' cause."""
+    """A named group of nodes that fail together; outages have the name in their cause."""
 
     name: str
     nodes: NodeSet
 
 
 def blocks(nodes: range, size: int, name: str = "domain") -> tuple[Domain, ...]:
-    """Return domains of `size` consecutive nodes; the last one may be smaller.
+    """Divide nodes into failure domains of `size` consecutive nodes each.
 
-    They are called "name 0", "name 1" and so on.
+    The last domain may be smaller. The domains are called "name 0", "name 1" and so on.
 
     Raises:
         OutageError: if the size is not from 1 to the number of nodes.
@@ -36,9 +36,9 @@ def blocks(nodes: range, size: int, name: str = "domain") -> tuple[Domain, ...]:
 
 
 def expand(outages: Outages, domains: tuple[Domain, ...]) -> Outages:
-    """Return the outages of nodes, given those of domains by their index.
+    """Turn outages of failure domains into outages of all their nodes.
 
-    The domain's name is put before the cause: "cabinet 3: failure".
+    The node numbers in `outages` are indices of `domains`. Each cause then begins with a domain: "cabinet 3: failure".
     """
     if not len(outages):
         return outages

@@ -22,40 +22,38 @@ class Durations(Protocol):
 
     @property
     def mean(self) -> float:
-        """The mean (s)."""
+        """The mean length (s)."""
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Draw lengths (s) beyond `age`, given that they exceed it, shape (...).
+        """Draw remaining lengths (s), shape (...), of components that are `age` s old.
 
         `uniform` has independent uniform numbers in (0, 1), shape (..., 2).
         """
 
     def hazard(self, length: float) -> float:
-        """Return a lower bound of -log P(something, new or used, lasts `length` s more).
+        """Return a lower bound of -log P(a component of any age lasts `length` s more).
 
-        0 if none is known.
-
-        With S the survival function and M the mean, something long in use lasts with chance 1 - (integral of S from 0
-        to `length`) / M (residual life of a renewal process), which is at most 1 - length S(length) / M.
+        The bound is 0 if none is known. With S the survival function and M the mean, a component long in use lasts with
+        probability 1 - (integral of S from 0 to `length`) / M, at most 1 - length S(length) / M (renewal theory).
         """
 
     def scaled(self, factor: float) -> "Durations":
-        """Return the distribution of the lengths times `factor`."""
+        """Return the distribution of lengths that are `factor` times as long."""
 
     def __str__(self) -> str:
-        """Return the text that `parse_durations` reads as the same distribution."""
+        """Return text from which `parse_durations` makes an equal distribution."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Law:
-    """Base of the distributions: one parameter in seconds, perhaps a second, a number."""
+    """Base of the distributions: a first field in seconds, perhaps a second number."""
 
     def scaled(self, factor: float) -> Self:
         first = fields(self)[0].name
         return replace(self, **{first: getattr(self, first) * factor})
 
     def hazard(self, length: float) -> float:
-        """Return 0: no bound is known, or the length is fixed."""
+        """Return 0, because no bound is known or the length is fixed."""
         return 0.0
 
     def __str__(self) -> str:
@@ -75,33 +73,33 @@ class _OfMean(_Law):
 
 @dataclass(frozen=True, slots=True)
 class Fixed(_OfMean):
-    """Always the same length, `mean` (s), above 0; OutageError if it is out of range."""
+    """Lengths that are always `mean` (s); OutageError if it is out of range."""
 
     _what: ClassVar[str] = "length of time"
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Return what is left after `age` s, if lengths follow one after another."""
+        """Return the remaining time (s), from `age` to the next multiple of the mean."""
         return np.full(uniform.shape[:-1], self.mean - math.fmod(age, self.mean))
 
 
 @dataclass(frozen=True, slots=True)
 class Exponential(_OfMean):
-    """Memoryless, with the mean `mean` (s); OutageError if that is out of range."""
+    """The exponential distribution; OutageError if its `mean` (s) is out of range."""
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Draw lengths (s), shape (...); the age does not matter."""
+        """Draw remaining lengths (s), shape (...), which do not depend on the age."""
         return self.mean * -log(uniform[..., 0])
 
     def hazard(self, length: float) -> float:
-        """Return `length` over the mean."""
+        """Return -log P(a component lasts `length` s more), which is `length` / mean."""
         return length / self.mean
 
 
 @dataclass(frozen=True, slots=True)
 class Weibull(_Law):
-    """P(longer than t) = exp(-(t / scale)**shape).
+    """The Weibull distribution: P(length > t) = exp(-(t / scale)**shape).
 
-    Below shape 1 the hazard falls with age; above 1 it rises.
+    The hazard falls with age if the shape is below 1, and rises if it is above 1.
 
     Args:
         scale: seconds.
@@ -128,27 +126,27 @@ class Weibull(_Law):
 
     @property
     def mean(self) -> float:
-        """The mean (s): scale Gamma(1 + 1 / shape)."""
+        """The mean length (s): scale Gamma(1 + 1 / shape)."""
         return self.scale * math.gamma(1.0 + 1.0 / self.shape)
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Draw remaining lengths (s) beyond `age`, shape (...).
+        """Draw remaining lengths (s), shape (...), of components that are `age` s old.
 
-        The cumulative hazard (t / scale)**shape grows by an exponential number of mean 1 until the end.
+        The cumulative hazard (t / scale)**shape grows from `age` to the end by an exponential number of mean 1.
         """
         used = np.full(1, age / self.scale)
         hazard = -log(uniform[..., 0]) + (exp(self.shape * log(used)) if age > 0 else 0.0)
         return self.scale * exp(log(hazard) / self.shape) - age
 
     def hazard(self, length: float) -> float:
-        """Return the hazard when new if it rises with age, else a bound for used things."""
+        """Return the hazard of a new component, or a bound for used ones if shape < 1."""
         new = (length / self.scale) ** self.shape
         return new if self.shape >= 1 else -math.log1p(-length / self.mean * math.exp(-new))
 
 
 @dataclass(frozen=True, slots=True)
 class Lognormal(_Law):
-    """exp of a normal number of standard deviation `sigma`.
+    """The lognormal distribution: log(length) has the standard deviation `sigma`.
 
     Args:
         median: seconds.
@@ -175,7 +173,7 @@ class Lognormal(_Law):
 
     @property
     def mean(self) -> float:
-        """The mean (s): median exp(sigma**2 / 2)."""
+        """The mean length (s): median exp(sigma**2 / 2)."""
         return self.median * math.exp(self.sigma * self.sigma / 2)
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
@@ -184,7 +182,7 @@ class Lognormal(_Law):
         G. Box and M. Muller, "A Note on the Generation of Random Normal Deviates", 1958.
 
         Raises:
-            OutageError: for an age above 0, for which no formula is known here.
+            OutageError: if the age is above 0, which is not supported.
         """
         if age > 0:
             raise OutageError("an age cannot be given to a lognormal distribution", hint="Use weibull.")

@@ -1,4 +1,4 @@
-"""Fitted failure models in TOML, from ``failures fit`` and for ``--failures``."""
+"""Failure models in TOML: ``failures fit`` writes them, ``--failures`` reads them."""
 
 from typing import Final, Literal
 
@@ -16,18 +16,18 @@ _NEEDED: Final = {"exponential": ("mean",), "weibull": ("scale", "shape"), "logn
 
 
 class Fitted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A fitted distribution of lengths of time.
+    """A distribution of lengths of time, fitted to a log.
 
     Args:
         distribution: exponential needs the mean, weibull scale and shape, lognormal median and sigma.
         mean, scale, median: seconds.
         shape, sigma: numbers.
-        mean_interval, ...: the confidence interval (low, high) of each.
+        mean_interval, ...: the confidence interval (low, high) of each parameter.
         age: how long a node has been up at time 0 (s).
-        observations: number of observed ends of lengths.
-        censored: number of lengths that had not ended when observation ended.
+        observations: the number of lengths whose end was observed.
+        censored: the number of lengths that had not ended when observation ended.
         exposure: the sum of all observed lengths (s).
-        log_likelihood: at the fitted parameters, of lengths in seconds.
+        log_likelihood: of the lengths in seconds, at the fitted parameters.
     """
 
     distribution: Literal["exponential", "weibull", "lognormal"]
@@ -61,15 +61,15 @@ class Fitted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class FittedModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Failures and repairs of a machine, fitted from a log.
+    """Failures and repairs of a machine's nodes, fitted to a log.
 
     Args:
         description: one line.
         source: the log, and which part of it.
         nodes: the number of nodes of the machine.
-        confidence: level of all intervals, as 0.95.
+        confidence: the level of all confidence intervals, such as 0.95.
         failures: how long a node stays up until it fails.
-        repair: how long it is then down; None: the log does not say.
+        repair: how long the node is then down; None: the log does not say.
     """
 
     name: str
@@ -90,7 +90,7 @@ class FittedModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def parse_model(text: str, where: str) -> FittedModel:
-    """Return the model in a TOML text called `where` in messages.
+    """Parse a fitted failure model from TOML; `where` names the text in messages.
 
     Raises:
         OutageError: if the text is not TOML, or a key or value is invalid.
@@ -118,7 +118,7 @@ def parse_model(text: str, where: str) -> FittedModel:
 
 
 def to_toml(model: FittedModel) -> str:
-    """Return TOML that `parse_model` reads as the same model."""
+    """Return TOML from which `parse_model` makes an equal model."""
     heads = ("name", "description", "source", "nodes", "confidence")
     lines = [f"{key} = {toml_value(getattr(model, key))}" for key in heads]
     for table in ("failures", "repair"):

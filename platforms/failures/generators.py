@@ -1,7 +1,7 @@
 """Random bits of many numpy PCG64 streams at once, each with its spawn key.
 
-A year of a machine takes a few numbers from each of a thousand or more streams. Making a numpy generator for each costs
-far more than drawing the numbers. The numbers here are the same, bit for bit.
+Simulating a machine for a year takes a few numbers from each of a thousand or more streams. Creating a numpy generator
+for each stream costs far more than drawing the numbers. The numbers here equal numpy's, bit for bit.
 
 Sources: M. O'Neill, "PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms for Random Number
 Generation", 2014 (PCG XSL RR 128/64); F. Brown, "Random number generation with arbitrary strides", 1994, for several
@@ -30,7 +30,7 @@ _WORD: Final = np.uint64(64)
 #: the upper six bits of a state give the rotation of its bits
 _TURN: Final = np.uint64(58)
 
-# constants of seed sequences, modulo 2**32
+# constants of numpy's SeedSequence, modulo 2**32
 _POOL: Final = 4
 _IN: Final = (0x43B0D7E5, 0x931E8875)
 _OUT: Final = (0x8B51F9DD, 0x58F38DED)
@@ -43,8 +43,8 @@ class Generators:
 
     Args:
         seed: 0 or more.
-        key: what the spawn keys begin with: one or more whole numbers of at least 0.
-        numbers: the keys' last members, below 2**32, shape (streams,).
+        key: the beginning of all spawn keys: one or more whole numbers of at least 0.
+        numbers: the last member of each stream's spawn key, below 2**32, shape (streams,).
     """
 
     def __init__(self, seed: int, key: tuple[int, ...], numbers: Ints) -> None:
@@ -54,7 +54,7 @@ class Generators:
         self._state = _advanced(_sum(self._step, (high, low)), self._step, 1)
 
     def random_raw(self, rows: NDArray[np.intp], count: int) -> Words:
-        """Return the next numbers of distinct streams, by position; shape (rows, count)."""
+        """Return the next `count` numbers of distinct streams, shape (rows, count)."""
         high, low = _advanced(_column(self._state, rows), _column(self._step, rows), count)
         for column, last in zip(self._state, (high, low), strict=True):
             column[rows] = last[:, -1]
@@ -69,14 +69,14 @@ def _column(numbers: Wide, rows: NDArray[np.intp]) -> Wide:
 
 
 def _advanced(state: Wide, step: Wide, count: int) -> Wide:
-    """Return the states after 1 to `count` steps; arguments' last axes: `count` or 1."""
+    """Return the states of generators after 1 to `count` steps, along the last axis."""
     factors, shares = _strides(count)
     return _sum(_product(state, factors), _product(step, shares))
 
 
 @cache
 def _strides(count: int) -> tuple[Wide, Wide]:
-    """Return factors of state and increment for k steps: m**k, 1 + m + ... + m**(k-1)."""
+    """Return the factors of a generator's state and increment for 1 to `count` steps."""
     factors, shares = [_MULTIPLIER], [1]
     for _ in range(count - 1):
         factors.append(factors[-1] * _MULTIPLIER % _WIDE)
@@ -97,7 +97,7 @@ def _sum(one: Wide, other: Wide) -> Wide:
 
 
 def _product(one: Wide, other: Wide) -> Wide:
-    """Return products modulo 2**128, using 32-bit halves of the lower halves."""
+    """Return products of 128-bit numbers modulo 2**128, computed from 32-bit parts."""
     low, others = one[1] & _LOW, other[1] & _LOW
     high, upper = one[1] >> _HALF, other[1] >> _HALF
     middle = high * others + (low * others >> _HALF)
@@ -107,8 +107,8 @@ def _product(one: Wide, other: Wide) -> Wide:
 
 
 def _seeds(seed: int, key: tuple[int, ...], numbers: Ints) -> tuple[Words, Words, Words, Words]:
-    """Return ``generate_state(4, uint64)`` of each number's SeedSequence."""
-    # numpy mixes all but the last word of the spawn key; each of those changed the constant once per pool entry.
+    """Return numpy's ``SeedSequence.generate_state(4, uint64)`` for each stream."""
+    # Let numpy mix all but the last word of the spawn key. Each mixed word changes the constant once per pool entry.
     pool = np.random.SeedSequence(seed, spawn_key=key).pool
     mixed = _POOL * (max(_words(seed), _POOL) + sum(map(_words, key)))
     constant = _IN[0] * pow(_IN[1], mixed, 1 << 32)
@@ -132,7 +132,7 @@ def _words(number: int) -> int:
 
 
 def _scattered(words: "NDArray[np.uint32]", constant: int, factor: int) -> "tuple[NDArray[np.uint32], int]":
-    """Return words with their bits mixed by a constant, and the next constant."""
+    """Mix the bits of words with a constant; return them and the next constant."""
     following = constant * factor % (1 << 32)
     mixed = (words ^ np.uint32(constant % (1 << 32))) * np.uint32(following)
     return mixed ^ (mixed >> _SHIFT), following

@@ -1,8 +1,8 @@
 """Failure models: pure functions from (nodes, seed, horizon) to outages.
 
-Every node, or the system as a whole, has its own random stream, made from one seed by numpy's spawn keys. A stream can
-be continued: a longer horizon only adds outages. Times are whole milliseconds, added as integers, so that equal seeds
-give equal outages on every machine.
+Each node, or the system as a whole, has its own stream of random numbers, which numpy's spawn keys derive from one
+seed. A longer horizon continues the streams, so it only adds outages. Times are whole milliseconds, added as integers,
+so that equal seeds give equal outages on every computer.
 """
 
 from dataclasses import dataclass
@@ -19,28 +19,28 @@ from pipistrelle.platforms.failures.outage import FAILURE, Outages
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: "node": each node has its own process; "system": one process hits nodes at random, all with the same chance
+#: "node": each node fails independently; "system": each failure of the machine hits one node, chosen at random
 Scope = Literal["node", "system"]
 
-#: seconds (30,000 years)
+#: seconds; about 30,000 years
 LONGEST_HORIZON: Final = 1e12
-#: more would not fit into the memory of most machines
+#: more outages would not fit into the memory of most computers
 MOST_OUTAGES: Final = 20_000_000
 _PER_SECOND: Final = 1000  # times are counted in milliseconds
 _MOST: Final = int(LONGEST) * _PER_SECOND
 _BLOCK: Final = 8  # most outages of a node drawn at once
 _HITS: Final = 256  # hits of the system drawn at once
-#: the next member of spawn keys: separate streams for each kind
+#: the member after `key` in spawn keys, which separates streams of each kind
 _NODE_KEY: Final = 0
 _SYSTEM_KEY: Final = 1
 _LENGTHS_KEY: Final = 2
 
 
 class Stream(Protocol):
-    """Outages made on demand."""
+    """A stream of outages, generated on demand."""
 
     def extend(self, horizon: float) -> Outages:
-        """Return the outages from the last horizon (at first 0) to before this one (s)."""
+        """Return the outages that begin before `horizon` (s) and were not yet returned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,14 @@ class FailureModel:
     """How nodes fail and how long repairs take.
 
     Args:
-        uptime: scope "node": how long a node stays up until it fails; scope "system": the time between two hits of the
-            machine. Hits on a node that is already down are dropped, as in LANL's extension of Batsim.
+        uptime: scope "node": how long a node stays up until it fails; scope "system": the time between two failures of
+            the machine. A failure that hits a node already down is dropped, as in LANL's extension of Batsim.
         repair: how long a node is down.
-        cause: of every outage.
+        cause: the cause of every outage.
         age: for scope "node": how long the nodes have been up at time 0 (s).
 
     Raises:
-        OutageError: if the age is out of range or the distribution supports none.
+        OutageError: if the age is out of range, or the scope or the distribution supports no age.
     """
 
     uptime: Durations
@@ -71,12 +71,12 @@ class FailureModel:
         self.uptime.draw(np.full((1, 2), 0.5), self.age)
 
     def stream(self, nodes: range, seed: int, key: tuple[int, ...] = ()) -> Stream:
-        """Return the stream of outages for these nodes.
+        """Return the stream of outages of these nodes.
 
         Args:
             nodes: at least one. With scope "node" a node's outages do not depend on the other nodes.
             seed: 0 or more; equal seeds give equal outages.
-            key: distinguishes models of one machine with the same seed: the model's number.
+            key: separates the models of one machine that have the same seed; usually the model's number.
 
         Raises:
             OutageError: if there is no node or the seed is negative.
@@ -86,11 +86,7 @@ class FailureModel:
         return _NodeStream(self, nodes, seed, key) if self.scope == "node" else _SystemStream(self, nodes, seed, key)
 
     def outages(self, nodes: range, seed: int, horizon: float, key: tuple[int, ...] = ()) -> Outages:
-        """Return the outages that begin in [0, `horizon`) (s); they may end later.
-
-        Raises:
-            OutageError: as from `stream`, or if `check` fails.
-        """
+        """Return the outages that begin before `horizon` (s); errors: `stream`, `check`."""
         self.check(len(nodes), horizon)
         return self.stream(nodes, seed, key).extend(horizon)
 
@@ -110,9 +106,9 @@ class FailureModel:
     def hazard(self, nodes: int, length: float) -> float:
         """Return a lower bound of -log P(a node stays up for ``length`` s).
 
-        See `Durations.hazard`; the node is one of ``nodes``. For scope "system" it is known only for exponential times,
-        because then each node has such a process of its own. It is unknown (0) if the hazard falls with age and nodes
-        have an age at time 0.
+        See `Durations.hazard`. The node is one of ``nodes``. The bound is 0 (unknown) if the hazard falls with age and
+        nodes have an age at time 0. For scope "system" it is known only for exponential times, because only then do the
+        failures of each node form an exponential process, too.
         """
         if self.scope == "node":
             falls = isinstance(self.uptime, Weibull) and self.uptime.shape < 1
@@ -122,14 +118,14 @@ class FailureModel:
     def availability(self, nodes: int) -> float:
         """Return the long-run share of time that a node is up: MTBF / (MTBF + MTTR).
 
-        For scope "system" each of `nodes` nodes is hit at the rate 1 / (nodes x mean) while it is up.
+        With scope "system", the MTBF of each of the `nodes` is `nodes` times the mean of `uptime`.
         """
         mtbf = self.uptime.mean * (nodes if self.scope == "system" else 1)
         return mtbf / (mtbf + self.repair.mean)
 
 
 def check_horizon(horizon: float, repair: Durations | None = None) -> None:
-    """Raise OutageError if a horizon (s) is out of range or shorter than a repair."""
+    """Raise OutageError if a horizon (s) is out of range or not longer than a repair."""
     check_range("a horizon", horizon, 0, LONGEST_HORIZON, above=True)
     if repair is not None and repair.mean >= horizon:
         raise OutageError(
@@ -141,9 +137,9 @@ def check_horizon(horizon: float, repair: Durations | None = None) -> None:
 
 
 def draw_lengths(durations: Durations, count: int, seed: int) -> Floats:
-    """Return `count` lengths (s), shape (count,), in whole milliseconds.
+    """Return `count` random lengths (s) of time, shape (count,), in milliseconds.
 
-    A larger count begins with the same lengths.
+    A larger `count` gives the same lengths first.
 
     Raises:
         OutageError: if the seed is negative.
@@ -153,7 +149,7 @@ def draw_lengths(durations: Durations, count: int, seed: int) -> Floats:
 
 
 class _NodeStream:
-    """Each node is up, down, up, ... by its own generator: four numbers per outage."""
+    """Outages of nodes with a generator each; an outage takes four random numbers."""
 
     def __init__(self, model: FailureModel, nodes: range, seed: int, key: tuple[int, ...]) -> None:
         self._model = model
@@ -162,10 +158,10 @@ class _NodeStream:
         self._generators = Generators(seed, (*key, _NODE_KEY), self._nodes)
         #: average failures of a node per millisecond
         self._rate = 1.0 / (_PER_SECOND * (model.uptime.mean + model.repair.mean))
-        #: when each node comes up after its last outage made so far (ms), shape (nodes,)
+        #: when the last outage generated for each node ends (ms), shape (nodes,)
         self._now = np.zeros(self._nodes.size, dtype=np.int64)
         self._fresh = True
-        #: outages already made but beyond the horizon: (rows of nodes, downs, ups) (ms)
+        #: outages already generated that begin at or after the horizon: (rows of nodes, downs, ups) (ms)
         self._spare = [np.zeros(0, dtype=np.int64)] * 3
 
     def extend(self, horizon: float) -> Outages:
@@ -199,7 +195,7 @@ class _NodeStream:
 
 
 class _SystemStream:
-    """One generator hits the machine: five numbers per hit; the victim may be down."""
+    """Failures of a machine, each of one random node; each takes five random numbers."""
 
     def __init__(self, model: FailureModel, nodes: range, seed: int, key: tuple[int, ...]) -> None:
         self._model = model
@@ -234,7 +230,7 @@ class _SystemStream:
         return list(zip(victims.tolist(), times.tolist(), lengths.tolist(), strict=True))
 
 
-def _generator(seed: int, key: tuple[int, ...]) -> "np.random.PCG64":  # a string: numpy imports it on use
+def _generator(seed: int, key: tuple[int, ...]) -> "np.random.PCG64":  # a string, because numpy imports PCG64 on use
     _check_seed(seed)
     return np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key))
 
@@ -245,17 +241,17 @@ def _check_seed(seed: int) -> None:
 
 
 def _uniform(raw: NDArray[np.uint64]) -> Floats:
-    """Return numbers in (0, 1) from 64 random bits each: middles of 2**52 equal parts."""
+    """Return uniform numbers in (0, 1) from 64 random bits each: multiples of 2**-53."""
     return ((raw >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def _milliseconds(seconds: Floats) -> Ints:
-    """Return whole milliseconds, rounded up, at least 1, so that no outage is empty."""
+    """Return lengths in whole milliseconds, rounded up, at least 1, so none is empty."""
     return np.clip(np.ceil(seconds * _PER_SECOND), 1, _MOST).astype(np.int64)
 
 
 def _milliseconds_up(horizon: float) -> int:
-    """Return the first millisecond at or after the horizon."""
+    """Return the first whole millisecond at or after the horizon (s)."""
     end = int(np.ceil(horizon * _PER_SECOND))
     return end - 1 if (end - 1) / _PER_SECOND >= horizon else end  # the product may have been rounded up
 

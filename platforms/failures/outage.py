@@ -1,6 +1,6 @@
 """Outages: which node is down, when and why, for failures, logs and maintenance.
 
-An engine only replays outages, so that they are the same under every policy.
+The simulator only replays outages, so they are the same under every scheduler.
 """
 
 import math
@@ -17,7 +17,7 @@ from pipistrelle.protocol.base.errors import shown
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: the cause of an outage if no other is known
+#: the cause of an outage for which no other cause is known
 FAILURE: Final = "failure"
 _LONGEST_CAUSE: Final = 200
 _LATEST: Final = 1e18
@@ -29,7 +29,7 @@ class Outage(NamedTuple):
     Args:
         down, up: seconds after time 0, with `up` later than `down`; `up` may be infinite.
         cause: 1 to 200 printable characters, not blank at either end.
-        announced: since when it is known, in seconds after time 0, at most `down`; None if unannounced.
+        announced: when the outage becomes known, in seconds after time 0, at most `down`; None if unannounced.
     """
 
     node: int
@@ -40,7 +40,7 @@ class Outage(NamedTuple):
 
 
 class Outages:
-    """Outages in columns, ordered by (down, node).
+    """Many outages, stored in columns and ordered by (down, node).
 
     Outages of one node may touch but never overlap. The arrays are read-only. Two objects are equal if all their
     columns are.
@@ -48,7 +48,7 @@ class Outages:
     Args:
         node, down, up: node numbers and times (s), shape (n,) each, in any order; `up` may be infinite.
         cause: n texts.
-        announced: since when each is known (s), NaN if unannounced, shape (n,); None: all unannounced.
+        announced: when each outage becomes known (s), NaN if unannounced, shape (n,); None: all unannounced.
 
     Raises:
         OutageError: if lengths differ, a value is out of range, or two outages of one node overlap.
@@ -93,7 +93,7 @@ class Outages:
 
     @classmethod
     def of(cls, outages: Iterable[Outage]) -> "Outages":
-        """Return these outages, given in any order; errors as in the class."""
+        """Return the given outages, in any order, as columns; errors as in `Outages`."""
         rows = list(outages)
         return cls(
             [row.node for row in rows],
@@ -143,7 +143,7 @@ class Outages:
         return self._part(slice(begin, end), self.cause[begin:end])
 
     def _part(self, rows: "NDArray[np.intp] | slice", cause: tuple[str, ...]) -> "Outages":
-        """Return some rows, ascending, so that they stay in order."""
+        """Return the outages in the given rows, which must ascend."""
         part = object.__new__(Outages)
         part.cause = cause
         for name in ("node", "down", "up", "announced"):
@@ -153,7 +153,7 @@ class Outages:
         return part
 
     def check_nodes(self, nodes: int) -> None:
-        """Raise OutageError, naming the first outage of a node that is not below `nodes`."""
+        """Raise OutageError if an outage names a node number that is not below `nodes`."""
         strange = np.flatnonzero(self.node >= nodes)
         if strange.size:
             first = self[int(strange[0])]
@@ -168,11 +168,11 @@ class Outages:
 
 
 def merge(parts: Iterable[Outages]) -> Outages:
-    """Return the union of several streams, joining outages of one node that overlap.
+    """Merge lists of outages; overlapping outages of one node become one outage.
 
-    A joined outage lasts from the first begin to the last end. Its cause comes from the first one, or of the earlier
-    stream if both begin at once. It is announced only if all its parts are, and then when the last one is, but at
-    most at its begin. Outages that only touch stay separate.
+    A joined outage lasts from the first begin to the last end. It has the cause of the outage that begins first; if two
+    begin at once, the earlier list counts. It is announced only if all its parts are: at the latest of their
+    announcements, but no later than its begin. Outages that only touch stay separate.
     """
     rows = sorted(
         ((row.node, row.down, number, row) for number, part in enumerate(parts) for row in part),
@@ -240,9 +240,9 @@ COLUMNS: Final = ("node", "down", "up", "cause", "announced")
 
 
 def csv_chunks(outages: Outages) -> Iterator[bytes]:
-    """Yield a CSV file: a header, then one row per outage, in order; times in s.
+    """Yield a CSV file of outages in pieces: a header, then one row per outage.
 
-    Each double has the fewest digits that read back as the same double, without a point if it is whole.
+    Times are in seconds, written with the fewest digits that read back as the same double.
     """
     columns = COLUMNS if any(row.announced is not None for row in outages) else COLUMNS[:-1]
     yield f"{','.join(columns)}\n".encode()
@@ -260,7 +260,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a CSV cell; line breaks need no care, because causes have none."""
+    """Return the text as a CSV cell. It has no line breaks, because causes have none."""
     if "," not in text and '"' not in text:
         return text
     return '"' + text.replace('"', '""') + '"'

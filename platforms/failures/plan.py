@@ -12,7 +12,7 @@ from pipistrelle.platforms.failures.outage import Floats, Outage, Outages
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A model and the nodes on which it acts, or the domains that fail instead."""
+    """A failure model with the nodes, or the failure domains, that it takes down."""
 
     model: FailureModel
     nodes: range
@@ -20,21 +20,21 @@ class Source:
 
     @property
     def acting(self) -> range:
-        """The numbers of what fails: nodes, or domains by their index."""
+        """The numbers of the nodes that fail, or the indices of the domains that fail."""
         return range(len(self.domains)) if self.domains else self.nodes
 
     @property
     def together(self) -> list[list[int]]:
-        """Lists of node numbers that share a rate: of each domain, or one of all nodes."""
+        """The nodes of each domain; without domains, one list of all nodes of the source."""
         return [list(domain.nodes) for domain in self.domains] or [list(self.nodes)]
 
 
 @dataclass(frozen=True, slots=True)
 class FailurePlan:
-    """Models that act on one machine at the same time.
+    """Failure models that act on one machine at the same time.
 
-    Each has its own random numbers, by its position in `sources`. A hit on a node that is already down is dropped; of
-    simultaneous hits the earlier source's counts.
+    Each model has its own random numbers, which depend on its position in `sources`. A failure that hits a node already
+    down is dropped. If two models hit a node at once, the earlier source counts.
     """
 
     sources: tuple[Source, ...]
@@ -64,7 +64,7 @@ class FailurePlan:
     def hazard(self, nodes: int, count: int, length: float) -> float:
         """Return a lower bound of -log P(``count`` nodes all stay up for ``length`` s).
 
-        It assumes the most reliable nodes. Domains are ignored, because their nodes fail together.
+        It assumes the most reliable nodes. It ignores failure domains, whose nodes fail together.
         """
         hazards = np.zeros(nodes)
         for source in self.sources:
@@ -75,8 +75,8 @@ class FailurePlan:
     def units_up(self, platform: Platform) -> tuple[float, float]:
         """Return the long-run mean and standard deviation of the number of units up.
 
-        A node is up a share A = 1 / (1 + rate x mean repair) of the time for each source that acts on it, independent
-        of all nodes outside its domain.
+        Each source that acts on a node keeps it up for a share 1 / (1 + rate x mean repair) of the time; the shares
+        multiply. A node is independent of all nodes outside its domain.
         """
         shares = np.ones(platform.nodes)
         together = np.ones(platform.nodes)

@@ -1,8 +1,8 @@
 """Logarithm, exponential and cosine with the same last bit on every machine.
 
-The functions of C libraries and of numpy differ in their last bit between processors and versions. These use only what
-IEEE 754 defines exactly: addition, multiplication, division, rounding and scaling by powers of two. Their errors are a
-few units in the last place, which is enough for random numbers.
+The results of C libraries and of numpy differ in the last bit between processors and versions. The functions here use
+only what IEEE 754 defines exactly: addition, multiplication, division, rounding and scaling by powers of two. Their
+errors are a few units in the last place, which is accurate enough for random numbers.
 """
 
 import math
@@ -25,7 +25,7 @@ _COS: Final = tuple((-1.0) ** k / math.factorial(2 * k) for k in range(14, -1, -
 
 
 def log(x: Floats) -> Floats:
-    """Return the natural logarithm of positive finite numbers, shape as given."""
+    """Return the natural logarithm of positive finite numbers, in the shape of x."""
     mantissa, exponent = np.frexp(x)
     low = mantissa < _ROOT_HALF
     mantissa = np.where(low, 2.0 * mantissa, mantissa)
@@ -35,7 +35,7 @@ def log(x: Floats) -> Floats:
 
 
 def exp(x: Floats) -> Floats:
-    """Return e to the power of numbers, clipped to -700 to 700, shape as given."""
+    """Return e**x in the shape of x, with x clipped to -700 to 700."""
     x = np.clip(x, -700.0, 700.0)
     power = np.rint(x / (_LN2_HIGH + _LN2_LOW))
     rest = (x - power * _LN2_HIGH) - power * _LN2_LOW
@@ -44,8 +44,8 @@ def exp(x: Floats) -> Floats:
 
 
 def cos_turns(x: Floats) -> Floats:
-    """Return the cosine of `x` full turns (2 pi x), shape as given."""
-    turn = np.abs(x - np.rint(x))  # 0 to 1/2
+    """Return the cosine of `x` full turns (2 pi x), in the shape of x."""
+    turn = np.abs(x - np.rint(x))  # distance from a whole turn, 0 to 1/2
     mirrored = turn > 0.25
     angle = 2.0 * math.pi * np.where(mirrored, 0.5 - turn, turn)
     return np.where(mirrored, -1.0, 1.0) * _horner(_COS, angle * angle)

@@ -1,4 +1,4 @@
-"""The language of failures and repairs: ``weibull,mtbf=10250h,shape=0.7``, ``5d``."""
+"""Parse failures and repair times: ``weibull,mtbf=10250h,shape=0.7``, ``5d``."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -33,16 +33,16 @@ class FailureSpec:
     """A description of failures that is not yet bound to a machine.
 
     Args:
-        uptime: the distribution as given: of a node's time between failures, or of the system's if `system` is true.
-        system: whether the mean was given as SMTBF, the mean time between failures of a whole machine.
-        of: the number of nodes to which the SMTBF refers; None: the machine's or the pool's.
-        factor: the reliability factor: how many times more often everything fails.
+        uptime: the time between failures of a node, or of a whole system if `system` is true.
+        system: whether the mean was given as SMTBF, the mean time between failures of a whole system.
+        of: the number of nodes to which the SMTBF refers; None: all nodes (or domains) that fail.
+        factor: the reliability factor: failures are this many times as frequent.
         scope, age: see `FailureModel`.
         pool: the pool whose nodes fail; None: all nodes.
         nodes: numbers (first, last) of the nodes that fail, instead of a pool.
         domain: (name, number of nodes) of the failure domains that fail instead of nodes; None: nodes fail.
-        cause: of the outages.
-        repair: the repair of a library's model, if any.
+        cause: the cause of the outages.
+        repair: the repair time of a library model, if it has one.
     """
 
     uptime: Durations
@@ -58,14 +58,14 @@ class FailureSpec:
     repair: Durations | None = None
 
     def source(self, platform: Platform, repair: Durations | None, factor: float = 1.0) -> Source:
-        """Return the model for a machine, with the nodes or domains that it acts on.
+        """Return the failure model for a machine, with the nodes or domains that fail.
 
         Args:
-            repair: how long repairs take; None: use the library model's.
-            factor: a reliability factor in addition to the text's own.
+            repair: how long repairs take; None: as in the library model.
+            factor: a reliability factor, multiplied by that of the spec.
 
         Raises:
-            OutageError: if there is no repair or no such pool, or a value is out of range.
+            OutageError: if no repair time is given, the pool does not exist, or a value is out of range.
         """
         repair = repair or self.repair
         if repair is None:
@@ -86,14 +86,14 @@ class FailureSpec:
 
 
 def parse_durations(text: str, where: str = "--repair", what: str = "repair time") -> Durations:
-    """Return the distribution in a text: ``5d``, ``lognormal,median=1h,sigma=1.2``.
+    """Parse a distribution of lengths: ``5d``, ``lognormal,median=1h,sigma=1.2``.
 
     Args:
         where: the text's name in messages.
-        what: what it describes, in messages.
+        what: what the distribution describes, in messages.
 
     Raises:
-        OutageError: if it is not one, or a value is out of range.
+        OutageError: if the text is not a distribution, or a value is out of range.
     """
     try:
         if QUANTITY.fullmatch(text.strip()):
@@ -108,11 +108,11 @@ def parse_durations(text: str, where: str = "--repair", what: str = "repair time
 def parse_failures(
     text: str, library: Mapping[str, Callable[[], FailureSpec]] | None = None, where: str = "--failures"
 ) -> FailureSpec:
-    """Return the spec in a text: ``exponential,smtbf=24h,of=20000``, ``lanl-20``.
+    """Parse a failure model: ``exponential,smtbf=24h,of=20000``, ``lanl-20``.
 
     Args:
-        text: a distribution or a model of the library, with parameters.
-        library: {name: function that returns the model's spec}; None: none.
+        text: a distribution or the name of a library model, with parameters.
+        library: {name: function that returns the model's spec}; None: no library.
         where: the text's name in messages.
 
     Raises:
@@ -150,7 +150,7 @@ def _with_options(spec: FailureSpec, parameters: dict[str, str]) -> FailureSpec:
     if (scope := parameters.get("scope")) is not None:
         if scope not in ("node", "system"):
             raise OutageError("a scope is unknown", expected="'node' or 'system'", found=shown(scope))
-        # The age of a library's model applies to nodes.
+        # The age in a library's model is that of nodes, so it does not apply to a system.
         spec = replace(spec, scope=cast(Scope, scope), age=0.0 if scope == "system" else spec.age)
     if "age" in parameters:
         spec = replace(spec, age=parse_seconds(parameters["age"], "age", or_zero=True))
@@ -256,5 +256,5 @@ def _nodes(platform: Platform, pool: str | None, numbers: tuple[int, int] | None
 
 
 def _placed(error: PipistrelleError, where: str) -> OutageError:
-    """Return the error with the name of the text before its place."""
+    """Return the error with `where` in front of its own location."""
     return error.at(where if error.where is None else f"{where} {error.where}", OutageError)

@@ -1,13 +1,12 @@
 """The yield of an application that waits for a new allocation after some failures.
 
-Closed forms of V. Le Fevre et al., "Performance of moldable applications" (ENS Lyon, slides of August 28, 2018), in
-their notation: N nodes, each failing once in mu on average, exponentially; i nodes together fail every mu_i = mu / i,
-dump in C_i = C_N N / i, read in R_i = R_N N / i, and work sqrt(2 C_i mu_i) between dumps. At failure F + 1 the
-allocation is lost, and the next one comes after a wait D. The yield is the useful share of N nodes over an allocation's
-life and the wait.
+The formulas and symbols are those of V. Le Fevre et al., "Performance of moldable applications" (ENS Lyon, slides of
+August 28, 2018). Each of N nodes fails once in mu on average, with exponential times; i nodes fail every mu_i = mu / i.
+On i nodes a dump takes C_i = C_N N / i, a read R_i = R_N N / i, and the work between two dumps sqrt(2 C_i mu_i). The
+allocation ends at failure F + 1; the next one begins after a wait D. The yield is the useful share of the nodes' time.
 
-All times of i nodes are those of N nodes times N / i. So if all nodes that are up work, the work between two failures,
-in node-seconds, is the same for any i: the work of N nodes over mu_N, called a *period's* work below.
+The times of i nodes are those of N nodes times N / i. If all nodes that are up work, the work between two failures, in
+node-seconds, is therefore the same for every i. Below it is called the work of one *period*.
 """
 
 import math
@@ -23,32 +22,32 @@ from pipistrelle.platforms.failures.checkpointing import dump_interval
 
 Floats = NDArray[np.float64]
 
-#: F spares for N - F working nodes; all nodes that are up work; the largest grid of them works
+#: which nodes work: N - F with F spares; all nodes that are up; the largest grid that fits these
 Shape = Literal["rigid", "moldable", "grid"]
-#: the slides' first-order sums, or the expectation of the simulation
+#: the slides' first-order sums, or the exact expectation of the simulation
 Form = Literal["paper", "exact"]
 SHAPES: Final[tuple[Shape, ...]] = ("rigid", "moldable", "grid")
 
 _LONGEST: Final = 1e12
 _LEAST_MTBF: Final = 1e-6
-#: a stretch this many times longer than the time between failures never ends; beyond it, exponentials overflow
+#: a dump interval this many times the mean time between failures never completes; beyond it, exponentials overflow
 _HOPELESS: Final = 600.0
 #: more nodes than any machine has; arrays over all F still fit into memory
 MOST_NODES: Final = 1_000_000
 
 
 class YieldError(PlatformError):
-    """An allocation, a yield or a wait is out of range."""
+    """A number of an allocation, a yield, a wait or a number of failures is invalid."""
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """The nodes that an application is given at once.
+    """The nodes that an application gets at once, and their times.
 
     Args:
         nodes: N.
         mtbf: mu, the mean time between failures of one node (s).
-        dump, read: C_N and R_N, how long a dump and reading one take on all N nodes (s).
+        dump, read: C_N and R_N, how long a dump and a read take on all N nodes (s).
         optimum: the formula for the work between two dumps; the slides use Young's.
 
     Raises:
@@ -82,9 +81,10 @@ class Allocation:
 
     @property
     def paper_period(self) -> float:
-        """The work saved between two failures by the slides, in node-seconds.
+        """The work saved between two failures, in node-seconds, by the slides' formula.
 
-        A failure costs a read and half an interval; of the rest, W / (W + C) is work.
+        A failure costs a read and half an interval. With work W and a dump C, work is W / (W + C) of the remaining
+        time.
         """
         rest = max(self.mtbf_of_all - self.read - self.interval / 2, 0.0)
         return self.nodes * rest * self.interval / (self.interval + self.dump)
@@ -93,8 +93,8 @@ class Allocation:
     def exact_period(self) -> float:
         """The expected work saved between two failures of working nodes, in node-seconds.
 
-        The number of dumps completed before a failure of rate 1 / M, after a read, has the mean
-        e^(-R/M) / (e^((W + C)/M) - 1): a geometric distribution, because failures may come at any time.
+        M is the mean time between failures, R a read, W the work before a dump and C the dump. The number of dumps
+        completed before a failure is geometric, with mean e^(-R/M) / (e^((W + C)/M) - 1): failures come at any time.
         """
         mtbf = self.mtbf_of_all
         cycle = (self.interval + self.dump) / mtbf
@@ -103,12 +103,12 @@ class Allocation:
         return self.nodes * self.interval * math.exp(-self.read / mtbf) / math.expm1(cycle)
 
 
-#: the setting of all plots of the slides: "Main Applicative Scenario"
+#: the setting of all plots on the slides: "Main Applicative Scenario"
 SLIDES: Final = Allocation(nodes=150 * 150, mtbf=20 * 365.25 * 86400.0, dump=120.0, read=120.0)
 
 
 class Optimum(NamedTuple):
-    """The number of failures to tolerate, F, its yield (0 to 1), for this wait (s)."""
+    """The best number F of failures to tolerate, its yield (0 to 1), and the wait (s)."""
 
     failures: int
     share: float
@@ -116,15 +116,15 @@ class Optimum(NamedTuple):
 
 
 class YieldModel:
-    """One shape of application on one allocation, for all F from 0 to ``most``.
+    """Yields of one shape of application on one allocation, for F from 0 to ``most``.
 
     Args:
         shape: "rigid": N - F nodes work from the beginning; "moldable": all that are up; "grid": the largest p x p at
             first, then p (p - 1), (p - 1) (p - 1), ..., each as long as enough nodes are up.
         form: "paper": the slides' first-order sums, in which each failure of a working node costs a read and half an
             interval. "exact": the expectation of the simulation in `pipistrelle.studies.trials.lifetimes`, with
-            failures during dumps and reads; for a grid it ignores that an allocation's last failure, if it hits a
-            spare, costs the unsaved work.
+            failures during dumps and reads. For a grid it ignores the unsaved work that is lost if the last failure of
+            an allocation hits a spare.
         most: the greatest F; None: all nodes but one.
 
     Raises:
@@ -142,7 +142,7 @@ class YieldModel:
 
     @cached_property
     def life(self) -> Floats:
-        """How long an allocation lives, for each F (s), shape (most + 1,).
+        """The mean lifetime of an allocation (s) for each F, shape (most + 1,).
 
         The sum of mu_i, i = N ... N - F. Slides "Rigid Applications - Time" and "Moldable Applications - Time", without
         the wait.
@@ -151,19 +151,18 @@ class YieldModel:
 
     @cached_property
     def work(self) -> Floats:
-        """The work saved in an allocation's life, for each F (node-s), shape (most + 1,).
+        """The work saved in an allocation's life (node-s) for each F, shape (most + 1,).
 
-        With c_i = 1 / (1 + C_i / sqrt(2 C_i mu_i)), the share of work in work and dumps, and
-        l_i = R_i + sqrt(2 C_i mu_i) / 2, the cost of a failure (slides "... - Work"):
+        c_i = 1 / (1 + C_i / sqrt(2 C_i mu_i)) is the share of work in work and dumps. l_i = R_i + sqrt(2 C_i mu_i) / 2
+        is the cost of a failure (slides "... - Work"). The sums run over i = N ... N - F:
 
-        - rigid: (N - F) c_(N-F) times the sum of mu_i - l_(N-F) (N - F) / i, i = N ... N - F; a failure hits a working
-          node with probability (N - F) / i, else a spare, which costs nothing;
-        - moldable: the sum of i c_i (mu_i - l_i);
-        - grid: there is no slide; the sum of p c_p (mu_i - l_p p / i), with p the nodes of the grid while i are up.
+        - rigid: (N - F) c_(N-F) times the sum of mu_i - l_(N-F) (N - F) / i. A failure hits a working node with
+          probability (N - F) / i, else a spare, which costs nothing.
+        - moldable: the sum of i c_i (mu_i - l_i).
+        - grid (no slide): the sum of p c_p (mu_i - l_p p / i), with p the nodes of the grid while i nodes are up.
 
-        Because l_p and mu_p are those of N nodes times N / p, each sum is that of p / i times what N nodes save of
-        mu_N: the number of failures of working nodes, times the work of one period. A period that costs more than it
-        gives counts as 0.
+        The times of p nodes are those of N nodes times N / p. Each sum is therefore that of p / i, the number of
+        failures of working nodes, times the work of one period. A period that costs more than it gives counts as 0.
         """
         teams = self._up if self.shape == "moldable" else grid_teams(self.allocation.nodes, self.most)
         working = np.cumsum(teams / self._up)
@@ -173,7 +172,7 @@ class YieldModel:
         return working * (one.exact_period if self.form == "exact" else one.paper_period)
 
     def between_restarts(self, wait: float) -> Floats:
-        """Return the expected time between two allocations' starts, for each F (s).
+        """Return the mean time (s) between the starts of two allocations, for each F.
 
         This is T_R = T_M of the slides; ``wait`` is D (s).
         """
@@ -181,11 +180,11 @@ class YieldModel:
         return self.life + wait
 
     def yields(self, wait: float) -> Floats:
-        """Return the yield (0 to 1) for each F and a wait (s): W / (N T); (most + 1,)."""
+        """Return the yield W / (N T), 0 to 1, for each F and a wait (s); (most + 1,)."""
         return self.work / (self.allocation.nodes * self.between_restarts(wait))
 
     def optimum(self, wait: float) -> Optimum:
-        """Return the F of greatest yield for a wait (s), the smallest of several."""
+        """Return the F of greatest yield for a wait (s); of several, the smallest F."""
         yields = self.yields(wait)
         best = int(np.argmax(yields))
         return Optimum(best, float(yields[best]), wait)
@@ -193,7 +192,7 @@ class YieldModel:
     def largest_wait(self, target: float, failures: int | None = None) -> Optimum | None:
         """Return the longest wait that still allows a yield (0 to 1), with its F, or None.
 
-        W / (N (T + D)) = y solved for D: the maximum of W / (N y) - T over all F, or its value for the given F.
+        It solves W / (N (T + D)) = y for D: the maximum of W / (N y) - T over all F, or its value for the given F.
 
         Raises:
             YieldError: if the target is not between 0 and 1, or F not from 0 to ``most``.
@@ -213,7 +212,7 @@ class YieldModel:
 
 
 def grid_teams(nodes: int, most: int) -> Floats:
-    """Return a grid's working nodes after 0 to ``most`` failures, shape (most + 1,).
+    """Return the number of a grid's working nodes after 0 to ``most`` failures.
 
     The grid is the largest square p x p at first. When too few nodes are left for it, it loses a row, then a column,
     and so on; its other nodes become spares (slides "Applications Models: GridShaped").

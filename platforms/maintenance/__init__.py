@@ -1,1 +1,1 @@
-"""Planned maintenance: which nodes are down, when, and since when that is known."""
+"""Planned maintenance: which nodes are down, when, and when it is announced."""

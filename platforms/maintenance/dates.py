@@ -20,12 +20,12 @@ _NUMBER: Final = re.compile("[0-9.]+[A-Za-z]*")
 
 
 class MomentError(PlatformError):
-    """A text is not a time, or not one that this simulation can have."""
+    """A word or a time in a maintenance rule is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A time as written: in seconds after time 0, and as a date if it was one."""
+    """A time in a maintenance rule: in seconds, as text, and perhaps as a date."""
 
     seconds: float
     text: str
@@ -34,8 +34,9 @@ class Moment:
     def days_later(self, days: int) -> float:
         """Return the same time of day, ``days`` later, in seconds after time 0.
 
-        Beyond the calendar it is inf. It follows the date's clock; without a date, a day has 86400 s. A time that the
-        clock skips is later by as much as the clock is set forward; of a time that it shows twice, the first counts.
+        A date follows the clock of its zone; without a date, a day has 86400 s. A time that the clock skips becomes
+        later by the length of the skip. Of a time that the clock shows twice, the first counts. After the year 9999 the
+        result is inf.
         """
         if self.date is None:
             return self.seconds + days * _DAY
@@ -48,7 +49,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """The meaning of dates in a run.
+    """The start and the time zone of a run, which give dates their meaning.
 
     Args:
         epoch: Unix time of time 0 (s); None: unknown, so that dates cannot be used.
@@ -59,9 +60,10 @@ class Calendar:
     timezone: str | None
 
     def read(self, words: list[str], what: str, *, last: bool = False) -> tuple[Moment, int]:
-        """Return the time at the start of ``words``, and of how many words it consists.
+        """Return the time at the start of ``words``, and the number of its words.
 
-        A date without a time of day means its midnight, or its last moment if `last` is true. Messages call it `what`.
+        A date without a time of day means the start of that day, or its end if `last` is true. Messages call the time
+        `what`.
 
         Raises:
             PlatformError: if there is no valid time: no such day, a time that the zone's clock skips, an unknown zone,
@@ -136,5 +138,5 @@ class Calendar:
 
 
 def refuse(what: str, expected: str, found: str, hint: str | None = None) -> NoReturn:
-    """Raise MomentError."""
+    """Raise MomentError; an empty `found` is shown as "nothing"."""
     raise MomentError(what, expected=expected, found=shown(found) if found else "nothing", hint=hint)

@@ -1,4 +1,4 @@
-"""Planned maintenance as rules, and its occurrences."""
+"""Planned maintenance: the rules of a run, and the occurrences of each rule."""
 
 import heapq
 from collections.abc import Iterator
@@ -22,9 +22,10 @@ class MaintenanceError(PlatformError):
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """Nodes are down from `begin` to `end`, known since `announced`, all in seconds.
+    """One occurrence of maintenance: nodes are down from `begin` to `end`.
 
-    `id` is unique in a plan: the rule's name, with a number from 1 if it recurs, as ``weekly.3``.
+    It is known since `announced`. All times are in seconds. `id` is unique in a plan: the rule's name, and for a
+    recurring rule a number from 1, as ``weekly.3``.
     """
 
     id: str
@@ -40,12 +41,12 @@ class MaintenanceRule:
     """One line of a plan: maintenance that occurs once, several times, or forever.
 
     Args:
-        text: the line.
-        nodes: at least one.
-        first: its first begin, at time 0 or later; if it is a date, recurrences follow its clock.
+        text: the line as written.
+        nodes: the nodes that are down, at least one.
+        first: the first begin, at time 0 or later. Occurrences that recur from a date follow the clock of its zone.
         length: seconds, above 0.
-        name: None: the plan names it.
-        lead: how long ahead it is announced (s); None: at the start of the run or, if it recurs forever, each
+        name: None: the plan assigns a name.
+        lead: how long ahead it is announced (s). None: at the start of the run; but if it recurs forever, each
             occurrence when the previous one begins.
         days: days between occurrences; 0: it occurs once.
         count: the number of occurrences; None: no limit.
@@ -65,11 +66,11 @@ class MaintenanceRule:
 
     @property
     def endless(self) -> bool:
-        """Whether it recurs forever."""
+        """Whether the maintenance recurs forever."""
         return bool(self.days) and self.count is None and self.until is None
 
     def begins(self) -> Iterator[float]:
-        """Yield the begins, in seconds after time 0, at most to the calendar's end."""
+        """Yield the begin of each occurrence of the maintenance, in seconds after time 0."""
         for number in count() if self.days else range(1):
             begin = self.first.days_later(number * self.days)
             if number == self.count or begin > (LONGEST if self.until is None else self.until):
@@ -77,7 +78,7 @@ class MaintenanceRule:
             yield begin
 
     def occurrences(self, name: str) -> Iterator[Maintenance]:
-        """Yield the occurrences by begin and announcement; the plan calls the rule `name`."""
+        """Yield the rule's occurrences in order of time; their ids begin with `name`."""
         before = 0.0
         for number, begin in enumerate(self.begins(), start=1):
             known = max(0.0, begin - self.lead) if self.lead is not None else before if self.endless else 0.0
@@ -88,7 +89,7 @@ class MaintenanceRule:
 
 @dataclass(frozen=True, slots=True)
 class MaintenancePlan:
-    """All rules of a run; those without a name are called ``m1``, ``m2``, ...
+    """The maintenance rules of a run; rule 2 is called ``m2`` if it has no name.
 
     Raises:
         MaintenanceError: if two rules have the same name.
@@ -111,6 +112,6 @@ class MaintenancePlan:
         return [rule.name or f"m{number}" for number, rule in enumerate(self.rules, start=1)]
 
     def occurrences(self) -> Iterator[Maintenance]:
-        """Yield all occurrences, on demand, by (announced, begin, position of the rule)."""
+        """Yield all occurrences of maintenance by (announced, begin, number of the rule)."""
         streams = [rule.occurrences(name) for rule, name in zip(self.rules, self._names(), strict=True)]
         return heapq.merge(*streams, key=lambda maintenance: (maintenance.announced, maintenance.begin))

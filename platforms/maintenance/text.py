@@ -1,4 +1,4 @@
-"""The language of planned maintenance, one rule per line.
+"""Parse planned maintenance from text, one rule per line.
 
 A rule consists of words separated by blanks (docs/how-to/failures.md has examples)::
 
@@ -13,11 +13,11 @@ A rule consists of words separated by blanks (docs/how-to/failures.md has exampl
     recurrence = period ["until" time | NUMBER "times"]
     period     = "daily" | "weekly" | "every" [NUMBER] ("day" | "days" | "week" | "weeks")
 
-Lengths are those of `pipistrelle.protocol.base.lengths.parse_seconds`. A date without an offset is in the given zone.
-Occurrences that recur from a date keep their time of day, even if the zone sets its clock; from ``@`` on, a day has
-86400 s. A date alone means midnight, or after ``until`` its last moment. Clauses come in any order, each at most once;
-``cause`` takes the rest of the line. A pool named like a word or number of this language needs "pool" before it; a node
-named like one of these, or like a pool, is given by its number.
+`pipistrelle.protocol.base.lengths.parse_seconds` reads each LENGTH. A date without an offset is in the given zone. If
+maintenance recurs from a date, it keeps its time of day, even if the clock changes. If it recurs from ``@``, a day has
+86400 s. A date alone means the start of that day, or after ``until`` its end. Each clause may occur once, in any order;
+``cause`` takes the rest of the line. If the name of a pool is also a word or number of this language, write "pool"
+before it. If the name of a node is such a word, or also a pool's name, write the node's number.
 """
 
 import re
@@ -39,7 +39,7 @@ from pipistrelle.protocol.units.text import NodeSetError
 
 _MANUAL: Final = "'pipistrelle help failures' describes the language."
 _LONGEST_CAUSE: Final = 200
-#: occurrences checked for overlaps: enough to combine each clock setting with each kind of day
+#: occurrences checked for overlaps; daily ones cover four years, so every change of the clock is among them
 _LOOKED_AT: Final = 1500
 _ANNOUNCED_AT_ONCE: Final = 10_000
 _CLAUSES: Final = ("daily", "weekly", "every", "announced", "named", "cause")
@@ -47,7 +47,7 @@ _UNITS: Final = ("day", "days", "week", "weeks")
 _DAYS: Final = {"daily": 1, "weekly": 7} | dict(zip(_UNITS, (1, 1, 7, 7), strict=True))
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _NUMBERS: Final = re.compile("[0-9]+(?:-[0-9]+)?")
-#: a list of numbers, valid or not, and no node's name
+#: a list of node numbers, valid or not, which cannot be a node's name
 _PLAIN_NUMBERS: Final = re.compile("[0-9,+-]+")
 _COUNT: Final = re.compile(r"[1-9][0-9]{0,5}")
 
@@ -61,7 +61,7 @@ def parse_maintenance(
     timezone: str | None,
     names: Mapping[str, int] | None = None,
 ) -> MaintenanceRule:
-    """Return the rule in a line.
+    """Parse one rule of planned maintenance.
 
     Args:
         text: the line, such as ``2017-01-29 08:00 +20000s all weekly announced 7d``.
@@ -83,9 +83,10 @@ def parse_maintenance(
 
 
 def rules_of_lines(lines: Iterable[str], read: Callable[..., MaintenanceRule], where: str) -> list[MaintenanceRule]:
-    """Return the rules in a file's lines, without blank lines and comments (``#``).
+    """Parse the maintenance rules in a file's lines; skip blank lines and comments.
 
-    `read` is `parse_maintenance` with all but the line and `where` given; messages add the line's number to `where`.
+    `read` is `parse_maintenance` with all arguments but the line and `where`. Messages give the file as `where`, and
+    the number of the line.
     """
     return [
         read(line, where=f"{where}, line {number}")

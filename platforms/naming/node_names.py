@@ -1,7 +1,7 @@
-"""Names of nodes by rules: ``n[001-096]``, or several, as ``login,n[001-096]``.
+"""Patterns of node names: ``n[001-096]``, or several, as ``login,n[001-096]``.
 
-A rule with several ranges has all combinations, the last range fastest: ``c[0-1]s[0-7]`` means c0s0 to c0s7, then c1s0
-to c1s7.
+A pattern with several ranges gives all combinations, and the last range varies fastest: ``c[0-1]s[0-7]`` gives c0s0 to
+c0s7, then c1s0 to c1s7.
 """
 
 import re
@@ -23,7 +23,7 @@ _NUMBERED: Final = re.compile(r"([A-Za-z0-9._-]*?)([0-9]{1,9})([A-Za-z._-]*)")
 
 
 class _Numbers(NamedTuple):
-    """Numbers from ``first`` on, zero-padded to ``width`` digits, and the text after."""
+    """A range of ``many`` zero-padded numbers from ``first``, and the text after it."""
 
     first: int
     many: int
@@ -40,7 +40,7 @@ class _Numbers(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """``before`` and numbers, the last fastest; a name without a number has none."""
+    """A pattern of names: the text before the first range, and the ranges, if any."""
 
     before: str
     numbers: tuple[_Numbers, ...] = ()
@@ -64,7 +64,7 @@ class _Run(NamedTuple):
 
     @property
     def names(self) -> Iterator[str]:
-        """The names, made one by one, because there may be too many for the memory."""
+        """The names of the pattern, one by one, because all may not fit into memory."""
         return _with_numbers(self.before, self.numbers)
 
     def __str__(self) -> str:
@@ -81,13 +81,13 @@ def _with_numbers(before: str, numbers: tuple[_Numbers, ...]) -> Iterator[str]:
 
 
 class NodeNames(Struct, frozen=True):
-    """Names in the order of the nodes, as runs of numbered ones."""
+    """The names of nodes, in the order of the nodes, stored as patterns."""
 
     runs: tuple[_Run, ...]
 
     @classmethod
     def parse(cls, rule: str, count: int, where: str) -> "NodeNames":
-        """Return the names that a rule gives to `count` nodes; PlatformError if invalid."""
+        """Parse a pattern that names `count` nodes; PlatformError if it is invalid."""
         found = cls.read(rule)
         if found is None or sum(run.many for run in found.runs) != count:
             raise PlatformError(
@@ -100,14 +100,14 @@ class NodeNames(Struct, frozen=True):
 
     @classmethod
     def read(cls, rule: str) -> "NodeNames | None":
-        """Return the names of a rule, however many; None if it is invalid."""
+        """Parse a pattern with any number of names; return None if it is invalid."""
         runs = [_Run.parse(part) for part in rule.split(",")]
         known = tuple(run for run in runs if run is not None)
         return cls(known) if len(known) == len(runs) else None
 
     @classmethod
     def of(cls, names: Sequence[str]) -> "NodeNames | None":
-        """Return these names in the fewest runs; None if no rule can give one of them."""
+        """Store these names as patterns; return None if a name has an invalid character."""
         runs: list[_Run] = []
         for name in names:
             if not _PLAIN.fullmatch(name):
@@ -123,26 +123,26 @@ class NodeNames(Struct, frozen=True):
 
     @property
     def may_repeat(self) -> bool:
-        """Whether two of them can be the same, which consecutive numbers never are."""
+        """Whether two nodes can get the same name, which a single range never gives."""
         return len(self.runs) > 1 or len(self.runs[0].numbers) > 1
 
     def __str__(self) -> str:
         return ",".join(map(str, self.runs))
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names, in the order of the nodes."""
+        """Iterate over the names of the nodes, in the order of the nodes."""
         return chain.from_iterable(run.names for run in self.runs)
 
 
 def names_in_order(pools: Iterable[tuple[str, str, int]], places: Sequence[str]) -> tuple[str, ...]:
-    """Return nodes' names: from pools' rules, else those of places, else numbers.
+    """Return the name of each node: from its pool's pattern, its place, or its number.
 
     Args:
-        pools: (name, rule or "", number of nodes) of each pool.
-        places: names of the nodes' places, if any.
+        pools: (name, pattern or "", number of nodes) of each pool.
+        places: the names of the nodes' places in the topology, or none.
 
     Raises:
-        PlatformError: if a rule is invalid or has another number of names than its pool has nodes.
+        PlatformError: if a pattern is invalid, or its number of names is not that of the pool's nodes.
     """
     found: list[str] = []
     for pool, rule, count in pools:
@@ -155,7 +155,7 @@ def names_in_order(pools: Iterable[tuple[str, str, int]], places: Sequence[str])
 
 
 def numbers_called(text: str, numbers: Mapping[str, int], where: str, what: str = "node") -> NodeSet:
-    """Return the numbers of the names in a text of rules; PlatformError if unknown."""
+    """Return the numbers of the nodes that patterns name; PlatformError if unknown."""
     names = NodeNames.read("".join(text.split()))
     if names is None:
         raise PlatformError(f"names of {what}s are not valid", where=where, found=shown(text))

@@ -25,7 +25,7 @@ class NodeUnits:
 
     @classmethod
     def told(cls, pools: Sequence[PoolInfo]) -> "NodeUnits":
-        """Return the mapping for these pools.
+        """Return the mapping for the pools of a machine.
 
         Raises:
             PlatformError: if a pool's nodes or units are not consecutive, or their numbers do not match.
@@ -45,14 +45,14 @@ class NodeUnits:
         return cls(tuple(found), same)
 
     def units_per_node(self, nodes: int) -> NDArray[np.int64]:
-        """Return the units of each of the machine's nodes, shape (nodes,)."""
+        """Return the number of units of each of the machine's nodes, shape (nodes,)."""
         found = np.ones(nodes, dtype=np.int64)
         for first, count, _, each in self.pools:
             found[first : first + count] = each
         return found
 
     def units_of(self, nodes: NodeSet) -> NodeSet:
-        """Return the units of some nodes."""
+        """Return all units of these nodes."""
         if self.same:
             return nodes
         found: list[tuple[int, int]] = []
@@ -63,7 +63,7 @@ class NodeUnits:
         return NodeSet(found)
 
     def nodes_of(self, units: NodeSet) -> NodeSet:
-        """Return the nodes that have at least one of some units."""
+        """Return the nodes that have at least one of these units."""
         if self.same:
             return units
         found = NodeSet.EMPTY

@@ -13,9 +13,9 @@ from pipistrelle.protocol.events import PoolInfo
 _LONGEST: Final = 1000
 _DEEPEST: Final = 50
 _TOKEN: Final = re.compile(r"\s*([&|()]|[^\s&|()=,\[\]{}]+(?:\s*=\s*[^\s&|()=,\[\]{}]+)?)")
-#: {key of a word: attribute of a pool}
+#: {key of a condition: attribute of a pool}
 _ATTRIBUTES: Final = {"pool": "name", "class": "node_class", "unit": "unit"}
-#: the same with brackets, as Slurm allows
+#: the tokens of Slurm's constraints, which may also have brackets
 _SLURM_TOKEN: Final = re.compile(_TOKEN.pattern.replace("[&|()]", r"[&|()\[\]]", 1))
 _COUNT: Final = re.compile(r"[1-9][0-9]{0,8}")
 _FEATURES: Final = "features"
@@ -23,13 +23,13 @@ _FORM: Final = "words, KEY=VALUE, '&', '|' and parentheses, as gpu_model=a100&(n
 
 
 class Word(Struct, frozen=True):
-    """``KEY=VALUE``, or a feature alone, with an empty key."""
+    """One condition: ``KEY=VALUE``, or the name of a feature, with an empty key."""
 
     key: str
     value: str
 
     def met_by(self, pool: PoolInfo) -> bool:
-        """Return whether the nodes of a pool have it."""
+        """Return whether the nodes of a pool meet the condition."""
         if not self.key:
             return self._is_feature_of(pool)
         attribute = _ATTRIBUTES.get(self.key)
@@ -47,7 +47,7 @@ class Word(Struct, frozen=True):
         )
 
     def words(self) -> Iterator["Word"]:
-        """Yield itself."""
+        """Yield this one condition."""
         yield self
 
     def __str__(self) -> str:
@@ -55,17 +55,17 @@ class Word(Struct, frozen=True):
 
 
 class Several(Struct, frozen=True):
-    """Parts that must all hold, or at least one of them."""
+    """Conditions of which all must be met (``every``), or at least one."""
 
     parts: "tuple[Word | Several, ...]"
     every: bool
 
     def met_by(self, pool: PoolInfo) -> bool:
-        """Return whether the nodes of a pool have all of it, or one."""
+        """Return whether the nodes of a pool meet all the parts, or at least one."""
         return (all if self.every else any)(part.met_by(pool) for part in self.parts)
 
     def words(self) -> Iterator[Word]:
-        """Yield its words in order."""
+        """Yield the single conditions of the constraint, in order."""
         for part in self.parts:
             yield from part.words()
 
@@ -78,7 +78,7 @@ Constraint = Word | Several
 
 
 class FeatureCount(Struct, frozen=True):
-    """``a*2``: at least this number of a job's nodes have a feature."""
+    """``a*2``: at least two of a job's nodes must have the feature ``a``."""
 
     word: Word
     count: int
@@ -88,32 +88,28 @@ class FeatureCount(Struct, frozen=True):
 
 
 class OneOf(Struct, frozen=True):
-    """``[a|b]``: all nodes of a job are of one alternative."""
+    """``[a|b]``: all nodes of a job must meet the same alternative."""
 
     parts: "tuple[Any, ...]"
 
 
 def read_slurm(text: str) -> Any:
-    """Return a constraint that may have Slurm's brackets and counts of nodes.
-
-    Raises:
-        PlatformError: if it cannot be read.
-    """
+    """Parse a constraint with Slurm's brackets and counts; PlatformError if invalid."""
     return _Reader(text, slurm=True).read()
 
 
 def parse_constraint(text: str) -> Constraint:
-    """Return a constraint; ``&`` binds before ``|``.
+    """Parse a constraint; ``&`` binds before ``|``.
 
     Raises:
-        PlatformError: if it cannot be read, or has Slurm's counts or brackets, which restrict several nodes together.
+        PlatformError: if it cannot be parsed, or has Slurm's counts or brackets, which restrict several nodes together.
     """
     found: Constraint = _Reader(text).read()
     return found
 
 
 def why_unmet(constraint: Constraint, text: str, pools: tuple[PoolInfo, ...]) -> str:
-    """Return why no pool meets a constraint, naming what is missing."""
+    """Return a message that says why no pool of the machine meets a constraint."""
     unknown = [word for word in dict.fromkeys(constraint.words()) if not any(word.met_by(pool) for pool in pools)]
     for word in unknown:
         if word.key == "pool":

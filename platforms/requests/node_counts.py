@@ -1,4 +1,4 @@
-"""Units counted by node, and choosing units with a given number on each node."""
+"""Count units by node, and choose units with a given number on each node."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,12 +11,12 @@ from pipistrelle.protocol.units.indices import numbers, set_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 Ints = NDArray[np.intp]
-#: choose (count, candidate nodes ascending, open units of all nodes) -> nodes, or None to refuse
+#: a function (count, candidate nodes ascending, free units of each node) -> chosen nodes, or None to refuse
 ChooseNodes = Callable[[int, Ints, Ints], Ints | None]
 
 
 class NodeCounts:
-    """A machine's nodes as arrays.
+    """The number of units of each node of a machine, and the node of each unit.
 
     Raises:
         PlatformError: if a pool's nodes and units do not match.
@@ -32,7 +32,7 @@ class NodeCounts:
         self.node: Ints = np.repeat(np.arange(len(self.each), dtype=np.intp), self.each)
 
     def of(self, units: NodeSet) -> Ints:
-        """Return how many of ``units`` each node has, shape (nodes,)."""
+        """Return how many of ``units`` are on each node, shape (nodes,)."""
         if not units:
             return np.zeros(len(self.each), dtype=np.intp)
         return np.bincount(self.node[numbers(units)], minlength=len(self.each)).astype(np.intp, copy=False)
@@ -40,10 +40,11 @@ class NodeCounts:
     def fill(
         self, units: NodeSet, each: int, size: int, choose: ChooseNodes, *, together: bool = False
     ) -> NodeSet | None:
-        """Return ``size`` of ``units``, ``each`` per node, the rest on one more, or None.
+        """Choose ``size`` of ``units``, ``each`` per node; None if that is impossible.
 
-        ``choose`` picks the nodes, the one for the rest last; with ``together`` it picks all at once, so that it may
-        refuse them together. The lowest units of a node are taken.
+        If ``each`` does not divide ``size``, one more node gives the rest. ``choose`` picks the nodes, that node last.
+        With ``together`` it picks all nodes in one call, so that it can refuse them as a whole. Each node gives its
+        lowest units.
         """
         free = self.of(units)
         full, rest = divmod(size, each)
@@ -67,21 +68,21 @@ class NodeCounts:
         return self.take(units, wanted)
 
     def take(self, units: NodeSet, wanted: Ints) -> NodeSet:
-        """Return the ``wanted[node]`` lowest of ``units`` of each node, which has as many."""
+        """Return the lowest ``wanted[node]`` of ``units`` on each node."""
         there = numbers(units)
         node = self.node[there]
-        # Units ascend, and so do their nodes: a unit's rank in its node is its distance from the node's first.
+        # Units and their nodes ascend, so a unit's rank in its node is its distance from the first unit of the node.
         behind = np.arange(len(there)) - np.searchsorted(node, node, side="left")
         return set_of(there[behind < wanted[node]])
 
 
 def lowest_nodes(count: int, able: Ints, free: Ints) -> Ints:
-    """Return the lowest of some nodes."""
+    """Return the first ``count`` of the candidate nodes."""
     return able[:count]
 
 
 def _with_one_less(free: Ints, count: int, each: int, rest: int, choose: ChooseNodes) -> Ints | None:
-    """Return nodes with ``each`` open units, perhaps one with ``rest``, or None."""
+    """Choose nodes with ``each`` free units, one perhaps with only ``rest``; or None."""
     able, short = free >= each, np.flatnonzero((free >= rest) & (free < each))
     nodes = choose(count, np.flatnonzero(able), free) if int(able.sum()) >= count else None
     if nodes is None and len(short):

@@ -1,4 +1,4 @@
-"""Node requests of jobs, and whether a machine can satisfy them."""
+"""What jobs request of their nodes, and whether a machine can satisfy it."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -19,12 +19,12 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 class NodeRequest(Struct, frozen=True):
-    """What a job requires of its nodes, as in JOB_SUBMITTED.
+    """What a job requires of its nodes, as in the event JOB_SUBMITTED.
 
     Args:
         constraint: which nodes it may have; None: any.
-        units_per_node: units on each of its nodes, except the rest on the last; None: any number.
-        whole_nodes: whether these are all units of a node; then ``units_per_node`` is given.
+        units_per_node: units on each of its nodes; the last node may have fewer. None: any number.
+        whole_nodes: whether it needs whole nodes, each of exactly ``units_per_node`` units.
     """
 
     constraint: str | None = None
@@ -33,13 +33,13 @@ class NodeRequest(Struct, frozen=True):
 
     @classmethod
     def of(cls, job: JobDescription) -> "NodeRequest | None":
-        """Return a job's request, or None if it has none."""
+        """Return what a job requires of its nodes; None if it has no requirements."""
         if job.constraint is None and job.units_per_node is None:
             return None
         return cls(job.constraint, job.units_per_node, job.whole_nodes)
 
     def nodes(self, size: int) -> int | None:
-        """Return the number of nodes for ``size`` units; None if that is open."""
+        """Return how many nodes a job of ``size`` units gets; None if any number will do."""
         return None if self.units_per_node is None else -(-size // self.units_per_node)
 
     def __str__(self) -> str:
@@ -56,12 +56,12 @@ ANYTHING: Final = NodeRequest()
 
 
 class RequestBook:
-    """The meaning of requests on one machine, given its pools and groups."""
+    """Finds the nodes and units of one machine that satisfy the requests of jobs."""
 
     def __init__(self, pools: Sequence[PoolInfo], groups: Sequence[NodeGroupInfo] = ()) -> None:
         self._pools = tuple(pools)
         self._groups = tuple(groups)
-        #: {request: kinds of suitable nodes}
+        #: {request: suitable pools or parts of pools}
         self._able: dict[NodeRequest, tuple[PoolInfo, ...]] = {}
         self._allowed: dict[NodeRequest, NodeSet] = {}
 
@@ -78,7 +78,7 @@ class RequestBook:
         """Return a request of ``size`` units without Slurm's brackets and counts.
 
         Raises:
-            PlatformError: if the constraint cannot be read or has no equivalent that restricts each node by itself.
+            PlatformError: if the constraint cannot be parsed or has no equivalent that restricts each node by itself.
         """
         if request.constraint is None:
             return request
@@ -89,7 +89,7 @@ class RequestBook:
         return replace(request, constraint=plain_constraint(request.constraint, nodes, able))
 
     def pools(self, request: NodeRequest) -> tuple[PoolInfo, ...]:
-        """Return suitable pools or parts of them; PlatformError if it cannot be read."""
+        """Return the pools, or their parts, that suit a request; PlatformError if invalid."""
         found = self._able.get(request)
         if found is None:
             each = request.units_per_node or 1
@@ -107,7 +107,7 @@ class RequestBook:
         return tuple(kind for kind in self._kinds if constraint.met_by(kind))
 
     def allowed(self, request: NodeRequest) -> NodeSet:
-        """Return the units of suitable nodes; PlatformError as from `pools`."""
+        """Return the units of all nodes that suit a request; errors as from `pools`."""
         found = self._allowed.get(request)
         if found is None:
             found = NodeSet.EMPTY
@@ -117,7 +117,7 @@ class RequestBook:
         return found
 
     def refusal(self, request: NodeRequest, size: int) -> str | None:
-        """Return why the request cannot be satisfied even if all units are free, or None."""
+        """Return why a request cannot be satisfied even if all units are free, or None."""
         try:
             pools = self.pools(request)
         except PlatformError as error:
@@ -139,7 +139,7 @@ class RequestBook:
         return f"it asks for {nodes} nodes with {each} units, {which} has {there}" if nodes > there else None
 
     def fault(self, request: NodeRequest, size: int, alloc: NodeSet) -> str | None:
-        """Return why ``alloc`` violates a request of ``size`` units, or None."""
+        """Return why an allocation violates a request of ``size`` units, or None."""
         others = alloc - self.allowed(request)
         if others:
             return f"units of nodes that will not do, {others}: it asks for {request}"
@@ -160,7 +160,7 @@ def _spread(counts: Ints) -> str:
 
 
 def kinds_of(pools: Sequence[PoolInfo], groups: Sequence[NodeGroupInfo]) -> tuple[PoolInfo, ...]:
-    """Return the pools in parts with the same class and properties on all nodes.
+    """Split pools into parts whose nodes all have the same class and properties.
 
     A part has its pool's name; its nodes need not be consecutive. MTTF and age do not matter.
 

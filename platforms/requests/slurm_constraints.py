@@ -1,8 +1,8 @@
-"""Replace Slurm's constraints on several nodes by equivalent plain ones.
+"""Replace brackets and counts in Slurm's constraints by plain constraints.
 
-Those are ``[a|b]`` and ``a*2``. A plain constraint restricts each node by itself. A list in brackets requires all nodes
-to be of one alternative, a count requires at least that number of nodes. For a given job and machine that is often
-equivalent to a plain constraint; if not, the job is refused rather than started on nodes that it did not request.
+A plain constraint restricts each node by itself. ``[a|b]`` requires that all nodes meet the same alternative, and
+``a*2`` that at least two nodes have a feature. For a given job and machine there is often an equivalent plain
+constraint. If there is none, the job is refused, so that it never starts on nodes that it did not request.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ def plain_constraint(text: str, nodes: int | None, kinds: Sequence[PoolInfo]) ->
     """Return an equivalent constraint without brackets and counts.
 
     Args:
-        nodes: the number of the job's nodes; None if that is open.
-        kinds: the machine's nodes, by kind.
+        nodes: the number of the job's nodes; None if it is unknown.
+        kinds: the machine's pools, or parts of pools with equal nodes.
 
     Raises:
-        PlatformError: if the constraint cannot be read or has no equivalent.
+        PlatformError: if the constraint cannot be parsed or has no equivalent.
     """
     if _MARKS.isdisjoint(text):
         return text
@@ -48,7 +48,7 @@ class _Plain:
         return self._counted(part) if isinstance(part, FeatureCount) else self._one_of(part)
 
     def _counted(self, part: FeatureCount) -> Constraint:
-        """Return the feature, if all of the job's nodes must have it or all nodes have it."""
+        """Return the feature ``a`` of ``a*2``, if all the job's nodes must or do have it."""
         if part.count == self._nodes or (part.count <= (self._nodes or 0) and all(map(part.word.met_by, self._kinds))):
             return part.word
         if self._nodes is None:
@@ -56,7 +56,7 @@ class _Plain:
         raise self._fault(f"counts {part.count} nodes of {self._nodes} ({part}), which is not supported")
 
     def _one_of(self, part: OneOf) -> Constraint:
-        """Return the only possible alternative, or one that includes all others."""
+        """Return the alternative that includes all possible others, or any for one node."""
         several = [self.of(one, under_or=False) for one in part.parts]
         if len(several) == 1:
             return several[0]

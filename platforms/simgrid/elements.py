@@ -34,17 +34,17 @@ _DEEPEST: Final = 100  # nested zones: real files have about ten
 
 
 class HostKind(msgspec.Struct, frozen=True, kw_only=True):
-    """What the hosts of one element have in common.
+    """The values that all hosts of one XML element have in common.
 
     Args:
-        speeds: speed of a core in each pstate (flop/s); at least one.
-        cores: number of cores.
+        speeds: the speed of a core in each pstate (flop/s); at least one.
+        cores: the number of cores.
         pstate: the initial pstate.
-        properties: its props; hosts with equal ones share the object.
-        zone_properties: the props of the zones around it; inner zones override outer ones.
-        watts: power in each pstate; empty if the file does not say.
-        watt_off: power when off (W); 0 if the file does not say.
-        sleep_pstates: its pstates for sleeping, in the order of the file.
+        properties: the props of the element.
+        zone_properties: the props of the zones around the element; inner zones override outer ones.
+        watts: the power in each pstate; empty if the file does not give it.
+        watt_off: the power when off (W); 0 if the file does not give it.
+        sleep_pstates: the pstates for sleeping, in the order of the file.
     """
 
     speeds: tuple[float, ...]
@@ -58,11 +58,11 @@ class HostKind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Contents(msgspec.Struct, frozen=True):
-    """The contents of a file.
+    """The hosts of a SimGrid platform file, and its elements that are not used.
 
     Args:
         hosts: {name of a host: its kind and its line in the file}, in the order of the file.
-        unused: {element, or element and attribute: its count}, for what only describes the network.
+        unused: {element, or element and attribute: its count}, for elements and attributes that have no effect.
     """
 
     hosts: dict[str, tuple[HostKind, int]]
@@ -84,13 +84,13 @@ class _Element:
 
 
 def read_elements(text: str, where: str, *, energy: bool = True) -> Contents:
-    """Return the hosts in a platform file, and what else it has.
+    """Read the hosts of a SimGrid platform file, and count what is not used.
 
     Nothing outside the text is read; the document type is never fetched.
 
     Args:
         where: the name of the text in messages, usually the file's.
-        energy: whether watts matter; if not, those that are invalid are ignored.
+        energy: whether power is simulated; if not, invalid watts are ignored.
 
     Raises:
         PlatformError: if the text is not XML (with line and column), declares entities, or breaks a rule of SimGrid's
@@ -119,11 +119,11 @@ class _Reader(XmlReader):
         self.parser.CharacterDataHandler = self._characters
 
     def read(self, text: str) -> Contents:
-        self.parse(text)  # SimGrid, too, accepts blank lines before the declaration; some of its own files have them
+        self.parse(text)  # SimGrid also accepts blank lines before the declaration; some of its own files have them
         return Contents(self._hosts, dict(self._unused))
 
     def _fail(self, what: str, *, line: int | None = None, **said: str | None) -> NoReturn:
-        """Raise a PlatformError about a line, by default the current one."""
+        """Raise a PlatformError about a line of the file, by default the current line."""
         raise PlatformError(what, where=f"{self.where}, line {line or self.line()}", **said)
 
     def _doctype(self, _name: str, _system: str | None, _public: str | None, declares: int) -> None:
@@ -149,7 +149,7 @@ class _Reader(XmlReader):
             self._fail("zones are nested too deep", expected=f"at most {_DEEPEST} nested elements")
 
     def _enter(self, parent: _Element) -> None:
-        """Record that a parent has more than props, which completes a zone's properties."""
+        """Record that an element has children other than props: its properties are known."""
         if not parent.has_content:
             parent.has_content = True
             outer = self._open[-2].zone_properties if len(self._open) > 1 else {}
@@ -238,7 +238,7 @@ class _Reader(XmlReader):
                 expected=f"{shown(wanted)} hosts, according to topo_parameters",
                 found=f"{count}",
             )
-        # In SimGrid a FLAT cluster is also a zone with the cluster's properties; one of another topology is not.
+        # In SimGrid, a FLAT cluster is also a zone with the cluster's properties. A cluster of another topology is not.
         zone_properties = self._open[-1].zone_properties
         if element.properties and topology == "FLAT":
             zone_properties = {**zone_properties, **element.properties}
@@ -307,7 +307,7 @@ class _Reader(XmlReader):
         )
 
     def _parsed(self, element: _Element, parse: Callable[[str], _T], text: str) -> _T:
-        """Return the parsed text; add element and line to the error."""
+        """Return the parsed text; an error names the element and its line."""
         try:
             return parse(text)
         except PlatformError as error:

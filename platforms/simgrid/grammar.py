@@ -33,7 +33,7 @@ KNOWN: Final = frozenset(CONTENT).union(*CONTENT.values())
 _CLUSTER_NETWORK: Final = (
     "bw lat sharing_policy bb_bw bb_lat bb_sharing_policy router_id limiter_link loopback_bw loopback_lat"
 )
-#: profiles that switch off or slow down hosts over time: read and counted, but not applied
+#: profiles that switch off or slow down hosts over time: they are read and counted, but not applied
 PROFILES: Final = ("speed_file", "availability_file", "state_file")
 #: {element that is used: (required attributes, all allowed attributes)}
 ATTRIBUTES: Final = {
@@ -52,5 +52,5 @@ ATTRIBUTES: Final = {
 
 
 def is_xml(text: str) -> bool:
-    """Return whether a text can only be XML: its first visible character is ``<``."""
+    """Return whether a text looks like XML: its first visible character is ``<``."""
     return text.lstrip("\ufeff \t\r\n").startswith("<")

@@ -14,7 +14,7 @@ from pipistrelle.platforms.naming.node_names import NodeNames
 from pipistrelle.platforms.simgrid.elements import HostKind, read_elements
 from pipistrelle.protocol.base.errors import did_you_mean, shown
 
-#: the purpose of a host
+#: what Batsim uses a host for
 Role = Literal["compute_node", "storage", "master"]
 
 _ROLES: Final[tuple[Role, ...]] = ("compute_node", "storage", "master")
@@ -23,9 +23,9 @@ _MASTER: Final = re.compile("master_host[0-9]*")
 
 
 class Host(HostKind, frozen=True, kw_only=True, gc=False):
-    """A host of a SimGrid platform, as Batsim knows it.
+    """A host of a SimGrid platform, with its number and role in Batsim.
 
-    Its `properties` include Batsim's ``role``, empty if it has none.
+    Its `properties` include ``role``, which is empty if neither the file nor the user gives a role.
 
     Args:
         id: Batsim's number: from 0 for compute hosts, then for storages; -1 for the master.
@@ -46,8 +46,8 @@ class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
             h10, h2.
         storages: storage hosts in the same order; their numbers follow those of `hosts`.
         master: the host of Batsim's own processes; None if the file has none.
-        unused: elements, or elements with an attribute, that only describe the network or need other files, with their
-            counts, in the order of first occurrence.
+        unused: (element, or element and attribute; count) of what has no effect, because it only describes the network
+            or needs other files; in the order of first occurrence.
     """
 
     name: str
@@ -60,7 +60,7 @@ class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
         """Return the platform with only its first `count` compute hosts and the storages.
 
         Raises:
-            PlatformError: if it has fewer, or `count` is less than 1.
+            PlatformError: if there are fewer compute hosts, or `count` is less than 1.
         """
         if not 1 <= count <= len(self.hosts):
             raise PlatformError(
@@ -75,9 +75,9 @@ class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
     def to_platform(self) -> Platform:
         """Return the machine of native runs: one node, of one unit, per compute host.
 
-        Nodes have the hosts' numbers, and their names if these are valid for nodes. Neighbours that differ only in name
-        form a pool; its properties are the props of hosts and zones (if their names are valid) and ``speed`` (initial,
-        flop/s), ``cores``, ``first_host`` and ``last_host``.
+        Nodes have the numbers of hosts, and their names if all are valid names of nodes. Consecutive hosts that differ
+        only in name form a pool. The pool's properties are the props of its hosts and zones with valid names, ``speed``
+        (initial, flop/s), ``cores``, ``first_host`` and ``last_host``.
         """
         groups = [tuple(group) for _, group in groupby(self.hosts, key=_likeness)]
         names = [NodeNames.of([host.name for host in group]) for group in groups]
@@ -106,10 +106,10 @@ def parse_simgrid(
 
     Args:
         where: the name of the text in messages, usually the file's; its last part is the platform's name.
-        master: the master host, if the platform has it and `roles` gives it no other role; None: ``master_host``, or
-            the only host called so with a number appended, as in some of Batsim's own files.
+        master: the name of the master host, unless `roles` gives this host another role. None: ``master_host``, or the
+            only host whose name is that and a number, as in some of Batsim's own files.
         roles: {name of a host: additional role}, as for Batsim's option ``--add-role-to-hosts``.
-        energy: whether watts matter; if not, those that are invalid are ignored.
+        energy: whether power is simulated; if not, invalid watts are ignored.
 
     Raises:
         PlatformError: if the text is not such XML, a value or role is invalid, a host has two roles, there are two
@@ -127,7 +127,7 @@ def parse_simgrid(
         added.setdefault(master, "master")
     places: dict[Role, list[tuple[str, HostKind, dict[str, str]]]] = {role: [] for role in _ROLES}
     known: dict[tuple[int, str | None], tuple[Role, dict[str, str]]] = {}
-    # By code points, that is by the bytes of UTF-8. Batsim also sorts by the numbers in names, but only a copy.
+    # Sort by code points, which is the order of UTF-8 bytes. Batsim sorts only a copy by the numbers in names.
     for name in sorted(contents.hosts):
         kind, line = contents.hosts[name]
         key = (id(kind), added.get(name))
@@ -216,7 +216,7 @@ def _likeness(host: Host) -> tuple[object, ...]:
 
 def _pool_properties(first: Host, last: Host) -> dict[str, Property]:
     props = {**first.zone_properties, **first.properties}
-    del props["role"]  # all hosts of a pool compute
+    del props["role"]  # all hosts of a pool are compute hosts
     return {
         **{name: value for name, value in props.items() if is_name(name)},
         "speed": first.speeds[first.pstate],

@@ -31,12 +31,12 @@ _TOPOLOGIES: Final = ("FLAT", "TORUS", "FAT_TREE", "DRAGONFLY")
 
 
 class Watts(msgspec.Struct, frozen=True):
-    """The power of a host in one pstate (W): linear in its load unless it is idle.
+    """The power of a host in one pstate (W); it is linear in the load unless idle.
 
     Args:
-        idle: without any work.
+        idle: the power without any work.
         epsilon: the limit as the load approaches 0; at load x the power is ``epsilon + x * (full - epsilon)``.
-        full: with all cores busy.
+        full: the power with all cores busy.
     """
 
     idle: float
@@ -47,7 +47,7 @@ class Watts(msgspec.Struct, frozen=True):
 class SleepPstate(msgspec.Struct, frozen=True):
     """A pstate for sleeping, and the pstates for switching off and on.
 
-    Switching off and on each take as long as one flop at the speed of that pstate.
+    Switching off or on takes as long as one flop at the speed of its pstate.
     """
 
     sleeping: int
@@ -56,7 +56,7 @@ class SleepPstate(msgspec.Struct, frozen=True):
 
 
 def parse_speeds(text: str) -> tuple[float, ...]:
-    """Return the speeds (flop/s) in an attribute ``speed``, one per pstate.
+    """Parse an attribute ``speed``: the speeds (flop/s) of a host, one per pstate.
 
     As in SimGrid, a value without a unit is in flop/s.
 
@@ -69,7 +69,7 @@ def parse_speeds(text: str) -> tuple[float, ...]:
 
 
 def _each(text: str, between: str, read: Callable[[str], _T | None], what: str, expected: str) -> tuple[_T, ...]:
-    """Return `read` of each part of a text; PlatformError if it returns None for one."""
+    """Parse each part of a text with `read`; PlatformError if it returns None."""
     values = [read(part.strip()) for part in text.split(between)]
     known = tuple(value for value in values if value is not None)
     if len(known) != len(values):
@@ -86,11 +86,7 @@ def _speed(text: str) -> float | None:
 
 
 def parse_count(text: str, *, least: int) -> int:
-    """Return a 32-bit whole number; ".0" may follow, as in SimGrid's defaults.
-
-    Raises:
-        PlatformError: if it is not one.
-    """
+    """Parse a 32-bit whole number, such as "8" or "8.0"; PlatformError if it is none."""
     digits = re.fullmatch(r"([0-9]{1,10})(?:\.0*)?", text.strip())
     count = int(digits[1]) if digits else -1
     if not least <= count <= _LARGEST:
@@ -99,7 +95,7 @@ def parse_count(text: str, *, least: int) -> int:
 
 
 def parse_radical(text: str) -> tuple[range, ...]:
-    """Return the host numbers in an attribute ``radical``, as "0-9,12,20-22".
+    """Parse an attribute ``radical``, the numbers of hosts, such as "0-9,12,20-22".
 
     Raises:
         PlatformError: if it is not a comma-separated list of 32-bit numbers and ascending ranges.
@@ -142,11 +138,12 @@ def parse_topology(topology: str, parameters: str) -> int | None:
 
 
 def parse_watts(text: str, *, pstates: int, cores: int, one_core: bool) -> tuple[Watts, ...]:
-    """Return a host's power in each pstate, from a property: "95:100:200, 93:98:170".
+    """Parse a property with a host's power in each pstate: "95:100:200, 93:98:170".
 
-    With two values per pstate, the first is the power when idle, and busy hosts range from the first to the second.
-    With three, the middle one is the power at nearly no load or, with `one_core` as in older versions of SimGrid, with
-    one core busy; then the power at nearly no load is extrapolated, and a single core is either busy or not.
+    The first value is the power when idle, the last with all cores busy. A value between them is the power at nearly no
+    load; without it, that equals the power when idle. With `one_core`, as in older versions of SimGrid, it is the power
+    with one core busy, from which the power at nearly no load is extrapolated; a single-core host is idle or fully
+    busy.
 
     Raises:
         PlatformError: unless there is one part per pstate, each of two or three numbers of at least 0.
@@ -176,7 +173,7 @@ def _watts(text: str, cores: int, one_core: bool) -> Watts:
 
 
 def parse_watt(text: str) -> float:
-    """Return a power (W); PlatformError if it is not a finite number of at least 0."""
+    """Parse a power (W); PlatformError if it is not a finite number of at least 0."""
     return _each(text, "\n", _watt, "the watts cannot be read", "a number of at least 0")[0]
 
 
@@ -186,7 +183,7 @@ def _watt(text: str) -> float | None:
 
 
 def parse_sleep_pstates(text: str, speeds: tuple[float, ...]) -> tuple[SleepPstate, ...]:
-    """Return the triples of Batsim's property ``sleep_pstates``, as "13:14:15".
+    """Parse Batsim's property ``sleep_pstates``: triples of pstates, as "13:14:15".
 
     Raises:
         PlatformError: if a triple is not three pstates of the host, a pstate sleeps twice or both sleeps and switches,

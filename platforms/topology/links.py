@@ -1,7 +1,7 @@
 """The load of each link of a torus or mesh under dimension-order routing.
 
-A message travels along the first dimension until it reaches its target's coordinate, then along the second, and so on,
-each time the shorter way; if both ways around a ring are equally long, half of it goes each way.
+A message travels along the first dimension until it reaches its target's coordinate, then along the second, and so on.
+It takes the shorter way around a ring. If both ways are equally long, half of the message goes each way.
 """
 
 from functools import cached_property
@@ -17,17 +17,17 @@ from pipistrelle.platforms.topology.topology import Topology
 Ints = NDArray[np.intp]
 Floats = NDArray[np.float64]
 
-#: loads of all links: for each dimension an array of shape (2, *the topology's shape): of the links from each router
-#: to the next one along that dimension (0), and of those back (1)
+#: loads of all links: for each dimension an array of shape (2, *the topology's shape), with the links from each router
+#: to the next one along that dimension, and the links back
 Loads = list[Floats]
 
 
 class LinkLines(NamedTuple):
-    """The lines of routers along one dimension whose links may have loads.
+    """Loads along one dimension, for the lines of routers whose links may have loads.
 
     Args:
-        first: the router with coordinate 0 on each line, with routers numbered last dimension fastest, shape (lines,).
-        loads: of the links there and back, shape (2, lines, links).
+        first: the router with coordinate 0 on each line, shape (lines,). Routers are numbered, last dimension fastest.
+        loads: the loads of the links there (0) and back (1), shape (2, lines, links).
     """
 
     first: Ints
@@ -38,7 +38,7 @@ _WITH_LINKS: Final = ("torus", "mesh")
 
 
 class LinkLoads:
-    """The links of a torus or mesh, and their loads.
+    """The links of a torus or mesh, and their loads under given traffic.
 
     Raises:
         PlatformError: if the topology is of another kind, because then its links are unknown.
@@ -59,9 +59,9 @@ class LinkLoads:
 
     @cached_property
     def bandwidths(self) -> list[Floats] | None:
-        """The links' bandwidths (bytes/s) along each dimension, by coordinate, or None.
+        """Link bandwidths (bytes/s) along each dimension, by coordinate; None if unknown.
 
-        If a dimension alternates, the first value is for the link from coordinate 0 to 1.
+        If they alternate along a dimension, the first value is that of the link from coordinate 0 to 1.
         """
         told = self._topology.info.bandwidth
         sized = zip(told, self.shape, strict=True) if told else ()
@@ -69,15 +69,15 @@ class LinkLoads:
 
     @property
     def counts(self) -> list[int]:
-        """The number of links along each dimension; two routers have one link each way."""
+        """The number of links along each dimension; neighbours have one link each way."""
         open_ended = self._topology.kind == "mesh"
         return [2 * (prod(self.shape) // size) * (size - (open_ended or size <= 2)) for size in self.shape]
 
     def all_to_all(self, nodes: Ints) -> list[LinkLines]:
-        """Return the loads if each of some distinct nodes sends 1 to each other one.
+        """Return the link loads if each of some nodes sends 1 to each other of them.
 
-        This needs no loop over pairs. Traffic along a dimension starts at a router with the sources' coordinate in this
-        and later dimensions, and goes to the targets' in this one, so counts of sources and targets suffice.
+        Counts of sources and targets suffice, without a loop over pairs. Traffic along a dimension starts at routers
+        with the targets' coordinates in earlier dimensions and the sources' coordinates in this and later dimensions.
         """
         routers = self._topology.place[nodes]
         number, count = np.unique(routers @ self._weights, return_counts=True)
@@ -96,7 +96,7 @@ class LinkLoads:
         return found
 
     def of_messages(self, sources: Ints, targets: Ints, sizes: Floats) -> list[LinkLines]:
-        """Return the loads of messages between nodes; arguments have shape (messages,)."""
+        """Return the link loads of messages between nodes; arguments: shape (messages,)."""
         here, there = self._topology.place[sources].copy(), self._topology.place[targets]
         found = []
         for axis, size in enumerate(self.shape):
@@ -114,7 +114,7 @@ class LinkLoads:
         return found
 
     def full(self, lines: list[LinkLines]) -> Loads:
-        """Return the loads of all links, not only of those on some lines."""
+        """Return the loads of all links; links on no line have load 0."""
         found = []
         for axis, (size, (first, loads)) in enumerate(zip(self.shape, lines, strict=True)):
             every = np.zeros((2, prod(self.shape)))
@@ -123,9 +123,9 @@ class LinkLoads:
         return found
 
     def busiest(self, lines: list[LinkLines]) -> tuple[float, float | None]:
-        """Return the greatest load, and the bytes/s per load that fill the first link.
+        """Return the greatest link load, and the bytes/s per load that fill a first link.
 
-        The second is None if bandwidths are unknown or no link has a load.
+        The second value is None if bandwidths are unknown or no link has a load.
         """
         peaks = [loads.max(axis=(0, 1), initial=0.0) for _, loads in lines]
         rates = [
@@ -143,9 +143,9 @@ def _table(rows: Ints, columns: Ints, counts: Ints, shape: tuple[int, int]) -> F
 
 
 def _paths(size: int, *, around: bool) -> Floats:
-    """Return the share, 0, 1/2 or 1, of the path between two coordinates on each link.
+    """Return the share (0, 1/2 or 1) of each link in the path between two coordinates.
 
-    Its shape is (directions, from, to, link). Link i joins the coordinates i and i + 1, the last one the last and 0.
+    The shape is (directions, from, to, link). Link i joins coordinates i and i + 1; the last link leads back to 0.
     """
     found = np.zeros((2, size, size, size))
     for start in range(size):

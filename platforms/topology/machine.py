@@ -1,4 +1,4 @@
-"""The machine as placements see it."""
+"""The machine as job placement needs it."""
 
 from functools import cached_property
 
@@ -33,7 +33,7 @@ class Machine:
         """Raise PlatformError or NodeSetError if the machine is inconsistent or too large."""
         if self.units > MOST_UNITS:
             raise PlatformError("a machine is too large", expected=f"at most {MOST_UNITS} units", found=str(self.units))
-        # Check before making the table, which has a row for each node that the description claims.
+        # Check this before making the table, which has a row for each node that the description claims.
         nodes = sum(count for _, count, _, _ in self.numbering.pools)
         if self.numbering.units_of(NodeSet.interval(0, nodes - 1)) != self.all_units:
             raise PlatformError("the pools' units are not those of the machine", expected=str(self.all_units))
@@ -41,22 +41,22 @@ class Machine:
 
     @property
     def named(self) -> bool:
-        """Whether its nodes have names."""
+        """Whether the machine's nodes have names."""
         return self.nodes.named
 
     @cached_property
     def all_units(self) -> NodeSet:
-        """All units."""
+        """All units of the machine."""
         return NodeSet.interval(0, self.units - 1)
 
     @cached_property
     def numbering(self) -> NodeUnits:
-        """The mapping between nodes and units."""
+        """The mapping between nodes and units of the machine."""
         return NodeUnits.told(self._platform.pools)
 
     @cached_property
     def requests(self) -> RequestBook:
-        """The meaning of jobs' node requests."""
+        """Finds the nodes and units of the machine that satisfy jobs' node requests."""
         return RequestBook(self._platform.pools, self._platform.groups)
 
     @cached_property
@@ -69,10 +69,10 @@ class Machine:
 
     @cached_property
     def nodes(self) -> NodeTable:
-        """The table of nodes."""
+        """The table of the machine's nodes."""
         return NodeTable.of(self._platform)
 
     @property
     def topology(self) -> Topology:
-        """Where the nodes are; flat if the description does not say."""
+        """The network with the place of each node; flat if the server describes none."""
         return self.nodes.topology

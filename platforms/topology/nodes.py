@@ -60,12 +60,12 @@ class NodeTable:
         self.age: NDArray[np.float64] = _column(total, nan, ages)
         #: each node's mean time to failure (s), NaN if unknown, shape (nodes,)
         self.mttf: NDArray[np.float64] = _column(total, nan, mttfs)
-        #: where they are
+        #: the network, with the place of each node
         self.topology: Topology = topology_of(topology, total)
 
     @classmethod
     def of(cls, platform: PlatformInfo) -> "NodeTable":
-        """Return the table of a machine with the server's description."""
+        """Return the table of nodes of a machine that the server describes."""
         return cls(platform.pools, platform.topology, platform.groups)
 
     @property
@@ -83,7 +83,7 @@ class NodeTable:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Each node's name: by its pool's rule, else that of its place, else its number."""
+        """Each node's name: from its pool's pattern, its place, or its number."""
         counts = np.bincount(self.pool, minlength=len(self.pools)).tolist()
         pools = [(pool.name, pool.names, count) for pool, count in zip(self._pools, counts, strict=True)]
         return names_in_order(pools, self.topology.names)
@@ -93,7 +93,7 @@ class NodeTable:
         return {name: number for number, name in enumerate(self.names)}
 
     def number(self, name: str, where: str | None = None) -> int:
-        """Return the number of the node of this name; PlatformError if it is unknown."""
+        """Return the number of the node called `name`; PlatformError if it is unknown."""
         number = self._numbers.get(name)
         if number is None:
             raise PlatformError(
@@ -103,11 +103,11 @@ class NodeTable:
 
     @property
     def properties(self) -> tuple[str, ...]:
-        """The names of all properties that some node has, by first occurrence."""
+        """The names of all properties of nodes, in the order of first occurrence."""
         return tuple(dict.fromkeys(key for _, said in self._said for key in said.properties))
 
     def with_property(self, key: str) -> dict[Property, NodeSet]:
-        """Return the nodes with a property, by its value."""
+        """Return {value: nodes with this value} of a property."""
         found: dict[Property, NodeSet] = {}
         for nodes, said in self._said:
             if key in said.properties:
@@ -120,9 +120,9 @@ class NodeTable:
     def stable(self) -> NDArray[np.bool_] | None:
         """Which nodes are stable, shape (nodes,); None if that is unknown.
 
-        They are the nodes of class ``stable`` or ``new``. Without any, they are the nodes with a failure rate,
-        1 / MTTF, below the mean of the known rates. If no MTTF is known, they are those younger than the mean of the
-        known ages. Nodes without the value are not stable.
+        Nodes of class ``stable`` or ``new`` are stable. If there are none, nodes with a failure rate (1 / MTTF) below
+        the mean of the known rates are. If no MTTF is known, nodes younger than the mean of the known ages are. A node
+        whose MTTF or age is unknown is then not stable.
         """
         named = [number for number, name in enumerate(self.classes) if name in _STABLE_CLASSES]
         if named:

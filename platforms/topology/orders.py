@@ -13,21 +13,21 @@ from pipistrelle.protocol.base.errors import did_you_mean, shown
 
 Ints = NDArray[np.intp]
 
-#: the bits of three-bit Gray codes in order: a path along a cube's edges that ends next to its start, in direction 3
+#: the bits of three-bit Gray codes in order: a path along a cube's edges that ends one step along axis 3 from its start
 _GRAY: Final = np.array(
     [[code >> bit & 1 for bit in range(3)] for code in (number ^ number >> 1 for number in range(8))]
 )
-#: the four cubes of an ALPS block in order: (x, z) of the cube; (x, z) where the path enters it; the direction in which
-#: it ends one step away. The path goes around the block and ends next to the start of the next block along z.
+#: the four cubes of an ALPS block in order: (x, z) of the cube; (x, z) where the path enters it; the axis along which
+#: the path ends one step away. The path goes around the block and ends next to the start of the next block along z.
 _CUBES: Final = (((0, 0), (0, 0), "x"), ((1, 0), (0, 0), "z"), ((1, 1), (0, 0), "z"), ((0, 1), (1, 1), "x"))
 _BLOCK: Final = (4, 2, 4)
 
 
 def _alps_block() -> Ints:
-    """Return the ranks of a block's routers, (4, 2, 4): four 2x2x2 Hilbert cubes."""
+    """Return the order in which ALPS visits the 4x2x4 routers of a block."""
     rank = np.zeros(_BLOCK, dtype=np.intp)
     for number, (cube, enters, leaves) in enumerate(_CUBES):
-        # Of x and z, the one along which the path leaves the cube changes once, the other at each second step.
+        # The axis along which the path leaves the cube changes once, the other of x and z at every second step.
         first, third = (2, 0) if leaves == "x" else (0, 2)
         corners = np.zeros((8, 3), dtype=np.intp)
         corners[:, [first, 1, third]] = _GRAY
@@ -42,7 +42,7 @@ def _by_number(topology: Topology) -> Ints:
 
 
 def _snake(topology: Topology) -> Ints:
-    """Return the rank of each node: first dimension fastest, reversing at its ends."""
+    """Return each node's rank on a snake that runs along the first dimension first."""
     rank = np.zeros(len(topology.place), dtype=np.intp)
     for dimension in reversed(range(len(topology.shape))):
         size, along = topology.shape[dimension], topology.place[:, dimension]
@@ -53,7 +53,7 @@ def _snake(topology: Topology) -> Ints:
 def _hilbert(topology: Topology) -> Ints:
     """Return the rank of each node on a Hilbert curve through a cube of side 2**k.
 
-    J. Skilling, "Programming the Hilbert curve", 2004: coordinates become the index's bits, in place.
+    J. Skilling, "Programming the Hilbert curve", 2004. It turns coordinates into the bits of the rank in place.
     """
     bits = max(1, (max(topology.shape) - 1).bit_length())
     axes = topology.place.T.copy()
@@ -76,7 +76,7 @@ def _hilbert(topology: Topology) -> Ints:
 
 
 def _alps(topology: Topology) -> Ints:
-    """Return the rank of each node: 4x2x4 blocks of routers fill z, then y, then x."""
+    """Return each node's rank in ALPS order: 4x2x4 blocks along z, then y, then x."""
     if len(topology.shape) != 3:
         raise PlatformError(
             "the order alps needs three dimensions",
@@ -103,7 +103,7 @@ NODE_ORDERS: Final = tuple(_ORDERS)
 
 
 def node_order(name: str, machine: Machine) -> Ints:
-    """Return all nodes in an order, shape (nodes,); those of one router by number.
+    """Return all nodes in the named order; nodes of one router are ordered by number.
 
     Raises:
         PlatformError: if the order is unknown or does not support the machine's topology.

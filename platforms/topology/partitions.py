@@ -1,6 +1,6 @@
-"""Partitions of a machine by reliability: sizes for classes of jobs, and nodes.
+"""Partitions of a machine by reliability, for classes of jobs: sizes and nodes.
 
-Each class gets as many units as it needs, by rank; the last one gets the rest. Outages change the order of nodes.
+Source: S. Umamaheshwaran, "Reliability Guided Resource Allocation for Large-scale Supercomputing Systems", 2014.
 """
 
 import math
@@ -19,19 +19,21 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 Floats = NDArray[np.float64]
 #: seconds per hour, the unit of rates
 HOUR: Final = 3600.0
-#: prefix of the class of nodes, and the QOS of jobs, that name a partition: 1 is the most reliable
+#: prefix of a partition's name, used as a class of nodes and as the QOS of jobs; number 1 is the most reliable
 LEVEL: Final = "reliability-"
-#: the owner of a partition that has no class of jobs
+#: the owner of a partition that belongs to no class of jobs
 NOBODY: Final = -1
 
 
 class RankedClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """Jobs of about one size.
+    """A class of jobs of similar size, with the symbols of Umamaheshwaran's thesis.
+
+    Its equation 3.10 gives `load`, except for `fill`, and its table 4.4 gives `cost`.
 
     Args:
-        size: n, units of its largest jobs.
+        size: n, the units of its largest jobs.
         rate: lambda, jobs per hour.
-        service: t, mean runtime in hours.
+        service: t, the mean runtime in hours.
         service_95: T, the 95th percentile of runtimes in hours.
         fill: the mean size of its jobs as a share of n.
     """
@@ -44,29 +46,29 @@ class RankedClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
     @property
     def load(self) -> float:
-        """C_max, units its jobs use on average: n lambda t (equation 3.10) times `fill`."""
+        """The mean number of units in use, C_max: `size` x `rate` x `service` x `fill`."""
         return self.size * self.fill * self.rate * self.service
 
     @property
     def cost(self) -> float:
-        """The value for ranking: n T, in unit-hours (table 4.4)."""
+        """The value that ranks classes of jobs: `size` x `service_95`, in unit-hours."""
         return self.size * self.service_95
 
 
 class Sized(NamedTuple):
-    """A partition without nodes: the index of its class, and its units."""
+    """The planned size of a partition: the index of its job class, and its units."""
 
     owner: int
     units: int
 
 
 def ranks(classes: Sequence[RankedClass]) -> list[int]:
-    """Return the indices of the classes by falling n T; of equals, larger jobs first."""
+    """Return the indices of job classes by falling `cost`; equal ones by falling size."""
     return sorted(range(len(classes)), key=lambda at: (-classes[at].cost, -classes[at].size))
 
 
 def needed(one: RankedClass, blocking: float) -> int:
-    """Return the units that give this blocking in the linear form: (1 - B) C_max."""
+    """Return the units that a class needs for a chance B of blocking: (1 - B) C_max."""
     return math.floor((1.0 - blocking) * one.load + 0.5)
 
 
@@ -75,13 +77,14 @@ def partition_sizes(
 ) -> tuple[list[Sized], int]:
     """Return partitions, the most reliable first, and the number of remaining units.
 
-    By rank each class gets max(C_r, n) of the units left, or all of them if they are fewer but hold one of its jobs. A
-    class has no partition if they hold none of its jobs, or if its jobs need the whole machine.
+    In order of rank, each class gets the units that it needs, at least those of its largest job, or all remaining units
+    if they are fewer. A class has no partition if its largest job exceeds the remaining units or needs the whole
+    machine.
 
     Args:
         units: of the machine.
-        blocking: B, from 0 to 1.
-        needs: C_r of each class; None: computed by `needed`.
+        blocking: B, the accepted chance that a job is blocked, from 0 to 1.
+        needs: the units that each class needs; None: computed by `needed`.
 
     Raises:
         PlatformError: if a class is larger than the machine, or the blocking is out of range.
@@ -103,12 +106,12 @@ def partition_sizes(
 
 
 class Partition(NamedTuple):
-    """Nodes for the jobs of a class.
+    """The nodes that are reserved for the jobs of one class.
 
     Args:
         owner: the index of the class.
         nodes: node numbers, the most reliable first, shape (nodes,).
-        units: their units.
+        units: the units of the nodes.
         mttf: the mean of the nodes' mean times to failure (s); NaN if one is unknown.
     """
 
@@ -119,20 +122,20 @@ class Partition(NamedTuple):
 
 
 def by_mttf(mttf: Floats) -> NDArray[np.intp]:
-    """Return the nodes by falling MTTF, unknown ones last; of equals, by number."""
+    """Return node numbers by falling MTTF, unknown ones last; equal ones by number."""
     return np.argsort(-np.nan_to_num(mttf, nan=-np.inf), kind="stable").astype(np.intp)
 
 
 def observed(mttf: Floats, failures: NDArray[np.int64], seconds: float) -> Floats:
-    """Return the nodes' mean times to failure (s), updated by failures.
+    """Return the nodes' mean times to failure (s), updated by observed failures.
 
-    That is (M + t) / (1 + k): earlier knowledge counts as one failure in M. If M is unknown, it is the mean time of the
-    whole machine, nodes x t / failures; without any failure it stays unknown.
+    The result is (M + t) / (1 + k): earlier knowledge counts as one failure in M. If M is unknown, it is the mean time
+    of the whole machine, nodes x t / failures. Without any failure it stays unknown.
 
     Args:
-        mttf: M of each node before (s), NaN if unknown, shape (nodes,).
-        failures: k, each node's failures since then, shape (nodes,).
-        seconds: t.
+        mttf: M, each node's earlier mean time to failure (s), NaN if unknown, shape (nodes,).
+        failures: k, each node's observed failures, shape (nodes,).
+        seconds: t, how long the nodes were observed.
     """
     total = int(failures.sum())
     common = mttf.size * seconds / total if total else nan
@@ -142,10 +145,10 @@ def observed(mttf: Floats, failures: NDArray[np.int64], seconds: float) -> Float
 
 
 def partition(sized: Sequence[Sized], mttf: Floats, machine: Machine) -> tuple[list[Partition], NodeSet]:
-    """Return partitions with nodes, most reliable first, and the other nodes' units.
+    """Assign nodes to partitions; also return the units of the remaining nodes.
 
-    A node is in one partition with all its units, so a partition may have a few more units than planned, and the last
-    ones fewer.
+    The first partition gets the most reliable nodes. A node belongs with all its units to one partition, so a partition
+    may have a few more units than planned, and the last ones fewer.
     """
     order = by_mttf(mttf)
     per_node = machine.numbering.units_per_node(len(order))[order]
@@ -165,16 +168,16 @@ def partition(sized: Sequence[Sized], mttf: Floats, machine: Machine) -> tuple[l
 
 
 def level_of(text: str) -> int | None:
-    """Return the number of the partition in a name of a node class or QOS, or None."""
+    """Return 3 for a node class or QOS called ``reliability-3``; None for other names."""
     number = text.removeprefix(LEVEL)
     return int(number) if number != text and number.isascii() and number.isdecimal() and int(number) >= 1 else None
 
 
 def declared(machine: Machine, owners: Sequence[int]) -> list[Partition] | None:
-    """Return the partitions that the nodes' classes declare, if any.
+    """Return the partitions that the classes of nodes declare; None if they do not.
 
-    There are some if all nodes are of classes ``reliability-1`` (the most reliable), ``reliability-2``, ..., as in the
-    site of a Haizea trace. ``owners`` are the classes of jobs by rank: the first one gets the first partition.
+    They do if all nodes are of classes ``reliability-1`` (the most reliable), ``reliability-2``, ..., as in Haizea's
+    traces. ``owners`` are the classes of jobs by rank; the first one gets the first partition.
     """
     level = np.array([level_of(name) or 0 for name in machine.nodes.classes])[machine.nodes.node_class]
     if not len(level) or (level == 0).any():
@@ -189,9 +192,10 @@ def declared(machine: Machine, owners: Sequence[int]) -> list[Partition] | None:
 
 
 def first_partition(parts: Sequence[Partition], at: int, size: int) -> int | None:
-    """Return the index of a class's first partition; None for the whole machine.
+    """Return the index of the first partition for a job; None: use the whole machine.
 
-    That is its own or the least reliable one, or the first one above it that can hold such a job.
+    The search begins at the partition of class ``at``, or else at the least reliable partition. It continues with more
+    reliable ones until one has ``size`` units.
     """
     own = next((place for place, part in enumerate(parts) if part.owner == at), len(parts) - 1)
     return next((place for place in range(own, -1, -1) if len(parts[place].units) >= size), None)

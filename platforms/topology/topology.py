@@ -19,19 +19,19 @@ Ints = NDArray[np.intp]
 
 
 class Topology:
-    """The flat network: all nodes are on one switch, 0 hops apart. Base of the others.
+    """A flat network: all nodes on one switch, 0 hops apart. Base of all topologies.
 
     Raises:
-        PlatformError: if the rule is invalid, or its number of places is not the number of nodes.
+        PlatformError: if the description is invalid, or its number of places is not the number of nodes.
     """
 
     def __init__(self, info: TopologyInfo, nodes: int) -> None:
         self.info = info
         self.kind = info.kind
-        #: routers in each dimension; for a flat network, the nodes in a row
+        #: routers in each dimension; in a flat network, the number of nodes
         self.shape: tuple[int, ...] = info.shape or (nodes,)
         self.nodes_per_router = info.nodes_per_router
-        #: each node's place, shape (nodes,)
+        #: the number of each node's place, shape (nodes,)
         self.places: Ints = _places(info, nodes)
         self._along: Ints = self._coordinates(self.places)
 
@@ -46,7 +46,7 @@ class Topology:
         return place_names(self.info)
 
     def _coordinates(self, places: Ints) -> Ints:
-        """Return the coordinates of some places, shape (dimensions, places)."""
+        """Return the coordinates of the routers of places, shape (dimensions, places)."""
         if len(self.shape) == 1 and self.nodes_per_router == 1 and not self.info.numbering:
             return places[np.newaxis]
         rest = places // self.nodes_per_router
@@ -59,15 +59,15 @@ class Topology:
         return found
 
     def distance(self, nodes_a: Ints, nodes_b: Ints) -> Ints:
-        """Return the hops between nodes, given arrays of numbers that broadcast together."""
+        """Return the hops between nodes, given arrays of node numbers that broadcast."""
         return np.zeros(np.broadcast_shapes(np.shape(nodes_a), np.shape(nodes_b)), dtype=np.intp)
 
     def total_hops(self, nodes: Ints) -> int:
-        """Return the sum of hops over all unordered pairs of distinct nodes."""
+        """Return the sum of hops over all unordered pairs of different nodes."""
         return 0
 
     def mean_hops(self, nodes: Ints) -> float:
-        """Return the exact mean of hops over unordered pairs; 0.0 for less than two nodes."""
+        """Return the mean hops over unordered pairs of nodes; 0.0 for less than two nodes."""
         pairs = comb(len(nodes), 2)
         return self.total_hops(nodes) / pairs if pairs else 0.0
 
@@ -84,7 +84,7 @@ class RouterGrid(Topology):
         return found
 
     def total_hops(self, nodes: Ints) -> int:
-        """Return the sum of hops over unordered pairs, from the counts of each coordinate."""
+        """Return the hops summed over unordered pairs, from the counts of each coordinate."""
         along = _around_ring if self.kind == "torus" else _along_line
         return sum(
             along(np.bincount(coordinates[nodes], minlength=size))
@@ -97,7 +97,7 @@ class NestedGroups(Topology):
 
     @property
     def hops(self) -> tuple[int, ...]:
-        """Hops between routers that first differ in each coordinate, the outermost first."""
+        """Hops between two routers, by the outermost coordinate in which they differ."""
         return tuple(reversed(self.info.hops)) or tuple(range(2 * len(self.shape), 0, -2))
 
     def distance(self, nodes_a: Ints, nodes_b: Ints) -> Ints:
@@ -107,7 +107,7 @@ class NestedGroups(Topology):
         return np.array([*self.hops, 0], dtype=np.intp)[first]
 
     def total_hops(self, nodes: Ints) -> int:
-        """Return the sum of hops over unordered pairs, from the sizes of groups."""
+        """Return the hops summed over unordered pairs of nodes, from the sizes of groups."""
         total, within = 0, comb(len(nodes), 2)
         group = np.zeros(len(nodes), dtype=np.intp)
         for coordinates, size, hops in zip(self._along, self.shape, self.hops, strict=True):
@@ -120,7 +120,7 @@ class NestedGroups(Topology):
 
 
 def _along_line(counts: Ints) -> int:
-    """Return the sum of distances over pairs on a line: the pairs across each cut."""
+    """Return the sum of distances over pairs on a line: the pairs across each gap."""
     below = np.cumsum(counts)
     return int((below * (below[-1] - below)).sum())
 
@@ -128,8 +128,9 @@ def _along_line(counts: Ints) -> int:
 def _around_ring(counts: Ints) -> int:
     """Return the sum of distances over pairs on a ring.
 
-    On a ring of 2 m positions a distance is the number of those cuts into two opposite halves, of m, that separate the
-    two. A ring of odd size is treated as one of twice the size, with empty odd positions and doubled distances.
+    A ring of 2 m positions has m cuts into two opposite halves. The distance of two positions is the number of cuts
+    that separate them. A ring of odd size is treated as one of twice the size, with empty odd positions and doubled
+    distances.
     """
     size = len(counts)
     if size % 2:

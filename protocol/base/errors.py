@@ -40,7 +40,7 @@ class PipistrelleError(Exception):
         super().__init__(str(self))
 
     def at(self, where: str | None, kind: type[_E]) -> _E:
-        """Return the same error as one of class ``kind`` at another place."""
+        """Return this error as an error of class ``kind`` with another ``where``."""
         return kind(self.what, where=where, expected=self.expected, found=self.found, hint=self.hint)
 
     def __str__(self) -> str:

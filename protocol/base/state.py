@@ -41,7 +41,7 @@ class Kept:
         return {name: plain(getattr(self, name)) for name in self._kept}
 
     def restore(self, state: Any, *made: Any, **more: Any) -> None:
-        """Continue from what `state` returned; the other arguments are passed to the parts."""
+        """Restore what `state` returned; the other arguments are passed to the parts."""
         for name in self._kept:
             mine: Any = getattr(self, name, None)
             if hasattr(mine, "restore"):

@@ -116,7 +116,7 @@ class _Read(Struct, gc=False):
 
 
 class _Envelope(Struct):
-    """A reply with undecoded decisions, to find the wrong one."""
+    """A reply whose decisions are not decoded yet, to find an invalid decision."""
 
     now: Instant
     events: list[Raw]
@@ -182,7 +182,7 @@ def _reply_by_decisions(frame: bytes, notice: Notice) -> Reply:
 
 
 def _one_decision(raw: Raw, index: int, now: float, ready: float) -> Decision:
-    """Return a decision, or a `Malformed`, dated ``ready`` if it has no date."""
+    """Return a decision, or a `Malformed` if invalid; without a date it gets ``ready``."""
     try:
         decision = _decision.decode(raw)
     except UNREADABLE as error:

@@ -28,7 +28,7 @@ BATSIM_TRANSITIONS: Final[dict[BatsimState, dict[BatsimKind, BatsimState]]] = {
 
 @dataclass(slots=True)
 class _Session:
-    """State of both sides. A message that is not allowed changes nothing."""
+    """State common to both sides; a message that is not allowed changes nothing."""
 
     state: BatsimState = "IDLE"
     #: number of the last notice, from 1; not sent
@@ -96,7 +96,7 @@ class BatsimServerSession(_Session):
 
 @dataclass(slots=True)
 class BatsimSchedulerSession(_Session):
-    """The scheduler's end."""
+    """The scheduler's end of a conversation with one server."""
 
     #: whether the server is ours, which accepts the reasons of decisions
     ours: bool = False

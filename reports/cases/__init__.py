@@ -1,1 +1,1 @@
-"""Cases: runs with known results, replayed to check that these stay the same."""
+"""Cases: runs with known results, repeated to check that the results stay the same."""

@@ -24,10 +24,10 @@ class CaseError(PipistrelleError):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A run and its expected results.
+    """A run and its expected (golden) results.
 
     Attributes:
-        folder: has ``case.toml``; file names in the run are relative to it.
+        folder: the folder with ``case.toml``; file names in the run are relative to it.
         proves, because: what the case shows, and why its golden results are right; may be empty.
     """
 
@@ -39,7 +39,7 @@ class Case:
 
     @property
     def golden(self) -> Path:
-        """The folder of the golden results."""
+        """Return the folder of the golden results."""
         return self.folder / GOLDEN_FOLDER
 
 
@@ -47,7 +47,7 @@ def read_case(folder: Path) -> Case:
     """Read the case in a folder.
 
     Raises:
-        PipistrelleError: if it is missing or wrong.
+        PipistrelleError: if the case is missing or wrong.
     """
     path = folder / CASE_FILE
     where = printable(str(path))
@@ -70,13 +70,13 @@ def bundled_folder() -> Path:
 
 
 def case_folders(folder: Path, patterns: tuple[str, ...] = ()) -> list[Path]:
-    """Return a folder's cases by name: the folder itself if it is one, else those directly in it.
+    """Return the folders of the cases in ``folder`` by name, or itself if it is a case.
 
     Args:
-        patterns: take only cases whose names contain or match one of these: ``easy`` or ``e*-??``.
+        patterns: return only cases whose names contain or match one of these, such as ``easy`` or ``e*-??``.
 
     Raises:
-        CaseError: if there is no case, or none with these names.
+        CaseError: if there is no case, or no name matches.
     """
     where = printable(str(folder))
     if not folder.is_dir():

@@ -1,7 +1,7 @@
-"""Golden results: the kept results of a run, and how another run differs from them.
+"""Golden results: stored results of a run, with which later runs are compared.
 
-Small runs keep their rows, in a folder that `compare` reads like any run. Large ones keep figures, digests and one byte
-per row, which is enough to find the first decision and job that differ.
+Golden results of small runs have all rows, in a folder that `compare` reads like any run. Golden results of large runs
+have metrics, digests and one byte per row, enough to find the first decision and the first job that differ.
 """
 
 import hashlib
@@ -23,20 +23,20 @@ from pipistrelle.server.outputs.once import remove_outputs, to_json, write_outpu
 
 CHECKS_FILE: Final = "checks.json"
 _ROWS: Final = ("jobs.csv", "decisions.csv")
-#: with more jobs than this, one byte per row is kept
+#: for runs with more jobs than this, one byte per row is stored
 _MOST_JOBS: Final = 200
-#: keys of a summary that are compared elsewhere or repeat others in words
+#: keys of a summary that are compared separately, or that repeat other keys in words
 _NO_FIGURES: Final = ("message", "sha256", "inputs_sha256", "results_sha256")
-#: accepted relative difference of figures: sums are exact, but libraries round quantiles differently
+#: accepted relative difference of metrics: sums are exact, but libraries round quantiles differently
 _SAME: Final = 1e-9
 
 
 class Checks(msgspec.Struct, forbid_unknown_fields=True):
-    """One byte per row, in base64.
+    """Check bytes, one per row of the outputs, in base64.
 
     Attributes:
-        decisions: of each decision and all before it.
-        jobs: of each job alone, in the order of submission.
+        decisions: each byte depends on a decision and all decisions before it.
+        jobs: each byte depends on one job only; in the order of submission.
     """
 
     decisions: str
@@ -44,18 +44,18 @@ class Checks(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def golden_in(folder: Path) -> Path:
-    """Return the folder of golden results: the named one, or that of the named case."""
+    """Return the folder of golden results, given that folder or a case's folder."""
     inner = folder / GOLDEN_FOLDER
     return inner if not (folder / SUMMARY_FILE).is_file() and (inner / SUMMARY_FILE).is_file() else folder
 
 
 def has_checks_alone(folder: Path) -> bool:
-    """Tell whether golden results have no rows, as for a large run."""
+    """Return whether golden results have check bytes instead of rows, as for large runs."""
     return (folder / CHECKS_FILE).is_file()
 
 
 def write_golden(run: Path, golden: Path) -> None:
-    """Keep a run's results as golden; OutputFailed if they cannot be written."""
+    """Store a run's results as golden results; OutputFailed if they cannot be written."""
     try:
         golden.mkdir(exist_ok=True)
     except OSError as error:
@@ -77,10 +77,10 @@ def write_golden(run: Path, golden: Path) -> None:
 def golden_difference(golden: Path, run: Path) -> dict[str, Any] | None:
     """Return how a run differs from golden results, as JSON values; None if equal.
 
-    In addition to the keys of `first_difference`: ``inputs`` (changed configuration), ``figures`` (changed ones of the
-    summary, each with ``name`` and its value in ``first``, the golden results, and ``second``, the run) and ``outputs``
-    (files that differ although decisions and jobs are equal). Versions, reasons and figures of only one side are
-    ignored.
+    The result has the keys of `first_difference`, and ``inputs`` (names of changed configuration entries), ``outputs``
+    (files that differ although decisions and jobs are equal) and ``figures``. Each entry of ``figures`` is a changed
+    metric with ``name``, ``first`` (golden value) and ``second`` (value of the run). Versions, reasons, and metrics of
+    only one side are ignored.
 
     Raises:
         PipistrelleError: if golden results are missing or damaged, or the folder has no run.
@@ -121,7 +121,7 @@ def _summary(folder: Path) -> dict[str, Any]:
 
 
 def _pairs(kept: Mapping[str, Any], told: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield name and values of the entries in both summaries, tables flattened."""
+    """Yield name and both values of each entry that two summaries share, also in tables."""
     for name, one in kept.items():
         if name not in told:
             continue
@@ -139,7 +139,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _inputs(kept: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
-    """Return the differences of two configurations, in words."""
+    """Return the names of the entries that differ between two configurations."""
     found = []
     for prefix in sorted({*kept["workloads"], *told["workloads"]}):
         one, other = (config["workloads"].get(prefix, {}).get("sha256") for config in (kept, told))
@@ -157,7 +157,7 @@ def _checks(run: RunJobs) -> Checks:
 
 
 def _decision_checks(folder: Path) -> Iterator[int]:
-    """Yield a check byte for each decision and all decisions before it."""
+    """Yield a check byte per decision; it depends on all decisions so far."""
     chain = hashlib.sha256()
     for key in decision_keys(folder):
         chain.update("\x1f".join((*key, "\n")).encode())
@@ -170,7 +170,7 @@ def _job_checks(run: RunJobs) -> Iterator[int]:
 
 
 def _by_checks(golden: Path, run: RunJobs) -> dict[str, Any] | None:
-    """Return the difference in the form of `first_difference`, by check bytes."""
+    """Find the first difference with check bytes, in the form of `first_difference`."""
     path = golden / CHECKS_FILE
     try:
         checks = msgspec.json.decode(path.read_bytes(), type=Checks)
@@ -198,7 +198,7 @@ def _by_checks(golden: Path, run: RunJobs) -> dict[str, Any] | None:
 
 
 def _first(checks: bytes, folder: Path) -> tuple[int | None, DecisionRow | None]:
-    """Return number (from 1) and row of the first decision that fails its check."""
+    """Return number (from 1) and row of the first decision with a wrong check byte."""
     number = 0
     for number, (check, row) in enumerate(zip(_decision_checks(folder), decision_rows(folder), strict=True), 1):
         if number > len(checks) or checks[number - 1] != check:

@@ -1,4 +1,4 @@
-"""Play a case: run it and compare the results with its golden ones."""
+"""Run a case and compare the results with its golden results."""
 
 import tempfile
 from contextlib import chdir
@@ -21,7 +21,7 @@ class CaseOutcome:
     """The outcome of a case.
 
     Attributes:
-        verdict: ``same`` or ``differs``; ``failed`` if it could not be run or compared; ``updated`` or ``new`` if
+        verdict: ``same`` or ``differs``; ``failed`` if the case could not be run or compared; ``updated`` or ``new`` if
             golden results were written.
         lines: what differs or failed.
         difference: as in `golden_difference`; None if nothing differs or could be compared.
@@ -34,9 +34,9 @@ class CaseOutcome:
 
 
 def play(folder: Path, *, update: bool = False) -> CaseOutcome:
-    """Run the case in a folder; ``update`` writes golden results that differ.
+    """Run the case in a folder; ``update`` replaces golden results that differ.
 
-    The process changes to the case's folder meanwhile, so that file names are relative to it.
+    During the run, the process changes to the case's folder, because file names are relative to it.
 
     Raises:
         KeyboardInterrupt: if the user interrupts.

@@ -1,1 +1,1 @@
-"""Expected starts of the jobs that waited at a moment of a run."""
+"""Estimate the start times of the jobs that were queued at some time of a run."""

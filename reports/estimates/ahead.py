@@ -1,6 +1,6 @@
-"""Simulate from a moment on with the scheduler's own expectations.
+"""Estimate the starts of queued jobs by simulating the future of a run.
 
-Every job takes its whole walltime, no job arrives and no node fails.
+In this future every job takes its full walltime, no job arrives and no node fails.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,9 +49,9 @@ from pipistrelle.schedulers.policy.windows import Window
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.stalls import MAX_FRUITLESS
 
-#: separates a job's name from the number of its attempt
+#: separates a job's name from its attempt number
 _AGAIN: Final = "#"
-#: classes of future events, in the order within an instant, as on the server's agenda
+#: kinds of future events, in the order in which the server processes them at one instant
 _END, _MAINTENANCE, _PREEMPTION, _CALL = range(4)
 _FILTERED: Final[dict[type[Event], WakeType]] = {
     JobSubmitted: "JOB_SUBMITTED",
@@ -62,15 +62,18 @@ _FILTERED: Final[dict[type[Event], WakeType]] = {
 
 
 class EstimateError(PipistrelleError):
-    """The starts of waiting jobs cannot be estimated."""
+    """The start times of queued jobs cannot be estimated."""
 
 
 class Standstill(NamedTuple):
     """The state between server and scheduler at ``time`` (s).
 
-    ``untold`` are events outside the scheduler's wake filter ``wake`` (None: it is woken by everything). ``calls`` are
-    requested calls: when (s), and their ids. ``going`` are preempted jobs in their grace period: its end (s), and how.
-    ``to_old_place`` tells whether these return to their old place in the queue. ``seq`` is the last notice's number.
+    - ``untold``: events that the scheduler has not received yet.
+    - ``wake``: the types of events for which the scheduler wants a notice; None: all.
+    - ``calls``: requested calls: when (s), and their ids.
+    - ``going``: preempted jobs in their grace period: its end (s), and the decision.
+    - ``to_old_place``: whether preempted jobs return to their old position in the queue.
+    - ``seq``: the number of the last notice.
     """
 
     time: float
@@ -83,31 +86,30 @@ class Standstill(NamedTuple):
 
 
 class Foreseen(NamedTuple):
-    """The outcome of waiting jobs: {id: (start, s; the scheduler's reason or "")}."""
+    """Expected starts and rejections of queued jobs: {id: (time, s; reason or "")}."""
 
     starts: dict[str, tuple[float, str]]
     refusals: dict[str, tuple[float, str]]
 
 
 def waiting_in(view: View, untold: Sequence[Event]) -> list[str]:
-    """Return the ids of waiting jobs, even if the scheduler does not know them."""
+    """Return the ids of queued jobs, including jobs that the scheduler does not know yet."""
     told = [job.id for job in (*view.waiting.each(), *view.set_aside)]
     return told + [event.data.job_id for event in untold if isinstance(event, JobSubmitted)]
 
 
 def foresee(runtime: Runtime, moment: Standstill) -> Foreseen:
-    """Let a scheduler continue from a moment as if every job took its walltime.
+    """Simulate a scheduler's future decisions, as if every job took its walltime.
 
-    No job arrives and no node fails. Announced maintenance takes place. Nodes that are down stay down and jobs without
-    a walltime never end, because the scheduler has not been told their ends. It stops when no job waits or no event
-    remains.
+    No job arrives and no node fails, but announced maintenance takes place. Nodes that are down stay down, and jobs
+    without walltime never end. The simulation stops when no job is queued or no event remains.
 
     Args:
-        runtime: in the state of that moment; cannot be used afterwards.
+        runtime: the scheduler in its state at that moment; it cannot be used afterwards.
 
     Raises:
-        EstimateError: if the scheduler makes a decision that has no meaning here.
-        PolicyFailed: if the policy raises.
+        EstimateError: if the scheduler makes a decision that is not supported in estimates.
+        PolicyFailed: if the policy raises an exception.
     """
     ahead = _Ahead(runtime, moment)
     ahead.go_on()
@@ -115,7 +117,7 @@ def foresee(runtime: Runtime, moment: Standstill) -> Foreseen:
 
 
 class _Ahead:
-    """The server's part in the simulated future."""
+    """Simulates the server in the future for which starts are estimated."""
 
     def __init__(self, runtime: Runtime, moment: Standstill) -> None:
         assert runtime.view is not None
@@ -128,11 +130,11 @@ class _Ahead:
         self._left = set(waiting_in(view, moment.untold))
         self._numbers = count()
         ended = {event.data.job_id for event in moment.untold if isinstance(event, JobCompleted)}
-        #: {id: a running job}
+        #: {id: running job}
         self._running = {job.id: job for job in view.running if job.id not in ended}
-        #: future events: (when (s), class, number, subject)
+        #: future events: (when (s), kind, number, data such as the job)
         self._agenda: list[tuple[float, int, int, Any]] = []
-        #: number of these that are not calls
+        #: number of future events that are not calls
         self._certain = 0
         for job in self._running.values():
             self._put_end(job)
@@ -150,7 +152,7 @@ class _Ahead:
         self.refusals: dict[str, tuple[float, str]] = {}
 
     def go_on(self) -> None:
-        """Advance until no job waits or no remaining event could help."""
+        """Advance until no job is queued, or no remaining event could start a job."""
         while self._left and self._fruitless < MAX_FRUITLESS:
             if any(map(self._wakes, self._outbox)) or (self._outbox and not self._agenda):
                 if not self._ask():
@@ -171,7 +173,7 @@ class _Ahead:
             self._put(max(job.expected_end, self._now), _END, job)
 
     def _next_instant(self) -> None:
-        """Process all events of the next instant."""
+        """Process all events at the next instant."""
         self._now = self._agenda[0][0]
         while self._agenda and self._agenda[0][0] == self._now:
             _, kind, _, subject = heappop(self._agenda)
@@ -188,13 +190,13 @@ class _Ahead:
                 self._maintenance(*subject)
 
     def _end(self, job: SchedulerJob, state: JobState, cause: str = "") -> None:
-        """End a running job unless it has ended already."""
+        """End a job if it is still running."""
         if self._running.pop(job.id, None) is not None:
             data = JobCompletedData(job.id, state, str(job.alloc), cause=cause)
             self._outbox.append(JobCompleted(self._now, data))
 
     def _preempted(self, order: PreemptJobData) -> None:
-        """End a job after its grace period; requeue all of it, as dumps are unknown."""
+        """End a preempted job after its grace period, and requeue it without saved work."""
         job = self._running.get(order.job_id)
         if job is None:
             return
@@ -218,12 +220,12 @@ class _Ahead:
     # -- the scheduler ------------------------------------------------------------------------------------------------
 
     def _wakes(self, event: Event) -> bool:
-        """Return whether the scheduler wants to be woken by an event."""
+        """Return whether the scheduler wants a notice of an event."""
         name = _FILTERED.get(type(event))
         return self._wake is None or name is None or name in self._wake
 
     def _ask(self) -> bool:
-        """Ask the scheduler and apply its decisions; return whether to continue."""
+        """Send a notice and apply the scheduler's decisions; return whether to continue."""
         self._seq += 1
         self._fruitless += not self._certain or self._agenda[0][0] <= self._now
         events, self._outbox = self._outbox, []
@@ -275,10 +277,10 @@ class _Ahead:
         self._outbox.append(JobSubmitted(self._now, JobSubmittedData(decision.data.job_id, decision.data.job)))
 
     def _nothing(self, decision: Decision) -> None:
-        """Ignore a message for people."""
+        """Ignore a decision that only attaches text for people."""
 
 
-#: {type of decision: its handler}
+#: {type of decision: method that carries it out}
 _CARRIED_OUT: Final[dict[type[Decision], Callable[[_Ahead, Any], None]]] = {
     ExecuteJob: _Ahead._execute,
     RejectJob: _Ahead._reject,

@@ -1,4 +1,4 @@
-"""Repeat a run in this process and examine its scheduler at some moments."""
+"""Repeat a run in this process and estimate starts of queued jobs at some times."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -35,19 +35,19 @@ from pipistrelle.server.errors import Interrupted
 from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.transport.in_process import InProcessTransport, Transport
 
-#: first number of jobs that the scheduler has not seen, after all others
+#: queue number of the first job that the scheduler has not seen, higher than all other numbers
 _UNSEEN: Final = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
 class Glimpse:
-    """The jobs that waited at ``time`` (s), and their expected outcome.
+    """The jobs queued at ``time`` (s), and their expected starts.
 
     Attributes:
-        as_of: the scheduler's last decision before it (s).
+        as_of: time of the scheduler's last decision before ``time`` (s).
         free: number of free units.
-        jobs: all waiting jobs by id, as the scheduler knew them or would have.
-        looks: {job id: its limit}, empty unless requested.
+        jobs: {id: job} of all queued jobs, including jobs that the scheduler does not know yet.
+        looks: {job id: why the job cannot start}, empty unless requested.
         foreseen: the scheduler's decisions if every job took its walltime.
     """
 
@@ -62,19 +62,19 @@ class Glimpse:
 def glimpses(
     spec: RunSpec, setup: Setup, files: RunFiles, times: Sequence[float], *, looks: bool = False
 ) -> list[Glimpse]:
-    """Repeat a run and return the expectations at some of its moments.
+    """Repeat a run and return the queued jobs with expected starts at some times.
 
     Args:
         spec, setup: the run's description and inputs.
-        files: its outputs; the repetition must start the same jobs.
-        times: seconds, ascending.
-        looks: whether to find the limits on each job.
+        files: the run's outputs; the repetition must start the same jobs.
+        times: times in s, ascending.
+        looks: also find why each job cannot start.
 
     Raises:
-        ExplainError: if it starts other jobs.
-        PolicyError: if the policy has no state and there are several moments.
-        EstimateError, PolicyFailed: if the policy cannot continue from a moment.
-        RunError: if the run fails before the last moment.
+        ExplainError: if the repetition starts other jobs.
+        PolicyError: if the policy has no state and there are several times.
+        EstimateError, PolicyFailed: if the policy cannot continue from one of the times.
+        RunError: if the run fails before the last of the times.
         KeyboardInterrupt: if the user interrupts.
     """
     watched = _WatchedRuntime(spec, setup, files, times, looks=looks)
@@ -89,18 +89,18 @@ def glimpses(
 
 @dataclass(frozen=True, slots=True)
 class _Connected:
-    """Connects a run to a given scheduler."""
+    """Connects a run to the given scheduler in this process."""
 
     scheduler: "_WatchedRuntime"
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: connection.Interrupted) -> Iterator[Transport]:
-        """Yield the transport that calls the scheduler."""
+        """Yield a transport that calls the scheduler."""
         yield InProcessTransport(self.scheduler, interrupted)
 
 
 class _WatchedRuntime:
-    """The run's scheduler, examined before it is notified of anything after a moment."""
+    """The scheduler of a repeated run, which also makes estimates at the requested times."""
 
     def __init__(self, spec: RunSpec, setup: Setup, files: RunFiles, times: Sequence[float], *, looks: bool) -> None:
         self._spec = spec
@@ -113,15 +113,15 @@ class _WatchedRuntime:
         self._runtime, self._policy = self._make()
         self._welcomed: WelcomeData | None = None
         self._expected = ExpectedStarts(files.starts)
-        #: the last reply's wake filter
+        #: event types for which the last reply requests notices
         self._wake: tuple[WakeType, ...] | None = None
-        #: pending calls: (when (s), id)
+        #: requested calls: (when (s), id)
         self._calls: list[tuple[float, str]] = []
-        #: preempted jobs: (end of the grace period (s), how)
+        #: preempted jobs in their grace period: (its end (s), the decision)
         self._going: list[tuple[float, PreemptJobData]] = []
         self._seq = 0
         self.found: list[Glimpse] = []
-        #: an error at a moment, kept because the last notice must not raise
+        #: error of an estimate, stored because the last notice must not raise
         self._failure: Exception | None = None
 
     def hello(self) -> HelloData:
@@ -129,7 +129,7 @@ class _WatchedRuntime:
         return self._runtime.hello()
 
     def welcome(self, data: WelcomeData) -> None:
-        """Pass WELCOME on."""
+        """Forward the server's WELCOME to the scheduler."""
         self._welcomed = data
         self._runtime.welcome(data)
 
@@ -142,7 +142,7 @@ class _WatchedRuntime:
         self._runtime.restore(state)
 
     def answer(self, notice: Notice) -> Reply:
-        """Examine the moments before a notice, reply, end the run after the last one."""
+        """Make estimates for times before the notice, then reply; end the run after the last."""
         over = any(type(event) is SimulationEnds for event in notice.events)
         while self._times and (notice.now > self._times[0] or over) and self._failure is None:
             try:
@@ -169,7 +169,7 @@ class _WatchedRuntime:
         return reply
 
     def check(self) -> None:
-        """Raise a kept error, or ExplainError if other jobs started than in the run."""
+        """Raise a stored error, or ExplainError if other jobs started than in the run."""
         self._expected.check(self._files)
         if self._failure is not None:
             raise self._failure
@@ -182,7 +182,7 @@ class _WatchedRuntime:
         return Runtime(polling, package_version(), cancellations=self._cancels), policy
 
     def _copies(self, wanted: int) -> list[tuple[Runtime, Policy]]:
-        """Return copies of the scheduler; itself if one suffices and has no state."""
+        """Return copies of the scheduler in its state, or the scheduler itself if it has no state."""
         assert self._welcomed is not None
         try:
             state = to_json(self._runtime.state())
@@ -199,7 +199,7 @@ class _WatchedRuntime:
         return found
 
     def _look(self, time: float, notice: Notice) -> Glimpse:
-        """Return the expectations at a moment, before later events are sent."""
+        """Return the queued jobs and expected starts at ``time``, before later events are sent."""
         view = self._runtime.view
         assert view is not None
         untold = [event for event in notice.events if event.timestamp <= time and type(event) is not SimulationEnds]

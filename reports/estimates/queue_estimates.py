@@ -1,4 +1,4 @@
-"""Expected starts of waiting jobs, their limits, and the errors of the estimates."""
+"""Expected starts of queued jobs, why they wait, and the errors of the estimates."""
 
 from collections.abc import Mapping, Sequence
 from math import fsum, inf
@@ -21,16 +21,16 @@ from pipistrelle.server.setup.workload_jobs import labels_of
 
 Outcome = Literal["started", "rejected", "cancelled", "none"]
 _NAMELESS: Final[Labels] = (None, None, None, None, None)
-#: bounds of an error's classes, in seconds
+#: a start later or earlier than the estimate by at most this counts as on time (s)
 _PUNCTUAL: Final = 60.0
 
 
 class QueueEstimate(Struct):
-    """A job that waited at a moment; times in seconds, None if unknown.
+    """A job queued at some time of a run; times in seconds, None if unknown.
 
-    ``expected`` is its start if every job took its walltime; None if unknown or if it would be rejected, for the reason
-    ``refusal``. ``why`` is the scheduler's reason for that start. ``outcome`` is what happened, at ``happened``.
-    ``error`` is the actual start minus the expected one. ``labels`` are user, group, account, queue and QOS.
+    ``expected`` is the job's start if every job took its walltime. It is None if unknown, or if the scheduler would
+    reject the job (``refusal``). ``why`` is the scheduler's reason for this start. ``outcome`` and ``happened`` are
+    what happened to the job, and when. ``error`` is the actual minus the expected start.
     """
 
     job: str
@@ -51,7 +51,7 @@ class QueueEstimate(Struct):
 
 
 class ErrorFigures(Struct):
-    """Errors of estimates (s) of the jobs that started; None without any.
+    """Statistics of errors of start estimates (s); None if no job started.
 
     ``later`` and ``earlier`` count starts over a minute after and before the estimate.
     """
@@ -67,7 +67,7 @@ class ErrorFigures(Struct):
 
 
 class QueueThen(Struct):
-    """A run's queue at ``at`` (s), after the decisions at ``as_of`` (s)."""
+    """The queue of a run at ``at`` (s), after the decisions at ``as_of`` (s)."""
 
     run: str
     scheduler: str
@@ -82,15 +82,15 @@ class QueueThen(Struct):
 
 
 def queue_then(folder: Path, at: float, of: Mapping[str, str], *, trust: bool = False) -> QueueThen:
-    """Return the jobs that waited at a moment (s) with their expected starts.
+    """Return the jobs queued at a time (s) with their expected starts.
 
     Args:
-        folder: outputs of a run that can be repeated.
-        of: only jobs with these labels, {"user": "17"}.
+        folder: output folder of a run that can be repeated.
+        of: return only jobs with these labels, such as {"user": "17"}.
         trust: whether Python code that the folder names as the scheduler may run.
 
     Raises:
-        PipistrelleError: if there are no outputs, the run cannot be repeated or differs, or no job waited.
+        PipistrelleError: if there are no outputs, the run cannot be repeated or differs, or no job was queued.
     """
     spec, files = repeatable(folder, trust=trust)
     if not 0 <= at <= files.until:
@@ -129,7 +129,7 @@ def queue_then(folder: Path, at: float, of: Mapping[str, str], *, trust: bool = 
 
 
 def repeatable(folder: Path, *, trust: bool = False) -> tuple[RunSpec, RunFiles]:
-    """Return a run's description and outputs; EstimateError if not repeatable."""
+    """Return the description and outputs of a run; EstimateError if it is not repeatable."""
     index = kept_index(folder)
     files = read_run(folder) if index is None else index.files
     spec = described(files)
@@ -145,7 +145,7 @@ def repeatable(folder: Path, *, trust: bool = False) -> tuple[RunSpec, RunFiles]
 
 
 def error_figures(errors: Sequence[float]) -> ErrorFigures:
-    """Return the figures of estimates' errors (s)."""
+    """Return statistics of the errors of start estimates (s)."""
     if not errors:
         return ErrorFigures(0, None, None, None, None, None, 0, 0)
     return ErrorFigures(
@@ -161,13 +161,13 @@ def error_figures(errors: Sequence[float]) -> ErrorFigures:
 
 
 def as_json(found: QueueThen) -> dict[str, Any]:
-    """Return it as JSON values."""
+    """Return a run's queue as JSON values."""
     told: dict[str, Any] = to_builtins(found)
     return told
 
 
 def _estimates(files: RunFiles, setup: Setup, glimpse: Glimpse) -> list[QueueEstimate]:
-    """Return the waiting jobs by expected start, unknown ones last."""
+    """Return the queued jobs, sorted by expected start; jobs without estimate come last."""
     labels = _labels(setup)
     found = []
     for name, job in glimpse.jobs.items():
@@ -213,7 +213,7 @@ def _estimate(files: RunFiles, name: str, size: int, walltime: float, submit: fl
 
 
 def outcome_of(files: RunFiles, name: str) -> tuple[Outcome, float | None]:
-    """Return a waiting job's outcome in the outputs, and when (s)."""
+    """Return what happened to a queued job according to the outputs, and when (s)."""
     start = files.starts.get(name)
     if start is not None:
         return "started", start
@@ -226,7 +226,7 @@ def outcome_of(files: RunFiles, name: str) -> tuple[Outcome, float | None]:
 
 
 def _held_back(files: RunFiles, setup: Setup, glimpse: Glimpse) -> dict[str, JobLine]:
-    """Return the jobs held back for dependencies, unknown to the scheduler."""
+    """Return the jobs that wait for dependencies; the scheduler does not know them yet."""
     if not setup.conditions:
         return {}
     return {
@@ -247,7 +247,7 @@ def _labels(setup: Setup) -> dict[str, Labels]:
 
 
 def _nobody(files: RunFiles, at: float) -> ExplainError:
-    """Return the error that no job waited, with the nearest times when one did."""
+    """Return an error that no job was queued at this time; it has the nearest such times."""
     spans = sorted((line.submit, files.wait_ends(line)) for line in files.jobs.values())
     spans = [(begin, end) for begin, end in spans if end > begin]
     before = max((end for _, end in spans if end <= at), default=None)

@@ -1,4 +1,4 @@
-"""Failures of a run and what they cost, by outages, attempts and nodes."""
+"""Failures of a run and their cost, by outage, attempt and node."""
 
 from typing import Any, Final
 
@@ -8,7 +8,7 @@ from pipistrelle.reports.page.packing import ColumnPack
 from pipistrelle.runs.folders.cells import TextColumn
 from pipistrelle.runs.folders.tables import Columns, OutputTables, numbers
 
-#: what the units of attempts spent their time on, in the order shown
+#: ways in which an attempt's units spend time, in the order shown
 SPENT: Final = ("useful", "unsaved", "lost", "dumping", "reading", "spare", "down", "waiting", "overhead")
 _SPENT_COLUMNS: Final = tuple(f"unit_seconds_{one}" for one in SPENT)
 _COUNTS: Final = ("nodes_lost", "failures_survived", "dumps", "reads", "retried")
@@ -16,11 +16,11 @@ _NODE: Final = ("failures", "maintenances", "time_up", "time_down", "time_in_mai
 
 
 def breakdowns(tables: OutputTables, pack: ColumnPack, names: TextColumn, until: float) -> dict[str, Any] | None:
-    """Pack what a run's outputs have about failures; None if nothing could fail.
+    """Pack the data about failures in a run's outputs; None if nothing could fail.
 
     Args:
-        names: the run's attempts. Figures of attempts are packed in this order, 0 where an attempt has none.
-        until: the end of the outputs (s), also the end of outages that are not over then.
+        names: the run's attempts. Metrics of attempts are packed in this order, 0 for an attempt without values.
+        until: the end of the outputs (s). Outages that have not ended by then end at this time.
 
     Raises:
         ExplainError: a file cannot be read.

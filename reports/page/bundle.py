@@ -1,9 +1,9 @@
-"""Combine the modules of a page into one script; the page needs no other file.
+"""Combine the JavaScript modules of a page into one script.
 
-Each module becomes a function that takes its imports and returns its exports; a constant holds the result. Modules are
-in order of their dependencies.
+Each module becomes a function that takes its imports and returns its exports. A constant holds the returned exports.
+Modules are in order of their dependencies.
 
-Only these forms of imports and exports are supported, so that lines can be read one by one::
+Only these forms of imports and exports are supported, so that the code can be read line by line::
 
     import {one, other} from "./path.js";
     export function name(...) {     export async function     export class     export const name = ...
@@ -18,12 +18,12 @@ from typing import Final
 
 _IMPORT: Final = re.compile(r'import \{(\w+(?:, \w+)*)\} from "(\.[^"]*\.js)";')
 _EXPORT: Final = re.compile(r"export ((?:async function|function|class|const(?! \w+ = [\w.]+,)) (\w+)\b.*)")
-#: lines that must match one of the forms above
+#: import and export lines, which must have one of the forms above
 _REFUSED: Final = re.compile(r"^\s*(?:import|export)\b|\bimport\s*[(.]")
 
 
 def bundle(entry: str, read: Callable[[str], str]) -> str:
-    """Return one script that runs a module after everything that it imports.
+    """Return one script that runs a module after all modules that it imports.
 
     Args:
         read: returns the source of a module, given its path.
@@ -39,7 +39,7 @@ def bundle(entry: str, read: Callable[[str], str]) -> str:
 def _bundle(
     path: str, read: Callable[[str], str], bundled: dict[str, tuple[str, ...]], within: tuple[str, ...]
 ) -> Iterator[str]:
-    """Yield the lines of a module's imports not yet bundled, then its own."""
+    """Yield a module as script lines, after those imported modules not yet bundled."""
     if path in within:
         raise ValueError(f"{path} imports itself: {' -> '.join([*within, path])}")
     taken, given, exported = [], [], []
@@ -70,7 +70,7 @@ def _bundle(
 
 
 def _code(path: str, source: str) -> Iterator[tuple[int, str]]:
-    """Yield numbered lines of a module without empty lines and comment lines."""
+    """Yield a module's lines with their numbers, without empty lines and comment lines."""
     inside = False
     for number, line in enumerate(source.splitlines(), 1):
         text = line.strip()

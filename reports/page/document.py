@@ -1,4 +1,4 @@
-"""A page as one HTML document; it loads nothing from elsewhere and forbids it."""
+"""Put a page into one self-contained HTML document that may not load anything."""
 
 import base64
 import hashlib
@@ -16,10 +16,10 @@ _CHARTS: Final = ("page/web/third_party/uPlot.iife.min.js", "page/web/third_part
 
 
 def document(title: str, facts: Mapping[str, Any], packed: str) -> str:
-    """Return the page of finished runs.
+    """Return the HTML page of finished runs.
 
     Args:
-        facts: what web/data.js reads as JSON.
+        facts: the data that web/data.js reads as JSON.
         packed: the columns, from `ColumnPack.done`.
     """
     charts, style = _CHARTS
@@ -31,7 +31,7 @@ def document(title: str, facts: Mapping[str, Any], packed: str) -> str:
 
 
 def live_document(title: str, facts: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the page of a run in progress, and its Content-Security-Policy."""
+    """Return the HTML page of a run in progress, and its Content-Security-Policy."""
     scripts, styles = [bundle("live/web/live.js", read_web)], [read_web(_STYLE), read_web("live/web/live.css")]
     policy = f"{_policy(scripts, styles)}; connect-src 'self'; frame-ancestors 'none'"
     asks = "it connects to the run that it shows and to nothing else"
@@ -39,18 +39,18 @@ def live_document(title: str, facts: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def in_script(value: Any) -> str:
-    """Return JSON that is safe in a script element, without <, > and &."""
+    """Return a value as JSON without <, > and &, which is safe in a script element."""
     text = json.dumps(value, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def read_web(path: str) -> str:
-    """Return a file of a folder ``web``, by its path in ``reports``."""
+    """Read a file of a folder ``web``, given its path in ``reports``."""
     return (resources.files("pipistrelle.reports") / path).read_text(encoding="utf-8")
 
 
 def _filled(title: str, facts: Mapping[str, Any], scripts: Sequence[str], styles: Sequence[str], **parts: str) -> str:
-    """Fill in the template: replace each name in double braces by its part."""
+    """Return the page's template with each name in double braces replaced."""
     parts |= {
         "title": html.escape(title),
         "styles": "\n".join(f"<style>{style}</style>" for style in styles),
@@ -63,9 +63,9 @@ def _filled(title: str, facts: Mapping[str, Any], scripts: Sequence[str], styles
 
 
 def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
-    """Return a Content-Security-Policy: no requests; only these scripts and styles.
+    """Return a Content-Security-Policy that allows only these scripts and styles.
 
-    Texts from logs and schedulers are in a data block, which they cannot end.
+    It also forbids all requests. Texts from logs and schedulers are in a data block of the page, which they cannot end.
     """
     return (
         f"default-src 'none'; script-src {' '.join(map(digest, scripts))}; style-src {' '.join(map(digest, styles))};"
@@ -74,5 +74,5 @@ def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
 
 
 def digest(text: str) -> str:
-    """Return the policy source that allows a script or style element with this text."""
+    """Return the policy entry that allows a script or style element with this text."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"

@@ -1,4 +1,4 @@
-"""Start estimates for jobs that waited, at moments spread over a run."""
+"""Start estimates for queued jobs, at times spread over a run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,20 +14,20 @@ from pipistrelle.runs.folders.cells import TextColumn
 def estimates(
     folder: Path, rows: AttemptRows, pack: ColumnPack, moments: int, *, trust: bool = False
 ) -> dict[str, Any]:
-    """Pack expected and actual starts of the jobs that waited at regular moments.
+    """Pack expected and actual starts of the jobs queued at regularly spaced times.
 
-    ``times`` are the moments (s), the middles of equal parts of the run. The other columns have a line per moment and
+    ``times`` has these times (s), the middles of equal parts of the run. All other columns have a row per time and
     queued job. ``moment`` is an index in ``times``. ``job`` is an index of a job, -1 if the outputs do not have it.
-    ``expected`` and ``started`` are seconds after the moment, -1 if there is no estimate or the job did not start.
+    ``expected`` and ``started`` are seconds after the time, -1 without estimate or start.
 
     Args:
         rows: the run's attempts, as packed.
-        moments: number of moments, at least 1.
+        moments: number of times, at least 1.
 
     Raises:
         PipistrelleError: the run cannot be repeated, or the policy does not report its state.
     """
-    # Imported here because repeating a run needs slow imports, and most pages have no estimates.
+    # Imported here, because repeating a run needs slow imports and most pages have no estimates.
     from pipistrelle.reports.estimates.moments import glimpses
     from pipistrelle.reports.estimates.queue_estimates import repeatable
     from pipistrelle.reports.explain.making import setup_again
@@ -59,6 +59,6 @@ def _after(time: float | None, moment: float) -> float:
 
 
 def _jobs(names: Sequence[str], rows: AttemptRows) -> Any:
-    """Return the indices of jobs, by names of their attempts."""
+    """Return the index of the job of each attempt, -1 if it is unknown."""
     at = TextColumn.of(names).places_in(rows.names)
     return np.where(at < 0, -1, rows.job[np.maximum(at, 0)] if len(rows.job) else -1)

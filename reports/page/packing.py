@@ -1,7 +1,7 @@
-"""Columns of numbers and texts as compressible bytes, read by web/data.js.
+"""Pack columns of numbers and texts into compressible bytes for web/data.js.
 
 Numbers are stored as integers, in millionths if a column has fractions, optionally as differences from the previous
-one. The sign is in the lowest bit. All lowest bytes come first, then all second lowest, and so on, so that similar
+number. The sign is in the lowest bit. All lowest bytes come first, then all second lowest, and so on, so that similar
 bytes are adjacent.
 """
 
@@ -17,20 +17,20 @@ from pipistrelle.runs.folders.cells import TextColumn
 from pipistrelle.runs.folders.octets import blocks_of, digits_before
 
 Ints = NDArray[np.int64]
-#: unit of columns with fractions, because the outputs have six decimals
+#: columns with fractions are stored in this unit, because the outputs have six decimals
 _MILLIONTHS: Final = 1_000_000
-#: the most digits of an integer that is exact in a double
+#: maximum digits of an integer that a double holds exactly
 _DIGITS: Final = 15
-#: replaces a number in a text; no text of the outputs contains it unquoted
+#: stands for a number taken out of a text; no text of the outputs contains it unquoted
 _HOLE: Final = 0
 #: separates texts
 _END: Final = b"\n"
 
 
 class ColumnPack:
-    """Packs columns one behind another; equal columns are stored once.
+    """Packs columns one after another; equal columns are stored once.
 
-    Each method returns what the page needs to find the column, as plain values.
+    Each method returns the position and format of its column as plain values, for the page to read.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class ColumnPack:
         self._known: dict[bytes, int] = {}
 
     def numbers(self, values: ArrayLike, *, deltas: bool = False) -> dict[str, Any]:
-        """Pack finite numbers, shape (n,), to six decimals; ``deltas``: as differences."""
+        """Pack finite numbers, shape (n,), to six decimals, as differences if ``deltas``."""
         floats = np.asarray(values)
         whole: Ints = np.rint(floats).astype(np.int64)
         scale = 1
@@ -54,20 +54,20 @@ class ColumnPack:
         return {"at": self._put(planes), "n": len(whole), "width": width, "scale": scale, "deltas": deltas}
 
     def names(self, texts: Sequence[str]) -> dict[str, Any]:
-        """Pack texts with few distinct values as indices of these, in order of first use."""
+        """Pack texts with few distinct values: the distinct texts, and an index per text."""
         names, places = TextColumn.of(texts).codes()
         return {"names": names, "of": self.numbers(places)}
 
     def texts(self, texts: Sequence[str]) -> dict[str, Any]:
-        """Pack texts with many distinct values that differ mainly in integers, as ids do."""
+        """Pack texts that differ mainly in integers, such as job ids."""
         cells = TextColumn.of(texts)
         flat, begins = cells.flat(_END)
         if (flat == _HOLE).any() or np.count_nonzero(flat == ord(_END)) != len(cells):
             return {"shapes": self.names(cells), "numbers": self.numbers(np.zeros(0))}
         firsts, ends = _whole_numbers(flat)
         numbers = TextColumn(flat, firsts, ends - firsts).numbers()
-        assert numbers is not None  # none has more than 15 digits
-        gone = np.zeros(len(flat) + 1, dtype=np.int64)  # all digits of each number except the first
+        assert numbers is not None  # no number has more than 15 digits
+        gone = np.zeros(len(flat) + 1, dtype=np.int64)  # marks all digits of each number except the first digit
         gone[firsts + 1] += 1
         gone[ends] -= 1
         stays = np.cumsum(gone[:-1]) == 0
@@ -79,7 +79,7 @@ class ColumnPack:
         return {"shapes": self.names(shapes), "numbers": self.numbers(found, deltas=True)}
 
     def done(self) -> str:
-        """Return all packed bytes, compressed (RFC 1951), as base64."""
+        """Return all packed columns, compressed (RFC 1951), as base64."""
         press = zlib.compressobj(4, zlib.DEFLATED, -15)
         packed = b"".join([*(press.compress(part) for part in self._parts), press.flush()])
         return base64.b64encode(packed).decode("ascii")
@@ -93,10 +93,10 @@ class ColumnPack:
 
 
 def _whole_numbers(flat: NDArray[np.uint8]) -> tuple[Ints, Ints]:
-    """Return where integers begin and end that survive a round trip through a double.
+    """Return begin and end of each integer that a double represents exactly.
 
-    They have no leading zeros and are not part of a word or a fraction. ``flat`` has marks between texts, so no number
-    spans two texts.
+    Integers with leading zeros, or inside a word or a fraction, are left out. ``flat`` has a separator between texts,
+    so no number spans two texts.
     """
     digits = (flat >= ord("0")) & (flat <= ord("9"))
     edge = np.zeros(1, dtype=np.bool_)
@@ -117,14 +117,14 @@ def intervals(texts: Iterable[str]) -> tuple[Ints, Ints, Ints]:
         The number of intervals per text, and the first and last unit of each interval.
     """
     cells = TextColumn.of(texts if isinstance(texts, TextColumn) else list(texts))
-    # Allocations are the longest texts; blocks of them stay in the processor's cache.
+    # Allocations are the longest texts, so parse blocks of them that fit the processor's cache.
     parts = [_intervals(cells[rows]) for rows in blocks_of(cells.lengths)] or [_intervals(cells)]
     counts, first, last = map(np.concatenate, zip(*parts, strict=True))
     return counts, first, last
 
 
 def _intervals(cells: TextColumn) -> tuple[Ints, Ints, Ints]:
-    """Parse one block of texts."""
+    """Parse the intervals of units in one block of texts."""
     whole, begins = cells.flat(b" ")
     blanks = np.concatenate([[0], np.cumsum(whole == ord(" "))])
     counts = np.where(cells.lengths > 0, blanks[begins + cells.lengths] - blanks[begins] + 1, 0)
@@ -132,7 +132,7 @@ def _intervals(cells: TextColumn) -> tuple[Ints, Ints, Ints]:
     ends = np.flatnonzero(digits[:-1] & ~digits[1:])
     begins = np.flatnonzero(digits & ~np.concatenate([[False], digits[:-1]]))
     values = digits_before(whole, ends + 1, ends - begins + 1)
-    assert values is not None  # they are digits
+    assert values is not None  # these bytes are digits
     ranges = whole[ends + 1] == ord("-")
     seconds = np.zeros(len(values), dtype=np.bool_)
     seconds[1:] = ranges[:-1]

@@ -1,4 +1,4 @@
-"""The HTML page of one or more runs."""
+"""Make the HTML page of one or more runs."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,21 +29,21 @@ from pipistrelle.runs.folders.tables import OutputTables, numbers
 from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, SUMMARY_FILE
 from pipistrelle.server.outputs.lock import is_written
 
-#: the keys of the configuration that the page shows
+#: keys of the configuration that the page shows
 _TOLD: Final = ("run_id", "workloads", "dropped", "strict", "reliability", "batsim", "scheduler", "versions")
 
-#: labels by which two runs' changes are grouped
+#: labels of jobs by which the page groups the differences between two runs
 _BY: Final = ("queue", "user", "group", "account", "qos")
 
 
 def page_of(folders: Sequence[Path], *, repeat: bool = False, trust: bool = False, estimates_at: int = 0) -> str:
-    """Return the page of some runs as self-contained HTML.
+    """Return one or more runs as a self-contained HTML page.
 
     Args:
-        folders: outputs of the runs; the first is the reference of comparisons.
+        folders: output folders of the runs; the other runs are compared with the first.
         repeat: repeat a run if no index explains its worst-served jobs in full.
         trust: allow Python code that a folder names as its scheduler to run.
-        estimates_at: number of moments at which start estimates are shown, by repeating each run; 0 for none.
+        estimates_at: number of times for which start estimates are made by repeating each run; 0 for none.
 
     Raises:
         PipistrelleError: outputs are missing or cannot be read, or a run cannot be repeated.
@@ -68,7 +68,7 @@ def page_of(folders: Sequence[Path], *, repeat: bool = False, trust: bool = Fals
 def _run(
     folder: Path, pack: ColumnPack, *, repeat: bool, trust: bool, estimates_at: int
 ) -> tuple[dict[str, Any], AttemptRows, dict[str, TextColumn]]:
-    """Return the facts of a run, its attempts, and their labels."""
+    """Return the page's data about a run, the run's attempts, and labels of the attempts."""
     config = read_config(folder)
     summary = output_json(folder / SUMMARY_FILE)
     tables = OutputTables(folder)
@@ -102,7 +102,7 @@ def _run(
 
 
 def _machine(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return the machine's pools, with their nodes and units per node."""
+    """Return the machine's pools, each with its number of nodes and units per node."""
     platform = config.get("platform")
     pools = platform.get("pools") if isinstance(platform, dict) else None
     if not isinstance(platform, dict) or not isinstance(pools, list) or not pools:
@@ -127,7 +127,7 @@ def _machine(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _names(runs: Sequence[Mapping[str, Any]], folders: Sequence[Path]) -> list[str]:
-    """Return a name per run: its scheduler, or the folder's name if schedulers repeat."""
+    """Return a name per run: its scheduler, or its folder if two schedulers are equal."""
     names = [run["scheduler"] for run in runs]
     if len(set(names)) == len(names) > 1:
         return names
@@ -136,9 +136,9 @@ def _names(runs: Sequence[Mapping[str, Any]], folders: Sequence[Path]) -> list[s
 
 
 def _places(config: Mapping[str, Any], pack: ColumnPack) -> dict[str, Any] | None:
-    """Return the network's kind and shape, and where node coordinates are packed.
+    """Return kind and shape of the network, and the packed coordinates of the nodes.
 
-    None if the network has no shape, or the platform cannot be read because another version wrote it.
+    Return None if the network has no shape, or if another version wrote the platform and it cannot be read.
     """
     platform = config.get("platform")
     if not isinstance(platform, dict) or not platform.get("topology"):
@@ -159,10 +159,10 @@ def _places(config: Mapping[str, Any], pack: ColumnPack) -> dict[str, Any] | Non
 
 
 def _paired(runs: Sequence[RunJobs], places: Sequence[NDArray[np.intp]], pack: ColumnPack) -> dict[str, Any]:
-    """Compare the jobs that all runs have; ``jobs`` is 0 if there are no such jobs.
+    """Compare the jobs that all runs have; ``jobs`` in the result is their number.
 
     Args:
-        runs: at least two; the others are compared with the first.
+        runs: at least two runs; all others are compared with the first.
         places: for each run, the index of each of its jobs in the page's columns.
     """
     same = len({tuple(run.workloads) for run in runs}) == 1

@@ -1,4 +1,4 @@
-"""A run's attempts as columns: ended, rejected, and still running at the end."""
+"""All attempts of a run as columns: ended, rejected, and running at the end."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,19 +23,19 @@ JOB_COLUMNS: Final = (
     *("job_id", "workload_name", "submission_time", "requested_number_of_resources", "requested_time"),
     *("final_state", "starting_time", "finish_time", "allocated_resources", "metadata"),
 )
-#: maximum number of characters of a reason or of a job's metadata
+#: maximum characters of a reason or of a job's metadata
 _LONGEST: Final = 300
 
 
 @dataclass(frozen=True, eq=False)
 class Decided:
-    """The decisions that were carried out; shapes (decisions,).
+    """The decisions that the server carried out; columns have the shape (decisions,).
 
     Attributes:
         names: attempts that were started or rejected, in order of decision.
-        times: when (s).
-        starts: whether each one is a start.
-        why: the scheduler's reason, "" if it gave none.
+        times: time of each decision (s).
+        starts: whether each decision is a start.
+        why: the scheduler's reason, "" if it gave no reason.
         until: time of the last decision of any kind (s), 0 without decisions.
     """
 
@@ -47,28 +47,28 @@ class Decided:
     until: float
 
     def rejections(self) -> dict[str, float]:
-        """Return {attempt: when it was rejected (s)}, in order of time."""
+        """Return {attempt: time of its rejection (s)}, in order of time."""
         rows = np.flatnonzero(~self.starts)
         return dict(zip(self.names.take(rows), self.times[rows].tolist(), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
 class AttemptRows:
-    """Attempts sorted by their job's first submission, job id and number; times in s.
+    """Attempts sorted by first submission of the job, job id and number; times in s.
 
-    Shapes are (attempts,), except that ``jobs`` is (jobs,).
+    Shapes are (attempts,), except that ``jobs`` has the shape (jobs,).
 
     Attributes:
         names: ids of attempts, such as ``w0!17#1``.
         jobs: ids of jobs, without the attempt's number, in the same order.
         job: index of each attempt's job in ``jobs``.
-        submit: of an attempt still running its start, because the outputs do not have its submit time.
-        start, end: of a rejected attempt the time of the rejection; a running one ends with the outputs.
-        began: starts as decided, at full precision; the other times have six decimals.
-        size: units requested; of an attempt still running the units that it holds.
-        walltime: -1 without one.
+        submit: submit time; for an attempt still running its start, because the outputs lack its submit time.
+        start, end: for a rejected attempt the time of rejection; a running attempt ends at the end of the outputs.
+        began: start times at full precision, from the decisions; all other times have six decimals.
+        size: requested units; for an attempt still running the units that it holds.
+        walltime: -1 without walltime.
         state: final state, `REJECTED` or `RUNNING`.
-        metadata: what the scheduler attached to the job.
+        metadata: text that the scheduler attached to the job.
         why: the reason for the start or the rejection.
     """
 
@@ -88,29 +88,29 @@ class AttemptRows:
 
     @property
     def identical(self) -> bool:
-        """Whether each job has exactly one attempt."""
+        """Return whether each job has exactly one attempt."""
         return len(self.jobs) == len(self.names)
 
     def by_job(self, values: Floats) -> Floats:
-        """Return the sums over each job's attempts, shape (jobs,)."""
+        """Return the sum of ``values`` over the attempts of each job, shape (jobs,)."""
         if self.identical:
             return values
         return np.bincount(self.job, weights=values, minlength=len(self.jobs)).astype(np.float64)
 
     @cached_property
     def ended(self) -> NDArray[np.bool_]:
-        """Which attempts ended, neither rejected nor still running, shape (attempts,)."""
+        """Return whether each attempt ended (not rejected or running), shape (attempts,)."""
         names, codes = self.state.codes()
         return np.array([name not in NEVER_RAN and name != RUNNING for name in names], dtype=np.bool_)[codes]
 
     @cached_property
     def last(self) -> NDArray[np.intp]:
-        """Each job's last attempt, shape (jobs,)."""
+        """Return the index of each job's last attempt, shape (jobs,)."""
         return np.searchsorted(self.job, np.arange(len(self.jobs)), side="right") - 1
 
     @property
     def ended_jobs(self) -> NDArray[np.intp]:
-        """Indices in ``jobs`` of the jobs that ended, ascending."""
+        """Return the indices in ``jobs`` of the jobs that ended, in ascending order."""
         return np.flatnonzero(self.ended[self.last])
 
     def run_jobs(
@@ -120,7 +120,7 @@ class AttemptRows:
         summary: Mapping[str, Any] | None,
         labels: Mapping[str, TextColumn],
     ) -> RunJobs:
-        """Return the jobs for a comparison of runs; ``labels``: a name per attempt."""
+        """Return the jobs for a comparison of runs; ``labels`` has a name per attempt."""
         jobs = self.ended_jobs
         chosen = self.last[jobs]
         first = np.searchsorted(self.job, jobs)
@@ -169,7 +169,7 @@ class AttemptRows:
             "intervals": pack.numbers(counts),
             "first": pack.numbers(first[begins]),
             "gap": pack.numbers(gaps[~begins]),
-            # If jobs have as many units as requested, the last interval's length follows from the size.
+            # If jobs have as many units as requested, the job's size gives the length of the last interval.
             "length": pack.numbers(lengths[~closing] if as_asked else lengths),
             "as_asked": as_asked,
         }
@@ -179,13 +179,13 @@ class AttemptRows:
 
 
 def _apart(later: Floats, earlier: Floats) -> Floats:
-    """Return differences, rounded to the six decimals of the outputs."""
+    """Return later minus earlier times, rounded to the six decimals of the outputs."""
     found: Floats = np.rint((later - earlier) * 1e6) / 1e6
     return found
 
 
 def read_decided(tables: OutputTables) -> Decided:
-    """Read the decisions; raise ExplainError if they cannot be read."""
+    """Read the decisions that were carried out, or raise ExplainError."""
     table = tables.columns("decisions", "time", "decision", "job_id", "alloc", "verdict", "why")
     times = numbers(table["time"])
     starts, rejections = (table["decision"].equal(text) for text in ("EXECUTE_JOB", "REJECT_JOB"))
@@ -195,7 +195,7 @@ def read_decided(tables: OutputTables) -> Decided:
 
 
 def read_rows(tables: OutputTables, decided: Decided, until: float) -> AttemptRows:
-    """Read the attempts of outputs that end at ``until`` (s), or raise ExplainError."""
+    """Read the attempts in outputs that end at ``until`` (s), or raise ExplainError."""
     table = tables.columns("jobs", *JOB_COLUMNS)
     names = table["workload_name"].joined(table["job_id"], "!")
     ended = decided.names.places_in(names)
@@ -220,7 +220,7 @@ def read_rows(tables: OutputTables, decided: Decided, until: float) -> AttemptRo
     metadata = table["metadata"].behind(TextColumn.of([""] * len(running)))
     jobs, job, order = _by_job(names, submit)
     names, start = names.take(order), start[order]
-    if len(jobs) == len(names):  # names are unique: inverting the first search is cheaper than a second one
+    if len(jobs) == len(names):  # names are unique: inverting the first search is cheaper than a second search
         line = np.full(len(names), -1, dtype=np.int64)
         line[ended[ended >= 0]] = np.flatnonzero(ended >= 0)
         line[len(names) - len(running) :] = running
@@ -249,7 +249,7 @@ def read_rows(tables: OutputTables, decided: Decided, until: float) -> AttemptRo
 
 
 def _by_job(names: TextColumn, submit: Floats) -> tuple[TextColumn, Ints, NDArray[np.intp]]:
-    """Return the jobs in order, and the sorted attempts' job indices and old indices."""
+    """Sort attempts by job; return the jobs, each attempt's job index, and its old index."""
     if not names.counted(AGAIN).any():
         roots, numbered = names, np.zeros(len(names), dtype=np.int64)
     else:
@@ -272,7 +272,7 @@ def _by_job(names: TextColumn, submit: Floats) -> tuple[TextColumn, Ints, NDArra
 
 
 def _ranks(names: TextColumn) -> Ints:
-    """Return sort keys of jobs submitted together: numbers, else ranks of names."""
+    """Return sort keys of jobs submitted together: their numbers, or ranks of their names."""
     flat, begins = names.flat()
     marks = np.flatnonzero(flat == ord("!"))
     if len(marks) == len(names) and (names.counted("!") == 1).all():
@@ -290,12 +290,12 @@ def _ranks(names: TextColumn) -> Ints:
 
 
 def _shown(texts: TextColumn) -> TextColumn:
-    """Make texts of a log or a scheduler safe to show; most need no change."""
+    """Cut long texts of a log or scheduler, and replace unprintable characters."""
     return texts if texts.plain(_LONGEST) else texts.mapped(lambda text: legible(text, _LONGEST))
 
 
 def labels_of(tables: OutputTables, rows: AttemptRows) -> dict[str, TextColumn]:
-    """Return {label: a name per attempt, "" where unknown} for the labels in the log."""
+    """Return {label: a name per attempt, "" if unknown} for the labels in the log."""
     table: Columns = tables.perhaps("labels", "job_id", "workload_name", *LABEL_NAMES) or {}
     if not table or not len(table["job_id"]):
         return {}

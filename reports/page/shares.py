@@ -1,4 +1,4 @@
-"""Fairshare targets of a run, as its scheduler was configured."""
+"""Read a run's fairshare targets from the configuration of its scheduler."""
 
 import hashlib
 from collections.abc import Mapping
@@ -8,15 +8,15 @@ from typing import Any, Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError, printable
 
-#: {credential kind in a maui.cfg: label of a job}
+#: {kind of credential in a maui.cfg: label of a job}
 _LABELS: Final = {"USER": "user", "GROUP": "group", "ACCOUNT": "account", "CLASS": "queue", "QOS": "qos"}
 
 
 def fairshare_targets(command: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Return fairshare targets as ``label``, ``targets`` {name: share} and ``how``.
 
-    Shares of the order ``pbs`` are divided by their sum, which leaves out names without shares of their own. Targets
-    in a maui.cfg are in percent; they are used only if that file is unchanged since the run.
+    Shares of the job order ``pbs`` are divided by their sum. Targets in a maui.cfg are in percent; they are used only
+    if that file is unchanged since the run.
 
     Args:
         command: the content of out_command.json; without it (None) there are no targets.
@@ -40,12 +40,12 @@ def _maui(command: Mapping[str, Any]) -> list[dict[str, Any]]:
     name, files = command.get("config"), command.get("files")
     if not isinstance(name, str) or not _as_it_was(name, files.get(name) if isinstance(files, dict) else None):
         return []
-    from pipistrelle.schedulers.maui.config.read import read_maui_config  # most runs have none
+    from pipistrelle.schedulers.maui.config.read import read_maui_config  # most runs have no maui.cfg
     from pipistrelle.schedulers.maui.config.settings import TargetMode
 
     try:
         settings, _ = read_maui_config(Path(name), strict=False)
-    except PipistrelleError:  # this version does not read it
+    except PipistrelleError:  # this version cannot read the file
         return []
     found = []
     for kind, label in _LABELS.items():

@@ -1,4 +1,4 @@
-"""The worst-served jobs: longest waits and largest slowdowns, each explained."""
+"""Find and explain the worst-served jobs: longest waits and largest slowdowns."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ from pipistrelle.runs.folders.files import JobLine, MachineStates, RunFiles
 from pipistrelle.runs.folders.tables import OutputTables, numbers
 from pipistrelle.server.outputs.metrics import TAU
 
-#: number of jobs by each measure
+#: number of jobs shown for each measure (wait, slowdown)
 WORST: Final = 10
 _LONGEST: Final = 600
 _MOST_STRETCHES: Final = 8
@@ -34,10 +34,10 @@ def worst_served(
     repeat: bool,
     trust: bool,
 ) -> dict[str, Any]:
-    """Return the worst-served jobs and why they waited.
+    """Return and explain the jobs with the longest waits and largest slowdowns.
 
-    Explanations come from the index that `pipistrelle explain` has kept, else from the outputs alone. With ``repeat``
-    the run is repeated if there is no index; with ``trust`` that may run Python code that the folder names.
+    Explanations come from the index that `pipistrelle explain` has stored. Without an index they come from the outputs
+    alone, or from repeating the run (``repeat``). ``trust`` allows Python code that the folder names to run.
 
     Raises:
         PipistrelleError: the run cannot be repeated.
@@ -77,7 +77,7 @@ def worst_served(
 
 
 def _told(one: Explanation) -> dict[str, Any]:
-    """Return what the page shows of an explanation."""
+    """Return the parts of an explanation that the page shows."""
     return {
         "job": one.job,
         "answer": legible(one.answer, _LONGEST),
@@ -98,28 +98,28 @@ def _states(tables: OutputTables) -> MachineStates:
 
 
 class _Outputs:
-    """The outputs as input for `explain`: per job the attempts near its wait."""
+    """Explains a job's wait from the outputs, with only the attempts around that wait."""
 
     def __init__(self, files: RunFiles, rows: AttemptRows, decided: Decided) -> None:
         self._rows = rows
         self._counts = ~rows.state.equal(RUNNING)
-        #: lines of attempts read so far, by row: jobs with long waits share many of them
+        #: {row: attempt read so far}, because jobs with long waits share many attempts
         self._known: dict[int, JobLine] = {}
         reliability = files.config.get("reliability")
         back = isinstance(reliability, dict) and reliability.get("requeue") == "original"
         first = np.searchsorted(rows.job, rows.job) if back else np.arange(len(rows.names))
-        #: the submit time that counts in the queue
+        #: the submit time that counts in the queue, per attempt
         self._queued = rows.submit[first]
         times = files.states.times
         self._files = replace(files, until=max(decided.until, float(times[-1]) if len(times) else 0.0))
 
     def explain(self, job: int) -> Explanation:
-        """Explain a job's wait from the outputs alone; ``job`` is its index in the run."""
+        """Explain a job's wait from the outputs alone; ``job`` is the job's index in the run."""
         rows = self._rows
         place = int(np.searchsorted(rows.job, job))
         begin, end = float(rows.submit[place]), float(rows.start[place])
         near = np.flatnonzero(self._counts & (rows.submit <= end) & (rows.end >= begin)).tolist()
-        # Attempts of a job are adjacent, in the order of their numbers.
+        # Attempts of a job are adjacent and sorted by number.
         again = [place] if rows.identical else np.flatnonzero(rows.job == job).tolist()
         wanted = np.array(sorted({*near, *again}), dtype=np.int64)
         fresh = [row for row in wanted.tolist() if row not in self._known]
@@ -129,7 +129,7 @@ class _Outputs:
         return explain(replace(self._files, jobs=lines, whys=whys), self._known[place], None)
 
     def _lines(self, wanted: NDArray[np.int64]) -> Iterator[JobLine]:
-        """Yield the lines of some attempts, by their rows."""
+        """Yield the attempts at the given rows in the form that `explain` needs."""
         rows = self._rows
         numbers = (rows.size, rows.submit, self._queued, rows.walltime, rows.began, rows.end)
         texts = (rows.names, rows.state, rows.metadata)

@@ -1,1 +1,1 @@
-"""Where jobs ran: hops, stable nodes, failures; and under another node order."""
+"""Measure where jobs ran: hops, stable nodes and failures, also for other node orders."""

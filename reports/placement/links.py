@@ -1,4 +1,4 @@
-"""Loads of network links if jobs sent messages to all nodes or neighbours."""
+"""Estimate the load of network links, assuming the nodes of a job send messages."""
 
 from functools import lru_cache
 from typing import Any, Final
@@ -10,16 +10,16 @@ from pipistrelle.platforms.topology.links import LinkLines, LinkLoads
 from pipistrelle.reports.placement.report import SIZES
 from pipistrelle.reports.placement.run import Ints, PlacedRun
 
-#: {name: the communication pattern of a job's nodes}
+#: communication patterns between the nodes of a job
 TRAFFICS: Final = ("all_to_all", "neighbours")
 
 
 class JobTraffic:
-    """The messages that a run's jobs would send; each node of a job sends 1 in total.
+    """The messages that a run's jobs would send; each node sends 1 unit in total.
 
     Args:
         run: the run.
-        order: the node list that ranks a job's nodes.
+        order: the node list, which determines the ranks of a job's nodes.
 
     Raises:
         PlatformError: if the network's links are unknown.
@@ -31,7 +31,7 @@ class JobTraffic:
         self._position = np.argsort(order)
 
     def lines(self, job: int, traffic: str) -> list[LinkLines]:
-        """Return the loads of links by one job, with ``all_to_all`` or ``neighbours``."""
+        """Return the link loads of one job with the pattern ``all_to_all`` or ``neighbours``."""
         nodes = self._run.nodes[job]
         count = len(nodes)
         if traffic == "all_to_all":
@@ -43,10 +43,10 @@ class JobTraffic:
 
 
 def job_links(run: PlacedRun, order: Ints) -> dict[str, Any]:
-    """Return columns per job as `job_figures` does, shape (jobs,) or lists.
+    """Return the link loads of each job in columns of shape (jobs,), or lists.
 
-    ``KIND_load`` is the highest load of a link, relative to what one node sends. ``KIND_rate`` is what each node can
-    send (bytes/s) until a link is full, if no other job sends.
+    For each pattern KIND, ``KIND_load`` is the highest load of a link, relative to what one node sends. ``KIND_rate``
+    is how much each node can send (bytes/s) until a link is full, if no other job sends.
     """
     traffic = JobTraffic(run, order)
     told: dict[str, Any] = {}
@@ -54,7 +54,7 @@ def job_links(run: PlacedRun, order: Ints) -> dict[str, Any]:
     for kind in TRAFFICS:
         found = []
         for job, nodes in enumerate(run.nodes):
-            same = kind.encode() + nodes.tobytes()  # small jobs often have the nodes of an earlier one
+            same = kind.encode() + nodes.tobytes()  # small jobs often have the same nodes as an earlier job
             if same not in known:
                 known[same] = traffic.links.busiest(traffic.lines(job, kind))
             found.append(known[same])
@@ -64,7 +64,7 @@ def job_links(run: PlacedRun, order: Ints) -> dict[str, Any]:
 
 
 def link_report(run: PlacedRun, order: Ints, jobs: dict[str, Any], time: float) -> dict[str, Any]:
-    """Return the link loads by job size, and of all jobs running at a time (s).
+    """Return link loads by job size, and of all jobs that run at a time (s).
 
     Args:
         jobs: columns from `job_links`.
@@ -93,7 +93,7 @@ def link_report(run: PlacedRun, order: Ints, jobs: dict[str, Any], time: float) 
 
 
 def _together(traffic: JobTraffic, running: list[int], kind: str) -> dict[str, Any]:
-    """Return the joint link loads of the jobs running at a time."""
+    """Return the link loads of all jobs that run at a time, added up."""
     links = traffic.links
     total = [np.zeros((2, *links.shape)) for _ in links.shape]
     shared = [np.zeros((2, *links.shape), dtype=np.intp) for _ in links.shape]
@@ -131,9 +131,9 @@ def _together(traffic: JobTraffic, running: list[int], kind: str) -> dict[str, A
 
 @lru_cache(maxsize=64)
 def _neighbours(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return senders and receivers in an open 3-D grid, each of shape (messages,).
+    """Return senders and receivers of messages between neighbours in a 3-D grid.
 
-    Of all grids it has the most equal sides, longest first; the last dimension varies fastest.
+    Each array has the shape (messages,). The grid is as close to a cube as possible, longest side first, not periodic.
     """
     ranks = np.arange(count, dtype=np.intp).reshape(_grid(count))
     pairs = []
@@ -145,7 +145,7 @@ def _neighbours(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def _grid(count: int) -> tuple[int, int, int]:
-    """Return three descending numbers with this product, least sum and least maximum."""
+    """Return the sides of a 3-D grid with ``count`` nodes, as equal as possible, descending."""
     best = (count, 1, 1)
     for low in range(1, round(count ** (1 / 3)) + 1):
         if count % low:

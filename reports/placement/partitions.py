@@ -1,4 +1,4 @@
-"""Chapter 5 of the thesis by simulation: partitions against random placement."""
+"""Simulate chapter 5 of the thesis: job failures with and without reliability partitions."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.traces.workload import Workload
 
 Admission = Literal["queue", "block"]
-#: table 5.2 by partition class: node failures before and after, failed jobs before and after
+#: table 5.2, {partition class: (node failures before, after, failed jobs before, after)}
 PRINTED: Final = {
     "16384": (927, 783, 149, 126),
     "8192": (387, 305, 150, 119),
@@ -37,23 +37,23 @@ PRINTED: Final = {
     "2048": (162, 172, 150, 160),
     "1024": (200, 403, 2103, 4237),
 }
-#: classes, platform, blocking, admission, and hours between and of failures in table 5.2
+#: values in table 5.2: classes, platform, blocking, admission, hours between failures, hours of a failure
 _OF_THESIS: Final = ("intrepid-classes", "intrepid", 0.0, "block", 1.0, 1.0)
 _BATCHES: Final = 20
 
 
 def drawn_outages(mttf: NDArray[np.float64], hours: float, seed: int, every: float, repair: float) -> Outages:
-    """Return one failure per interval, of a node drawn with weight 1 / MTTF.
+    """Draw one node failure per interval, with probability proportional to 1 / MTTF.
 
     Args:
-        mttf: per node, above 0, in any unit, shape (nodes,).
-        hours: length of the stream.
+        mttf: mean time to failure of each node, above 0, in any unit, shape (nodes,).
+        hours: length of the simulated time.
         every, repair: time between failures, and downtime, in hours.
 
     Raises:
         ReliabilityError: if a mean time to failure is unknown or not above 0.
     """
-    if not (mttf > 0).all():  # catches NaN, too
+    if not (mttf > 0).all():  # also true for NaN
         raise ReliabilityError(
             "the mean time to failure of a node is unknown",
             where="MTTF",
@@ -74,16 +74,16 @@ def drawn_outages(mttf: NDArray[np.float64], hours: float, seed: int, every: flo
 
 
 def closed_change(part: Partition, mttf: NDArray[np.float64]) -> float:
-    """Return the relative change of the failure rate of a partition's nodes.
+    """Return the relative change in failure rate for the jobs in a partition.
 
-    It is the mean of 1 / MTTF of its nodes over that of all (equally busy) nodes, minus 1.
+    It is the mean of 1 / MTTF of the partition's nodes over that of all nodes, minus 1. All nodes are equally busy.
     """
     rates = 1.0 / mttf
     return float(rates[part.nodes].mean() / rates.mean()) - 1.0
 
 
 class _Tally(NamedTuple):
-    """A class's jobs: submitted, refused, failed; and their unit-hours."""
+    """Numbers of submitted, refused and failed jobs of a class, and their unit-hours."""
 
     came: int = 0
     refused: int = 0
@@ -92,14 +92,14 @@ class _Tally(NamedTuple):
 
 
 class _Book(Observer):
-    """Counts by class, which is the job's size."""
+    """Counts submitted, refused and failed jobs by size class."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self._sizes = np.array(sizes)
         self.tallies = [_Tally() for _ in sizes]
-        #: failures that hit no job
+        #: number of failures on nodes without job
         self.idle = 0
-        #: per class, whether each job was refused, in the order of decisions
+        #: per class: whether each job was refused, in the order of decisions
         self.fates: list[list[bool]] = [[] for _ in sizes]
         self._running: dict[str, tuple[int, NodeSet, float]] = {}
 
@@ -111,16 +111,16 @@ class _Book(Observer):
         self.tallies[at] = tally._replace(**{name: getattr(tally, name) + value for name, value in more.items()})
 
     def submitted(self, now: float, job: Job) -> None:
-        """Count the job."""
+        """Count a submitted job."""
         self._add(self._of(job), came=1)
 
     def started(self, now: float, job: Job) -> None:
-        """Keep its start."""
+        """Record the start of a job."""
         self.fates[self._of(job)].append(False)
         self._running[job.id] = self._of(job), job.alloc, now
 
     def ended(self, now: float, job: Job) -> None:
-        """Count its unit-hours, or its refusal."""
+        """Count the unit-hours of a job that ran, or the refusal of a job that did not."""
         known = self._running.pop(job.id, None)
         if known is None:
             self._add(self._of(job), refused=1)
@@ -130,7 +130,7 @@ class _Book(Observer):
             self._add(at, held=len(alloc) * (now - start) / HOUR)
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Count the failure for the class of the job on the node."""
+        """Count the jobs on the units that went down as failed; without jobs, an idle failure."""
         hit = [at for at, alloc, start in self._running.values() if start < now and not alloc.isdisjoint(units)]
         for at in hit:
             self._add(at, failed=1)
@@ -140,7 +140,7 @@ class _Book(Observer):
 def _simulate(
     platform: Platform, jobs: Workload, policy: PartitionedPolicy, sizes: Sequence[int], outages: Outages | None = None
 ) -> _Book:
-    """Return the counts of a run in which failed jobs are not requeued."""
+    """Simulate a run without requeuing failed jobs, and return the counts."""
     happens = None if outages is None else Reliability(outages=outages, requeue="never")
     book = _Book(sizes)
     spec, options = RunSpec(strict=True, failures=("none",)), RunOptions(observers=[book])
@@ -160,15 +160,15 @@ def compare(
     every: float = 1.0,
     repair: float = 1.0,
 ) -> dict[str, Any]:
-    """Compare failures of jobs on random nodes and in partitions at equal outages.
+    """Compare job failures on random nodes with job failures in partitions.
 
-    A struck job fails and is not requeued. Partitions are those of time 0, from the nodes' known reliability. Inside a
-    partition nodes are drawn at random as well.
+    Node failures are equal in both. A job on a failed node fails and is not requeued. Partitions are made at time 0
+    from the known reliability of the nodes. Nodes inside a partition are also drawn at random.
 
     Args:
-        platform: with the mean time to failure of each node.
+        platform: a machine with the mean time to failure of each node.
         seed: for jobs, outages and placement.
-        duration: how long jobs are submitted and nodes fail; None means as in the classes.
+        duration: how long jobs are submitted and nodes fail; None: as in the classes.
         every, repair: time between failures, and downtime, in hours.
 
     Raises:
@@ -226,14 +226,14 @@ def _sum(tallies: Iterable[_Tally]) -> _Tally:
 
 
 def _changes(both: list[_Tally]) -> dict[str, Any]:
-    """Return the counts before and after, and the change in failures."""
+    """Return the counts on random nodes and in partitions, and the change in failures."""
     counts = {name: [getattr(one, name) for one in both] for name in _Tally._fields}
     found = change_of_rates(counts["failed"], counts["held"])
     return {**counts, "change": found.value, "low": found.low, "high": found.high}
 
 
 class SimulatedLoss(NamedTuple):
-    """Blocking probabilities and half widths of 95 % intervals, shape (classes,)."""
+    """Simulated blocking probabilities, and half widths of their 95 % intervals, per class."""
 
     blocking: NDArray[np.float64]
     width: NDArray[np.float64]
@@ -241,10 +241,10 @@ class SimulatedLoss(NamedTuple):
 
 
 def simulated_loss(classes: WorkloadClasses, seed: int, *, duration: str | None = None) -> SimulatedLoss:
-    """Simulate the blocking probabilities of classes that share a machine.
+    """Simulate the blocking probabilities of job classes that share a machine.
 
-    Intervals come from twenty batches with equal numbers of a class's jobs. The first batch is left out because the
-    machine starts empty. They hold the values of `kaufman_roberts`.
+    The intervals come from twenty batches with equal numbers of jobs of a class. An earlier batch is left out, because
+    the machine starts empty. The intervals contain the values of `kaufman_roberts`.
     """
     demand = described(classes)
     sizes = [one.size for one in demand.classes]

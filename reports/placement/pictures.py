@@ -1,4 +1,4 @@
-"""A picture of a machine's jobs, ages and failures, one cell per node."""
+"""Draw the jobs, ages and failures of a machine as a picture with one cell per node."""
 
 from math import ceil, sqrt
 from pathlib import Path
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _YEAR: Final = 365.25 * 86_400
-#: number of job colours before they repeat
+#: number of colours for jobs before colours repeat
 _COLOURS: Final = 20
 
 
 def busiest_time(run: PlacedRun) -> float:
-    """Return the first time with the most running jobs, in seconds; 0 without jobs."""
+    """Return the first time (s) with the most running jobs; 0 without jobs."""
     times = np.sort(run.start)
     if not times.size:
         return 0.0
@@ -29,10 +29,10 @@ def busiest_time(run: PlacedRun) -> float:
 
 
 def picture(run: PlacedRun, time: float, suffix: str) -> bytes:
-    """Return a picture of the machine: jobs at a time, nodes' ages and failures.
+    """Draw a machine as a picture: jobs at a time, ages of nodes, failures.
 
-    The first two dimensions are tiles, one per combination of the others, row by row; nodes of one router are side by
-    side along the first. Machines of one dimension or without coordinates are drawn in rows. Grey means idle or
+    The network's first two dimensions form a tile, and each position in the other dimensions has a tile. Nodes of a
+    router are side by side. Machines of one dimension or without coordinates are drawn in rows. Grey means idle or
     unknown. Without ages, classes of nodes are shown. Equal runs give equal bytes with one version of matplotlib.
 
     Args:
@@ -63,7 +63,7 @@ def picture(run: PlacedRun, time: float, suffix: str) -> bytes:
 
 
 def cells(machine: Machine, values: Floats) -> Floats:
-    """Return values of nodes, shape (nodes,), as a table of cells with NaN gaps."""
+    """Arrange a value per node, shape (nodes,), as a table of cells; gaps are NaN."""
     topology = machine.topology
     if len(topology.shape) == 1:
         width = ceil(sqrt(len(values) * 2))
@@ -110,5 +110,5 @@ def _failures(run: PlacedRun) -> tuple[str, Floats, dict[str, Any]]:
 
 
 def is_picture(path: Path) -> bool:
-    """Return whether a file name has a suffix of a supported picture format."""
+    """Return whether a file name has the suffix of a supported picture format."""
     return path.suffix in (".svg", ".png")

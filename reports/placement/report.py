@@ -1,4 +1,4 @@
-"""Figures of a run's placement: hops, stable nodes, node hours, failures."""
+"""Measure the placement of a run: hops, stable nodes, node-hours, failures."""
 
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.reports.placement.run import Floats, Ints, PlacedRun, list_order
 
-#: {size class: share of the machine's nodes, from (exclusive), to (inclusive)}
+#: {size class: share of the machine's nodes, lower bound (exclusive) and upper bound (inclusive)}
 SIZES: Final = {
     "all": (0.0, 1.0),
     "over 20 %": (0.2, 1.0),
@@ -18,16 +18,16 @@ SIZES: Final = {
     "20 to 40 %": (0.2, 0.4),
     "40 to 60 %": (0.4, 0.6),
 }
-#: a job on more than this share of the nodes is a leadership job
+#: a leadership job has more than this share of the nodes
 LEADERSHIP: Final = 0.2
-#: parts of the list that get mean hours
+#: number of parts of the node list, each with its mean hours
 _PARTS: Final = 20
 _WEEK: Final = 7 * 24.0
 _MONTH: Final = 30 * 86_400.0
 
 
 def job_figures(run: PlacedRun) -> dict[str, Any]:
-    """Return a column for each figure of a job: arrays of shape (jobs,), or a list.
+    """Return each job's placement metrics as columns of shape (jobs,).
 
     ``mean_hops`` is exact over all pairs of the job's nodes. ``stable_nodes`` is None if stability is unknown.
     """
@@ -48,11 +48,11 @@ def job_figures(run: PlacedRun) -> dict[str, Any]:
 
 
 def report(run: PlacedRun, jobs: dict[str, Any], order: str, age_aware: bool) -> dict[str, Any]:
-    """Return the figures of a run as plain values.
+    """Return the placement metrics of a run as plain values.
 
     Args:
         jobs: columns from `job_figures`.
-        order, age_aware: the node list for positions.
+        order, age_aware: the node list whose parts get mean hours.
 
     Raises:
         PipistrelleError: as in `list_order`.
@@ -79,17 +79,17 @@ def report(run: PlacedRun, jobs: dict[str, Any], order: str, age_aware: bool) ->
 
 
 def leadership(run: PlacedRun) -> NDArray[np.bool_]:
-    """Return the jobs with over a fifth of the machine's nodes, shape (jobs,)."""
+    """Return which jobs have over a fifth of the machine's nodes, shape (jobs,)."""
     return run.sizes > LEADERSHIP * len(run.machine.nodes)
 
 
 def months(run: PlacedRun, struck: Ints) -> list[dict[str, Any]]:
-    """Return the failures per month: all, on a job, on a leadership job.
+    """Return the failures per month: all, on any job, and on leadership jobs.
 
-    If the date of time 0 is unknown, a month has 30 days from then on.
+    If the date of time 0 is unknown, months have 30 days from time 0 on.
 
     Args:
-        struck: index of the job that each failure strikes, -1 for none, shape (failures,).
+        struck: index of the job that each failure strikes, -1 for no job, shape (failures,).
     """
     names = _month_names(run)
     large = leadership(run)
@@ -111,7 +111,7 @@ def months(run: PlacedRun, struck: Ints) -> list[dict[str, Any]]:
 
 
 def node_hours(run: PlacedRun) -> Floats:
-    """Return the hours of jobs per node, shape (nodes,), once per sharing job."""
+    """Return the hours of jobs on each node, shape (nodes,); jobs that share it add up."""
     hours = np.zeros(len(run.machine.nodes))
     for nodes, time in zip(run.nodes, run.hours.tolist(), strict=True):
         hours[nodes] += time
@@ -144,7 +144,7 @@ def _of_sizes(run: PlacedRun, jobs: dict[str, Any], name: str, weeks: float) -> 
 
 
 def _positions(run: PlacedRun, order: Ints) -> list[dict[str, Any]]:
-    """Return a node's mean hours in each part of the list."""
+    """Return mean hours of jobs per node, for each part of the node list."""
     hours, stable = node_hours(run), run.machine.nodes.stable
     rows, first = [], 0
     for part in np.array_split(order, min(_PARTS, len(order))):
@@ -171,20 +171,20 @@ def _month_names(run: PlacedRun) -> list[str]:
         try:
             zone = ZoneInfo(run.timezone)
         except (LookupError, ValueError, OSError):
-            zone = UTC  # a zone that this computer lacks
+            zone = UTC  # this computer does not know the time zone
     epoch = run.epoch
     return [f"{datetime.fromtimestamp(epoch + time, zone):%Y-%m}" for time in run.failed_at.tolist()]
 
 
 def whatif(run: PlacedRun, order: str, age_aware: bool, *, own: tuple[str, bool]) -> dict[str, Any]:
-    """Return the jobs struck by failures, also under another node list.
+    """Return how many jobs failures would strike per month with another node order.
 
-    As in Zimmer et al. (SC 2018), section IV-B: each failed node has a position in the other list. The job on the node
-    at this position of the run's own list is struck. Nothing is simulated: all jobs keep their times.
+    The method is that of Zimmer et al. (SC 2018), section IV-B. Each failed node has a position in the other node list.
+    The failure strikes the job on the node at this position in the run's own list. All jobs keep their times.
 
     Args:
-        order, age_aware: the other list.
-        own: the run's own.
+        order, age_aware: the other node list.
+        own: the run's own node list.
 
     Raises:
         PipistrelleError: as in `list_order`.

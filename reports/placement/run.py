@@ -1,4 +1,4 @@
-"""A run's outputs as places and times: the machine, each job's nodes, failures."""
+"""Read where a run's jobs ran: the machine, the nodes of each job, and failures."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,24 +20,24 @@ from pipistrelle.server.outputs.folder import CONFIG_FILE
 
 Ints = NDArray[np.intp]
 Floats = NDArray[np.float64]
-#: times in out_jobs.csv have six decimals, times of outages all digits
+#: times in out_jobs.csv have six decimals, but times of outages have all digits
 _ROUNDED = 1e-6
 
 
 class PlacementError(PipistrelleError):
-    """A run's placement cannot be determined."""
+    """The placement of a run's jobs cannot be determined."""
 
 
 @dataclass(frozen=True, eq=False)
 class PlacedRun:
-    """The places in a run's outputs; times in seconds after time 0.
+    """Machine, job placement and failures of a run; times in s after time 0.
 
     Attributes:
-        folder, machine: the outputs, and the machine as schedulers saw it.
-        order, age_aware: the placement's node order, and whether stable nodes came first.
+        folder, machine: the output folder, and the machine as schedulers saw it.
+        order, age_aware: node order of the placement, and whether stable nodes came first.
         epoch, timezone: Unix time of time 0 and time zone; None if unknown.
         ids: attempts of jobs that ran, in the order in which they ended.
-        nodes: ascending numbers of each attempt's nodes, each of shape (its nodes,).
+        nodes: ascending node numbers of each attempt, one array per attempt.
         start, end: times of each attempt, shape (jobs,).
         failed, failed_at: failed nodes and times, shape (failures,), without planned outages.
     """
@@ -57,21 +57,21 @@ class PlacedRun:
 
     @cached_property
     def sizes(self) -> Ints:
-        """Number of nodes per job, shape (jobs,)."""
+        """Return the number of nodes per job, shape (jobs,)."""
         return np.array([nodes.size for nodes in self.nodes], dtype=np.intp)
 
     @cached_property
     def hours(self) -> Floats:
-        """Running time in hours, shape (jobs,)."""
+        """Return the run time of each job in hours, shape (jobs,)."""
         return (self.end - self.start) / 3600.0
 
     @cached_property
     def struck(self) -> Ints:
-        """Index of the job that each failure struck, -1 for none, shape (failures,)."""
+        """Return the index of the job that each failure struck, -1 for none, shape (failures,)."""
         return self.running_on(self.failed, self.failed_at)
 
     def running_on(self, nodes: Ints, times: Floats) -> Ints:
-        """Return the index of the job on each node just before a time, -1 for none."""
+        """Return the index of the job on each node just before a time, -1 for no job."""
         wanted = np.zeros(len(self.machine.nodes), dtype=bool)
         wanted[nodes] = True
         parts = [some[wanted[some]] for some in self.nodes]
@@ -90,10 +90,10 @@ class PlacedRun:
 
 
 def read_placed_run(folder: Path) -> PlacedRun:
-    """Read the outputs of a run.
+    """Read the machine, job placement and failures from the outputs of a run.
 
     Raises:
-        PipistrelleError: if they are missing, wrong, of several runs, or do not describe the machine.
+        PipistrelleError: if the outputs are missing, wrong, from several runs, or do not describe the machine.
     """
     config = read_config(folder)
     try:
@@ -127,7 +127,7 @@ def read_placed_run(folder: Path) -> PlacedRun:
 
 
 def node_numbers(machine: Machine, units: str) -> Ints:
-    """Return the ascending numbers of the nodes that have some of these units."""
+    """Return the ascending numbers of the nodes that have one of these units."""
     intervals = machine.numbering.nodes_of(NodeSet.parse(units)).intervals
     return np.concatenate(
         [np.arange(low, high + 1, dtype=np.intp) for low, high in intervals] or [np.zeros(0, np.intp)]
@@ -135,10 +135,10 @@ def node_numbers(machine: Machine, units: str) -> Ints:
 
 
 def list_order(machine: Machine, order: str, age_aware: bool) -> Ints:
-    """Return all nodes in the order of a placement, or with the stable ones first.
+    """Return all nodes in a placement's order, optionally stable nodes first.
 
     Raises:
-        PipistrelleError: if the machine does not support the order, or its stable nodes are unknown.
+        PipistrelleError: if the machine does not support the order, or it is unknown which nodes are stable.
     """
     nodes = node_order(order, machine)
     if not age_aware:

@@ -1,4 +1,4 @@
-"""Effect of GPU stability on leadership jobs, by Zimmer et al. (SC 2018)."""
+"""Effect of GPU stability on leadership jobs, after Zimmer et al. (SC 2018)."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -8,17 +8,17 @@ import numpy as np
 from pipistrelle.reports.placement.run import PlacementError
 from pipistrelle.traces.outages.log import OutageLog
 
-#: (nodes, failures per day in the whole pool) of Table II's pools of new and old GPUs
+#: pools of new and of old GPUs in Table II: (nodes, failures per day in the whole pool)
 _NEW: Final = (9_500, 1.0)
 _OLD: Final = (9_188, 5.0)
-#: Table II: {nodes with new GPUs of a job of 4,000: printed hours}
+#: Table II: {nodes with new GPUs in a job of 4,000 nodes: printed MTBF in hours}
 TABLE_II: Final[Mapping[int, float]] = {0: 11.0, 1_000: 13.8, 2_000: 18.5, 3_000: 27.9, 4_000: 57.0}
 _JOB: Final = 4_000
-#: leadership jobs' share of hours, factor on their stable hours, the simulation's share of stable GPUs
+#: leadership jobs' share of hours; the factor by which their stable hours grow; share of stable GPUs on the machine
 LEADERSHIP_HOURS: Final = 0.55
 MORE_STABLE: Final = 4 / 3
 STABLE_SHARE: Final = 8_500 / 18_688
-#: failure rate of an old GPU relative to a new one in Table II
+#: failure rate of an old GPU relative to a new GPU in Table II
 TABLE_II_RATIO: Final = (_OLD[1] / _OLD[0]) / (_NEW[1] / _NEW[0])
 
 
@@ -32,30 +32,30 @@ class Rates(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """The failure rate of an old GPU relative to a new one."""
+        """Return the failure rate of an old GPU relative to a new GPU."""
         return (self.old_failures / self.old_days) / (self.new_failures / self.new_days)
 
 
 def series_mtbf(new: int, old: int) -> float:
-    """Return the MTBF (h) of a job on nodes of Table II's two pools.
+    """Return the MTBF (h) of a job on nodes with new and with old GPUs of Table II.
 
-    Any node's failure ends the job, so rates add up; a node has its pool's rate over the pool's nodes.
+    A failure of any node ends the job, so the failure rates of its nodes add up. All nodes of a pool have one rate.
     """
     rate = new * _NEW[1] / (24.0 * _NEW[0]) + old * _OLD[1] / (24.0 * _OLD[0])
     return 1.0 / rate
 
 
 def table_ii() -> dict[int, float]:
-    """Return Table II: {nodes with new GPUs of a job of 4,000: hours}."""
+    """Return Table II: {nodes with new GPUs in a job of 4,000 nodes: MTBF in hours}."""
     return {new: series_mtbf(new, _JOB - new) for new in TABLE_II}
 
 
 def failure_share(hours: float, stable: float, more: float, ratio: float) -> float:
     """Return the share of failures that strike leadership jobs.
 
-    They have the share `hours` of all node-hours and, under random placement, the share `stable` of these on stable
-    nodes, like all jobs. Then their stable hours grow by the factor `more`. A stable node fails at rate 1, another at
-    rate `ratio`::
+    Leadership jobs have the share `hours` of all node-hours. Under random placement, all jobs spend the share `stable`
+    of their node-hours on stable nodes. Then stable hours of leadership jobs grow by the factor `more`. A stable node
+    fails at rate 1, another node at rate `ratio`::
 
         hours * (more * stable + (1 - more * stable) * ratio) / (stable + (1 - stable) * ratio)
     """
@@ -64,10 +64,10 @@ def failure_share(hours: float, stable: float, more: float, ratio: float) -> flo
 
 
 def rates_of(log: OutageLog, begin: float, end: float) -> Rates:
-    """Return the failures of old and new GPUs between two times in a log of lives.
+    """Return failures of old and new GPUs in a period, from a log of lifetimes.
 
     Raises:
-        PlacementError: if the log has no lives of classes ``old`` and ``new``, or none of them failed.
+        PlacementError: if the log has no lifetimes of classes ``old`` and ``new``, or no GPU of a class failed.
     """
     if log.lives is None or not {"old", "new"} <= set(log.classes):
         raise PlacementError(

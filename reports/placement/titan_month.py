@@ -1,8 +1,8 @@
-"""A month of Titan under paper 004's policies (docs/reference/placing.md).
+"""Simulate a month of Titan under paper 004's policies (see placing.md).
 
-Zimmer et al., GPU Age-Aware Scheduling to Improve the Reliability of Leadership Jobs on Titan, 2018. Jobs are those of
-``titan-month``, the scheduler is ``titan-bins`` (table I's bins, two reservations), the nodes are ``titan``. Stable
-GPUs come from the lives of Titan's GPUs, or are drawn.
+The paper is Zimmer et al., GPU Age-Aware Scheduling to Improve the Reliability of Leadership Jobs on Titan, 2018. The
+jobs are ``titan-month``, the scheduler is ``titan-bins`` (bins of table I, two reservations), the machine is ``titan``.
+Stable GPUs come from the lifetimes of Titan's GPUs, or are drawn.
 """
 
 import math
@@ -37,22 +37,22 @@ Attempt = tuple[Job, float, float, Ints]
 
 HOUR: Final = 3600.0
 WEEK: Final = 168.0
-#: length of a run, s
+#: length of a run (s)
 MONTH: Final = 30 * 86400.0
-#: fewest nodes of a leadership job
+#: minimum number of nodes of a leadership job
 LEADERSHIP: Final = 3750
-#: buckets by share of the machine
+#: {bucket of job sizes: lower and upper bound as shares of the machine}
 BUCKETS: Final = {"Bin20": (0.2, 0.4), "Bin40": (0.4, 0.6), "Bin60": (0.6, 1.0)}
-#: failures per node and hour, (stable, others), by table II: one per day of 9,500 new GPUs, five of 9,188 old ones
+#: failures per node and hour on (stable, other) nodes, by table II: 1 per day on 9,500 new GPUs, 5 on 9,188 old ones
 TABLE_II: Final = (1 / 24 / 9500, 5 / 24 / 9188)
-#: downtime of a failed node, s
+#: downtime of a failed node (s)
 REPAIR: Final = 2 * HOUR
-#: all jobs write a checkpoint every hour, in no time
+#: every job writes a checkpoint each hour; writing takes no time
 CHECKPOINT: Final = Resilience("checkpoint", HOUR)
-#: seeds of the months' failures: the first dozen
+#: seeds of the random failures, one per simulated month
 DRAWS: Final = tuple(range(1, 13))
 CPU_ONLY: Final = "accounts=climate,engineering"
-#: {policy: options of the placement}
+#: {policy: options of its placement}
 CASES: Final[dict[str, dict[str, Any]]] = {
     "DE16, base": {"dual-ended": "nodes<=16"},
     "DE16, reordered": {"dual-ended": "nodes<=16", "age-aware": True},
@@ -69,10 +69,10 @@ _OPTIONS: Final[dict[str, dict[str, Any]]] = {**CASES, FIRST_FIT: {}}
 
 @dataclass
 class Month:
-    """The result of a run; hours are node-hours until the end of the month."""
+    """The metrics of a simulated month; hours are node-hours until the end of the month."""
 
     utilisation: float
-    #: per leadership job that ran: nodes, stable nodes, hours, mean hops, whether it uses GPUs
+    #: per leadership job that ran: nodes, stable nodes, hours, mean hops, and whether it uses GPUs
     nodes: Ints
     stable: Ints
     hours: NDArray[np.float64]
@@ -80,33 +80,33 @@ class Month:
     gpu: Bools
     #: node-hours of all jobs on (stable, other) nodes
     delivered: tuple[float, float]
-    #: failures that struck a (leadership, other) job
+    #: number of failures that struck a (leadership, other) job
     struck: tuple[int, int]
-    #: hours that jobs had each node, shape (nodes,)
+    #: hours during which jobs held each node, shape (nodes,)
     held: NDArray[np.float64]
 
     @property
     def stable_hours(self) -> float:
-        """Stable node-hours of leadership jobs."""
+        """Return the stable node-hours of leadership jobs."""
         return float((self.stable * self.hours).sum())
 
     @property
     def gpu_stable_hours(self) -> float:
-        """Stable node-hours of those leadership jobs that use GPUs."""
+        """Return the stable node-hours of leadership jobs that use GPUs."""
         return float((self.stable * self.hours)[self.gpu].sum())
 
     @property
     def leadership_hours(self) -> float:
-        """Node-hours of leadership jobs."""
+        """Return the node-hours of leadership jobs."""
         return float((self.nodes * self.hours).sum())
 
     @property
     def mean_hops(self) -> float:
-        """Mean over leadership jobs of the mean hops between two of their nodes."""
+        """Return the mean hops between two nodes of a job, averaged over leadership jobs."""
         return float(self.hops.mean())
 
     def stable_nodes(self, bucket: str, machine: int) -> tuple[float, int, int]:
-        """Return mean, least and most stable nodes of a bucket's jobs."""
+        """Return mean, minimum and maximum of stable nodes per job in a bucket of job sizes."""
         low, high = BUCKETS[bucket]
         found = self.stable[(self.nodes > low * machine) & (self.nodes <= high * machine)]
         return float(found.mean()), int(found.min()), int(found.max())
@@ -114,24 +114,24 @@ class Month:
 
 @dataclass
 class Watch(Observer):
-    """Keeps where and when jobs ran, and which ones failures struck."""
+    """Records when and on which nodes each job ran."""
 
-    #: (job, start, end (s), its nodes) of all that ran
+    #: (job, start, end (s), nodes) of all attempts that ran
     attempts: list[Attempt] = field(default_factory=list)
     _running: dict[str, tuple[Job, float, Ints]] = field(default_factory=dict)
 
     def started(self, now: float, job: Job) -> None:
-        """Keep the start."""
+        """Record the start of a job."""
         self._running[job.id] = job, now, numbers(job.alloc)
 
     def ended(self, now: float, job: Job) -> None:
-        """Keep its running time."""
+        """Record when and on which nodes a job ran."""
         if job.id in self._running:
             _, start, nodes = self._running.pop(job.id)
             self.attempts.append((job, start, now, nodes))
 
     def close(self, now: float) -> None:
-        """Keep the jobs that are still running."""
+        """Record the jobs that are still running at the end."""
         for job, start, nodes in self._running.values():
             self.attempts.append((job, start, now, nodes))
         self._running.clear()
@@ -141,36 +141,36 @@ def failure_share(leadership: Sequence[float], delivered: Sequence[float], rates
     """Return the share of failures that strike leadership jobs.
 
     Args:
-        leadership, delivered: node-hours of leadership jobs and of all jobs, for each kind of nodes.
-        rates: failures per node-hour of each kind.
+        leadership, delivered: node-hours of leadership jobs, and of all jobs, on each kind of nodes.
+        rates: failures per node-hour of each kind of nodes.
     """
     own = sum(hours * rate for hours, rate in zip(leadership, rates, strict=True))
     return own / sum(hours * rate for hours, rate in zip(delivered, rates, strict=True))
 
 
 def paper_share(stable_nodes: float, rates: Sequence[float], *, hours: float = 0.55, more: float = 1 / 3) -> float:
-    """Return that share from the paper's figures.
+    """Return the share of failures on leadership jobs by the paper's figures.
 
-    Leadership jobs have the share ``hours`` of all hours, and by the share ``more`` more stable hours than at random.
-    ``stable_nodes`` is the stable nodes' share of the machine.
+    Leadership jobs have the share ``hours`` of all hours. Their stable hours exceed those of random placement by the
+    share ``more``. ``stable_nodes`` is the share of stable nodes in the machine.
     """
     stable = (1 + more) * hours * stable_nodes
     return failure_share((stable, hours - stable), (stable_nodes, 1 - stable_nodes), rates)
 
 
 def interval(share: float, count: int) -> tuple[float, float]:
-    """Return the 95 % interval of an observed share of ``count`` failures."""
+    """Return the 95 % confidence interval of an observed share of ``count`` failures."""
     width = 1.96 * math.sqrt(share * (1 - share) / count)
     return share - width, share + width
 
 
 def machine_of(lives: str, date: str) -> Platform:
-    """Return Titan with its GPUs of a date."""
+    """Return Titan with the GPUs that were in service on a date."""
     return with_node_rows(load_platform("titan"), load_node_rows(f"{lives},at={date}"))
 
 
 def drawn_machine(stable: int, seed: int) -> Platform:
-    """Return Titan with ``stable`` stable nodes drawn uniformly."""
+    """Return Titan with ``stable`` randomly drawn stable nodes."""
     titan = load_platform("titan")
     rng = np.random.Generator(np.random.PCG64(seed))
     chosen = NodeSet.of(np.sort(rng.choice(titan.units, stable, replace=False)).tolist())
@@ -182,7 +182,7 @@ def drawn_machine(stable: int, seed: int) -> Platform:
 
 
 def drawn_outages(stable: Bools, rates: tuple[float, float], seed: int, horizon: float = MONTH) -> Outages:
-    """Return failures of single nodes at each kind's rate (per node and hour)."""
+    """Draw failures of single nodes; ``rates`` are per hour on stable and on other nodes."""
     rng = np.random.Generator(np.random.PCG64(seed))
     outages = []
     for kind, rate in zip((stable, ~stable), rates, strict=True):
@@ -195,7 +195,7 @@ def drawn_outages(stable: Bools, rates: tuple[float, float], seed: int, horizon:
 
 
 def month(platform: Platform, jobs: Workload, case: str, outages: Outages | None = None) -> Month:
-    """Run the month under a policy; struck jobs resume from their last checkpoint."""
+    """Simulate the month under a policy; jobs on failed nodes resume from a checkpoint."""
     policy = make_policy("titan-bins", placement_options={"node-order": "alps", **_OPTIONS[case]})
     watch = Watch()
     happens = None if outages is None else Reliability(outages=outages, resilience=CHECKPOINT)
@@ -207,12 +207,12 @@ def month(platform: Platform, jobs: Workload, case: str, outages: Outages | None
 
 
 def _number(job: Job) -> str:
-    """Return the workload's id of a job or of the job that it is an attempt of."""
+    """Return the workload's id of a job; all attempts of a job have one id."""
     return job.id.partition("!")[2].partition("#")[0]
 
 
 def measured(attempts: list[Attempt], machine: Machine, jobs: Workload, outages: Outages | None) -> Month:
-    """Return the figures of a month's attempts."""
+    """Return the metrics of a month from the attempts that ran."""
     stable, topology = machine.nodes.stable, machine.topology
     assert stable is not None
     hours = np.array([end - start for _, start, end, _ in attempts]) / HOUR
@@ -251,7 +251,7 @@ def measured(attempts: list[Attempt], machine: Machine, jobs: Workload, outages:
 def failures(
     platform: Platform, jobs: Workload, case: str, stable: Bools, draws: Sequence[int] = DRAWS
 ) -> tuple[float, int, float]:
-    """Return leadership jobs' share of failures, their number, the formula's share."""
+    """Return leadership jobs' share of failures, the total failures, and the formula's share."""
     runs = [month(platform, jobs, case, drawn_outages(stable, TABLE_II, seed)) for seed in draws]
     struck = [sum(one.struck[kind] for one in runs) for kind in (0, 1)]
     on_stable = sum(one.stable_hours for one in runs)

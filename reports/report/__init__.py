@@ -1,1 +1,1 @@
-"""Compare runs with each other and with their logs."""
+"""Compare runs with each other, and with the log of the real machine."""

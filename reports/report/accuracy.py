@@ -1,4 +1,4 @@
-"""Measure how close a run is to reality: errors of waits, utilisation, queue.
+"""Measure how close a run is to reality: errors in waits, utilisation and queue.
 
 The measures are those of G. Zitzlsberger, B. Jansik and J. Martinovic, "Feasibility analysis of using the Maui
 scheduler for job simulation of large-scale PBS based clusters" (2018), section 3.4.
@@ -17,23 +17,23 @@ from pipistrelle.runs.folders.files import number_in, output_rows
 from pipistrelle.runs.folders.run_jobs import Floats, Ints, ReportError
 
 WEEK: Final = 7 * 86400.0
-#: waits (s) at which the cumulative distribution is given, the axis of the paper's figure 3
+#: waits (s) for which the cumulative distribution is given, as on the axis of the paper's figure 3
 WAITS: Final = (0.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6)
 _QUANTILES: Final = (0.05, 0.25, 0.75, 0.95)
-#: columns of the curves over time
+#: columns of the table that `curves` returns
 CURVES: Final = ("time", "real_utilisation", "simulated_utilisation", "real_queue", "simulated_queue")
 
 
 def accuracy(
     both: Beside, *, warm_up: float = WEEK, until: float | None = None, by: Sequence[str] = (), step: float = 3600.0
 ) -> dict[str, Any]:
-    """Return the differences between a run's waits and the real ones, as JSON values.
+    """Return the differences between simulated and real waits, as JSON values.
 
     Args:
-        both: the run with its log.
-        warm_up, until: count only jobs submitted in this interval, s after the run's first job.
+        both: the run, matched with its log.
+        warm_up, until: count only jobs submitted in this interval, in s after the run's first job.
         by: classes of jobs: ``week``, ``size``, ``runtime``, or a label of the log.
-        step: length of the curves' intervals, s.
+        step: length of the intervals of the utilisation and queue curves (s).
 
     Raises:
         ReportError: if no job is left or the log has no such label.
@@ -67,7 +67,7 @@ def accuracy(
 
 
 def counted_jobs(both: Beside, warm_up: float, until: float | None = None) -> NDArray[np.intp]:
-    """Return the indices of the jobs that count; ReportError if there are none."""
+    """Return the indices of the jobs submitted in the interval, or raise ReportError."""
     since = both.submit - both.submit[0]
     chosen = np.flatnonzero((since >= warm_up) & (since < (np.inf if until is None else until)) & (both.real >= 0))
     if not len(chosen):
@@ -82,10 +82,10 @@ def counted_jobs(both: Beside, warm_up: float, until: float | None = None) -> ND
 
 
 def measures(real: Floats, simulated: Floats) -> dict[str, Any]:
-    """Return the errors (simulated - real) of waits (s) and their distribution.
+    """Return statistics of the errors (simulated - real) of waits (s).
 
-    ``deviation`` is the sample's, None for one job. ``distance`` is the largest distance between the two distributions
-    of waits (Kolmogorov and Smirnov's).
+    ``deviation`` is the sample standard deviation, None for one job. ``distance`` is the largest distance between the
+    two distributions of waits (Kolmogorov-Smirnov).
     """
     error = simulated - real
     quantiles = np.quantile(error, _QUANTILES).tolist()
@@ -106,16 +106,16 @@ def measures(real: Floats, simulated: Floats) -> dict[str, Any]:
 
 
 def distributions(real: Floats, simulated: Floats) -> Floats:
-    """Return both cumulative distributions: rows of a wait (s) and two shares."""
+    """Return two cumulative distributions of waits: rows of a wait (s) and both shares."""
     waits = np.unique(np.concatenate([real, simulated]))
     shares = [np.searchsorted(np.sort(one), waits, "right") / len(one) for one in (real, simulated)]
     return np.column_stack([waits, *shares])
 
 
 def curves(both: Beside, step: float = 3600.0) -> Floats:
-    """Return utilisation and queue length over time: rows of means (`CURVES`).
+    """Return utilisation and queue length per interval, in the columns `CURVES`.
 
-    The real curves use the jobs of both, with the log's run times. ``time`` is an interval's begin.
+    The real values use the jobs in both run and log, with the log's run times. ``time`` is the begin of an interval.
 
     Raises:
         ReportError: if there would be over a million intervals.
@@ -138,7 +138,7 @@ def curves(both: Beside, step: float = 3600.0) -> Floats:
 
 
 def _states(both: Beside) -> Floats:
-    """Return changes of units: rows of a time (s), units not in use, in use."""
+    """Return the machine's states over time: rows of a time (s) and units per state."""
     columns = ("nb_sleeping", "nb_switching_on", "nb_switching_off", "nb_idle", "nb_down", "nb_computing")
     rows = [
         [number_in(row["time"]), *(number_in(row.get(name, "0")) for name in columns)]
@@ -150,7 +150,7 @@ def _states(both: Beside) -> Floats:
 
 
 def _held(edges: Floats, begin: Floats, end: Floats, weight: Floats | Ints) -> Floats:
-    """Return each interval's mean weight of what lasts from ``begin`` to ``end``."""
+    """Return the mean total weight per interval of jobs that last from begin to end."""
     times = np.concatenate([begin, end])
     changes = np.concatenate([weight, -weight]).astype(np.float64)
     order = np.argsort(times, kind="stable")
@@ -158,7 +158,7 @@ def _held(edges: Floats, begin: Floats, end: Floats, weight: Floats | Ints) -> F
 
 
 def _integral(at: Floats, times: Floats, changes: Floats) -> Floats:
-    """Return the integral, up to each time, of a step function with these changes."""
+    """Return the integral of a step function up to each time in ``at``."""
     level = np.cumsum(changes)
     past = np.concatenate([[0.0], np.cumsum(level[:-1] * np.diff(times))])
     place = np.searchsorted(times, at, "right") - 1
@@ -168,7 +168,7 @@ def _integral(at: Floats, times: Floats, changes: Floats) -> Floats:
 
 
 def _apart(real: Floats, simulated: Floats) -> dict[str, float | None]:
-    """Return the means of two curves and their distance."""
+    """Return the means of two curves, and the mean and largest distance between them."""
     if not len(real):
         return dict.fromkeys(("real", "simulated", "mean_absolute", "most"))
     far = np.abs(simulated - real)
@@ -187,7 +187,7 @@ def _waits(waits: Floats) -> dict[str, Any]:
 
 
 def _classes(both: Beside, chosen: NDArray[np.intp], name: str, first: float) -> list[dict[str, Any]]:
-    """Return the measures of each class of the counted jobs."""
+    """Return the statistics of each class of the counted jobs."""
     if name == "week":
         weeks = np.floor((both.submit[chosen] - first) / WEEK).astype(np.intp)
         names, numbers = [f"{number + 1}" for number in range(int(weeks.max()) + 1)], weeks

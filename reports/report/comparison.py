@@ -1,4 +1,4 @@
-"""Compare several runs of the same jobs: figures, paired differences, classes."""
+"""Compare runs of equal jobs: metrics, differences per job, and job classes."""
 
 import math
 from collections import Counter
@@ -14,32 +14,32 @@ from pipistrelle.models.samples.estimates import LEVEL, StatisticsError, deviati
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.runs.folders.run_jobs import Floats, ReportError, RunJobs
 
-#: metrics of each job; seconds, except for the slowdown
+#: metrics of each job; times in seconds
 METRICS: Final[dict[str, Callable[[RunJobs], Floats]]] = {
     "wait": lambda run: run.wait,
     "turnaround": lambda run: run.turnaround,
     "bounded_slowdown": lambda run: run.bounded_slowdown,
 }
-#: classes of jobs in addition to the log's labels
+#: classes that need no label of the log
 SHAPES: Final = ("size", "runtime")
 QUANTILES: Final = (0.5, 0.9, 0.95, 0.99, 1.0)
-#: jobs of one run depend on each other: an interval uses the means of this many batches
+#: confidence intervals use the means of this many batches, because jobs of one run depend on each other
 BATCHES: Final = 20
-#: fewest jobs in a batch
+#: minimum number of jobs in a batch
 _LEAST: Final = 10
-#: names of a label that get a line each
+#: number of names of a label that get a class each; all other names share one class
 _NAMES: Final = 12
 _RUNTIMES: Final = {"< 1 min": 60.0, "< 10 min": 600.0, "< 1 h": 3600.0, "< 6 h": 21_600.0, "< 1 d": 86_400.0}
 
 
 @dataclass(frozen=True, eq=False)
 class Together:
-    """The jobs that ended in all of some runs, with the same submit time and size.
+    """The jobs that ended in all of several runs, with equal submit time and size.
 
     Attributes:
-        runs: two or more; the others are compared with the first.
-        places: the jobs' indices in each run's columns, one array per run, each of shape (jobs,), by submission.
-        left_out: number of other jobs that ended, per run.
+        runs: two or more runs; all others are compared with the first.
+        places: the jobs' indices in each run's columns, by submission: one array of shape (jobs,) per run.
+        left_out: number of ended jobs per run that are not among these jobs.
     """
 
     runs: tuple[RunJobs, ...]
@@ -48,10 +48,10 @@ class Together:
 
     @classmethod
     def of(cls, runs: Sequence[RunJobs]) -> "Together":
-        """Join runs by the ids of their jobs.
+        """Match the jobs of several runs by their ids.
 
         Raises:
-            ReportError: if they have no job in common.
+            ReportError: if the runs have no job in common.
         """
         first, *others = runs
         there = np.ones(len(first), dtype=np.bool_)
@@ -76,7 +76,7 @@ class Together:
         return len(self.places[0])
 
     def column(self, number: int, metric: str) -> Floats:
-        """Return a metric of the common jobs in one of the runs, read-only."""
+        """Return a metric of the common jobs in one of the runs, as a read-only array."""
         known = self._columns.get((number, metric))
         if known is None:
             known = self._columns[number, metric] = METRICS[metric](self.runs[number])[self.places[number]]
@@ -84,20 +84,20 @@ class Together:
 
     @cached_property
     def _columns(self) -> dict[tuple[int, str], Floats]:
-        """The columns computed so far."""
+        """Return the cache of metrics, empty at first."""
         return {}
 
 
 def compare(runs: Sequence[RunJobs], by: Sequence[str] = ()) -> dict[str, Any]:
     """Compare two or more runs by their common jobs; return JSON values.
 
-    Log a warning if there are no intervals because scipy is missing.
+    Log a warning if there are no confidence intervals because scipy is missing.
 
     Args:
-        by: classes of jobs: of `SHAPES`, or a label of the log.
+        by: classes of jobs: one of `SHAPES`, or a label of the log.
 
     Raises:
-        ReportError: if they have no job in common, or the first run has no such label.
+        ReportError: if the runs have no job in common, or the first run has no such label.
     """
     both = Together.of(runs)
     figures: list[dict[str, Any]] = [
@@ -121,7 +121,7 @@ def compare(runs: Sequence[RunJobs], by: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def labels_of(runs: Sequence[RunJobs]) -> list[str]:
-    """Return the labels in the first run's log."""
+    """Return the labels in the log of the first run."""
     return list(runs[0].labels)
 
 
@@ -146,13 +146,13 @@ def _figures(values: Floats) -> dict[str, Any]:
 
 
 def _paired(both: Together, number: int, metric: str, jobs: NDArray[np.intp] | None = None) -> dict[str, Any]:
-    """Return a run against the first, over all common jobs or some of them."""
+    """Compare a metric between a run and the first run, over all or some common jobs."""
     before, after = both.column(0, metric), both.column(number, metric)
     if jobs is not None:
         before, after = before[jobs], after[jobs]
     apart = after - before
     base, difference = mean_of(before), mean_of(apart)
-    # Outputs have six decimals, so smaller differences mean nothing.
+    # Outputs have six decimals, so ignore smaller differences.
     better, worse = int((apart < -2e-6).sum()), int((apart > 2e-6).sum())
     return {
         "difference": difference,
@@ -165,11 +165,11 @@ def _paired(both: Together, number: int, metric: str, jobs: NDArray[np.intp] | N
 
 
 def half_width(apart: Floats, level: float = LEVEL) -> float | None:
-    """Return half the width of a mean difference's interval, or None.
+    """Return half the width of a mean difference's confidence interval, or None.
 
-    Jobs that wait together wait for the same reasons, so a t interval over single jobs would be far too narrow. This
-    one is over the means of batches of consecutive jobs (Law, Simulation Modeling and Analysis, 9.5.3). None with too
-    few jobs or without scipy.
+    Waits of jobs queued together depend on each other, so an interval over single jobs would be far too narrow. This
+    interval is over the means of batches of consecutive jobs (Law, Simulation Modeling and Analysis, 9.5.3). It is None
+    for too few jobs or without scipy.
     """
     batches = min(BATCHES, len(apart) // _LEAST)
     if batches < 2:
@@ -177,12 +177,12 @@ def half_width(apart: Floats, level: float = LEVEL) -> float | None:
     means = [mean_of(part) for part in np.array_split(apart, batches)]
     try:
         return t_quantile(batches, level) * deviation_of(means) / math.sqrt(batches)
-    except StatisticsError:  # no scipy
+    except StatisticsError:  # scipy is not installed
         return None
 
 
 def _classes(both: Together, name: str) -> list[dict[str, Any]]:
-    """Return the paired waits of each class."""
+    """Compare the waits of each job class between all runs and the first."""
     names, chosen = sorted_into(both.runs[0], both.places[0], name)
     found = []
     for number, one in enumerate(names):
@@ -202,7 +202,7 @@ def sorted_into(first: RunJobs, places: NDArray[np.intp], name: str) -> tuple[li
         ReportError: if the run has no such label.
     """
     if name == "size":
-        power = np.ceil(np.log2(first.size[places]) / 2).astype(np.intp)  # 1, 2 to 4, 5 to 16, ...
+        power = np.ceil(np.log2(first.size[places]) / 2).astype(np.intp)  # the classes 1, 2 to 4, 5 to 16, ...
         bounds = [4**number for number in range(int(power.max()) + 1)]
         spans = zip([0, *bounds], bounds, strict=False)
         return [f"{low + 1}-{high}" if high > 1 else "1" for low, high in spans], power

@@ -1,4 +1,4 @@
-"""First difference between two runs: by decision, by job and by wait."""
+"""Find the first difference between two runs: in decisions, jobs and waits."""
 
 import itertools
 from collections.abc import Iterator
@@ -13,17 +13,17 @@ from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.runs.folders.files import output_rows
 from pipistrelle.runs.folders.run_jobs import RunJobs
 
-#: the compared parts of a decision: all but its reason
+#: columns of a decision that are compared: all except its reason
 _COUNTS: Final = ("time", "decision", "job_id", "alloc", "verdict")
-#: longest part of a reason that is kept, characters
+#: maximum characters kept of a reason
 _LONGEST: Final = 300
-#: figures that the text shows
+#: maximum number of metrics that the text shows
 _MOST_FIGURES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionRow:
-    """A row of out_decisions.csv; the time is in seconds, as written."""
+    """A row of out_decisions.csv; the time (s) is kept as text, as in the file."""
 
     time: str
     decision: str
@@ -52,7 +52,7 @@ def _same(one: dict[str, str], other: dict[str, str]) -> bool:
 
 
 def _key(row: dict[str, str]) -> tuple[str, ...]:
-    """Return the compared parts of a decision, units in one notation."""
+    """Return the compared columns of a decision, with units in one notation."""
     alloc = row["alloc"]
     with suppress(NodeSetError):
         alloc = str(NodeSet.parse(alloc))
@@ -60,12 +60,12 @@ def _key(row: dict[str, str]) -> tuple[str, ...]:
 
 
 def decision_keys(folder: Path) -> Iterator[tuple[str, ...]]:
-    """Yield the compared parts of a run's decisions; errors as in `decision_rows`."""
+    """Yield the compared columns of a run's decisions; raise errors as `decision_rows`."""
     yield from map(_key, output_rows(folder, "decisions.csv", *_COUNTS))
 
 
 def decision_rows(folder: Path) -> Iterator[DecisionRow]:
-    """Yield a run's decisions, long texts cut; PipistrelleError as in `output_rows`."""
+    """Yield a run's decisions with long texts cut; raise errors as `output_rows`."""
     yield from map(_decision, output_rows(folder, "decisions.csv", *_COUNTS, "why"))
 
 
@@ -74,18 +74,18 @@ def _decision(row: dict[str, str]) -> DecisionRow:
 
 
 def changed_waits(first: RunJobs, second: RunJobs) -> list[tuple[str, float, float]]:
-    """Return (job, first wait, second wait) in seconds for waits that differ, largest change first."""
+    """Return (job, first wait, second wait) in s of waits that differ, largest change first."""
     pairs = ((name, place, second.places.get(name)) for name, place in first.places.items())
     waits = [(name, float(first.wait[a]), float(second.wait[b])) for name, a, b in pairs if b is not None]
     return sorted((one for one in waits if one[1] != one[2]), key=lambda one: -abs(one[2] - one[1]))
 
 
 def first_difference(first: RunJobs, second: RunJobs) -> dict[str, Any] | None:
-    """Return where two runs first differ, as JSON values; None if they are equal.
+    """Return where two runs first differ, as JSON values; None if the runs are equal.
 
-    ``decision`` is the first that differs: its number, counted from 1, and each run's decision, None after its last
-    one. ``job`` is the first job that differs in start, end, units or state, or that ended in one run only, by the
-    earliest start; ``jobs`` is the number of such jobs.
+    ``decision`` is the first decision that differs: its number, counted from 1, and each run's decision, or None after
+    a run's last decision. ``job`` is the job with the earliest start that differs in start, end, units or state, or
+    that ended in one run only. ``jobs`` is the number of such jobs.
     """
     decision = first_decision(first.folder, second.folder)
     fates = _jobs(first, second)
@@ -125,7 +125,7 @@ def _jobs(first: RunJobs, second: RunJobs) -> list[dict[str, Any]]:
 
 
 def fate_of(run: RunJobs, place: int) -> dict[str, Any]:
-    """Return a job's outcome by its index, as JSON values; times in seconds."""
+    """Return the outcome of the job with index ``place``, as JSON values; times in s."""
     return {
         "submit": float(run.submit[place]),
         "size": int(run.size[place]),
@@ -140,7 +140,7 @@ def fate_of(run: RunJobs, place: int) -> dict[str, Any]:
 def difference_lines(difference: dict[str, Any], first: str, second: str) -> list[str]:
     """Describe in words where two runs, named ``first`` and ``second``, differ.
 
-    ``difference`` is that of `first_difference`, with optional ``inputs``, ``figures`` and ``outputs``.
+    ``difference`` comes from `first_difference`, and may also have ``inputs``, ``figures`` and ``outputs``.
     """
     lines = []
     if difference.get("inputs"):

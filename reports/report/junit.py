@@ -1,4 +1,4 @@
-"""Test results as JUnit XML, which CI services show."""
+"""Write test results as JUnit XML, which CI services show."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from pipistrelle.protocol.base.errors import printable
 
-#: {verdict: (its element, the suite's attribute that counts it)}
+#: {verdict: (XML element, attribute of the suite that counts it)}
 _TOLD: Final = {"failed": ("failure", "failures"), "error": ("error", "errors"), "skipped": ("skipped", "skipped")}
 
 
 @dataclass(frozen=True, slots=True)
 class TestLine:
-    """A test: name, verdict, wall-clock time (s), message."""
+    """One test: its name, verdict, wall-clock time (s) and message."""
 
     name: str
     verdict: Literal["passed", "failed", "error", "skipped"]
@@ -23,7 +23,7 @@ class TestLine:
 
 
 def junit_xml(suite: str, tests: Sequence[TestLine]) -> str:
-    """Return the XML of a test suite; characters that XML forbids are replaced."""
+    """Return the XML of a test suite; replace characters that XML forbids."""
     root = Element("testsuites")
     counts = {count: str(sum(test.verdict == verdict for test in tests)) for verdict, (_, count) in _TOLD.items()}
     seconds = f"{fsum(test.seconds for test in tests):.3f}"

@@ -1,4 +1,4 @@
-"""Match a run's jobs with its log, on the run's clock."""
+"""Match the jobs of a run with the jobs of its log, on the run's clock."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,18 +11,18 @@ from pipistrelle.server.setup.recorded import starts_of
 from pipistrelle.traces.transforms.start import AFTERWARDS
 from pipistrelle.traces.workload import Workload
 
-#: outputs have six decimals; smaller differences of times mean nothing (s)
+#: ignore smaller differences between times (s), because outputs have six decimals
 SAME: Final = 2e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """The jobs of a run with a start in its log; seconds on the run's clock.
+    """The jobs of a run that have a start in its log; times in s on the run's clock.
 
     Attributes:
         places: the jobs' indices in the run's columns, shape (jobs,), by submission.
-        start, end: in reality, shape (jobs,).
-        not_in_log, not_in_run, unrecorded: numbers of jobs only in the run, only in the log, and in both without a
+        start, end: real times from the log, shape (jobs,).
+        not_in_log, not_in_run, unrecorded: number of jobs only in the run, only in the log, and in both but without a
             start in the log.
     """
 
@@ -39,22 +39,22 @@ class Beside:
 
     @property
     def submit(self) -> Floats:
-        """Submit times in the run, s, shape (jobs,)."""
+        """Return the submit times in the run (s), shape (jobs,)."""
         return self.run.submit[self.places]
 
     @property
     def size(self) -> Ints:
-        """Units, shape (jobs,)."""
+        """Return the requested units, shape (jobs,)."""
         return self.run.size[self.places]
 
     @property
     def simulated(self) -> Floats:
-        """Waits in the run until the first start, s, shape (jobs,)."""
+        """Return the simulated waits until the first start (s), shape (jobs,)."""
         return self.run.start[self.places] - self.submit
 
     @property
     def real(self) -> Floats:
-        """Real waits since submission, s, shape (jobs,); negative if started before."""
+        """Return the real waits since submission (s), negative if started before."""
         return self.start - self.submit
 
 
@@ -94,7 +94,7 @@ def beside(run: RunJobs, log: Workload) -> Beside:
             expected="the log that the run was of, or one with another time 0",
             found=f"{int(counts.max()):,} of {len(apart):,} jobs at the same",
         )
-    early = (run.submit[places] <= AFTERWARDS + SAME) & (apart <= zero)  # with --warm
+    early = (run.submit[places] <= AFTERWARDS + SAME) & (apart <= zero)  # jobs queued or running at time 0 with --warm
     known = ~np.isnan(starts[at]) & ((np.abs(apart - zero) <= SAME) | early)
     at, places = at[known], places[known]
     return Beside(

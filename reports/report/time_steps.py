@@ -1,7 +1,7 @@
-"""Measure the error of deciding at multiples of a time step only, week by week.
+"""Measure the error of making decisions only at multiples of a time step.
 
-G. Zitzlsberger, B. Jansik and J. Martinovic, "Feasibility analysis of using the Maui scheduler for job simulation of
-large-scale PBS based clusters" (2018), section 3.4.2.
+The method is from G. Zitzlsberger, B. Jansik and J. Martinovic, "Feasibility analysis of using the Maui scheduler for
+job simulation of large-scale PBS based clusters" (2018), section 3.4.2.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,24 +21,24 @@ from pipistrelle.server.setup.recorded import starts_of
 from pipistrelle.traces.transforms.start import begun_at
 from pipistrelle.traces.workload import Workload
 
-#: in the paper's order
+#: the time steps in the paper's order
 STEPS: Final = ("60s", "30s", "10s", "5s", "1s")
 
 
 class FirstWaits(Observer):
-    """Keeps each job's wait for its first start (s), by its name in the workload."""
+    """Records each job's wait for its first start (s), by its name in the workload."""
 
     def __init__(self) -> None:
         self.of: dict[str, float] = {}
 
     def started(self, now: float, job: Job) -> None:
-        """Keep the wait of a first attempt."""
+        """Record the wait of a job's first attempt."""
         if job.attempt is None or not job.attempt.number:
             self.of[job.id.partition("!")[2].partition("#")[0]] = now - job.submit
 
 
 def week_of(workload: Workload, week: int, warm_up: float) -> Workload:
-    """Return the jobs of a week, counted from 1, and of its warm-up (s).
+    """Return the jobs submitted in a week, counted from 1, and in its warm-up (s).
 
     Raises:
         PipistrelleError: if the log has no job in that week.
@@ -61,17 +61,17 @@ def time_steps(
     warm_up: float = WEEK,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Iterator[dict[str, Any]]:
-    """Simulate weeks of a log, event-driven and once per step; yield results.
+    """Simulate weeks of a log, event-driven and with time steps; yield results.
 
-    A result has the errors against the log's waits, None without them, and against the event-driven run; only the
-    week's own jobs count. ``seconds`` is wall time, ``asked`` the number of calls of the scheduler.
+    Each result has errors of waits against the log (None without recorded starts) and against the event-driven run, for
+    jobs of the week itself. ``seconds`` is wall-clock time, ``asked`` the number of notices to the scheduler.
 
     Args:
-        spec: the runs, without steps and weeks.
-        weeks: counted from 1 at the first job.
-        steps: lengths of time, such as ``5s``.
-        warm_up: simulated part of the log before each week, s.
-        tell: called with a text before each run.
+        spec: the description of the runs, without time step and week.
+        weeks: numbers of weeks, counted from 1 at the first job.
+        steps: time steps, such as ``5s``.
+        warm_up: time simulated before each week (s).
+        tell: called with a progress text before each run.
 
     Raises:
         PipistrelleError: if a run is impossible or fails.
@@ -102,13 +102,13 @@ def time_steps(
 
 
 def _begin(whole: Workload, part: Workload, week: int) -> float:
-    """Return when a week begins on the clock of its part of the log, s."""
+    """Return when a week begins (s), on the clock of the selected part of the log."""
     moved = whole.submit[whole.ids.index(part.ids[0])] - part.submit[0]
     return float(whole.submit[0] + (week - 1) * WEEK - moved)
 
 
 def _apart(before: dict[str, float], after: dict[str, float], names: list[str]) -> dict[str, Any] | None:
-    """Return the measures of these jobs' waits, if both have them; None without any."""
+    """Return error statistics for jobs with both waits; None if there are no such jobs."""
     both = [name for name in names if name in after and not np.isnan(before.get(name, np.nan))]
     if not both:
         return None

@@ -1,1 +1,1 @@
-"""Conformance: awkward situations that the real server plays to a scheduler."""
+"""Conformance tests: run a scheduler against the real server in difficult situations."""

@@ -1,4 +1,4 @@
-"""Find what a scheduler did wrong in a script."""
+"""Find a scheduler's mistakes in a conformance test."""
 
 import shlex
 from collections.abc import Sequence
@@ -9,13 +9,13 @@ from pipistrelle.runs.conformance.script import Script
 from pipistrelle.runs.conformance.stage import Audience, Stage
 from pipistrelle.server.simulation.simulate import Result
 
-#: the reason of a run that its scheduler gave up with an error
+#: reason for the end of a run whose scheduler reported an error
 _GIVES_UP: Final = "scheduler_error"
 _NAMED: Final = 60
 
 
 def problems_of(stage: Stage, audience: Audience, result: Result, words: Sequence[str], limit: float) -> list[str]:
-    """Return what the scheduler did wrong in a script, as sentences."""
+    """Return the scheduler's mistakes in a conformance test, one sentence each."""
     script, failure = stage.script, result.failure
     own = [one for one in audience.rejections if stage.meddling is None or not stage.meddling.is_added(one[0])]
     problems = [f"an illegal decision ({rejected.code}): {_text(rejected.message)}" for _, rejected in own]
@@ -49,14 +49,14 @@ def _job_problems(script: Script, audience: Audience) -> list[str]:
 
 
 def refusal_problems(stage: Stage, limit: float) -> list[str]:
-    """Return what the scheduler did wrong after its HELLO was refused."""
+    """Return a sentence if the scheduler kept running after the server refused its HELLO."""
     if stage.ended_as is not None:
         return []
     return [f"its process was still running {limit:g} s after its HELLO was refused"]
 
 
 def failure_text(error: PipistrelleError, words: Sequence[str]) -> str:
-    """Return the text of the error that ended a run, without the socket's name and the command."""
+    """Return the text of the error that ended a run, without socket path and command."""
     what = error.what.removesuffix(f": {shlex.join(words)}")
     where = None if error.where is not None and error.where.startswith("ipc://") else error.where
     return _text(str(PipistrelleError(what, where=where, expected=error.expected, found=error.found, hint=error.hint)))

@@ -1,4 +1,4 @@
-"""A conformance script: jobs, a machine, failures, altered messages, expectations."""
+"""The script of a conformance test: jobs, machine, changed messages, expectations."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -21,16 +21,16 @@ from pipistrelle.traces.batsim.workload import parse_batsim
 from pipistrelle.traces.workload import CANCELLED_AFTER
 
 Dialect = Literal["native", "batsim"]
-#: returns the frame sent instead of one of the server's; both are plain JSON values
+#: returns the message to send instead of the server's message; both are plain JSON values
 Alter = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class ScriptJob(NamedTuple):
-    """A job of a script; times in seconds.
+    """A job in a conformance test; times in seconds.
 
     Attributes:
-        walltime: None: no limit.
-        cancelled_after: time from submission to cancellation by the submitter; None: never.
+        walltime: requested walltime; None: no limit.
+        cancelled_after: time from submission until the user cancels the job; None: never.
     """
 
     name: str
@@ -43,50 +43,50 @@ class ScriptJob(NamedTuple):
 
 @dataclass(slots=True)
 class Meddling:
-    """Changes to a scheduler's replies: an operator's decisions, or mistakes.
+    """Changes a scheduler's replies in a test: an operator's decisions, or mistakes.
 
     Attributes:
-        decide: returns the decisions that the server carries out instead of the reply's.
-        added: the decisions that are not the scheduler's, collected by `apply`.
+        decide: returns the decisions that the server carries out instead of the scheduler's decisions.
+        added: the decisions that did not come from the scheduler; `apply` collects them.
     """
 
     decide: Callable[[Notice, Reply], Sequence[Decision]]
     added: list[Decision] = field(default_factory=list)
 
     def apply(self, notice: Notice, reply: Reply) -> Reply:
-        """Return the reply that the server gets."""
+        """Return the changed reply, which the server then carries out."""
         decisions = list(self.decide(notice, reply))
         own = {id(decision) for decision in reply.events}
         self.added += [decision for decision in decisions if id(decision) not in own]
         return Reply(reply.reply_to, reply.now, decisions, reply.wake, reply.leaves, reply.keeps)
 
     def is_added(self, decision: Decision) -> bool:
-        """Return whether a decision was added, not made by the scheduler."""
+        """Return whether a decision was added by the test instead of the scheduler."""
         return any(decision is one for one in self.added)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """An awkward situation.
+    """The script of a conformance test: a difficult situation, an expected outcome.
 
     Attributes:
         name: words joined by hyphens.
         situation: a sentence: what happens, and what the scheduler must do.
         jobs: the workload; may be empty.
         nodes: number of identical nodes.
-        absent: {dialect: why the script does not apply to it}.
+        absent: {dialect: why the test does not apply to this dialect}.
         outages, maintenance: outages of nodes, and rules as for ``--maintenance``.
-        until: when the server ends the run (s); None: when everything is done.
-        alter: {dialect: changes the server's frames}.
-        meddle: makes the object that changes the scheduler's replies; None: nothing does.
-        rejects: names of jobs that the scheduler must reject. All others must run, unless cancelled or the run ends
-            early.
-        ends: the expected reason of the run's end.
-        may_give_up: the scheduler may end the run at once by reporting that it failed.
+        until: when the server ends the run (s); None: after the last job.
+        alter: {dialect: function that changes the server's messages}.
+        meddle: makes the object that changes the scheduler's replies; None: replies stay as they are.
+        rejects: names of jobs that the scheduler must reject. All other jobs must run, unless they are cancelled or the
+            run ends early.
+        ends: the expected reason for the end of the run.
+        may_give_up: the scheduler may end the run at once by reporting an error.
         refuses: the server refuses the scheduler's HELLO.
-        preempts: altered replies may preempt, even if the scheduler did not request the feature.
-        again: a second process gets the same notices and must decide the same.
-        hand_over: a second process takes the run over halfway, if its HELLO supports that.
+        preempts: changed replies may preempt jobs, even if the scheduler did not request the feature.
+        again: a second process gets equal notices and must make equal decisions.
+        hand_over: a second process takes over the run halfway, if its HELLO supports takeovers.
     """
 
     name: str
@@ -113,7 +113,7 @@ class Script:
         return RunSpec(scheduler=tuple(words), dialect=dialect, workload=(), until=until)
 
     def inputs(self) -> Inputs:
-        """Return the script's jobs, machine, outages and maintenance."""
+        """Return the jobs, the machine, the outages and the maintenance of the test."""
         platform = homogeneous(self.nodes, "machine")
         reliability = None
         if self.outages or self.maintenance:
@@ -125,7 +125,7 @@ class Script:
                 outages=Outages.of(self.outages) if self.outages else None,
                 maintenance=MaintenancePlan(tuple(rules)) if self.maintenance else None,
             )
-        # The parser needs a job: an empty workload is made by leaving out a dummy.
+        # The parser needs a job, so an empty workload is made from a dummy job that is then removed.
         jobs = self.jobs or (ScriptJob("none", 0, 1, 1, 1),)
         workload = parse_batsim(workload_json(jobs, self.nodes), self.name).select(range(len(self.jobs)))
         if any(job.cancelled_after is not None for job in self.jobs):

@@ -1,4 +1,4 @@
-"""The scripts of library/scripts.toml, and the changes to messages that they name."""
+"""Load the conformance tests of library/scripts.toml and the message changes they name."""
 
 import tomllib
 from collections.abc import Sequence
@@ -20,17 +20,17 @@ from pipistrelle.protocol.decisions import (
 from pipistrelle.protocol.messages import Notice, Reply
 from pipistrelle.runs.conformance.script import Meddling, Script, ScriptJob
 
-#: fields that a server of another version or implementation may add
+#: fields that a server of another version or implementation may add to messages
 _UNKNOWN: Final[dict[str, Any]] = {"x-conformance": {"deep": [1, None, {"type": "JOB_COMPLETED"}], "text": "\u00e9"}}
-#: a job name with everything that JSON allows and that shells, files and databases mishandle
+#: a job name with every kind of character that JSON allows and that shells, files and databases mishandle
 _ODD_NAME: Final = "\u00fc\u4e16\U0001f987 'a\" \\ $(b) {c}%s;" + "n" * 4000
 
 
-# -- altered messages --------------------------------------------------------------------------------------------------
+# -- changed messages --------------------------------------------------------------------------------------------------
 
 
 def _with_fields(frame: dict[str, Any]) -> dict[str, Any]:
-    """Return a frame with unknown fields in every object that the protocol defines."""
+    """Return a message with unknown fields in every object that the protocol defines."""
     altered = {**_UNKNOWN, **frame, "zz": 1}
     if isinstance(frame.get("data"), dict):
         altered["data"] = {**frame["data"], **_UNKNOWN}
@@ -47,12 +47,12 @@ def _event_with_fields(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_event(frame: dict[str, Any]) -> dict[str, Any]:
-    """Return a notice with an unknown event before the others, if a job ended in it."""
+    """If the notice reports the end of a job, insert an unknown event before all events."""
     return _inserted(frame, {"type": "COFFEE_IS_READY", "data": {"cups": 2}})
 
 
 def _with_notification(frame: dict[str, Any]) -> dict[str, Any]:
-    """Return such a notice with an unknown NOTIFY, as Batsim sends for external events."""
+    """Insert an unknown NOTIFY if a job ended, as Batsim sends for external events."""
     return _inserted(frame, {"type": "NOTIFY", "data": {"type": "coffee_is_ready", "cups": 2}})
 
 
@@ -64,11 +64,11 @@ def _inserted(frame: dict[str, Any], event: dict[str, Any]) -> dict[str, Any]:
     return {**frame, "events": [{"timestamp": ended[0]["timestamp"], **event}, *events]}
 
 
-# -- altered replies ---------------------------------------------------------------------------------------------------
+# -- changed replies ---------------------------------------------------------------------------------------------------
 
 
 def _killer() -> Meddling:
-    """At 50 s, kill all jobs started before; one of them has just ended, one is named twice."""
+    """At 50 s, kill all started jobs; one has just ended, and one is named twice."""
     started: list[str] = []
 
     def decide(notice: Notice, reply: Reply) -> Sequence[Decision]:
@@ -100,7 +100,7 @@ def _preempter() -> Meddling:
 
 
 def _caller() -> Meddling:
-    """Add requested calls: two at one instant, one at a job's end, one much later."""
+    """Add CALL_ME_LATER requests: two for one instant, one at a job's end, one much later."""
     done: list[float] = []
 
     def decide(notice: Notice, reply: Reply) -> Sequence[Decision]:
@@ -115,7 +115,7 @@ def _caller() -> Meddling:
 
 
 def _forger() -> Meddling:
-    """Make the first start of a job illegal, as if its units had just been lost."""
+    """Make the first start of a job illegal: it names a unit that does not exist."""
     done: list[float] = []
 
     def decide(notice: Notice, reply: Reply) -> Sequence[Decision]:
@@ -129,7 +129,7 @@ def _forger() -> Meddling:
     return Meddling(decide)
 
 
-#: {name in the file: what changes frames, or replies}
+#: {name in scripts.toml: function that changes messages, or replies}
 _ALTER: Final = {"with_fields": _with_fields, "with_event": _with_event, "with_notification": _with_notification}
 _MEDDLE: Final = {"killer": _killer, "preempter": _preempter, "caller": _caller, "forger": _forger}
 

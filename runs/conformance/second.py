@@ -1,4 +1,4 @@
-"""Play scripts with a second process, which gets the same notices or takes the run over."""
+"""Conformance tests with a second process that repeats a run or takes it over."""
 
 import tempfile
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, snapshots_in
 
 
 def told_again(before: Stage, words: Sequence[str], limit: float, printed: IO[bytes]) -> list[str]:
-    """Replay the notices to a new process; return what is wrong with its replies."""
+    """Replay a run's notices to a new process; return the process's mistakes as sentences."""
     stage = Stage(before.script, before.dialect)
     before.log.append((SERVER, "(a new process gets the same notices)"))
     staged = Staged(stage, words, limit, printed)
@@ -52,10 +52,10 @@ def told_again(before: Stage, words: Sequence[str], limit: float, printed: IO[by
 def taken_over(
     script: Script, words: Sequence[str], limit: float, printed: IO[bytes]
 ) -> tuple[Stage, list[str] | None]:
-    """Let a second process take over in the middle of a run of a first one.
+    """Run a conformance test in which a second process takes over the run halfway.
 
     Returns:
-        The stage, and what is wrong (sentences); None if the scheduler cannot take over a run.
+        The recorded messages, and the mistakes as sentences; None if the scheduler cannot take over a run.
     """
     first, audience = Stage(script, "native"), Audience()
     with tempfile.TemporaryDirectory(prefix="pipistrelle-") as name:
@@ -67,7 +67,7 @@ def taken_over(
         options = RunOptions(connection=Staged(first, words, limit, printed), out=home / "first", observers=[audience])
         try:
             result = run_kept(spec, options, keeping)
-        except RunError as error:  # before the simulation has begun
+        except RunError as error:  # the simulation has not begun
             return first, [failure_text(error, words)]
         _check_interrupt(result.failure)
         if problems := problems_of(first, audience, result, words, limit):

@@ -1,4 +1,4 @@
-"""Play a script: the real server, a scheduler's process, and a transport between them."""
+"""Run a conformance test: start the scheduler, record and change its messages."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -28,19 +28,19 @@ from pipistrelle.server.transport.in_process import Transport
 from pipistrelle.server.transport.native import NativeTransport
 from pipistrelle.server.transport.peer import Peer
 
-#: the sender of a frame, as logged
+#: senders of messages, as logged
 SERVER: Final = "server"
 SCHEDULER: Final = "scheduler"
 
 
 @dataclass(slots=True)
 class Stage:
-    """What is recorded while a script is played to a scheduler.
+    """The record of one conformance test with one scheduler.
 
     Attributes:
-        log: (sender, text) of every frame.
-        notice: the last one sent.
-        ended_as: how the process ended after the run; None: it was still running when its time was over.
+        log: (sender, text) of every message.
+        notice: the last notice sent to the scheduler.
+        ended_as: how the process ended after the run; None: it was still running after the time limit.
     """
 
     script: Script
@@ -48,18 +48,18 @@ class Stage:
     log: list[tuple[str, str]] = field(default_factory=list)
     notice: Notice | None = None
     ended_as: SchedulerFailed | None = None
-    #: each notice, and the scheduler's unaltered reply
+    #: each notice, and the scheduler's reply before any change
     exchanges: list[tuple[Notice, Reply]] = field(default_factory=list)
-    #: whether the scheduler was sent the end that the script expects
+    #: whether the scheduler was told the end of the run for the reason that the test expects
     last_told: bool = False
-    #: what changes replies; None: nothing does
+    #: the object that changes replies; None: replies stay as they are
     meddling: Meddling | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.meddling = None if self.script.meddle is None else self.script.meddle()
 
     def told(self, frame: bytes) -> bytes:
-        """Log a frame of the server; return the frame to send instead."""
+        """Log a message of the server, and return the message to send in its place."""
         alter: Alter | None = self.script.alter.get(self.dialect)
         if alter is not None:
             frame = json.dumps(alter(json.loads(frame)), ensure_ascii=False).encode()
@@ -67,24 +67,24 @@ class Stage:
         return frame
 
     def ends(self, notice: Notice) -> None:
-        """Store the last notice."""
+        """Store the last notice of the run."""
         self.notice = notice
         last = notice.events[-1]
         self.last_told = isinstance(last, SimulationEnds) and last.data.reason == self.script.ends
 
     def heard(self, frame: bytes) -> None:
-        """Log a frame of the scheduler."""
+        """Log a message of the scheduler."""
         self.log.append((SCHEDULER, frame.decode("utf-8", "backslashreplace")))
 
     def replied(self, reply: Reply) -> Reply:
-        """Return the reply that the server gets."""
+        """Record the scheduler's reply; return the reply that the server carries out."""
         assert self.notice is not None, "a reply follows a notice"
         self.exchanges.append((self.notice, reply))
         return reply if self.meddling is None else self.meddling.apply(self.notice, reply)
 
 
 class _Noted(Peer[Any]):
-    """Logs and alters the frames of a dialect's transport, the next base class."""
+    """A mixin for transports that logs all messages, and changes them for a test."""
 
     def __init__(self, stage: Stage, endpoint: str, **waits: Any) -> None:
         self._stage = stage
@@ -122,11 +122,11 @@ class _StagedNative(_Noted, NativeTransport):
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
         hello, welcome = super().greet(run_id, server)
         if self._stage.script.preempts and "preemption" not in welcome.features:
-            welcome = replace(welcome, features=(*welcome.features, "preemption"))  # known only to the server
+            welcome = replace(welcome, features=(*welcome.features, "preemption"))  # only the server gets this feature
         return hello, welcome
 
     def _refused(self, message: str) -> None:
-        """Do not warn: the script wants the refusal."""
+        """Log no warning, because the test expects the refusal."""
 
     def _hand_over(self, frame: bytes) -> None:
         super()._hand_over(self._stage.told(frame))
@@ -153,12 +153,12 @@ class _StagedBatsim(_Noted, BatsimTransport):
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A connection to a scheduler's process that plays a script.
+    """A connection that starts a scheduler and runs a conformance test with it.
 
     Attributes:
         words: program and arguments, including ``{endpoint}``.
-        limit: how long to wait for the scheduler, each reply, and its end (wall-clock s).
-        printed: takes what the process prints.
+        limit: how long to wait for the scheduler, for each reply, and for its end (wall-clock s).
+        printed: receives the output of the process.
     """
 
     stage: Stage
@@ -168,7 +168,7 @@ class Staged:
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
-        """Start the process, yield its transport, and record how it ends after the run."""
+        """Start the process, yield its transport, and record how the process ends."""
         children: list[Child] = []
 
         def fate(patience: float) -> SchedulerFailed | None:
@@ -194,7 +194,7 @@ class Staged:
 
 
 class Audience(Observer):
-    """Records what happens to the jobs of a script.
+    """Records what happens to the jobs of a conformance test.
 
     Attributes:
         begun: names of the jobs that started, in any attempt.
@@ -208,14 +208,14 @@ class Audience(Observer):
         self.rejections: list[tuple[Decision, DecisionRejectedData]] = []
 
     def started(self, now: float, job: Job) -> None:
-        """Record a start."""
+        """Record that a job started."""
         self.begun.add(job.id.partition("!")[2].partition("#")[0])
 
     def ended(self, now: float, job: Job) -> None:
-        """Record an end."""
+        """Record that a job ended."""
         self.over[job.id] = str(job.state)
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
-        """Record an illegal decision."""
+        """Record a decision if the server rejected it."""
         if rejected is not None:
             self.rejections.append((decision, rejected))

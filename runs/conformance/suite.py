@@ -1,4 +1,4 @@
-"""The suite: each script is played to a process of its own and judged."""
+"""Run conformance tests, each with a new scheduler process, and judge the result."""
 
 import tempfile
 from collections.abc import Sequence
@@ -14,19 +14,19 @@ from pipistrelle.runs.description.setup import SetupCache, load_setup
 from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.server.errors import Interrupted, RunError
 
-#: most characters kept of what a scheduler printed
+#: maximum characters kept of a scheduler's output
 _PRINTED: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptOutcome:
-    """The outcome of a script.
+    """The outcome of one conformance test.
 
     Attributes:
-        verdict: ``skipped`` if the script does not apply.
-        lines: what was wrong, one line each; why it does not apply; or a remark.
-        log: (sender, text) of every frame.
-        printed: the end of what the process printed.
+        verdict: ``skipped`` if the test does not apply.
+        lines: the scheduler's mistakes, one per line; or why the test does not apply; or a remark.
+        log: (sender, text) of every message.
+        printed: the last part of the output of the process.
     """
 
     name: str
@@ -38,15 +38,15 @@ class ScriptOutcome:
 
 
 def play_script(script: Script, words: Sequence[str], *, dialect: Dialect = "native", limit: float) -> ScriptOutcome:
-    """Play a script to a scheduler.
+    """Run one conformance test with a scheduler.
 
     Args:
         words: the scheduler's program and arguments, including ``{endpoint}``.
-        limit: how long to wait for the scheduler, each reply, and its end (wall-clock s).
+        limit: how long to wait for the scheduler, for each reply, and for its end (wall-clock s).
 
     Raises:
         PipistrelleError: the scheduler cannot be started.
-        KeyboardInterrupt: the user interrupted it.
+        KeyboardInterrupt: the user interrupted the test.
     """
     if (why := script.absent.get(dialect)) is not None:
         return ScriptOutcome(script.name, script.situation, "skipped", [why], [])
@@ -71,7 +71,7 @@ def _played(stage: Stage, words: Sequence[str], limit: float, printed: IO[bytes]
     options = RunOptions(connection=staged, given=given, setup=setup, observers=[audience], check=False)
     try:
         result = run(spec, options)
-    except RunError as error:  # before the simulation has begun
+    except RunError as error:  # the simulation has not begun
         return refusal_problems(stage, limit) if script.refuses else [failure_text(error, words)]
     if isinstance(result.failure, Interrupted):
         raise KeyboardInterrupt from result.failure

@@ -1,1 +1,1 @@
-"""The description of a run as one value, and the setup made from it."""
+"""The description of a run, and the simulation setup made from it."""

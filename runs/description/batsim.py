@@ -1,4 +1,4 @@
-"""Batsim-compatible runs: hosts, events, output names, and a stand-in scheduler."""
+"""Batsim-compatible runs: their hosts, events, output names and built-in scheduler."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -30,10 +30,10 @@ from pipistrelle.traces.workload import Workload
 def load_batsim_setup(spec: RunSpec, way: BatsimSpec, workloads: Sequence[Workload]) -> Setup:
     """Return the setup of a Batsim-compatible run.
 
-    Without a scheduler every job starts at time 0, whatever its submit time, as in Batsim, and hosts are shared.
+    With ``no_sched``, every job starts at time 0 whatever its submit time, and jobs may share hosts, as in Batsim.
 
     Raises:
-        PipistrelleError: an input is wrong, or inputs do not fit together.
+        PipistrelleError: an input is wrong, or the inputs do not fit together.
     """
     _check(spec, way)
     assert spec.platform is not None, "just checked"
@@ -52,7 +52,7 @@ def load_batsim_setup(spec: RunSpec, way: BatsimSpec, workloads: Sequence[Worklo
         acknowledge_dynamic_jobs=way.acknowledge_dynamic_jobs,
         profile_reuse=way.enable_profile_reuse,
         forward_profiles=way.forward_profiles_on_submission,
-        # Batsim, too, forwards nothing without events files.
+        # Like Batsim, forward no events if there are no events files.
         forward_unknown_events=way.forward_unknown_events and bool(way.events),
         compute_sharing=way.enable_compute_sharing or way.no_sched,
         energy=way.energy,
@@ -60,7 +60,7 @@ def load_batsim_setup(spec: RunSpec, way: BatsimSpec, workloads: Sequence[Worklo
         events=events,
         bandwidth=way.bandwidth,
     )
-    # Batsim's protocol cannot report an illegal decision, so one ends the run.
+    # Batsim's protocol cannot report an illegal decision, so an illegal decision ends the run.
     return Setup.of(machine, *workloads, strict=True, batsim=options)
 
 
@@ -90,7 +90,7 @@ def _check(spec: RunSpec, way: BatsimSpec) -> None:
 
 
 def parse_roles(texts: Sequence[str]) -> dict[str, str]:
-    """Return {host: role} of texts such as ``h1,h2:storage``, or raise InputError."""
+    """Parse texts such as ``h1,h2:storage`` into {host: role}, or raise InputError."""
     roles: dict[str, str] = {}
     for text in texts:
         hosts, colon, role = text.partition(":")
@@ -111,7 +111,7 @@ def load_events(names: Sequence[str], *, unknown: bool) -> tuple[ExternalEvent, 
     """Return the events of Batsim's events files, by time, then in file order.
 
     Args:
-        unknown: accept events of unknown types.
+        unknown: also accept events of unknown types.
 
     Raises:
         PipistrelleError: a file is unreadable or wrong.
@@ -167,17 +167,17 @@ def _at_once(workload: Workload, prefix: str, machine: SimGridPlatform) -> Workl
 
 
 class StartAtOnce:
-    """Replaces a scheduler: starts a job of n hosts on hosts 0 to n - 1 at submission."""
+    """Replaces a scheduler: starts each job of n hosts at submission, on hosts 0 to n - 1."""
 
     def hello(self) -> HelloData:
-        """Return the name for the summary."""
+        """Return a HELLO with the scheduler's name for the summary."""
         return HelloData("no scheduler", package_version())
 
     def welcome(self, data: WelcomeData) -> None:
         """Do nothing: no feature is requested."""
 
     def answer(self, notice: Notice) -> Reply:
-        """Start the jobs that the notice submits."""
+        """Start the jobs that the notice announces as submitted."""
         starts = [
             ExecuteJob(notice.now, ExecuteJobData(event.data.job_id, str(NodeSet.interval(0, event.data.job.res - 1))))
             for event in notice.events
@@ -190,18 +190,18 @@ class StartAtOnce:
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Do nothing."""
+        """Do nothing, because there is no state to restore."""
 
 
 class LoggedTransport:
-    """Logs every message of another transport, as Batsim's protocol writes it."""
+    """Logs each message that passes through another transport, in Batsim's format."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = self.behind = transport
         self.apart = transport.apart
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Wait for a scheduler."""
+        """Wait until a scheduler connects; return both greetings."""
         return self._transport.greet(run_id, server)
 
     def send(self, notice: Notice) -> None:
@@ -217,17 +217,17 @@ class LoggedTransport:
 
     def farewell(self, notice: Notice) -> None:
         """Log and send the last notice."""
-        with suppress(PipistrelleError):  # a notice that cannot be encoded is not sent either
+        with suppress(PipistrelleError):  # if the notice cannot be encoded, it is not sent either
             logger().info("sends {}", printable(encode_notice(notice).decode()))
         self._transport.farewell(notice)
 
     def close(self) -> None:
-        """Close the other transport."""
+        """Close the wrapped transport."""
         self._transport.close()
 
 
 def _reply_text(reply: Reply) -> str:
     try:
         return encode_reply(reply).decode()
-    except PipistrelleError:  # it has an unreadable decision, which the protocol cannot express
+    except PipistrelleError:  # the reply contains an invalid decision, which the protocol cannot express
         return repr(reply)

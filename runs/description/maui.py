@@ -1,4 +1,4 @@
-"""Warnings about a maui.cfg whose credentials or hosts the run does not have."""
+"""Warnings about a maui.cfg that names users, groups, queues or hosts the run lacks."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ from pipistrelle.schedulers.maui.config.settings import DEFAULT, Credential, Mau
 from pipistrelle.schedulers.maui.standing import StandingReservations
 from pipistrelle.traces.workload import Workload, label_column
 
-#: {kind of credential: label of a job}
+#: {kind of credential in maui.cfg: label of a job}
 _LABELS: Final = {"USER": "user", "GROUP": "group", "ACCOUNT": "account", "CLASS": "queue", "QOS": "qos"}
 _NAMED: Final = 5
 
@@ -22,10 +22,10 @@ _NAMED: Final = 5
 def maui_remarks(spec: RunSpec, platform: Platform, workload: Workload) -> list[str]:
     """Return warnings about the maui.cfg of the scheduler, if it reads one.
 
-    They include the parser's warnings about a maui.cfg that a preset names, because nothing else reports those.
+    If a preset names the maui.cfg, the warnings of the maui.cfg parser are included, because nothing else reports them.
 
     Raises:
-        PipistrelleError: the file is unreadable, or the machine lacks hosts of a standing reservation.
+        PipistrelleError: the file is unreadable, or a standing reservation needs hosts that the machine does not have.
     """
     name = spec.scheduler
     if not isinstance(name, str) or spec.program is not None:
@@ -38,7 +38,7 @@ def maui_remarks(spec: RunSpec, platform: Platform, workload: Workload) -> list[
         return []
     settings, warnings = read_maui_config(Path(config), strict=strict)
     said = [str(warning) for warning in warnings] if spec.config is None else []
-    whole = name == MAUI  # not only its job order
+    whole = name == MAUI  # the whole scheduler is maui, not only the job order
     if whole:
         StandingReservations(settings, Machine(platform.units, platform.info))
     present = {kind: set(label_column(workload, label) or ()) - {""} for kind, label in _LABELS.items()}

@@ -1,4 +1,4 @@
-"""The scheduler of a run: a name with parts and options, or a program's command."""
+"""The scheduler of a run: a built-in policy with options, or an external program."""
 
 import math
 import shlex
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from pipistrelle.schedulers.policy.interfaces import Policy
 
 MAUI: Final = "maui"
-#: size classes of the jobs submitted so far
+#: take the size classes from the jobs submitted so far
 AUTO: Final[Literal["auto"]] = "auto"
-#: longest time (s), as in failure files: beyond it doubles lose precision
+#: longest time (s), as in failure files; a double loses precision for longer times
 _LONGEST_S: Final = 1e14
 _AXES: Final = ("order", "backfill", "placement")
-#: {field: (axis, key of the option in a preset's table for that axis)}
+#: {field: (part of the policy, key of the option in a preset's table for that part)}
 _KEYS: Final = {
     "formula": ("order", "formula"),
     "queue_priority": ("order", "queue-priorities"),
@@ -44,7 +44,7 @@ _KEYS: Final = {
 }
 
 
-#: {field: preemption option}
+#: {field: name of the preemption option}
 _PREEMPTION: Final = {
     "preempt_type": "type",
     "preempt_mode": "mode",
@@ -54,28 +54,28 @@ _PREEMPTION: Final = {
     "preempt_exempt_time": "exempt_time",
     "preempt_youngest_first": "youngest_first",
 }
-#: {field that is true by default: the option that turns it off}
+#: {field that is true by default: option that sets it to false}
 OPPOSITES: Final = {"strict_config": "--lenient-config"}
 
 
 class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """The scheduler of a run; fields are options (docs/reference/cli.md).
+    """The scheduler of a run; each field is an option (docs/reference/cli.md).
 
     Attributes:
         scheduler: a name, ``file.toml``, ``file.py:OBJECT``, a folder with ``scheduler.toml``, or a command with
-            ``{endpoint}``; a tuple: a program's words; an empty tuple: the scheduler is started elsewhere.
-        order, backfill, placement: parts that replace the scheduler's own.
-        formula, queue_priority, fairshare_entity, fairshare_shares, unknown_shares: of the order ``pbs``.
-        fairshare_decay_time, fairshare_decay_factor: how usage decays, in the order ``pbs``.
-        backfill_depth, strict_ordering: of the backfill ``depth``.
-        node_order, age_aware, dual_ended, base_order, reliability_target: of every placement
+            ``{endpoint}``; a tuple: a program and its arguments; an empty tuple: the scheduler is started elsewhere.
+        order, backfill, placement: parts that replace the parts of the scheduler.
+        formula, queue_priority, fairshare_entity, fairshare_shares, unknown_shares: options of the job order ``pbs``.
+        fairshare_decay_time, fairshare_decay_factor: how fast recorded usage decays in the job order ``pbs``.
+        backfill_depth, strict_ordering: options of the backfill ``depth``.
+        node_order, age_aware, dual_ended, base_order, reliability_target: options of every placement
             (docs/reference/placing.md); ``dual_ended`` and ``base_order`` are conditions on jobs.
-        reliability, blocking, admission: reliability partitions: their classes (bundled, a file, or ``auto``), the
+        reliability, blocking, admission: reliability partitions: their size classes (bundled, a file, or ``auto``), the
             blocking probability, and what happens to a job that cannot start at once.
-        preempt_type to preempt_youngest_first: docs/reference/preemption.md.
+        preempt_type to preempt_youngest_first: preemption (docs/reference/preemption.md).
         config, strict_config: a maui.cfg. If strict, unknown parameters, and unsupported ones that would change
             decisions, are errors. Otherwise they are warnings.
-        poll: decide only at multiples of this time, such as ``5s``; None: at every event.
+        poll: make decisions only at multiples of this time, such as ``5s``; None: at every event.
     """
 
     scheduler: str | tuple[str, ...] = "easy"
@@ -112,7 +112,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def program(self) -> tuple[str, ...] | None:
-        """A program's words; empty if it is started elsewhere; None for a built-in policy."""
+        """Return a scheduler program's command; () if started elsewhere, None if built in."""
         if not isinstance(self.scheduler, str):
             return self.scheduler
         if self.folder is not None:
@@ -121,19 +121,19 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def folder(self) -> str | None:
-        """The folder of a scheduler in another language; None without one."""
+        """Return the folder of a scheduler written in another language, else None."""
         return self.scheduler if isinstance(self.scheduler, str) and is_foreign(self.scheduler) else None
 
     @property
     def program_name(self) -> str | None:
-        """The name of a run's program; None if it has none, or is started elsewhere."""
+        """Return the name of the scheduler program; None if built in or started elsewhere."""
         if self.folder is not None:
             return read_foreign(self.folder).name
         return short_name(self.program) if self.program else None
 
     @property
     def code(self) -> str | None:
-        """The scheduler's name if it is Python code to execute, ``file.py:CLASS``."""
+        """Return ``file.py:CLASS`` if the scheduler is Python code to execute, else None."""
         from pipistrelle.schedulers.catalogue.names import entries, is_ours
 
         name = self.scheduler
@@ -143,7 +143,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def options(self) -> list[str]:
-        """The given parts and options, as on a command line."""
+        """Return the parts and options that the user gave, as command-line arguments."""
         words: list[str] = []
         for one in fields(PolicySpec)[1:]:
             value, option = getattr(self, one.name), f"--{one.encode_name}"
@@ -160,7 +160,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def may_preempt(self) -> bool:
-        """Whether the scheduler may preempt; assumed of programs and Python code."""
+        """Return whether the scheduler may preempt; programs and Python code are assumed to."""
         if self.preempt_type is not None or self.program is not None or self.code is not None:
             return True
         if self.scheduler == MAUI and self.config is not None:
@@ -174,16 +174,16 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def asks_of_nodes(self) -> bool:
-        """Whether the placement or the partitions need node properties that a machine may lack."""
+        """Return whether the policy needs node properties that a machine may lack."""
         placed = self.node_order not in (None, "id") or bool(self.age_aware) or self.reliability_target is not None
         return placed or self.reliability is not None
 
     @property
     def size_classes(self) -> "tuple[RankedClass, ...] | None":
-        """The size classes of the partitions; None without any, or if taken from the jobs."""
+        """Return the size classes of the partitions; None without any, or with ``auto``."""
         if self.reliability in (None, AUTO):
             return None
-        from pipistrelle.models.reliability.resources import described  # most runs have none
+        from pipistrelle.models.reliability.resources import described  # most runs have no size classes
         from pipistrelle.models.workloads.classes import load_classes
 
         return tuple(one.sizes for one in described(load_classes(str(self.reliability))).classes)
@@ -192,11 +192,11 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         """Return the policy; the scheduler must not be a program.
 
         Args:
-            warn: log what in a maui.cfg has no effect.
-            polls: False: return the policy without polling.
+            warn: log warnings about maui.cfg parameters that have no effect.
+            polls: whether the policy may poll; False ignores the polling interval.
 
         Raises:
-            PipistrelleError: the scheduler is unknown or cannot be loaded, or parts and options do not suit it.
+            PipistrelleError: the scheduler is unknown or cannot be loaded, or the parts and options do not suit it.
         """
         from pipistrelle.schedulers.catalogue.registry import make_policy, own_placement  # help needs none of these
 
@@ -218,7 +218,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             from pipistrelle.schedulers.orders.pbs import UNKNOWN, VARIABLES
             from pipistrelle.schedulers.pbs.formula import Formula
 
-            Formula(self.formula, VARIABLES, "--formula", UNKNOWN)  # so that an error names the option
+            Formula(self.formula, VARIABLES, "--formula", UNKNOWN)  # the error then names the option
         if self.config is not None or not self.strict_config:
             self._read_config(name, warn=warn)
             if name != MAUI:
@@ -254,7 +254,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return Polling(policy, step)
 
     def _partitions(self) -> dict[str, Any]:
-        """Return the arguments of `make_policy` about reliability partitions."""
+        """Return the arguments of `make_policy` for reliability partitions."""
         found: dict[str, Any] = {
             key: value for key in ("blocking", "admission") if (value := getattr(self, key)) is not None
         }
@@ -265,7 +265,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return {"reliability": PartitionOptions(classes=self.size_classes or AUTO), **found}
 
     def _read_config(self, name: str, *, warn: bool) -> None:
-        """Read the maui.cfg for its warnings; raise PolicyError if no part uses it."""
+        """Read the maui.cfg and log its warnings; raise PolicyError if the policy ignores it."""
         from pipistrelle.schedulers.catalogue.registry import order_of
         from pipistrelle.schedulers.policy.errors import PolicyError
 
@@ -286,11 +286,11 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 
 class SchedulerChoice(PipistrelleError):
-    """A scheduler's name or options are not valid."""
+    """The name or the options of a scheduler are not valid."""
 
 
 def span_of(text: str) -> float:
-    """Return a length of time (s), at least 0 and not too long; else raise ValueError."""
+    """Parse a duration into seconds; ValueError if it is negative or too long."""
     try:
         seconds = seconds_of(text)
     except ValueError as error:
@@ -301,7 +301,7 @@ def span_of(text: str) -> float:
 
 
 def step_of(text: str) -> float:
-    """Return a polling interval in seconds; SchedulerChoice if it is not valid."""
+    """Parse a polling interval into seconds, or raise SchedulerChoice."""
     try:
         if (seconds := span_of(text)) > 0:
             return seconds
@@ -311,7 +311,7 @@ def step_of(text: str) -> float:
 
 
 def split_words(text: str, where: str) -> tuple[str, ...]:
-    """Return the words of a command as a shell splits them, or raise SchedulerChoice."""
+    """Split a command into arguments as a shell does, or raise SchedulerChoice."""
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
@@ -319,7 +319,7 @@ def split_words(text: str, where: str) -> tuple[str, ...]:
 
 
 def short_name(scheduler: str | Sequence[str]) -> str:
-    """Return a run's name: the policy's, or the script's or program's."""
+    """Return a short name for a run: its policy, script or program."""
     if isinstance(scheduler, str):
         return scheduler.removeprefix("./")
     words = [word for word in scheduler[1:] if Path(word).suffix and not word.startswith("-")]

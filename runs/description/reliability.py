@@ -31,20 +31,19 @@ if TYPE_CHECKING:
     from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
     from pipistrelle.traces.outages.log import OutageLog
 
-#: replaces a model: ignore the platform's own failures
+#: value that disables the platform's own failures
 NO_FAILURES: Final = "none"
-#: options about requeued jobs, which also apply to preempted jobs
+#: options for requeued jobs; they also apply to preempted jobs
 _COMING_BACK: Final = ("requeue", "max_attempts", "restart_walltime", "checkpoint_walltime")
 
 
 def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workload: Workload) -> Reliability | None:
-    """Return the failures and maintenance of a machine during a workload; None without any.
+    """Return the failures and maintenance of a machine during a workload, or None.
 
-    Warnings are logged about failures that make it unlikely that the workload ever ends. A file of outages may use a
-    machine's host names.
+    Log a warning if failures make it unlikely that all jobs ever end. A file of outages may name the machine's hosts.
 
     Raises:
-        PipistrelleError: a text is wrong, a file is unreadable, inputs do not suit the machine, or one has no effect.
+        PipistrelleError: an option is wrong or has no effect, a file is unreadable, or inputs do not suit the machine.
     """
     resilience = parse_resilience(
         checkpoint=spec.checkpoint, dump=spec.dump, read=spec.read, spares=spec.spares, resilience=spec.resilience
@@ -63,7 +62,7 @@ def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workl
     maintenance, rules = _maintenance(spec, platform, hosts, workload)
     interrupts = not (plan is None and outages is None and maintenance is None)
     own, models = have_own_ways(workload), plan is not None
-    preempted = has_coming_back(spec) and spec.may_preempt  # the second can be slow
+    preempted = has_coming_back(spec) and spec.may_preempt  # the second check can be slow
     _refuse_idle_options(
         spec,
         models=models,
@@ -100,7 +99,7 @@ def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workl
 
 
 def has_coming_back(spec: RunSpec) -> bool:
-    """Return whether a run has options that concern requeued jobs."""
+    """Return whether the user gave options for requeued jobs."""
     return any(getattr(spec, name) != getattr(RunSpec(), name) for name in _COMING_BACK)
 
 
@@ -123,7 +122,7 @@ def _plan(
 def _outages(
     spec: RunSpec, platform: Platform, hosts: Sequence[str], repair: "Durations | None"
 ) -> "tuple[Outages | None, dict[str, Any] | None, bool]":
-    """Return the file's outages, their configuration entry, and whether their ends are random."""
+    """Return the outages in the file, their configuration, and whether repairs are random."""
     if spec.outages is None:
         if (spec.outages_class, spec.outages_start, spec.outages_shortest) != (None, None, None):
             raise InputError("--outages-class, --outages-start and --outages-shortest choose a part of --outages FILE")
@@ -139,7 +138,7 @@ def _outages(
     if spec.outages_shortest is not None:
         with said_of("--outages-shortest"):
             shortest = parse_seconds(spec.outages_shortest)
-        log = log.select(~(log.up - log.down < shortest))  # keeps unknown ends (NaN)
+        log = log.select(~(log.up - log.down < shortest))  # outages with unknown end (NaN) remain
     start = None if spec.outages_start is None else _start(log, spec.outages_start)
     outages = on_machine(log, platform, start=start, repair=repair, seed=spec.seed, hosts=hosts)
     outages.check_nodes(platform.nodes)
@@ -178,7 +177,7 @@ def _maintenance(
             if not found:
                 raise InputError("the file has no maintenance rules", where=text, expected="one rule per line")
             rules += found
-        elif len(text.split()) == 1:  # a rule has at least three words
+        elif len(text.split()) == 1:  # a rule has at least three words, so this is a file name
             raise InputError(
                 "this is neither a maintenance rule nor a file of them",
                 where="--maintenance",
@@ -194,14 +193,14 @@ def _maintenance(
 def _refuse_idle_options(
     spec: RunSpec, *, models: bool, drawn: bool, interrupts: bool, dumps: bool, ways: bool
 ) -> None:
-    """Raise InputError if an option has no effect.
+    """Raise InputError for an option that has no effect in this run.
 
     Args:
-        models: there are failure models.
-        drawn: something is random.
-        interrupts: jobs can lose nodes.
-        dumps: some jobs save work.
-        ways: some jobs have resilience of their own.
+        models: whether the run has failure models.
+        drawn: whether the run draws random numbers.
+        interrupts: whether jobs can lose nodes.
+        dumps: whether some jobs write checkpoints.
+        ways: whether some jobs have resilience options.
     """
     default = RunSpec()
     nothing = ("nothing fails", "--failures, --outages or --maintenance, or a platform with failures")
@@ -231,14 +230,14 @@ def _refuse_idle_options(
 def platform_failures(
     platform: Platform, repair: "Durations | None" = None, factor: float = 1.0
 ) -> "FailurePlan | None":
-    """Return the failure plan of a platform's own file; None without failures.
+    """Return the failure plan in a platform file; None if the file has no failures.
 
     Args:
-        repair: replaces the repair of each model.
-        factor: multiplies all rates.
+        repair: the repair time; replaces the repair time of each failure model.
+        factor: multiplies all failure rates.
 
     Raises:
-        PipistrelleError: a text is wrong, or does not suit the machine.
+        PipistrelleError: a failure model is wrong, or does not suit the machine.
     """
     if not platform.failures:
         return None
@@ -256,7 +255,7 @@ def platform_failures(
 
 
 def _digest(text: str) -> dict[str, str]:
-    """Return the digest of the file that a model's text names, {} without a file."""
+    """Return {file: digest} if the text of a failure model names a file, else {}."""
     name = text.partition(",")[0].strip()
     if not name.endswith(".toml"):
         return {}

@@ -1,4 +1,4 @@
-"""Warn if failures or maintenance leave a workload hardly any chance to finish."""
+"""Warnings about failures or maintenance that will keep jobs from finishing."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:  # most runs have no failures
     from pipistrelle.platforms.maintenance.plan import MaintenancePlan
 
 _DAY: Final = 86400.0
-#: at a clock change, a gap between two dates is longer by this (s)
+#: a clock change can lengthen the time between two dates by this much (s)
 _CLOCK_CHANGE: Final = 3600.0
-#: attempts per job that count as endless
+#: more expected attempts per job than this count as endless
 _MANY: Final = 1000
-#: standard deviations above the mean that practically never occur
+#: values this many standard deviations above the mean practically never occur
 _NEVER: Final = 4.0
 
 
 def remarks_on(reliability: Reliability, platform: Platform, workload: Workload) -> list[str]:
-    """Return the warnings to give before the run."""
+    """Return the warnings about failures, outages and maintenance to give before the run."""
     return [
         *(() if reliability.failures is None else _failures(reliability.failures, platform, workload)),
         *(() if reliability.failures is None else _endless(reliability, reliability.failures, platform, workload)),
@@ -34,12 +34,12 @@ def remarks_on(reliability: Reliability, platform: Platform, workload: Workload)
 
 
 def have_own_ways(workload: Workload) -> bool:
-    """Return whether jobs of the workload specify their resilience."""
+    """Return whether any job of the workload specifies its own resilience."""
     return any(b'"resilience"' in raw for raw in workload.job_json or ())
 
 
 def _failures(plan: "FailurePlan", platform: Platform, workload: Workload) -> list[str]:
-    """Return warnings about long repairs, and about jobs that rarely find enough units."""
+    """Return warnings about long repairs, and about jobs that rarely find enough free units."""
     if not len(workload):
         return []
     remarks = []
@@ -63,10 +63,10 @@ def _failures(plan: "FailurePlan", platform: Platform, workload: Workload) -> li
 
 
 def _endless(reliability: Reliability, plan: "FailurePlan", platform: Platform, workload: Workload) -> list[str]:
-    """Return warnings about jobs that fail too often to save or finish work.
+    """Return warnings about jobs that fail too often to finish or to save work.
 
-    With a total failure rate L, a job needs e^(L t) expected attempts to run for a time t. Failure domains and jobs
-    that can continue on fewer nodes are not considered.
+    At a total failure rate L, a job needs e^(L t) expected attempts to run for a time t. The estimate ignores failure
+    domains and jobs that can continue on fewer nodes.
     """
     way = reliability.resilience
     limited = reliability.requeue == "never" or reliability.max_attempts is not None or have_own_ways(workload)
@@ -86,7 +86,7 @@ def _endless(reliability: Reliability, plan: "FailurePlan", platform: Platform, 
 
 
 def _losses(outages: "Outages", platform: Platform, workload: Workload) -> list[str]:
-    """Return warnings about jobs for which too few units will ever be left when they are submitted."""
+    """Return warnings about jobs larger than the machine that remains when they are submitted."""
     gone = np.isinf(outages.up)
     if not gone.any():
         return []
@@ -104,7 +104,7 @@ def _losses(outages: "Outages", platform: Platform, workload: Workload) -> list[
 
 
 def _squeezes(plan: "MaintenancePlan", platform: Platform, workload: Workload) -> list[str]:
-    """Return warnings about jobs that are too long for the gaps between recurring maintenance."""
+    """Return warnings about jobs longer than the time between recurring maintenance."""
     remarks = []
     each = np.repeat([pool.units_per_node for pool in platform.pools], [pool.nodes for pool in platform.pools])
     for rule in plan.rules:

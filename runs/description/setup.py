@@ -1,4 +1,4 @@
-"""Make a run's setup from its description: read and check the inputs."""
+"""Make the simulation setup of a run: read and check the inputs it describes."""
 
 import dataclasses
 from collections.abc import Callable, Iterable
@@ -32,12 +32,12 @@ from pipistrelle.traces.workload import Workload
 
 if TYPE_CHECKING:
     from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
-#: how many workloads with machines a cache keeps, and setups and checks of each
+#: how many workloads with machines a cache keeps, and how many setups and checks for each of them
 _INPUTS_KEPT: Final = 2
 _SETUPS_KEPT: Final = 256
-#: least percentage of --scale-platform: 1.03% is a slip for 1.03 or 103%
+#: minimum percentage of --scale-platform, because 1.03% is probably a slip for 1.03 or 103%
 _LEAST_SHARE: Final = 0.1
-#: the kinds of fields that decide the workload and machine
+#: the kinds of fields that determine the workload and the machine
 _SHARED: Final = (Decides.INPUTS, Decides.DIALECT)
 #: the default seed
 _SEED: Final = RunSpec().seed
@@ -46,12 +46,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """Objects that replace inputs of a description; None: the description's.
+    """Objects that replace the inputs of a description; None: read the inputs.
 
     Attributes:
-        workload: the jobs after reading and transforming.
-        machine: the machine after scaling.
-        reliability: what happens to the machine.
+        workload: the jobs, already read and transformed.
+        machine: the machine, already scaled.
+        reliability: failures and maintenance of the machine.
     """
 
     workload: Workload | None = None
@@ -60,12 +60,12 @@ class Inputs:
 
 
 class SetupCache:
-    """Keeps inputs that runs share, and logs each warning once.
+    """Caches the inputs that several runs share, and logs each warning once.
 
-    Entries are made from, and keyed by, only the fields that decide them (`RunSpec.part`).
+    The cache key of an entry contains exactly the fields that the entry depends on (`RunSpec.part`).
 
     Args:
-        silent: log no warnings, because the inputs are odd on purpose.
+        silent: log no warnings, because the inputs are unusual on purpose.
     """
 
     def __init__(self, *, silent: bool = False) -> None:
@@ -75,7 +75,7 @@ class SetupCache:
         self._told: set[str] = set()
 
     def shared(self, spec: RunSpec, given: Inputs | None = None) -> "_Shared":
-        """Return a run's workload and machine, cached unless given; see `load_inputs`."""
+        """Return a run's workload and machine from the cache, or from ``given`` objects."""
 
         def make() -> _Shared:
             part = spec.part(*_SHARED)
@@ -92,13 +92,13 @@ class SetupCache:
 
 
 class _Shared:
-    """A workload and machine that runs share, and their setups with failures."""
+    """A workload and a machine that several runs share, and the setups made from them."""
 
     def __init__(self, spec: RunSpec, inputs: "tuple[Workload, Platform | SimGridPlatform]") -> None:
         self._spec = spec
         self.trace, self.machine = inputs
         self._setups: dict[str, Setup] = {}
-        #: combinations with a policy that passed the checks
+        #: keys of the setups and policies that passed the checks together
         self._checked: dict[str, None] = {}
 
     @cached_property
@@ -106,10 +106,10 @@ class _Shared:
         return _steady_setup(self._spec, self.trace, self.machine)
 
     def setup(self, spec: RunSpec, given: Reliability | None, tell: Callable[[list[str]], None]) -> Setup:
-        """Check a run and return its setup without time limit; ``tell`` is called with the warnings."""
-        # Options about requeued jobs depend on whether the policy preempts.
+        """Check a run and return its setup without time limit; pass warnings to ``tell``."""
+        # Options for requeued jobs also depend on whether the policy preempts.
         kinds = (Decides.EVENTS, Decides.POLICY) if has_coming_back(spec) else (Decides.EVENTS,)
-        # Without outages, whose ends may be drawn, replicas differ only in the seed of the failure streams.
+        # The seed may decide when outages end. Without outages, it only affects the failure streams.
         key = spec.key(*kinds) if spec.outages is None else spec.key(*kinds, Decides.SEED)
 
         def make() -> Setup:
@@ -139,16 +139,16 @@ class _Shared:
 
 
 def load_setup(spec: RunSpec, given: Inputs | None = None, cache: SetupCache | None = None) -> Setup:
-    """Return the setup of a run: the only way from a description to a simulation.
+    """Return the simulation setup of a run, with all inputs read and checked.
 
     Doubtful inputs are logged as warnings.
 
     Args:
         given: objects that replace inputs of the description.
-        cache: keeps what runs share; None: read everything.
+        cache: keeps inputs that several runs share; None: read everything.
 
     Raises:
-        PipistrelleError: an input is wrong, or inputs do not fit together.
+        PipistrelleError: an input is wrong, or the inputs do not fit together.
     """
     if spec.batsim is None:
         cache = cache or SetupCache()
@@ -162,7 +162,7 @@ def load_setup(spec: RunSpec, given: Inputs | None = None, cache: SetupCache | N
 
 
 def _kept(kept: dict[str, T], key: str, most: int, make: Callable[[], T]) -> T:
-    """Return the value cached under a key, made if missing; keep the ``most`` latest."""
+    """Return the cached value of a key, or make it; keep only the ``most`` newest values."""
     value = kept[key] = kept.pop(key) if key in kept else make()
     if len(kept) > most:
         del kept[next(iter(kept))]
@@ -176,7 +176,7 @@ def _limited(spec: RunSpec, setup: Setup) -> Setup:
 
 
 def _dispersion(share: float, setup: Setup) -> Dispersion:
-    """Return the rule for longer run times on distant nodes; InputError if it does not apply."""
+    """Return the rule that lengthens jobs on distant nodes; InputError if not applicable."""
     if setup.has_work:
         raise InputError(
             "--dispersion does not apply to jobs with run times that depend on hosts", where="--dispersion"
@@ -185,7 +185,7 @@ def _dispersion(share: float, setup: Setup) -> Dispersion:
 
 
 def _horizon(text: str, setup: Setup) -> float:
-    """Return the end time (s after time 0) from a text: a length of time, or a date."""
+    """Parse the end of the run, a duration or a date, into seconds after time 0."""
     from pipistrelle.platforms.maintenance.dates import Calendar  # most runs have no horizon
 
     words = text.removeprefix("@").split()
@@ -200,7 +200,7 @@ def _horizon(text: str, setup: Setup) -> float:
 
 
 def _scaled(machine: "Platform | SimGridPlatform", text: str) -> Platform:
-    """Return a machine with more or fewer nodes, with warnings about lost names."""
+    """Return the machine scaled by a factor; log a warning if host names are lost."""
     from pipistrelle.models.workloads.options import parse_factor  # most runs take the machine as it is
 
     with said_of("--scale-platform"):
@@ -234,7 +234,7 @@ def _with_table(machine: "Platform | SimGridPlatform", text: str) -> Platform:
 
 
 def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, Platform | SimGridPlatform]":
-    """Return a run's workload and machine, read from files unless given."""
+    """Return a run's workload and machine; read those that are not given."""
     if spec.resumed is not None:
         raise InputError(
             "this run continued another run's snapshot under another policy, so it cannot be started again",
@@ -262,7 +262,7 @@ def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, 
 
 def _steady_setup(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPlatform") -> Setup:
     if spec.dialect == "batsim":
-        from pipistrelle.server.setup.setup import BatsimOptions  # most runs speak the other one
+        from pipistrelle.server.setup.setup import BatsimOptions  # most runs use Pipistrelle's own protocol
 
         batsim: BatsimOptions | None = BatsimOptions()
     else:
@@ -278,7 +278,7 @@ def _check_placement(spec: RunSpec, platform: Platform) -> None:
 
 
 def _check_recorded(spec: RunSpec, setup: Setup) -> None:
-    """Raise InputError if the log's own starts are requested but unavailable."""
+    """Raise InputError if a run needs the recorded start times and the log lacks them."""
     if spec.scheduler != RECORDED:
         return
     if spec.dialect == "batsim":
@@ -324,7 +324,7 @@ def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
 
 
 def load_jobs(spec: RunSpec, name: str) -> Workload:
-    """Return a workload, read and transformed; PipistrelleError if that fails."""
+    """Read and transform a workload, or raise PipistrelleError."""
     units = spec.units
     if spec.platform is not None and is_resource_trace(spec.platform) and not begins_as_log(name, spec.columns):
         units = "nodes"  # the option then applies only to the machine
@@ -338,7 +338,7 @@ def load_jobs(spec: RunSpec, name: str) -> Workload:
     if spec.warm and spec.from_ is None:
         raise InputError("--warm requires --from DATE")
     if spec.from_ is not None:
-        from pipistrelle.models.workloads.options import trace_time, zone_of  # most runs begin with their log
+        from pipistrelle.models.workloads.options import trace_time, zone_of  # most runs start with their log
         from pipistrelle.traces.transforms.start import begun_at
 
         with said_of("--from"):

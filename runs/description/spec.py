@@ -1,4 +1,4 @@
-"""A run's description: one frozen value with everything that decides its result."""
+"""The description of a run: one frozen object with everything that affects its result."""
 
 import os.path
 from collections.abc import Mapping
@@ -15,29 +15,29 @@ from pipistrelle.schedulers.catalogue.names import FOREIGN_FILE, SUFFIX
 from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.resilience import Requeue, RestartWalltime, Walltime
 
-#: Batsim's default address of its scheduler
+#: default address at which Batsim expects its scheduler
 BATSIM_ENDPOINT: Final = "tcp://localhost:28000"
 _T = TypeVar("_T")
 
 
 class Decides(Enum):
-    """What a field of a run's description decides."""
+    """The part of a run that a field of its description affects."""
 
     #: the jobs and the machine
     INPUTS = "inputs"
-    #: what happens to the machine, and how jobs handle it
+    #: failures and maintenance of the machine, and how jobs survive them
     EVENTS = "events"
-    #: the start of the random failure streams
+    #: the seed of the random failure streams
     SEED = "seed"
     #: which jobs start, when and where
     POLICY = "policy"
-    #: how long jobs take on their nodes, and when the run ends
+    #: how long jobs run on their nodes, and when the run ends
     ENGINE = "engine"
-    #: the protocol, and everything special about a Batsim-compatible run
+    #: the protocol, and all options of a Batsim-compatible run
     DIALECT = "dialect"
     #: which outputs are written
     OUTPUTS = "outputs"
-    #: nothing: a run is rejected if it does not hold
+    #: no part: the field is only checked, and a mismatch rejects the run
     CHECK = "check"
 
 
@@ -51,7 +51,7 @@ Check = Annotated[_T, Decides.CHECK]
 
 
 class BatsimSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """The special part of a Batsim-compatible run; fields are options (docs/how-to).
+    """The options of a Batsim-compatible run; each field is an option (docs/how-to).
 
     At most one of ``sched_cfg`` and ``sched_cfg_file`` may be given. ``no_sched`` starts every job at time 0, without a
     scheduler.
@@ -79,9 +79,9 @@ class ResumedFrom(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     """The origin of a run that continued another run's snapshot under another policy.
 
     Attributes:
-        folder, snapshot, sha256: the other run's outputs, the snapshot's file, and the digest of its state.
-        notices, now: how many notices were answered by then, and the simulated time (s).
-        scheduler: the other run's scheduler.
+        folder, snapshot, sha256: output folder of the other run, snapshot file, and digest of the saved state.
+        notices, now: number of notices answered before the snapshot, and its simulated time (s).
+        scheduler: the scheduler of the other run.
     """
 
     folder: str
@@ -93,40 +93,40 @@ class ResumedFrom(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
 
 class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """A run; each field is an option of `pipistrelle run` (docs/reference/cli.md).
+    """The description of a run; each field is an option of `pipistrelle run`.
 
-    How server and scheduler connect, and where outputs go, is not part of it. File names are as the user gave them,
-    relative to the working directory.
+    The description leaves out how the server reaches the scheduler, and where the outputs are written. File names are
+    as the user gave them, relative to the working directory.
 
     Attributes:
-        platform, scale_platform: a bundled machine or a file, None: the workload's own; and a factor of its nodes, such
-            as ``120%``.
-        node_table: ``FILE`` or ``FILE,at=DATE``: properties of nodes that extend the platform's.
-        workload: the jobs, bundled or a file; only Batsim-compatible runs have several.
+        platform, scale_platform: a bundled machine or a file (None: the workload's own), and a factor for its number
+            of nodes, such as ``120%``.
+        node_table: ``FILE`` or ``FILE,at=DATE``: node properties that extend the platform.
+        workload: the jobs, bundled or a file; only Batsim-compatible runs may have several workloads.
         sort, units, timezone, columns: how to read a log.
         transform: steps that change the workload before the run.
         ignore_constraints, partition_pools: give jobs any nodes; bind jobs to pools by partition, such as
             ``2=gpu|old``.
-        from_, warm: start at this date or time after the log's time 0, with the jobs running and queued then if
-            ``warm``.
-        cancellations: jobs cancelled while queued: "keep" queues them until then, "drop" leaves them out.
-        strict: an illegal decision ends the run (always so in Batsim-compatible runs), an unreadable log record is an
+        from_, warm: begin the run at this date, or this time after time 0 of the log; ``warm`` also loads the jobs that
+            run or are queued then.
+        cancellations: jobs that were cancelled while queued: "keep" queues them until then, "drop" leaves them out.
+        strict: an illegal decision ends the run (always in Batsim-compatible runs), an unreadable log record is an
             error.
-        dispersion: extra share of runtime of a job spread over the whole machine; None: no extra.
-        until: end time of the run: a time after time 0, or a date; None: when all jobs have ended.
-        queue_lengths: write the queue's length over time.
-        format: tables as CSV, or as Parquet in addition.
+        dispersion: extra share of runtime for a job spread over the whole machine; None: no extra runtime.
+        until: end of the run: a time after time 0, or a date; None: the end of the last job.
+        queue_lengths: write the length of the queue over time.
+        format: write tables as CSV only, or also as Parquet.
         failures, repair, seed, reliability_factor: failure models that replace the platform's (``none``: no failures;
             empty: the platform's), and their parameters.
-        outages, outages_class, outages_start, outages_shortest: a file of outages, the class of its nodes to use, time
-            0 on its clock, and the minimum length.
+        outages, outages_class, outages_start, outages_shortest: a file of outages, the node class to use, the file's
+            time that becomes time 0, and the minimum length of an outage.
         maintenance: rules, or files of rules.
-        checkpoint, dump, read, spares, resilience: resilience of jobs for which the workload gives none.
+        checkpoint, dump, read, spares, resilience: resilience of jobs that specify none in the workload.
         requeue, max_attempts, expected_attempts, restart_walltime, checkpoint_walltime: what happens to interrupted
             jobs.
-        batsim: the special part of a Batsim-compatible run; None for other runs.
+        batsim: the options of a Batsim-compatible run; None for other runs.
         resumed: the snapshot that the run continued under another policy; None: it started from the beginning.
-        files: {name of an input file: SHA-256}; a run is rejected if a file has changed.
+        files: {name of an input file: SHA-256}; a run is rejected if an input file has changed.
     """
 
     platform: Input[str | None] = None
@@ -174,7 +174,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
     @property
     def inputs(self) -> list[str]:
-        """Names that may be input files, including bundled names."""
+        """Return the names in the description that may be input files or bundled inputs."""
         names = [*self.workload, *self.maintenance, *(text.partition(",")[0] for text in self.failures)]
         classes = None if self.reliability == AUTO else self.reliability
         names += [name for name in (self.platform, self.outages, self.config, classes) if name is not None]
@@ -191,15 +191,15 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         return [name for name in names if name]
 
     def without_policy(self) -> "RunSpec":
-        """Return the same run without a scheduler, which is then started elsewhere."""
+        """Return a copy without scheduler, for a run whose scheduler is started elsewhere."""
         return replace(self, **{**asdict(PolicySpec()), "scheduler": ()})
 
     def part(self, *kinds: Decides) -> "RunSpec":
-        """Return a run with the fields that decide ``kinds``, and defaults for all others."""
+        """Return a copy that keeps the fields of these kinds and resets all other fields."""
         return RunSpec(**{name: getattr(self, name) for name in _deciding(kinds)})
 
     def key(self, *kinds: Decides) -> str:
-        """Return a text that is the same for two runs if their `part` is equal."""
+        """Return a cache key; it is equal for two runs if their `part` is equal."""
         return repr([getattr(self, name) for name in _deciding(kinds)])
 
 
@@ -210,7 +210,7 @@ def _deciding(kinds: tuple[Decides, ...]) -> tuple[str, ...]:
 
 @cache
 def decided() -> Mapping[str, Decides]:
-    """Return what each field of a run decides; TypeError if one does not declare it."""
+    """Return {field: what it affects}; TypeError if a field declares nothing."""
     found: dict[str, Decides] = {}
     for name, hint in get_type_hints(RunSpec, include_extras=True).items():
         kinds = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Decides)]

@@ -1,4 +1,4 @@
-"""A run's description as a TOML or JSON file, and digests of its input files."""
+"""Read and write the description of a run as TOML or JSON; digest its input files."""
 
 import hashlib
 import json
@@ -23,12 +23,12 @@ from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.files import read_text
 
 _MANUAL: Final = "Keys are the names of options: see 'pipistrelle help cli'."
-#: keys that accept a text instead of a list of one
+#: keys that accept one text instead of a list of texts
 _LISTS: Final = ("workload", "failures", "maintenance")
 
 
 class SpecError(PipistrelleError):
-    """A run's description is wrong."""
+    """The description of a run is wrong."""
 
 
 class InputChanged(SpecError):
@@ -36,10 +36,10 @@ class InputChanged(SpecError):
 
 
 def read_spec(path: str | Path) -> RunSpec:
-    """Return the run that a file describes: TOML, or JSON like ``out_command.json``.
+    """Read the description of a run from TOML, or from a JSON ``out_command.json``.
 
     Raises:
-        PipistrelleError: the file is unreadable, has unknown, repeated or no keys, or a value of the wrong type.
+        PipistrelleError: the file is unreadable, or a key or value in it is missing, unknown, repeated or wrong.
     """
     where = printable(str(path))
     if not os.path.exists(path):
@@ -60,7 +60,7 @@ def read_spec(path: str | Path) -> RunSpec:
 
 
 def _other_kind(name: str) -> str:
-    """Return what to do with a name that is not a run description."""
+    """Return advice about a name that is not a run description."""
     for kind, known, option in (("workload", workloads.names(), "-w"), ("platform", platforms.names(), "-p")):
         if name in known:
             return f"'{name}' is a {kind}: use {option} {name}."
@@ -69,10 +69,10 @@ def _other_kind(name: str) -> str:
 
 
 def read_raw(text: str, where: str, *, once: bool = True) -> Any:
-    """Return the plain values of a TOML or JSON text; SpecError if it is neither.
+    """Parse a TOML or JSON text into plain values; SpecError if it is neither.
 
     Args:
-        once: reject repeated keys in JSON; TOML always does.
+        once: reject repeated keys in JSON; TOML always rejects them.
     """
     if not (where.endswith(".json") or text.lstrip().startswith("{")):
         return read_toml(text, where, SpecError, manual=_MANUAL, hint='Texts need quotes: scheduler = "fcfs".')
@@ -90,7 +90,7 @@ def read_raw(text: str, where: str, *, once: bool = True) -> Any:
 
 
 def _once(where: str, pairs: list[tuple[str, Any]]) -> None:
-    """Raise SpecError if an object's key is repeated, which the decoder ignores."""
+    """Raise SpecError if a JSON object repeats a key; the decoder would not report that."""
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:
@@ -99,12 +99,12 @@ def _once(where: str, pairs: list[tuple[str, Any]]) -> None:
 
 
 def find_spec(path: Path) -> RunSpec | None:
-    """Return the run that a file describes (SpecError if wrong); None for other files."""
+    """Read a run description, or raise SpecError; return None for another kind of file."""
     if path.suffix not in (".toml", ".json") or not path.is_file():
         return None
     try:
         raw = read_raw(read_text(path), str(path), once=False)
-    except PipistrelleError:  # the readers of the other kinds report errors better
+    except PipistrelleError:  # the readers of other kinds of files give better errors
         return None
     if not isinstance(raw, dict) or raw.keys() & {"pools", "name", "jobs", "profiles"}:
         return None
@@ -114,7 +114,7 @@ def find_spec(path: Path) -> RunSpec | None:
 
 
 def convert_spec(raw: Any, where: str) -> RunSpec:
-    """Return the run that plain values describe, or raise SpecError with a path."""
+    """Convert plain values to a run description; SpecError names the path of a bad value."""
     if isinstance(raw, dict):
         raw = {key: [value] if key in _LISTS and isinstance(value, str) else value for key, value in raw.items()}
     for path, number in _numbers(raw, ""):
@@ -127,7 +127,7 @@ def convert_spec(raw: Any, where: str) -> RunSpec:
 
 
 def checked(spec: RunSpec) -> RunSpec:
-    """Return a description made in Python as a file would give it, or raise SpecError."""
+    """Validate a description made in Python as if read from a file, or raise SpecError."""
     return convert_spec(msgspec.to_builtins(spec), "the run")
 
 
@@ -140,7 +140,7 @@ def _numbers(raw: Any, path: str) -> Iterator[tuple[str, float]]:
 
 
 def to_toml(spec: RunSpec) -> str:
-    """Return TOML text of the same run; defaults are left out."""
+    """Return the description as TOML text, without the fields at their defaults."""
     plain, default = msgspec.to_builtins(spec), msgspec.to_builtins(RunSpec())
     said = {key: value for key, value in plain.items() if value != default[key]}
     steps = said.pop("transform", [])
@@ -155,7 +155,7 @@ def to_toml(spec: RunSpec) -> str:
 
 
 def with_digests(spec: RunSpec) -> RunSpec:
-    """Return the run with the digests of its input files; InputChanged if one differs."""
+    """Add the digests of the input files; InputChanged if a recorded digest differs."""
     bundled = {*platforms.names(), *workloads.names()}
     names = sorted({*spec.inputs} - bundled)
     files = {name: digest for name in names if (digest := _digest(name)) is not None}
@@ -164,7 +164,7 @@ def with_digests(spec: RunSpec) -> RunSpec:
 
 
 def policy_digest(spec: RunSpec) -> str:
-    """Return a digest of the scheduler, its options and their files."""
+    """Return a digest of the scheduler, its options and the files they name."""
     values = [getattr(spec, one.name) for one in fields(PolicySpec)]
     code = spec.scheduler.rpartition(":")[0] if isinstance(spec.scheduler, str) else None
     names = [name for name in spec.files if name in values or name == code]
@@ -172,7 +172,7 @@ def policy_digest(spec: RunSpec) -> str:
 
 
 def check_files(files: Mapping[str, str]) -> None:
-    """Raise InputChanged unless all files, {name: SHA-256}, are unchanged."""
+    """Check the files in {name: SHA-256}; raise InputChanged if one has changed."""
     for name, digest in files.items():
         if _digest(name) != digest:
             there = os.path.isfile(name)

@@ -1,4 +1,4 @@
-"""A scheduler as a child process: start it with an endpoint, watch it, end it."""
+"""Run a scheduler as a child process: start, watch and end it."""
 
 import errno
 import os
@@ -16,27 +16,27 @@ from pipistrelle.schedulers.catalogue.names import PLACEHOLDER
 from pipistrelle.server.errors import SchedulerFailed
 
 ENVIRONMENT: Final = "PIPISTRELLE_ENDPOINT"
-#: how long a scheduler may take to end (s): after a complete run, and after a failed one
+#: how long a scheduler may take to end (s): after a complete run, and after a failed run
 _GRACE_S: Final = 3.0
 _BRIEF_S: Final = 0.5
-#: errors of a process start that mean an exhausted resource
+#: errors at process start that mean an exhausted resource
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
-#: signals by which a user or a batch system asks a process to end
+#: signals with which a user or a batch system ends a process
 _INTERRUPTS: Final = frozenset((signal.SIGHUP, signal.SIGINT, signal.SIGTERM))
-#: what a shell adds to the number of the signal that killed a program
+#: added by a shell to the signal's number, to report that a signal killed a program
 _BY_SIGNAL: Final = 128
 
 
 class CommandError(PipistrelleError):
-    """A scheduler's command cannot be started."""
+    """The command of a scheduler cannot be started."""
 
 
 def own_command(policy: str, *options: str, verbose: int = 0, batsim: bool = False) -> list[str]:
     """Return the command that runs a built-in policy as a scheduler process.
 
     Args:
-        verbose: how many `-v` to pass.
-        batsim: listen and speak the batsim dialect.
+        verbose: number of `-v` options to pass.
+        batsim: make the scheduler listen and use the batsim dialect.
     """
     program = [sys.executable, "-m", "pipistrelle.cli", *["-v"] * verbose]
     way = ["--dialect", "batsim", "--bind"] if batsim else ["--connect"]
@@ -56,12 +56,12 @@ def check_command(command: Sequence[str]) -> None:
 
 
 class Child:
-    """A started scheduler process; use it as a context manager.
+    """A scheduler process; use it as a context manager.
 
     Args:
-        command: program and arguments; ``{endpoint}`` in them is replaced.
-        endpoint: where the server listens; in the batsim dialect, where the scheduler listens.
-        printed: takes both output streams of the process; None: it shares ours.
+        command: program and arguments; ``{endpoint}`` in an argument is replaced.
+        endpoint: address at which the server listens; in the batsim dialect, at which the scheduler listens.
+        printed: receives both output streams of the process; None: the process writes to this process's streams.
 
     Raises:
         CommandError: the process cannot be started.
@@ -71,7 +71,7 @@ class Child:
         self._name = shlex.join(command)
         words = [word.replace(PLACEHOLDER, endpoint) for word in command]
         try:
-            # A new session, so that Ctrl-C reaches only the server, which then notifies the scheduler.
+            # In a new session, Ctrl-C reaches only the server. The server then notifies the scheduler.
             self._process = subprocess.Popen(  # noqa: S603 - running the user's command is the purpose
                 words,
                 stdin=subprocess.DEVNULL,
@@ -89,37 +89,37 @@ class Child:
             ) from None
 
     def fate(self, patience: float = 0.0) -> SchedulerFailed | None:
-        """Return how the process ended, or None if it still runs after ``patience`` (s)."""
+        """Return how the process ended; None if it still runs after ``patience`` seconds."""
         if not self._ended(patience):
             return None
         how, reason = _ending(self._process.returncode)
         return SchedulerFailed(f"the scheduler {how} before the simulation was over: {self._name}", reason=reason)
 
     def terminate(self) -> None:
-        """Send SIGTERM to the process and those that it started."""
+        """Send SIGTERM to the process and to the processes that it started."""
         self._signal(signal.SIGTERM)
 
     def __enter__(self) -> "Child":
         return self
 
     def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
-        """Wait a few seconds (fewer if the run failed) for the process to end, then end it.
+        """Wait briefly for the process to end (less if the run failed), then kill it.
 
-        Signals go to its whole process group, because the command may be a script that starts the real scheduler.
+        Signals go to its process group, because the command may be a script that starts the real scheduler.
         """
         try:
             by_itself = self._ended(_GRACE_S if failed is None else _BRIEF_S)
-            self._signal(signal.SIGTERM)  # for processes that it left behind, too
+            self._signal(signal.SIGTERM)  # also end processes that it left behind
             if by_itself or self._ended(_GRACE_S):
                 return
-        except BaseException:  # a second Ctrl-C: stop waiting, but leave no orphan
+        except BaseException:  # on a second Ctrl-C, stop waiting, but leave no orphan process
             self._signal(signal.SIGKILL)
             raise
         self._signal(signal.SIGKILL)
         self._process.wait()
 
     def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError, PermissionError):  # the group is empty
+        with suppress(ProcessLookupError, PermissionError):  # the process group is empty
             os.killpg(self._process.pid, number)
 
     def _ended(self, patience: float) -> bool:
@@ -130,7 +130,7 @@ class Child:
 
 
 def _ending(code: int) -> tuple[str, EndReason]:
-    """Return how a process ended; shells report a signal as 128 + its number."""
+    """Return how a process ended; shells report a signal as 128 plus its number."""
     number = -code if code < 0 else code - _BY_SIGNAL
     how = f"ended with exit code {code}"
     if number in _INTERRUPTS:
@@ -143,5 +143,5 @@ def _ending(code: int) -> tuple[str, EndReason]:
 def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
-    except ValueError:  # a real-time signal
+    except ValueError:  # a real-time signal has no name
         return f"signal {number}"

@@ -1,4 +1,4 @@
-"""Ways to connect server and scheduler: one process, a child, a socket."""
+"""Ways to connect server and scheduler: in one process, as a child, over a socket."""
 
 import os
 import socket
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from pipistrelle.schedulers.policy.interfaces import Policy
     from pipistrelle.server.transport.peer import Peer
 
-#: a Unix socket's path has at most 107 bytes; a batch system's temporary folder can be longer
+#: maximum length of a temporary folder, because a Unix socket's path has at most 107 bytes
 _LONGEST_HOME: Final = 80
 _SHORT_HOME: Final = "/tmp"  # noqa: S108 - the folder made in it is private
-#: returns whether the user has interrupted the run
+#: a function that returns whether the user has interrupted the run
 Interrupted = Callable[[], bool]
 
 
 class Connection(Protocol):
-    """A way to connect server and scheduler; it does not change a run's result."""
+    """A way to connect server and scheduler; the choice does not change a run's result."""
 
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> AbstractContextManager[Transport]:
-        """Connect, and yield the transport; PipistrelleError if that fails."""
+        """Connect to the scheduler and yield the transport, or raise PipistrelleError."""
 
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
-    """Call the scheduler directly.
+    """A connection that calls a scheduler in this process.
 
     Attributes:
-        policy: decides instead of the spec's scheduler.
+        policy: the scheduler to call; None: the scheduler of the run's description.
     """
 
     policy: "Policy | None" = None
@@ -56,7 +56,7 @@ class InProcess:
 
             yield InProcessTransport(StartAtOnce(), interrupted)
             return
-        from pipistrelle.schedulers.runtime.runtime import Runtime  # a server needs no scheduler's parts
+        from pipistrelle.schedulers.runtime.runtime import Runtime  # only needed for built-in policies
 
         policy = self.policy
         if policy is None:
@@ -75,10 +75,10 @@ class InProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OverZeroMQ:
-    """What all connections to another process have in common.
+    """A connection to a scheduler in another process, over ZeroMQ.
 
     Attributes:
-        endpoint: where to listen; None: a Unix socket in a private folder.
+        endpoint: address to listen at; None: a Unix socket in a private folder.
         allow_remote: allow an endpoint that other machines can reach, although nothing is encrypted.
         hello_timeout, decision_timeout: how long to wait for the scheduler and for each reply (wall-clock s).
         announce: called with the endpoint once a scheduler can connect; the context that it returns is open during the
@@ -101,12 +101,12 @@ class _OverZeroMQ:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithChild(_OverZeroMQ):
-    """Start the scheduler as a child process and reach it over ZeroMQ.
+    """A connection that starts the scheduler as a child process.
 
     In the batsim dialect the scheduler listens at the endpoint, and the server connects.
 
     Attributes:
-        verbose: how many `-v` to pass to a built-in scheduler.
+        verbose: number of `-v` options to pass to a built-in scheduler.
         name: the scheduler's name in the batsim dialect, which has no message for it; None: the policy's or program's
             name.
     """
@@ -153,13 +153,13 @@ class WithChild(_OverZeroMQ):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening(_OverZeroMQ):
-    """Listen for a scheduler started elsewhere; with ``keys`` it must present its key."""
+    """A connection that waits for a scheduler started elsewhere; ``keys`` encrypt it."""
 
     keys: ListenerKeys | None = None
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
-        """Listen, and yield the transport."""
+        """Listen for the scheduler, and yield the transport."""
         from pipistrelle.server.transport.native import NativeTransport
 
         with _endpoint_or_private(self.endpoint) as address, ExitStack() as stack:
@@ -172,11 +172,11 @@ class Listening(_OverZeroMQ):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connecting(_OverZeroMQ):
-    """Connect to a scheduler that listens and speaks the batsim dialect.
+    """A connection to a scheduler that listens and uses the batsim dialect.
 
     Attributes:
         logged: log each message at level INFO.
-        keys: for an encrypted socket.
+        keys: keys for an encrypted socket.
     """
 
     logged: bool = False
@@ -184,7 +184,7 @@ class Connecting(_OverZeroMQ):
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
-        """Connect; with ``--no-sched``, start all jobs at once instead."""
+        """Connect to the scheduler; with ``--no-sched``, start all jobs at once instead."""
         with ExitStack() as stack:
             transport: Transport
             if spec.batsim is not None and spec.batsim.no_sched:
@@ -225,7 +225,7 @@ def check_scheduler(spec: RunSpec) -> None:
 
 @contextmanager
 def private_endpoint() -> Iterator[str]:
-    """Yield an ipc endpoint in a private folder that is removed afterwards."""
+    """Yield an ipc endpoint in a private folder; remove the folder afterwards."""
     try:
         home = tempfile.gettempdir()
         if len(os.fsencode(home)) > _LONGEST_HOME and os.path.isdir(_SHORT_HOME):
@@ -242,7 +242,7 @@ def private_endpoint() -> Iterator[str]:
 
 
 def _with_port(endpoint: str) -> str:
-    """Return the endpoint with ``*`` replaced by a free port, so that both sides know it."""
+    """Replace ``*`` in an endpoint by a free port, so that both sides know the port."""
     if not endpoint.endswith(":*"):
         return endpoint
     host = endpoint.removeprefix("tcp://").removesuffix(":*")

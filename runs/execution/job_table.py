@@ -1,4 +1,4 @@
-"""A run's jobs as columns: every engine fills them, all metrics use them."""
+"""The jobs of a run as columns, which every engine fills and all metrics use."""
 
 from array import array
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from pipistrelle.server.outputs.reliability_book import ReliabilitySummary
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: the states that `JobTable.state` numbers; SUBMITTED: queued, or to be requeued
+#: names of the values of `JobTable.state`; SUBMITTED: queued, or to be requeued
 STATES: Final[tuple[State, ...]] = (
     "SUBMITTED",
     "RUNNING",
@@ -36,9 +36,9 @@ CANCELLED: Final = _NUMBERS["CANCELLED"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JobTable:
-    """A run's jobs in the order of first submission; times in simulated seconds.
+    """The jobs of a run in the order of first submission; times in simulated seconds.
 
-    A job with several attempts is one row. The hold columns have one row per attempt that held units, in any order.
+    A job with several attempts is one row. ``holder`` and ``held_...`` have one row per attempt that held units.
 
     Attributes:
         submit: time of the first submission, shape (jobs,).
@@ -48,7 +48,7 @@ class JobTable:
         runtime: undisturbed run time; NaN if the job's hosts determine it.
         state: index in `STATES` at the end of the run.
         attempts: number of starts.
-        wait, execution: submission to start, and start to end, summed over ended attempts.
+        wait, execution: time from submission to start, and from start to end, summed over ended attempts.
         holder: row of the job that held units, shape (holds,).
         held_from, held_until: NaN in ``held_until``: still held at the end of the run.
         held_units: number of units held.
@@ -56,8 +56,8 @@ class JobTable:
         reason: why the run ended; ``horizon``: its time limit.
         ended: when the run ended.
         until: the run's time limit; inf: none.
-        dropped: jobs of the workload that were left out before the run.
-        reliability, fragmentation: figures as in the reference engine's summary; None if not computed.
+        dropped: number of jobs left out before the run.
+        reliability, fragmentation: metrics as in the reference engine's summary; None if not computed.
         nodes: units of each job's last attempt; None if not requested.
     """
 
@@ -100,7 +100,7 @@ class JobTableBook(Observer):
         self._units = 0
         self._reason: EndReason = "error"
         self._over = 0.0
-        #: {id of a first attempt: row}, of jobs that have not ended
+        #: {id of a first attempt: row} of jobs that have not ended
         self._rows: dict[str, int] = {}
         #: {row: attempt that is queued or running}
         self._live: dict[int, Job] = {}
@@ -113,11 +113,11 @@ class JobTableBook(Observer):
         self._held_from, self._held_until = array("d"), array("d")
 
     def begins(self, now: float, units: int) -> None:
-        """Store the machine's size."""
+        """Store the size of the machine."""
         self._units = units
 
     def submitted(self, now: float, job: Job) -> None:
-        """Add a row for the job, unless this is a later attempt."""
+        """Add a row for the job, unless this is a later attempt of a job in the table."""
         attempt = job.attempt
         if attempt is not None and attempt.number:
             self._live[self._rows[attempt.root]] = job
@@ -138,7 +138,7 @@ class JobTableBook(Observer):
             self._nodes.append(NodeSet.EMPTY)
 
     def ended(self, now: float, job: Job) -> None:
-        """Add the attempt to its job's sums."""
+        """Add the times of the ended attempt to the row of its job."""
         attempt = job.attempt
         root = job.id if attempt is None else attempt.root
         retried = attempt is not None and attempt.retried
@@ -162,7 +162,7 @@ class JobTableBook(Observer):
             self._nodes[row] = job.alloc
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Store when and why the run ended, and the units that running jobs hold."""
+        """Store when and why the run ended, and the units that running jobs still hold."""
         self._over, self._reason = now, reason
         for row, job in self._live.items():
             if job.state == "RUNNING":
@@ -177,7 +177,7 @@ class JobTableBook(Observer):
         reliability: ReliabilitySummary | None = None,
         fragmentation: Fragmentation | None = None,
     ) -> JobTable:
-        """Return the table after the run; the figures are those of the run's summary."""
+        """Return the table after the run; the arguments are metrics of the run's summary."""
         return JobTable(
             submit=np.array(self._submit),
             start=np.array(self._start),

@@ -1,4 +1,4 @@
-"""A run between two notices: its whole state, and whether both sides agree on it."""
+"""Save and restore the state of a run between two notices, and check the state."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from pipistrelle.server.engine.engine import Engine
 from pipistrelle.server.simulation.simulate import Simulation
 from pipistrelle.server.transport.in_process import InProcessTransport, Transport, bare
 
-#: version of the state's layout
+#: version of the format in which states are saved
 FORMAT: Final = 4
-#: most characters shown of a scheduler's name
+#: maximum characters shown of a scheduler's name
 _SHOWN: Final = 100
-#: {key that a state is checked by: its name in an error}
+#: {key that must be equal in a state and a run: its name in an error}
 _MARKS: Final = {
     "format": "format of states",
     "pipistrelle": "version of pipistrelle",
@@ -40,12 +40,12 @@ class Saving(Protocol):
     """A transport whose scheduler, in another process, can save its state."""
 
     def save(self) -> str | None:
-        """Return the state as JSON; None if the scheduler saves none."""
+        """Return the scheduler's state as JSON; None if the scheduler saves no state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A run after a reply was carried out and before time advances."""
+    """A run between two notices: all decisions are carried out, and time has not advanced."""
 
     spec: RunSpec
     simulation: Simulation
@@ -53,20 +53,20 @@ class Pause:
 
     @property
     def now(self) -> float:
-        """Simulated time (s)."""
+        """Return the simulated time (s)."""
         return self.simulation.engine.now
 
     @property
     def notices(self) -> int:
-        """The number of notices that the scheduler has answered."""
+        """Return the number of notices that the scheduler has answered."""
         return self.simulation.engine.clockwork.seq
 
     def state(self) -> dict[str, Any]:
         """Return everything that decides how the run continues, as plain values.
 
-        This includes how far the outputs are written. `pipistrelle.protocol.base.state.to_json` writes the values,
-        and `restore` continues from them. If a scheduler in another process saves its state, this is the text under
-        ``saved``, sent to the scheduler on resume. Otherwise all earlier notices are replayed to it.
+        The state includes how much of the outputs is written. `pipistrelle.protocol.base.state.to_json` writes it to a
+        file, and `restore` continues from it. If a scheduler process saves its own state, the key ``saved`` has it, and
+        a resumed run sends it to the scheduler. Otherwise a resumed run replays all earlier notices.
 
         Raises:
             PolicyError: the policy has no saved state.
@@ -79,7 +79,7 @@ class Pause:
         return {**self._marks(), "server": self.simulation.state(), "state": scheduler, "saved": saved}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue this run, which has not begun, from a state of a run with the same description.
+        """Continue this new run from the state of a run with the same description.
 
         Raises:
             StateError: the state is of another run, scheduler or version.
@@ -100,10 +100,10 @@ class Pause:
         """Continue under another scheduler from the state of a run of the same workload.
 
         Args:
-            past: returns the past submissions, starts and ends of jobs, once the simulation is restored.
+            past: called when the simulation is restored; returns the past submissions, starts and ends of jobs.
 
         Raises:
-            StateError: the state is of another run or version, or the scheduler cannot take the run over.
+            StateError: the state is of another run or version, or the scheduler cannot take over the run.
             OutputFailed: the outputs so far are missing.
         """
         self._check(state, {key: _MARKS[key] for key in ("format", "pipistrelle", "run")})
@@ -172,9 +172,9 @@ class Pause:
 
 
 def check_invariants(engine: Engine, view: View | None) -> None:
-    """Assert that engine and view agree between a reply and the next notice.
+    """Assert that engine and scheduler's view agree between a reply and a notice.
 
-    Events that the scheduler has not been sent yet are accounted for.
+    The check takes into account events that the scheduler has not received yet.
     """
     engine.check_invariants()
     if view is None:

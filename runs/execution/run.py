@@ -1,4 +1,4 @@
-"""One run from one call: description in, figures and files out."""
+"""Carry out one run: read its description, simulate it, write its outputs."""
 
 import dataclasses
 import math
@@ -32,34 +32,33 @@ from pipistrelle.server.simulation.simulate import Result, Simulation, simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.traces.workload import Workload
 
-#: rows reach the disk at least this often (wall-clock seconds)
+#: longest time between writes of output rows to disk (wall-clock seconds)
 FLUSH_S: Final = 10.0
-#: how long the output thread sleeps, at least (s)
+#: shortest sleep of the output thread (s)
 _SOON_S: Final = 0.05
-#: how long it sleeps, at most, if the run is being watched (s)
+#: longest sleep of the output thread if the run is being watched (s)
 _GLANCE_S: Final = 0.2
-#: how long an interrupt waits for a pause if the last state is wanted (s)
+#: how long an interrupt waits for a point at which the last state can be saved (s)
 _LASTING_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How to carry out a run: everything that does not change its result.
+    """Options of carrying out a run that do not change its result.
 
     Attributes:
-        connection: how the scheduler is reached; None: in this process.
-        out: folder for the outputs, made if missing; ``out_command.json`` in it is the description.
+        connection: how to reach the scheduler; None: in this process.
+        out: folder for the outputs, created if missing; ``out_command.json`` in it has the description.
         outputs: replaces the outputs in ``out``.
         setup: the result of `load_setup` for the same description, if already loaded.
         given: objects that replace inputs of the description; no ``out_command.json`` is written then.
-        check: raise if the run fails; otherwise only its result says so.
-        between: called with each pause between two notices, when the run's state can be saved.
+        check: raise an error if the run fails; otherwise only its result says so.
+        between: called between every two notices, when the run's state can be saved.
         resume: a state of the same run to continue from, with its outputs; or a function that restores a given pause.
         beat: called at the start, and then about every 10 s of wall-clock time.
-        lasting: called with the last pause before an interrupt ends the run, if there is one within half a second.
-        look: called at the start, and then whenever the number of seconds it returned have passed, also while the
-            scheduler
-        is deciding. It changes nothing.
+        lasting: called before an interrupt ends the run, if the state can be saved within half a second.
+        look: called at the start, and again after the number of seconds that it returns, even while the scheduler is
+            deciding. It changes nothing.
     """
 
     connection: Connection | None = None
@@ -90,7 +89,7 @@ def run(spec: RunSpec, options: RunOptions = RunOptions()) -> Result:
         setup = load_setup(spec, options.given)
     as_parquet = spec.format == "parquet" and out is not None
     if as_parquet:
-        from pipistrelle.runs.folders.parquet_files import import_arrow, write_parquet  # needs an extra
+        from pipistrelle.runs.folders.parquet_files import import_arrow, write_parquet  # needs an optional package
 
         import_arrow()
     regularly = _Regularly(options)
@@ -155,8 +154,8 @@ def run_in_process(
     Args:
         workload, policy, platform: a name, a path, or the object itself; None: from ``spec``.
         reliability: as from `pipistrelle.runs.description.reliability.load_reliability`; None: from ``spec``.
-        spec: everything else about the run; None: the defaults.
-        options: its connection is replaced by the policy; no ``out_command.json`` is written.
+        spec: all other fields of the run; None: the defaults.
+        options: the connection in it is replaced by the policy; no ``out_command.json`` is written.
 
     Raises:
         PipistrelleError, KeyboardInterrupt: as `run` does.
@@ -174,29 +173,29 @@ def run_in_process(
         reliability=reliability,
     )
     if isinstance(policy, str) and spec.program is None:
-        policy = spec.make_policy()  # a wrong name is an error before anything is written
+        policy = spec.make_policy()  # report a wrong name before anything is written
     connection = InProcess(None if isinstance(policy, str) else policy)
     return run(spec, dataclasses.replace(options, given=given, connection=connection))
 
 
 class _Regularly:
-    """Writes a run's rows to disk regularly, and calls ``beat`` and ``look``.
+    """Regularly writes output rows to disk, and calls ``beat`` and ``look``.
 
-    It is called between messages, several times per second while a transport waits, and while simulated time passes
-    without messages. The wall clock decides when rows are written, but not which.
+    The run calls this object between messages, several times per second while a transport waits, and while simulated
+    time passes without messages. The wall clock affects when rows are written, but not which rows.
     """
 
     def __init__(self, options: RunOptions) -> None:
         self.interrupts = Interrupts()
-        #: how long an interrupt waits for the next pause (s), and until when the current one waits
+        #: how long an interrupt waits for a state that can be saved (s), and until when the current interrupt waits
         self._patience = 0.0 if options.lasting is None else _LASTING_S
         self._patient_until: float | None = None
         self._beat = options.beat or (lambda simulation: None)
         self._look = options.look
         self._simulation: Simulation | None = None
-        #: when rows are written next, when `look` is called next, and the earlier of the two
+        #: times of the next write of rows, of the next call of `look`, and of the earlier of the two
         self._keep_at = self._look_at = self._due = math.inf
-        #: why rows could not be written while the scheduler was deciding
+        #: error that prevented writing rows while the scheduler was deciding
         self._failure: OutputFailed | None = None
 
     def begin(self, simulation: Simulation) -> None:
@@ -218,7 +217,7 @@ class _Regularly:
 
     @contextmanager
     def while_thinking(self, transport: InProcessTransport) -> Iterator[None]:
-        """Do the due work in a thread while a scheduler in this process is deciding."""
+        """Write rows and call ``look`` in a thread while the in-process scheduler is deciding."""
         over, busy = threading.Event(), threading.Lock()
 
         def keep() -> None:
@@ -245,7 +244,7 @@ class _Regularly:
             thread.join()
 
     def __call__(self) -> bool:
-        """Do the due work; return whether the run is interrupted. Raises OutputFailed."""
+        """Write rows and make calls that are due; return whether the run is interrupted."""
         if self._failure is not None:
             raise self._failure
         if time.monotonic() >= self._due and self._simulation is not None:

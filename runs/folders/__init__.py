@@ -1,1 +1,1 @@
-"""The files of a run's output folder, read as columns of cells."""
+"""Readers of a run's output folder: tables as columns of cells, and JSON files."""

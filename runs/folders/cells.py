@@ -1,4 +1,4 @@
-"""Columns of table cells, kept as bytes: read, compared and sorted at once."""
+"""Columns of table cells, kept as bytes to read, compare and sort many cells at once."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -19,11 +19,11 @@ from pipistrelle.runs.folders.octets import (
 )
 
 Floats = NDArray[np.float64]
-#: cells whose numbers are read together: small enough for a processor's cache
+#: number of cells to parse together, small enough for a processor's cache
 _ROWS: Final = 1 << 13
-#: most bytes of a rectangle of cells, each padded to the longest; larger columns are read cell by cell
+#: maximum bytes of a column with all cells padded to the longest cell; larger columns are read cell by cell
 _WIDEST: Final = 1 << 27
-#: most digits of a whole number that a double holds exactly
+#: maximum digits of an integer that a double holds exactly
 _EXACT: Final = 15
 
 
@@ -40,7 +40,7 @@ class TextColumn(Sequence[str]):
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> "TextColumn":
-        """Return the texts as a column."""
+        """Make a column from texts."""
         if isinstance(texts, TextColumn):
             return texts
         whole = "".join(texts)
@@ -77,13 +77,13 @@ class TextColumn(Sequence[str]):
         return iter([octets[begin:end].decode("utf-8", "surrogatepass") for begin, end in spans])
 
     def take(self, rows: NDArray[np.integer[Any]]) -> "TextColumn":
-        """Return the cells of ``rows``, in that order; row -1 gives ""."""
+        """Return the cells with the row numbers ``rows``, in that order; row -1 gives ""."""
         if not len(self):
             return TextColumn(self.octets, np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64))
         return TextColumn(self.octets, self.begins[rows], np.where(rows < 0, 0, self.lengths[rows]))
 
     def flat(self, mark: bytes = b"") -> tuple[Octets, Ints]:
-        """Return all cells back to back, and where each begins.
+        """Return the bytes of all cells back to back, and the offset of each cell.
 
         Args:
             mark: a separator of at most one byte, added after each cell.
@@ -111,7 +111,7 @@ class TextColumn(Sequence[str]):
         return found, begins
 
     def joined(self, other: "TextColumn", mark: str) -> "TextColumn":
-        """Return a column: each cell is this column's, ``mark`` and the other column's, joined."""
+        """Join each cell with the cell of another column in its row, with ``mark`` in between."""
         mine, mark_octets = self.lengths, np.frombuffer(mark.encode(), dtype=np.uint8)
         lengths = mine + len(mark_octets) + other.lengths
         begins = np.cumsum(lengths) - lengths
@@ -124,12 +124,12 @@ class TextColumn(Sequence[str]):
         return TextColumn(found, begins, lengths)
 
     def mapped(self, change: Callable[[str], str]) -> "TextColumn":
-        """Return the column with ``change`` applied to each text, once per distinct text."""
+        """Apply ``change`` to all texts, calling it once per distinct text."""
         names, codes = self.codes()
         return TextColumn.of([change(name) for name in names]).take(codes)
 
     def behind(self, other: "TextColumn") -> "TextColumn":
-        """Return a column of these cells, followed by another column's."""
+        """Return this column's cells followed by another column's cells."""
         octets = np.concatenate([self.octets, other.octets])
         begins = np.concatenate([self.begins, other.begins + len(self.octets)])
         return TextColumn(octets, begins, np.concatenate([self.lengths, other.lengths]))
@@ -137,7 +137,7 @@ class TextColumn(Sequence[str]):
     # -- contents -----------------------------------------------------------------------------------------------------
 
     def equal(self, text: str) -> NDArray[np.bool_]:
-        """Return for each cell whether it equals ``text``, shape (cells,)."""
+        """Return whether each cell equals ``text``, shape (cells,)."""
         octets = np.frombuffer(text.encode(), dtype=np.uint8)
         found: NDArray[np.bool_] = self.lengths == len(octets)
         if not len(octets):
@@ -155,7 +155,7 @@ class TextColumn(Sequence[str]):
         return int(self.equal(value).sum()) if isinstance(value, str) else 0
 
     def counted(self, octet: str) -> Ints:
-        """Return the number of occurrences of a byte in each cell, shape (cells,)."""
+        """Return how often a byte occurs in each cell, shape (cells,)."""
         flat, begins = self.flat()
         before = np.concatenate([[0], np.cumsum(flat == ord(octet))])
         found: Ints = before[begins + self.lengths] - before[begins]
@@ -163,21 +163,22 @@ class TextColumn(Sequence[str]):
 
     @cached_property
     def longest(self) -> int:
-        """The length of the longest cell in bytes."""
+        """Return the length of the longest cell in bytes."""
         return int(self.lengths.max(initial=0))
 
     def plain(self, most: int) -> bool:
-        """Return whether every cell is printable ASCII of at most ``most`` characters."""
+        """Return whether all cells are printable ASCII of at most ``most`` characters."""
         if self.longest > most:
             return False
         flat, _ = self.flat()
         return bool(((flat >= 0x20) & (flat < 0x7F)).all())
 
     def numbers(self) -> tuple[Floats, NDArray[np.bool_]] | None:
-        """Return the cells' numbers (NaN if empty) and which are empty; None if not plain.
+        """Parse all cells as numbers; return None if a cell is not a plain number.
 
-        A plain number is decimal, has at most 15 digits and perhaps a minus. Numerator and power of ten are then exact,
-        so the quotient is the nearest double, as `float` returns it.
+        The second array tells which cells are empty; their number is NaN. A plain number is decimal, with at most 15
+        digits and an optional minus sign. Digits and power of ten are exact doubles, so the quotient is the nearest
+        double.
         """
         count, width = len(self), self.longest
         if width > _EXACT + 2:
@@ -191,7 +192,7 @@ class TextColumn(Sequence[str]):
         aligned = self._aligned(minus)
         if aligned is not None:
             return aligned
-        # From the last character to the first, for all cells at once; `scale` is the next digit's power of ten.
+        # Go from the last character to the first, for all cells at once. `scale` is the power of ten of the next digit.
         scale = np.ones(count, dtype=np.int64)
         least = self.begins + minus
         for back in range(1, width + 1):
@@ -215,7 +216,7 @@ class TextColumn(Sequence[str]):
         return found, empty
 
     def _aligned(self, minus: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]] | None:
-        """Return `numbers` if all cells have the same number of decimals, else None."""
+        """Parse cells that all have the same number of decimals, as `numbers` does, else None."""
         last = self[int(np.argmax(self.lengths > 0))]
         point = len(last) - last.index(".") if "." in last else 0
         decimals = max(point - 1, 0)
@@ -242,7 +243,7 @@ class TextColumn(Sequence[str]):
         return found, empty
 
     def codes(self) -> tuple[list[str], Ints]:
-        """Return the distinct texts, by first use, and each cell's index among them."""
+        """Return the distinct texts by first use, and each cell's index among these texts."""
         return self._codes
 
     @cached_property
@@ -258,7 +259,7 @@ class TextColumn(Sequence[str]):
         return list(numbered), np.array(places, dtype=np.int64)
 
     def places_in(self, others: "TextColumn") -> Ints:
-        """Return each cell's last index in ``others``, -1 if absent, shape (cells,)."""
+        """Return the last index in ``others`` of each cell, -1 if absent, shape (cells,)."""
         width = max(self.longest, others.longest)
         mine, theirs = self._keys(width), others._keys(width)
         if mine is not None and theirs is not None:
@@ -270,9 +271,9 @@ class TextColumn(Sequence[str]):
         return np.array([known.get(text, -1) for text in self], dtype=np.int64).reshape(len(self))
 
     def _keys(self, width: int) -> Keys | None:
-        """Return a hash of each cell, or None if that takes too much memory.
+        """Return a hash of each cell, or None if the hashes need too much memory.
 
-        Hashes of two columns are comparable if both were made with the same ``width``, at least the longest cell's.
+        Hashes of two columns are comparable only if made with one ``width``, at least the longest cell's length.
         """
         if width * len(self) > _WIDEST:
             return None
@@ -281,7 +282,7 @@ class TextColumn(Sequence[str]):
     def _same(
         self, rows: NDArray[np.integer[Any]], others: "TextColumn", their: NDArray[np.integer[Any]]
     ) -> NDArray[np.bool_]:
-        """Return for each row whether its cell equals the paired cell of ``others``."""
+        """Return whether each cell in ``rows`` equals the cell of ``others`` paired with it."""
         wide = max(self.longest, others.longest)
         same: NDArray[np.bool_] = self.lengths[rows] == others.lengths[their]
         for begin in range(0, len(rows), _ROWS):

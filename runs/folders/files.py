@@ -1,4 +1,4 @@
-"""A run's output folder as `explain` reads it: jobs, starts, free units."""
+"""Read a run's output folder for `explain`: jobs, starts, and units over time."""
 
 import csv
 import json
@@ -18,11 +18,11 @@ from pipistrelle.server.engine.jobs import Labels
 from pipistrelle.server.outputs.folder import COMMAND_FILE, CONFIG_FILE, OUTPUT_PREFIX, check_outputs
 
 Floats = NDArray[np.float64]
-#: most ids among which the closest is searched
+#: maximum number of job ids among which the most similar id is searched
 _MOST_NAMES: Final = 5000
-#: most characters shown of a scheduler's reason
+#: maximum characters shown of a scheduler's reason
 _SHOWN: Final = 300
-#: most characters of one cell: no scheduler's frame is longer
+#: maximum characters of one cell: no message of a scheduler is longer
 _LONGEST_CELL: Final = 1 << 27
 
 
@@ -31,12 +31,12 @@ class ExplainError(PipistrelleError):
 
 
 class JobLine(Struct, array_like=True):
-    """A job of the outputs; times in seconds.
+    """A job in a run's outputs; times in seconds.
 
     Attributes:
-        queued: the submit time that counts in the queue: of the first attempt if the job keeps its place.
-        requested: the walltime; None without one.
-        labels: names as in `Job.labels`; None if unknown, because the outputs alone do not have them.
+        queued: the submit time that sorts the queue; the first attempt's if requeued jobs keep their position.
+        requested: the requested walltime; None without walltime.
+        labels: names as in `Job.labels`; None if unknown, because the output files do not have labels.
     """
 
     id: str
@@ -52,7 +52,7 @@ class JobLine(Struct, array_like=True):
 
 
 class MachineStates(Struct):
-    """Units over time: ``idle[i]`` free and ``down[i]`` down from ``times[i]`` (s)."""
+    """Free and down units over time: ``idle[i]`` and ``down[i]`` from ``times[i]`` (s)."""
 
     times: Floats
     idle: Floats
@@ -60,27 +60,27 @@ class MachineStates(Struct):
 
 
 class RunFiles(Struct):
-    """The contents of a run's folder, as far as they were written."""
+    """The contents of a run's output folder, as far as the run wrote them."""
 
     folder: Path
     config: dict[str, Any]
     #: None if the run did not finish, for example because it was killed
     summary: dict[str, Any] | None
     jobs: dict[str, JobLine]
-    #: {job id: start time (s)}, in the order of the starts
+    #: {job id: start time (s)}, in order of start
     starts: dict[str, float]
     #: {job id: time of rejection (s)}
     rejections: dict[str, float]
     #: {job id: the scheduler's reason for starting or rejecting it}
     whys: dict[str, str]
     states: MachineStates
-    #: the last instant in the outputs (s)
+    #: the latest time in the outputs (s)
     until: float
-    #: {id of a preempted job: the scheduler's reason, "" if it gave none}
+    #: {id of a preempted job: the scheduler's reason, "" if it gave no reason}
     preempted: dict[str, str] = field(default_factory=dict)
 
     def wait_ends(self, line: JobLine) -> float:
-        """Return when a job's wait ended: its start, cancellation, rejection, or `until`."""
+        """Return when a job stopped waiting: its start, cancellation, rejection, or `until`."""
         if line.start is not None:
             return line.start
         if line.state == "CANCELLED" and line.end is not None:
@@ -90,13 +90,13 @@ class RunFiles(Struct):
         return self.until
 
     def of_workload(self, key: str) -> Any:
-        """Return the value of a key, such as ``epoch`` or ``timezone``, for the first workload."""
+        """Return a value of the first workload's configuration, such as ``epoch``."""
         first = next(iter(self.config["workloads"].values()), None)
         return first.get(key) if isinstance(first, dict) else None
 
     @property
     def left_out(self) -> str | None:
-        """The jobs that the run left out before it began, as a sentence; None if none."""
+        """Return a sentence about jobs dropped before the run began; None if there are none."""
         dropped = self.config.get("dropped")
         if not isinstance(dropped, dict) or not dropped:
             return None
@@ -105,19 +105,19 @@ class RunFiles(Struct):
 
     @property
     def scheduler(self) -> str:
-        """The scheduler's own name."""
+        """Return the scheduler's name from its greeting."""
         return printable(str(self.config["scheduler"].get("name", "")))
 
 
 def find_job(name: str, known: list[str], where: str, left_out: str | None = None) -> str:
-    """Return the known id that ``name`` means: ``w0!17``, or ``17`` if unambiguous.
+    """Return the id of the job called ``name``: ``w0!17``, or ``17`` if unambiguous.
 
     Args:
         where: the run's folder, for the error.
-        left_out: the sentence about jobs that the run left out, for the error.
+        left_out: a sentence about jobs dropped before the run, for the error.
 
     Raises:
-        ExplainError: no id matches, or several do.
+        ExplainError: no id matches, or several ids match.
     """
     if name in known:
         return name
@@ -139,7 +139,7 @@ def find_job(name: str, known: list[str], where: str, left_out: str | None = Non
 
 
 def read_run(folder: Path) -> RunFiles:
-    """Read the outputs of `pipistrelle run`; PipistrelleError if damaged or from several runs."""
+    """Read the outputs of a run; PipistrelleError if damaged or mixed from several runs."""
     config = read_config(folder)
     summary = output_json(folder / f"{OUTPUT_PREFIX}summary.json")
     jobs = dict(_jobs(folder, _origins(folder, config)))
@@ -158,7 +158,7 @@ def read_run(folder: Path) -> RunFiles:
             asked[row["job_id"]] = legible(row["why"], _SHOWN)
     for name, start in starts.items():
         if name in jobs and jobs[name].start is not None:
-            jobs[name].start = start  # exact: out_jobs.csv has six decimals
+            jobs[name].start = start  # this start time is exact: out_jobs.csv has six decimals
     states = _states(folder)
     if len(states.times):
         until = max(until, float(states.times[-1]))
@@ -174,7 +174,7 @@ def check_folder(folder: Path) -> None:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Return the configuration of a run from its outputs; raise as `read_run` does."""
+    """Return the configuration of a run from its outputs; raise errors as `read_run` does."""
     check_folder(folder)
     config = output_json(folder / CONFIG_FILE)
     if config is None:
@@ -188,12 +188,12 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def read_command(folder: Path) -> dict[str, Any] | None:
-    """Return the run's description, None if there is none; ExplainError if unreadable."""
+    """Return the description of a run, None if there is none; ExplainError if unreadable."""
     return output_json(folder / COMMAND_FILE)
 
 
 def output_json(path: Path) -> dict[str, Any] | None:
-    """Return a JSON file's object, None without a file; ExplainError if unreadable."""
+    """Read a JSON file as a dict; None if it does not exist, ExplainError if unreadable."""
     try:
         found = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -208,7 +208,7 @@ def output_json(path: Path) -> dict[str, Any] | None:
 
 
 def output_rows(folder: Path, name: str, *columns: str, needed: bool = True) -> Iterator[dict[str, str]]:
-    """Yield the rows of an output as dicts; an incomplete last line is skipped."""
+    """Yield the rows of an output table as dicts; skip an incomplete last line."""
     path = folder / f"{OUTPUT_PREFIX}{name}"
     csv.field_size_limit(_LONGEST_CELL)
     try:
@@ -220,7 +220,7 @@ def output_rows(folder: Path, name: str, *columns: str, needed: bool = True) -> 
                 raise ExplainError(f"the column {missing[0]} is missing", where=str(path), hint="Is it a run's output?")
             places = {column: header.index(column) for column in header}
             for line in lines:
-                if len(line) != len(header):  # incomplete
+                if len(line) != len(header):  # an incomplete line
                     return
                 yield {column: line[place] for column, place in places.items()}
     except FileNotFoundError:
@@ -235,7 +235,7 @@ def output_rows(folder: Path, name: str, *columns: str, needed: bool = True) -> 
 
 
 def number_in(text: str) -> float:
-    """Return the finite number in a cell of an output, or raise ExplainError."""
+    """Parse a table cell as a finite number, or raise ExplainError."""
     with suppress(ValueError):
         number = float(text)
         if isfinite(number):
@@ -244,7 +244,7 @@ def number_in(text: str) -> float:
 
 
 def _origins(folder: Path, config: dict[str, Any]) -> dict[str, float]:
-    """Return {attempt: original submit time (s)} if jobs keep their place in queue."""
+    """Return {attempt: first submit time (s)}; {} if requeued jobs go to the queue's end."""
     reliability = config.get("reliability")
     if isinstance(reliability, dict) and reliability.get("requeue") == "back":
         return {}
@@ -257,7 +257,7 @@ def _origins(folder: Path, config: dict[str, Any]) -> dict[str, float]:
 
 
 def _preempted(folder: Path, asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the jobs that really were preempted; the others ended before that."""
+    """Return the jobs that were preempted, without jobs that ended before the preemption."""
     columns = ("job_id", "workload_name", "final_state", "cause")
     gone = {
         f"{row['workload_name']}!{row['job_id']}"

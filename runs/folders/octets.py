@@ -1,6 +1,6 @@
-"""Byte operations on columns: gather rectangles, parse digits, look up hashes.
+"""Byte operations on columns: copy cells, parse digits, look up hashes.
 
-They work in blocks that fit a processor's cache, because fresh memory costs more than the work on it.
+They work in blocks that fit a processor's cache, because allocating new memory would take longer than the work.
 """
 
 from collections.abc import Iterator
@@ -12,22 +12,22 @@ from numpy.typing import NDArray
 Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]
-#: rows, or bytes, handled together
+#: number of rows, or of bytes, processed together
 _ROWS: Final = 1 << 13
 _OCTETS: Final = 1 << 16
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(29)
-#: how often `last_places` rehashes before it sorts instead
+#: `last_places` rehashes at most this often; then it sorts instead
 _TURNS: Final = 8
 _WORD: Final = 8
-#: masks that keep the first, or the last, 0 to 8 bytes of a word
+#: masks that keep the first 0 to 8 bytes of a word, and the last 0 to 8 bytes
 _FIRST: Final = np.frombuffer(b"".join(b"\xff" * kept + b"\0" * (_WORD - kept) for kept in range(9)), dtype="<u8")
 _LAST: Final = np.frombuffer(b"".join(b"\0" * (_WORD - kept) + b"\xff" * kept for kept in range(9)), dtype="<u8")
 _ZEROS: Final = np.uint64(0x3030303030303030)
 
 
 def blocks_of(lengths: Ints) -> Iterator[slice]:
-    """Yield slices of cells of up to 64 KiB each, or of one longer cell."""
+    """Yield slices of consecutive cells: up to 64 KiB each, or a single longer cell."""
     ends = np.cumsum(lengths)
     begin, count = 0, len(lengths)
     while begin < count:
@@ -38,14 +38,14 @@ def blocks_of(lengths: Ints) -> Iterator[slice]:
 
 
 def rectangle(octets: Octets, begins: NDArray[np.integer[Any]], width: int) -> Octets:
-    """Return ``width`` bytes from each place on, shape (places, width).
+    """Copy ``width`` bytes from each offset in ``begins``, shape (offsets, width).
 
-    Bytes outside ``octets`` have any value.
+    Bytes beyond the ends of ``octets`` have arbitrary values.
     """
     last = len(octets) - width
     if last < 0:
         octets, last = np.concatenate([octets, np.zeros(-last, dtype=np.uint8)]), 0
-    # Overlapping elements of `width` bytes, one at every byte, so that each is copied at once.
+    # A view with an element of `width` bytes at every byte, so that numpy copies each row at once.
     cells = np.ndarray((last + 1,), f"V{width}", buffer=octets, strides=(1,))
     found: Octets = cells[np.clip(begins, 0, last)].view(np.uint8).reshape(len(begins), width)
     rows = np.flatnonzero(begins > last)
@@ -60,7 +60,7 @@ def rectangle(octets: Octets, begins: NDArray[np.integer[Any]], width: int) -> O
 
 
 def words_of(octets: Octets, begins: NDArray[np.integer[Any]], lengths: Ints, width: int) -> Keys:
-    """Return texts as words of 8 bytes, padded with zeros, shape (cells, words).
+    """Return texts as 8-byte integers, zero-padded, shape (texts, integers).
 
     Args:
         width: at least the longest text's length in bytes.
@@ -76,7 +76,7 @@ def words_of(octets: Octets, begins: NDArray[np.integer[Any]], lengths: Ints, wi
 
 
 def keys_of(octets: Octets, begins: Ints, lengths: Ints, width: int) -> Keys:
-    """Return a hash of each text; for equal ``width``, equal texts have equal hashes."""
+    """Return a hash of each text; equal texts have equal hashes if ``width`` is equal."""
     found = lengths.astype(np.uint64)
     for begin in range(0, len(begins), _ROWS):
         rows = slice(begin, begin + _ROWS)
@@ -90,10 +90,10 @@ def keys_of(octets: Octets, begins: Ints, lengths: Ints, width: int) -> Keys:
 
 
 def digits_before(octets: Octets, ends: Ints, counts: Ints) -> Ints | None:
-    """Return the numbers of ``counts`` digits, at most 16, that end before ``ends``.
+    """Parse numbers of ``counts`` digits (at most 16) that end before ``ends``.
 
     Returns:
-        None if one of those bytes is not a digit.
+        The numbers, or None if one of these bytes is not a digit.
     """
     value = np.zeros(len(ends), dtype=np.uint64)
     for back in range(0, int(counts.max(initial=0)), _WORD):
@@ -102,7 +102,7 @@ def digits_before(octets: Octets, ends: Ints, counts: Ints) -> Ints | None:
         word &= _LAST[np.clip(counts - back, 0, _WORD)]
         if (((word + np.uint64(0x0606060606060606)) | word) & np.uint64(0xF0F0F0F0F0F0F0F0)).any():
             return None
-        # Combine neighbours: digits to pairs, pairs to fours, fours to eights.
+        # Combine neighbouring digits to pairs, pairs to fours, and fours to eights.
         for times, bits, kept in ((10, 8, 0x00FF00FF00FF00FF), (100, 16, 0x0000FFFF0000FFFF), (10000, 32, 0xFFFFFFFF)):
             word = (word * np.uint64(times) + (word >> np.uint64(bits))) & np.uint64(kept)
         value += word * np.uint64(10**back)
@@ -110,14 +110,14 @@ def digits_before(octets: Octets, ends: Ints, counts: Ints) -> Ints | None:
 
 
 def last_places(mine: Keys, theirs: Keys) -> Ints:
-    """Return the last index in ``theirs`` of each key in ``mine``, -1 if absent, shape (mine,)."""
+    """Look up each key of ``mine`` in ``theirs``; return its last index, -1 if absent."""
     found = np.full(len(mine), -1, dtype=np.int64)
     looking, left = np.arange(len(mine)), np.arange(len(theirs))
     my, their = mine, theirs
     for _ in range(_TURNS):
         if not len(looking) or not len(left):
             return found
-        # Each key goes to the slot of its highest bits. The last one stays; the others of that slot try again.
+        # Each key goes into the slot of its highest bits. The last key stays; all other keys of the slot try again.
         shift = np.uint64(63 - len(left).bit_length())
         my, their = my * _MIX, their * _MIX
         table = np.full(1 << (64 - int(shift)), -1, dtype=np.int32 if len(theirs) < 1 << 31 else np.int64)

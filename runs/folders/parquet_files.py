@@ -1,4 +1,4 @@
-"""A run's tables as Parquet in addition to CSV, with a fixed type per column."""
+"""Write the tables of a run as Parquet beside the CSV, with fixed column types."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -8,7 +8,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outputs.folder import OUTPUT_FILES
 
-#: text columns, and columns of whole numbers; all others are doubles
+#: text columns, and integer columns; all other columns are doubles
 _TEXTS: Final = frozenset(
     (
         *("job_id", "workload_name", "profile", "final_state", "allocated_resources", "metadata", "batsim_version"),
@@ -33,16 +33,16 @@ _WHOLE: Final = frozenset(
         "reads",
     )
 )
-#: bytes of a CSV file read at a time
+#: number of bytes of a CSV file to read at a time
 _BLOCK: Final = 1 << 24
 
 
 class NoParquet(PipistrelleError):
-    """Parquet files were requested but cannot be written."""
+    """Parquet output was requested but pyarrow is not installed."""
 
 
 def import_arrow() -> Any:
-    """Return pyarrow; raise NoParquet, which names the extra, if it is not installed."""
+    """Import pyarrow; NoParquet if it is not installed."""
     try:
         import pyarrow
         import pyarrow.csv
@@ -55,9 +55,9 @@ def import_arrow() -> Any:
 
 
 def write_parquet(folder: Path) -> list[Path]:
-    """Write each table of a run's outputs as Parquet beside its CSV; return the files.
+    """Write each table of a run as Parquet beside the CSV; return the new files.
 
-    An empty cell of a number column is null. Equal tables give equal bytes with one version of pyarrow.
+    An empty cell of a number column becomes null. With one version of pyarrow, equal tables give equal bytes.
 
     Raises:
         NoParquet: pyarrow is not installed.

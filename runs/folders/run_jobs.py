@@ -1,4 +1,4 @@
-"""A run's jobs as columns, summed over all attempts, with their labels."""
+"""Read the jobs of a finished run as columns, summed over attempts, with labels."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,29 +23,29 @@ _COLUMNS: Final = (
     *("job_id", "workload_name", "submission_time", "requested_number_of_resources", "final_state", "starting_time"),
     *("finish_time", "allocated_resources"),
 )
-#: separates a job's name from the number of its attempt
+#: separates a job's name from its attempt number
 AGAIN: Final = "#"
 
 
 class ReportError(PipistrelleError):
-    """Runs cannot be reported, or not together."""
+    """A run cannot be reported, or several runs cannot be reported together."""
 
 
 @dataclass(frozen=True, eq=False)
 class RunJobs:
-    """The ended jobs of a run, without rejected ones; times in simulated seconds.
+    """The ended jobs of a run, without rejected jobs; times in simulated seconds.
 
-    A job with several attempts is one job, as in the summary: wait and execution time are sums over its attempts,
-    state, end and units are the last attempt's.
+    A job with several attempts is one job, as in the summary. Its wait and execution time are sums over the attempts.
+    Its state, end and units are those of the last attempt.
 
     Attributes:
-        folder: the outputs.
-        config, summary: the run's configuration and figures; ``summary`` is None if the run did not finish.
-        ids: ``PREFIX!NAME``, by submission, then as in the file.
+        folder: the folder of the outputs.
+        config, summary: configuration and metrics of the run; ``summary`` is None if the run did not finish.
+        ids: ``PREFIX!NAME``, in order of submission, then as in the file.
         size: units, shape (jobs,).
-        submit, start, end: of the first attempt (submit, start) and the last (end), shape (jobs,).
-        wait, execution: shape (jobs,).
-        state, alloc: of the last attempt.
+        submit, start, end: submit and start time of the first attempt, and end time of the last, shape (jobs,).
+        wait, execution: total wait and execution time, shape (jobs,).
+        state, alloc: final state and allocated units of the last attempt.
         labels: {``user``, ``queue``, ...: a name per job, "" if unknown}; labels that no job has are left out.
         rejected: ids of the rejected jobs.
     """
@@ -70,33 +70,33 @@ class RunJobs:
 
     @property
     def scheduler(self) -> str:
-        """The scheduler's own name."""
+        """Return the scheduler's name from its greeting."""
         return printable(str(self.config["scheduler"].get("name", "")))
 
     @property
     def turnaround(self) -> Floats:
-        """Wait plus execution time (s)."""
+        """Return wait plus execution time (s) of each job."""
         return self.wait + self.execution
 
     @property
     def bounded_slowdown(self) -> Floats:
-        """max(1, turnaround / max(execution time, 10 s)), as in the summary."""
+        """Return max(1, turnaround / max(execution time, 10 s)) of each job."""
         found: Floats = np.maximum(1.0, self.turnaround / np.maximum(self.execution, TAU))
         return found
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """{id: index in the columns}."""
+        """Return {job id: index in the columns}."""
         return {name: place for place, name in enumerate(self.ids)}
 
     @property
     def workloads(self) -> list[tuple[str, str]]:
-        """The prefix and digest of each workload."""
+        """Return the prefix and digest of each workload."""
         return [(prefix, str(one.get("sha256"))) for prefix, one in self.config["workloads"].items()]
 
 
 def read_run_jobs(folder: Path, tables: OutputTables | None = None) -> RunJobs:
-    """Read a run's jobs from its outputs.
+    """Read the jobs of a run from its output folder.
 
     Args:
         tables: the folder's tables, if already read.

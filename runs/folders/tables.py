@@ -1,4 +1,4 @@
-"""The CSV files of a run's folder as columns of cells, each file read once."""
+"""Read the CSV files of an output folder as columns of cells, each file once."""
 
 import csv
 import io
@@ -15,33 +15,33 @@ from pipistrelle.runs.folders.cells import TextColumn
 from pipistrelle.runs.folders.files import ExplainError
 from pipistrelle.server.outputs.folder import OUTPUT_PREFIX
 
-#: most characters of one cell: no scheduler's frame is longer
+#: maximum characters of one cell: no message of a scheduler is longer
 _LONGEST_CELL: Final = 1 << 27
 
 _QUOTE: Final = ord('"')
 
-#: bytes of a file searched together: small enough for a processor's cache
+#: number of bytes of a file to search together, small enough for a processor's cache
 _BLOCK: Final = 1 << 18
 
 Columns = Mapping[str, TextColumn]
 
 
 class OutputTables:
-    """The tables of an output folder; an incomplete last line is left out."""
+    """The tables of an output folder; incomplete last lines are skipped."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._read: dict[str, Columns | None] = {}
 
     def columns(self, name: str, *needed: str) -> Columns:
-        """Return {column: its cells} of ``out_NAME.csv``; ExplainError if one is missing."""
+        """Return {column: cells} of ``out_NAME.csv``; ExplainError if file or column is missing."""
         found = self.perhaps(name, *needed)
         if found is None:
             raise ExplainError(f"the folder has no {OUTPUT_PREFIX}{name}.csv", where=str(self.folder))
         return found
 
     def perhaps(self, name: str, *needed: str) -> Columns | None:
-        """Return the columns as `columns` does; None without the file, which older versions do not write."""
+        """Return {column: cells} of ``out_NAME.csv``; None if an older version did not write it."""
         path = self.folder / f"{OUTPUT_PREFIX}{name}.csv"
         if name not in self._read:
             self._read[name] = _columns(path)
@@ -69,19 +69,19 @@ def _columns(path: Path) -> Columns | None:
     if plain is not None:
         return plain
     rows: list[list[str]] = []
-    with suppress(csv.Error):  # the file ends inside a quoted field; the lines before it are read
+    with suppress(csv.Error):  # the file ends inside a quoted field; read the lines before it
         rows.extend(csv.reader(io.StringIO(octets.decode(), newline=""), strict=True))
     if not rows:
         return {}
     header, *lines = rows
-    if set(map(len, lines)) - {len(header)}:  # an incomplete line
+    if set(map(len, lines)) - {len(header)}:  # the last line is incomplete
         del lines[next(number for number, line in enumerate(lines) if len(line) != len(header)) :]
     cells: Sequence[Sequence[str]] = list(zip(*lines, strict=True)) or [()] * len(header)
     return dict(zip(header, map(TextColumn.of, cells), strict=True))
 
 
 def _plain_columns(text: bytes) -> Columns | None:
-    """Return the columns if only empty last cells are quoted (the usual case)."""
+    """Split a CSV text into columns; None if quoted cells make it too complicated."""
     if not text or b"\r" in text:
         return None
     header = text[: text.find(b"\n")].decode().split(",")
@@ -102,7 +102,7 @@ def _plain_columns(text: bytes) -> Columns | None:
         blocks.append((begin, np.ascontiguousarray(ends.reshape(-1, width).T, dtype=np.int32)))
         begin = end
     empty = None
-    if quotes:  # a last cell of two quotes alone is an empty text
+    if quotes:  # two quotes as the last cell are an empty text
         last = _PlainColumns(header, octets, blocks, None)[header[-1]]
         empty = np.flatnonzero(last.lengths == 2)
         at = last.begins[empty]
@@ -113,12 +113,12 @@ def _plain_columns(text: bytes) -> Columns | None:
 
 
 class _PlainColumns(Columns):
-    """The columns of a file, each built from its cells' ends when it is first read.
+    """The columns of a CSV file; a column is built when it is first read.
 
     Args:
-        blocks: where each block of lines begins, and where its cells end relative to that, shape (columns, lines),
-        with the header's line.
-        empty: lines whose last cell is a quoted empty text.
+        blocks: for each block of lines including the header: its offset in the file, and the ends of its cells relative
+        to that offset, shape (columns, lines).
+        empty: numbers of the lines whose last cell is a quoted empty text.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class _PlainColumns(Columns):
         return len(self._places)
 
     def _ends(self, place: int) -> NDArray[np.int64]:
-        """Return where the cells of a column end, the header's first, shape (lines + 1,)."""
+        """Return the end of each cell of a column, header included, shape (lines + 1,)."""
         found = np.empty(sum(block.shape[1] for _, block in self._blocks), dtype=np.int64)
         row = 0
         for begin, block in self._blocks:
@@ -163,7 +163,7 @@ class _PlainColumns(Columns):
 
 
 def numbers(cells: Sequence[str], empty: float = np.nan) -> NDArray[np.float64]:
-    """Return the finite numbers in cells (``empty`` for ""), or raise ExplainError."""
+    """Parse cells as finite numbers (``empty`` for ""), or raise ExplainError."""
     read = cells.numbers() if isinstance(cells, TextColumn) else None
     if read is not None:
         found, is_empty = read

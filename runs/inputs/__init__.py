@@ -1,1 +1,1 @@
-"""User inputs as values: platforms, workloads and steps, outages, keys."""
+"""Load what users name as input: platforms, workloads, steps, outages and keys."""

@@ -1,4 +1,4 @@
-"""Job classes and a machine from user input: a description or log, and a platform."""
+"""Load the job classes and the machine for planning reliability partitions."""
 
 import os
 from collections.abc import Sequence
@@ -25,14 +25,14 @@ def load_demand(
     bins: Sequence[int] = (),
     **reading: Any,
 ) -> tuple[ClassDemand, Machine]:
-    """Return the job classes and the machine of a reliability plan.
+    """Return the job classes and the machine for a plan of reliability partitions.
 
     Args:
         source: bundled classes, a TOML file of classes, or a workload, bundled or a file.
-        platform: the machine, bundled or a file; None: the one of the classes or the workload.
-        mttf: mean time to failure, as text, of nodes without one; None: unknown.
-        bins: the largest size of each class of a workload; empty: powers of two.
-        reading: as in `load_workload`.
+        platform: the machine, bundled or a file; None: the machine of the classes or the workload.
+        mttf: mean time to failure, as text, for nodes that have none; None: unknown.
+        bins: the largest job size of each class made from a workload; empty: powers of two.
+        reading: options of `load_workload`.
 
     Raises:
         PipistrelleError: an input is missing or wrong, a class exceeds the machine, or options do not suit the source.

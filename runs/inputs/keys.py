@@ -1,4 +1,4 @@
-"""Key files of encrypted connections (CurveZMQ): made, never overwritten, checked."""
+"""Make and read key files for encrypted connections (CurveZMQ)."""
 
 import os
 import re
@@ -17,14 +17,14 @@ from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml
 from pipistrelle.protocol.sockets import CallerKeys, KeyPair, ListenerKeys
 
-#: suffixes of the files of a private and of a public key
+#: suffixes of the private and the public key file
 PRIVATE: Final = ".key"
 PUBLIC: Final = ".pub"
 _MANUAL: Final = "See 'pipistrelle help remote'; 'pipistrelle new keys' makes keys."
 _Z85: Final = r"^[0-9a-zA-Z.\-:+=^!/*?&<>()\[\]{}@%$#]{40}$"
 _Key = Annotated[str, Meta(pattern=_Z85)]
 _NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}")
-#: most bytes of a key file; real ones have about a hundred
+#: maximum bytes of a key file; real key files have about a hundred
 _MOST_BYTES: Final = 4096
 _OF_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _PRIVATE_TEXT: Final = """\
@@ -44,20 +44,20 @@ class KeyFileError(PipistrelleError):
 
 
 class PrivateKeyFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """The fields of a private key's file, each 40 characters of Z85."""
+    """The fields of a private key file; each is 40 characters of Z85."""
 
     public: _Key
     secret: _Key
 
 
 class PublicKeyFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """The field of a public key's file."""
+    """The field of a public key file."""
 
     public: _Key
 
 
 def make_keys(folder: Path, names: Sequence[str]) -> list[Path]:
-    """Make a key pair per name and return their files, NAME.key and NAME.pub.
+    """Make a key pair for each name; return the new files, NAME.key and NAME.pub.
 
     Only the owner can read NAME.key.
 
@@ -92,7 +92,7 @@ def make_keys(folder: Path, names: Sequence[str]) -> list[Path]:
 
 
 def _write(path: Path, text: str, mode: int) -> None:
-    """Write a new file that has these access rights from the start."""
+    """Write a new file that has the access rights ``mode`` from its creation on."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     with open(descriptor, "w", encoding="ascii") as file:
         os.fchmod(descriptor, mode)
@@ -100,10 +100,10 @@ def _write(path: Path, text: str, mode: int) -> None:
 
 
 def read_private(path: Path) -> KeyPair:
-    """Return the keys in a private key's file.
+    """Read the key pair in a private key file.
 
     Raises:
-        KeyFileError: it is unreadable or malformed, its keys do not match, or users other than its owner can read it.
+        KeyFileError: the file is unreadable or malformed, its keys do not match, or other users can read it.
     """
     text, rights = _text(path)
     found = _read(text, path, PrivateKeyFile)
@@ -123,12 +123,12 @@ def read_private(path: Path) -> KeyPair:
 
 
 def read_public(path: Path) -> bytes:
-    """Return the key in a public key's file; KeyFileError if unreadable or malformed."""
+    """Read the key in a public key file; KeyFileError if unreadable or malformed."""
     return _read(_text(path)[0], path, PublicKeyFile).public.encode()
 
 
 def read_known(folder: Path) -> frozenset[bytes]:
-    """Return the public keys in a folder; KeyFileError if one is wrong or all missing."""
+    """Read all public keys in a folder; KeyFileError if a key is wrong or there are none."""
     try:
         paths = sorted(path for path in folder.iterdir() if path.suffix == PUBLIC)
     except OSError as error:
@@ -144,19 +144,19 @@ def read_known(folder: Path) -> frozenset[bytes]:
 
 
 def listener_keys(own: Path, known: Path | None) -> ListenerKeys:
-    """Return the keys of the listening side; KeyFileError if a file is wrong."""
+    """Read the keys of the listening side; KeyFileError if a file is wrong."""
     return ListenerKeys(read_private(own), None if known is None else read_known(known))
 
 
 def caller_keys(own: Path, listener: Path) -> CallerKeys:
-    """Return the keys of the connecting side; KeyFileError if a file is wrong."""
+    """Read the keys of the connecting side; KeyFileError if a file is wrong."""
     return CallerKeys(read_private(own), read_public(listener))
 
 
 def _text(path: Path) -> tuple[str, int]:
     where = printable(str(path))
     try:
-        # O_NONBLOCK, because the path could be a pipe.
+        # With O_NONBLOCK, opening a pipe does not wait for a writer.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             kept = os.fstat(file.fileno())
             if not stat.S_ISREG(kept.st_mode):
@@ -185,7 +185,7 @@ def _read(text: str, path: Path, kind: type[_K]) -> _K:
     try:
         return msgspec.convert(raw, kind)
     except msgspec.ValidationError as error:
-        if "matching regex" in str(error):  # a message must not show a key
+        if "matching regex" in str(error):  # the message must not show a key
             raise KeyFileError(
                 "this is not a key", where=where, expected="40 characters of Z85", hint=_MANUAL
             ) from None

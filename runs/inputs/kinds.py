@@ -1,4 +1,4 @@
-"""Name the kind of a text file that is given as a workload and is none."""
+"""Recognise text files that are not workloads, to name their kind in the error."""
 
 from pathlib import Path
 from typing import Final
@@ -22,15 +22,15 @@ _TABLES: Final = (
 _NODES: Final = "A table of nodes has a column class, mttf, age or installed, or both name and location."
 _MANUAL: Final = "'pipistrelle help workloads' and 'pipistrelle help platforms' describe the formats."
 _TOML: Final = "A platform is given with --platform, and a run as 'pipistrelle run FILE'."
-#: keys in the first line of a slurm.conf
+#: the first key of a slurm.conf is one of these
 _SLURM: Final = ("clustername", "nodename", "slurmctldhost", "include")
 
 
 def require_workload(path: Path, expected: str = "a workload: SWF, Batsim's JSON or an accounting log") -> None:
-    """Raise InputError, naming the kind if possible, if a text file is certainly not a workload.
+    """Raise InputError for a text file that is certainly not a workload.
 
-    SWF is the format of files without a sign of another one, so their first line must begin with a number. A file with
-    SWF's suffix is left to SWF's reader.
+    The error names the kind of the file if it is known. A file that looks like no other format must be SWF, so its
+    first line must begin with a number. A file with the suffix ``.swf`` is not checked.
     """
     if ".swf" in path.suffixes:
         return

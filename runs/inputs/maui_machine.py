@@ -1,4 +1,4 @@
-"""A platform from a Maui resource trace: nodes, pools of identical nodes, classes."""
+"""Make a platform from a Maui resource trace: nodes, pools of equal nodes, classes."""
 
 import re
 from collections.abc import Sequence
@@ -13,23 +13,23 @@ from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.logs.maui_nodes import MauiNode
 
 _ODD: Final = re.compile(r"[^A-Za-z0-9_.-]+")
-_LONGEST: Final = 48  # a pool's name may have 64 characters; a number is appended
+_LONGEST: Final = 48  # shorter than the limit of 64 characters for a pool's name, because a number may be appended
 
 
 def maui_platform(nodes: Sequence[MauiNode], name: str, *, units: Units = "nodes") -> Platform:
-    """Return the machine that a resource trace describes.
+    """Return the machine that a Maui resource trace describes.
 
-    Nodes keep their names if these are valid. Nodes with the same processors, memory, disk, system, architecture,
-    features and classes form a pool, named after their features or architecture; pools are in order of first
-    occurrence. A class may use the pools whose nodes list it. Nodes that are down or drained at the start are included.
+    Nodes keep valid names. Nodes with equal processors, memory, disk, system, architecture, features and classes form a
+    pool. A pool is named after its features or architecture, and pools are in order of first occurrence. A class may
+    use the pools whose nodes list it. Nodes that are down or drained at the start are included.
 
     Args:
-        nodes: at least one.
-        name: the machine's name.
-        units: a schedulable unit: a whole node, or a processor (core).
+        nodes: at least one node.
+        name: name of the machine.
+        units: what a schedulable unit is: a whole node, or a processor (core).
 
     Raises:
-        PlatformError: the machine is too large, or a class's name is invalid.
+        PlatformError: the machine is too large, or the name of a class is invalid.
     """
     kinds: dict[tuple[object, ...], list[MauiNode]] = {}
     for node in nodes:
@@ -58,7 +58,7 @@ def _pool(alike: list[MauiNode], number: int, taken: set[str], units: Units, nam
     node = alike[0]
     told: tuple[tuple[str, Property, bool], ...] = (
         ("processors_per_node", node.processors, True),
-        ("memory_mb", node.memory, node.memory > 1),  # 1 is the format's default
+        ("memory_mb", node.memory, node.memory > 1),  # the format's default of 1 means unknown
         ("disk_mb", node.disk, node.disk > 1),
         ("system", node.system, bool(node.system)),
         ("architecture", node.architecture, bool(node.architecture)),

@@ -1,4 +1,4 @@
-"""Platforms and workloads from user input: bundled ones by name, files by path."""
+"""Load platforms and workloads that users name: bundled names or file paths."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from pipistrelle.platforms.node_rows import NodeRow
     from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
 
-#: formats that are not a centre's log, whose units and time zone are fixed
+#: workload formats with a fixed unit and time zone, unlike logs of computing centres
 _NO_LOGS: Final = ("", "SWF", "Batsim JSON")
 
 
 def load_platform(name: str) -> Platform:
-    """Return the platform that is bundled under this name, or described by this file.
+    """Return the bundled platform of this name, or the platform in this file.
 
     The file is TOML, SimGrid's XML or a Maui resource trace.
 
@@ -46,15 +46,15 @@ def load_platform(name: str) -> Platform:
 
 
 def load_machine(name: str, *, units: Units = "nodes") -> "Platform | SimGridPlatform":
-    """Return the same as `load_platform`, but a SimGrid file as its single hosts.
+    """Return a platform as `load_platform` does, but SimGrid XML as single hosts.
 
-    Only these can run jobs with a run time that depends on hosts.
+    Jobs whose run time depends on their hosts can only run on single hosts.
 
     Args:
         units: schedulable units of a Maui resource trace.
 
     Raises:
-        PipistrelleError: as `load_platform` does.
+        PipistrelleError: no such platform or file exists, or the file is wrong.
     """
     if name in platforms.names():
         return platforms.get(name)
@@ -75,14 +75,14 @@ def load_machine(name: str, *, units: Units = "nodes") -> "Platform | SimGridPla
 def load_hosts(
     name: str, *, master: str = "master_host", roles: Mapping[str, str] | None = None, energy: bool = True
 ) -> "SimGridPlatform":
-    """Return the hosts of a platform file in SimGrid's XML, for `pipistrelle batsim`.
+    """Return the hosts of a SimGrid XML file, for `pipistrelle batsim`.
 
     Args:
         name: the file's path.
         master, roles, energy: as in `pipistrelle.platforms.simgrid.platform_file.parse_simgrid`.
 
     Raises:
-        PipistrelleError: the file is unreadable or wrong, or the roles do not suit it.
+        PipistrelleError: the file is unreadable or wrong, or the roles do not suit its hosts.
     """
     if not os.path.isfile(name):
         raise InputError(f"there is no platform file '{name}'", expected="a file in SimGrid's XML")
@@ -93,7 +93,7 @@ def load_hosts(
 
 
 def read_platform(name: str) -> "Platform | SimGridPlatform":
-    """Return the platform of a file: XML is SimGrid's, anything else our TOML."""
+    """Read a platform file: SimGrid's format if it is XML, else Pipistrelle's TOML."""
     text = read_text(Path(name))
     if is_xml(text) or name.endswith(".xml"):
         from pipistrelle.platforms.simgrid.platform_file import parse_simgrid  # rarely needed
@@ -103,14 +103,14 @@ def read_platform(name: str) -> "Platform | SimGridPlatform":
 
 
 def _table_beside(platform: str, text: str) -> "list[NodeRow]":
-    """Return the node table that a platform's file names, relative to its folder."""
+    """Read the node table that a platform file names, relative to that file's folder."""
     from pipistrelle.runs.inputs.node_table import load_node_rows  # rarely needed
 
     return load_node_rows(text, os.path.dirname(platform))
 
 
 def is_platform(name: str) -> bool:
-    """Return whether a file is a platform, by its suffix or because it begins as XML."""
+    """Return whether a file is a platform: by its suffix, or because it begins as XML."""
     if name.endswith((".toml", ".xml")):
         return True
     if not os.path.isfile(name):  # reading a pipe would consume its bytes
@@ -123,11 +123,11 @@ def is_platform(name: str) -> bool:
 
 
 def load_workload(name: str, *, sort: bool = False, **reading: Unpack[LogReading]) -> Workload:
-    """Return a bundled workload, or the one in a file of any supported format.
+    """Load a workload: a bundled one, or a file in any supported format.
 
     Args:
         sort: accept a log whose submit times are not ascending.
-        reading: how to read a centre's log, as in `pipistrelle.traces.load.load`.
+        reading: how to read a computing centre's log, as in `pipistrelle.traces.load.load`.
 
     Raises:
         PipistrelleError: no such workload or file exists, or the file is wrong.
@@ -149,10 +149,10 @@ def load_workload(name: str, *, sort: bool = False, **reading: Unpack[LogReading
 
 
 def reading_for(name: str, names: Sequence[str], reading: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `load_workload` options of one of several workloads.
+    """Return the `load_workload` options for one of several workloads.
 
-    Options that only logs have are dropped for a workload that is not a log, unless none is: then its reader rejects
-    them.
+    Options for logs are dropped if this workload is not a log. If no workload is a log, all options are kept, and the
+    reader rejects them.
     """
     columns = reading["columns"]
     if begins_as_log(name, columns) or not any(begins_as_log(other, columns) for other in names):
@@ -161,24 +161,24 @@ def reading_for(name: str, names: Sequence[str], reading: Mapping[str, Any]) -> 
 
 
 def clock_zone(name: str, timezone: str | None, columns: str | None) -> str | None:
-    """Return the time zone of the dates if the workload is a log, whose clock it then applies to."""
+    """Return the time zone for a workload's dates if the workload is a log, else None."""
     return timezone if begins_as_log(name, columns) else None
 
 
 def begins_as_log(name: str, columns: str | None) -> bool:
-    """Return whether a workload begins as a log; ``columns`` are sacct's, if given."""
+    """Return whether a file begins as a log; ``columns`` are the columns of sacct, if given."""
     if name in workloads.names() or not os.path.exists(name):
         return False
     return kind_of(beginning(name), columns=columns is not None) not in ("swf", "batsim")
 
 
 def is_log(workload: Workload) -> bool:
-    """Return whether a workload was read from a centre's log."""
+    """Return whether a workload was read from a computing centre's log."""
     return workload.format not in _NO_LOGS
 
 
 def _refuse_idle_options(workload: Workload, options: LogOptions) -> None:
-    """Raise InputError if options of centres' logs are given for another workload."""
+    """Raise InputError if options for logs are given and the workload is not a log."""
     names = ("units", "timezone", "columns")
     said = [f"--{name}" for name in names if getattr(options, name) != LogOptions._field_defaults[name]]
     if options.columns is not None and workload.format != SacctLog.format:
@@ -198,7 +198,7 @@ def _refuse_idle_options(workload: Workload, options: LogOptions) -> None:
 
 
 def units_remark(workload: Workload, platform: Platform, units: Units) -> str | None:
-    """Return a warning if a log's sizes, read as ``units``, do not match the machine."""
+    """Return a warning if a log's job sizes, read as ``units``, do not match the machine."""
     found = {pool.unit for pool in platform.pools}
     if not is_log(workload) or len(found) > 1:
         return None
@@ -219,7 +219,7 @@ def units_remark(workload: Workload, platform: Platform, units: Units) -> str | 
 
 
 def require_text(name: str) -> None:
-    """Raise InputError if a file's name is not valid Unicode, which outputs require."""
+    """Raise InputError if a file name is not valid Unicode; the outputs require Unicode."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -227,10 +227,10 @@ def require_text(name: str) -> None:
 
 
 def platform_for(workload: Workload, name: str = "") -> Platform:
-    """Return the machine of a workload: identical units, their number from its header.
+    """Return a machine for a workload, of the size in the workload's header.
 
     Args:
-        name: the workload as the user named it; a bundled one may have a bundled platform of the same name.
+        name: the name that the user gave; a bundled workload may have a bundled platform of equal name.
 
     Raises:
         InputError: the header does not give the machine's size.
@@ -260,7 +260,7 @@ def platform_for(workload: Workload, name: str = "") -> Platform:
 
 
 def _size_text(workload: Workload) -> str | None:
-    """Return where a workload gives its machine's size; None if its format cannot."""
+    """Return where files of a workload's format give the machine's size; None if nowhere."""
     if not is_log(workload):
         return f"MaxProcs or MaxNodes in its header (SWF), nb_res (JSON), 1 to {MOST_UNITS:,}"
     return f"a site of 1 to {MOST_UNITS:,} nodes" if workload.format == HaizeaLog.format else None

@@ -1,4 +1,4 @@
-"""Tables of nodes from files: CSV, TOML, or the lives of Titan's GPUs."""
+"""Read tables of nodes from CSV, TOML, or the lifetimes of Titan's GPUs."""
 
 import os
 import re
@@ -25,13 +25,12 @@ _DATE: Final = "a date, such as 2017-05-01 or '2017-05-01 08:00'"
 
 
 def load_node_rows(text: str, folder: str = "") -> list[NodeRow]:
-    """Return the rows of a table of nodes.
+    """Read the rows of a table of nodes.
 
     Args:
-        text: ``FILE`` or ``FILE,at=DATE``. FILE is CSV with a header, TOML with ``[[nodes]]`` tables, or the lives of
-            Titan's
-        GPUs. DATE is the date of time 0; lives and dates of installation require it.
-        folder: the file's name is relative to it; empty: the working directory.
+        text: ``FILE`` or ``FILE,at=DATE``. FILE is CSV with a header, TOML with ``[[nodes]]`` tables, or
+            lifetimes of Titan's GPUs. DATE is the date of time 0. GPU lifetimes and dates of installation require it.
+        folder: FILE is relative to this folder; empty: the working directory.
 
     Raises:
         PipistrelleError: the file is unreadable, a row is malformed, or a date is missing or later than time 0.
@@ -63,8 +62,8 @@ def load_node_rows(text: str, folder: str = "") -> list[NodeRow]:
 def is_node_table(text: str) -> bool:
     """Return whether ``FILE`` or ``FILE,at=DATE`` is a table of nodes.
 
-    It is if a date is given, if a CSV header has a name or location and another column of nodes, or if TOML has nothing
-    but ``[[nodes]]``.
+    A file is a table of nodes if a date is given, if its CSV header has a name or location and another column for
+    nodes, or if its TOML has only ``[[nodes]]``.
     """
     found = _TEXT.fullmatch(text)
     if found is None or (found["at"] is None and not os.path.isfile(text)):
@@ -78,7 +77,7 @@ def is_node_table(text: str) -> bool:
                 cells = {cell.strip() for cell in head.split(",")}
                 return cells.issuperset(SIGNS) or (bool(cells & {"name", "location"}) and len(cells & {*_OWN}) > 1)
             raw = tomllib.loads(stream.read().decode("utf-8-sig", "replace"))
-    except (PipistrelleError, tomllib.TOMLDecodeError, RecursionError):  # its own reader reports this better
+    except (PipistrelleError, tomllib.TOMLDecodeError, RecursionError):  # its own reader reports the error better
         return False
     return set(raw) == {"nodes"} and isinstance(raw["nodes"], list)
 
@@ -125,7 +124,7 @@ def _row(cells: Mapping[str, Any], where: str, at: float | None, read: Callable[
 
 
 def _time(value: Any, where: str) -> float | str:
-    """Return seconds, or a text with a unit, which the platform checks."""
+    """Return a time as a number of seconds, or as a text with a unit to be parsed later."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Outages from user input: failure models, and logs of real outages for a machine."""
+"""Load failure models and logs of real outages, and map the outages to a machine."""
 
 import math
 import os
@@ -24,9 +24,9 @@ from pipistrelle.traces.files import read_text
 from pipistrelle.traces.outages.log import OutageLog
 from pipistrelle.traces.outages.rows import iso_time
 
-#: logs in which outages of one node may overlap, because people or several programs wrote them
+#: formats that may have overlapping outages of a node, because several people or programs wrote them
 _MERGED = ("LANL", "Titan", "Slurm")
-#: tables of one machine, whose names map to nodes in natural order
+#: formats that describe one machine; names map to nodes in natural order
 _OWN_NAMES = ("LANL", "Titan")
 _LARGER = "Take a larger machine, or one class of the log's nodes."
 _NAMELESS = 'The machine\'s nodes have no names: name them, such as names = "n[001-096]" (docs/reference/platforms.md).'
@@ -39,13 +39,13 @@ def failure_plan(
     factor: float = 1.0,
     where: str = "--failures",
 ) -> FailurePlan:
-    """Return the failure plan that texts of the command line describe.
+    """Return the failure plan for the texts of ``--failures``.
 
     Args:
         texts: as `parse_failures` reads them; a TOML file of ``pipistrelle failures fit`` may replace a model's name.
-        repair: duration of repairs; None: as the model of the library or file says.
+        repair: the duration of repairs; None: as in the model.
         factor: reliability factor, which multiplies all failure rates.
-        where: name of the texts in error messages.
+        where: name of the option, for errors.
 
     Raises:
         PipistrelleError: a text is wrong, a file is unreadable, or a repair time is missing.
@@ -61,7 +61,7 @@ def failure_plan(
 
 
 def _known(text: str) -> dict[str, Callable[[], FailureSpec]]:
-    """Return the models that a text can name: the library's, and the file it names."""
+    """Return {name: loader} of the library's models and the model file in ``text``."""
     known = failure_catalogue.specs()
     name = text.partition(",")[0].strip()
     if name.endswith(".toml") and os.path.isfile(name):
@@ -78,15 +78,15 @@ def on_machine(
     seed: int = 0,
     hosts: Sequence[str] = (),
 ) -> Outages:
-    """Return a log's outages as outages of a machine, in seconds after time 0.
+    """Convert the outages of a log to outages of a machine, in seconds after time 0.
 
-    A name means the machine's node of that name, and a number the node of that number. Names in LANL's and Titan's
-    tables map to the machine's nodes in natural order, unless the machine has one of these names. For a single LANL
-    system, the number after the slash counts. Outages that end before time 0 are dropped, others are clipped at 0.
+    A name means the machine's node with that name, and a number the node with that number. Names in LANL's and Titan's
+    tables map to the machine's nodes in natural order, unless the machine has one of the names. For a single LANL
+    system, the number after the slash is the node. Outages before time 0 are dropped or cut at time 0.
 
     Args:
         start: time 0 on the log's clock (s); None: 0, or the start of observation if the log has dates.
-        repair: duration of outages without an end, drawn with ``seed`` in the log's order.
+        repair: the duration of outages without an end, drawn with ``seed`` in the log's order.
         hosts: node names, in order, instead of the names in the platform's pools.
 
     Raises:
@@ -130,7 +130,7 @@ def on_machine(
 
 
 def _merged(rows: Iterable[tuple[Outage, int]]) -> Outages:
-    """Return the union of overlapping outages, merged from streams without overlaps."""
+    """Merge overlapping outages of each node into one outage."""
     streams: list[list[Outage]] = []
     ends: list[dict[int, float]] = []
     for row, _ in rows:
@@ -156,7 +156,7 @@ def _refuse_overlaps(rows: list[tuple[Outage, int]], log: OutageLog) -> None:
 
 
 def _numbers(log: OutageLog, platform: Platform, hosts: Sequence[str]) -> list[int]:
-    """Return each log node's number on the machine; unused names may exceed it."""
+    """Return the machine's node number for each node in the log, or raise OutageError."""
     names = log.nodes
     known = {name: number for number, name in enumerate(hosts)} or numbers_by_name(platform)
     if log.format in _OWN_NAMES and not any(name in known for name in names):
@@ -185,7 +185,7 @@ def _is_number(text: str) -> bool:
 
 
 def clock_time(log: OutageLog, text: str) -> float:
-    """Return a time (s) on a log's clock from a date, or from a length without dates."""
+    """Parse a date, or a duration for a log without dates, as time on its clock (s)."""
     if log.absolute:
         time = iso_time(text if len(text) > len("2017-01-29") else f"{text} 00:00")
         if time is None:

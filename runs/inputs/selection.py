@@ -13,16 +13,16 @@ from pipistrelle.protocol.base.errors import InputError, did_you_mean, quoted
 from pipistrelle.traces.logs.labels import named_column
 from pipistrelle.traces.workload import Workload, label_column
 
-#: most values that an error lists
+#: maximum number of values that an error lists
 _MOST_NAMED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Conditions that a job must all fulfil to be kept.
+    """Conditions for keeping a job; a job must meet all of them.
 
     Attributes:
-        begin, end: lower (inclusive) and upper (exclusive) bound of the submit time (s).
+        begin, end: first submit time (s), and the time before which a job must be submitted (s).
         size, runtime, walltime: ranges of size (units), run time and requested time (s), bounds included.
         fields: {one of `FIELDS`: allowed values}; a value is a number or name in the log, or a name in its header.
     """
@@ -35,7 +35,7 @@ class Conditions:
     fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def mask(self, workload: Workload) -> NDArray[np.bool_]:
-        """Return for each job whether it fulfils all, shape (n,); InputError for an unknown field or value."""
+        """Return whether each job meets all conditions, shape (n,); InputError if one is wrong."""
         mask = (workload.submit >= self.begin) & (workload.submit < self.end)
         ranges = ((workload.size, self.size), (workload.runtime, self.runtime), (workload.walltime, self.walltime))
         for values, bounds in ranges:

@@ -9,7 +9,7 @@ from msgspec.structs import fields
 from pipistrelle.models.workloads import FIELDS
 from pipistrelle.traces.logs.kinds import Units as LogUnits
 
-# Most runs do not change their workload, so what changes it is imported late.
+# Imported late, because most runs do not change their workload.
 if TYPE_CHECKING:
     import numpy as np
 
@@ -32,27 +32,27 @@ class Step(
     tag=str.lower,
     omit_defaults=True,
 ):
-    """A step; its fields are options of ``pipistrelle workload``."""
+    """A step that changes a workload; each field is an option of ``pipistrelle workload``."""
 
-    #: fields about what is read, not about what is done
+    #: fields that name or describe input files; `words` omits them
     _places: ClassVar[tuple[str, ...]] = ()
 
     def apply(self, workload: "Workload") -> "Workload":
-        """Return the workload after the step.
+        """Return the changed workload.
 
         Raises:
-            PipistrelleError: a text is malformed, options conflict, or the step does not suit the workload.
+            PipistrelleError: an option is malformed, options conflict, or the step does not suit the workload.
         """
         raise NotImplementedError
 
     @property
     def draws(self) -> bool:
-        """Whether the step draws random numbers, so that its seed matters."""
+        """Return whether the step draws random numbers, so that its seed matters."""
         return False
 
     @property
     def words(self) -> str:
-        """The step as typed on the command line, without file names."""
+        """Return the step as typed on the command line, without file names."""
         found = [type(self).__name__.lower()]
         for one in fields(self):
             value, name = getattr(self, one.name), f"--{one.encode_name}"
@@ -63,7 +63,7 @@ class Step(
 
 
 class Filter(Step, frozen=True, kw_only=True):
-    """Keep the jobs that fulfil all conditions."""
+    """A step that keeps the jobs that meet all conditions."""
 
     begin: str | None = None
     end: str | None = None
@@ -90,11 +90,11 @@ class Filter(Step, frozen=True, kw_only=True):
 
     @property
     def draws(self) -> bool:
-        """Whether it draws random numbers."""
+        """Return whether the step draws random numbers."""
         return self.sample is not None
 
     def apply(self, workload: "Workload") -> "Workload":
-        """Return the jobs that are kept; their ids and submit times do not change."""
+        """Return the workload with only the kept jobs; their ids and submit times stay."""
         import numpy as np
 
         from pipistrelle.models.workloads.options import (
@@ -123,7 +123,7 @@ class Filter(Step, frozen=True, kw_only=True):
         chosen_by = (*bounds, self.first, self.last, self.sample)
         if not (named or self.clean or self.rebase) and all(one is None for one in chosen_by):
             raise _refused("give at least one condition")
-        # Only times need the zone: an invalid one in a header must not matter otherwise.
+        # Only times need the time zone. An invalid zone in a header must not matter otherwise.
         zone = zone_of(workload, self.timezone) if dated else None
 
         def time(text: str | None, otherwise: float) -> float:
@@ -156,7 +156,7 @@ class Filter(Step, frozen=True, kw_only=True):
 
 
 class Scale(Step, frozen=True, kw_only=True):
-    """Change sizes, times or arrivals, in the order of these fields."""
+    """A step that scales sizes, times or arrivals, in the order of its fields."""
 
     machine: Units | None = None
     sizes: str | None = None
@@ -169,11 +169,11 @@ class Scale(Step, frozen=True, kw_only=True):
 
     @property
     def draws(self) -> bool:
-        """Whether it draws random numbers."""
+        """Return whether the step draws random numbers."""
         return self.walltime is not None
 
     def apply(self, workload: "Workload") -> "Workload":
-        """Return the changed jobs."""
+        """Return the workload with scaled jobs."""
         from pipistrelle.models.workloads.options import parse_factor, set_walltimes
         from pipistrelle.traces.transforms import scale
 
@@ -198,7 +198,7 @@ class Scale(Step, frozen=True, kw_only=True):
 
 
 class Merge(Step, frozen=True, kw_only=True):
-    """Join the jobs of several workloads; the other workloads are read as in a run."""
+    """A step that joins the jobs of several workloads into one workload."""
 
     _places = ("others", "sort", "units", "timezone", "columns", "strict")
 
@@ -212,25 +212,25 @@ class Merge(Step, frozen=True, kw_only=True):
     strict: bool = False
 
     def apply(self, workload: "Workload") -> "Workload":
-        """Return all jobs, renumbered if an id occurs twice."""
+        """Return all jobs in one workload, renumbered if an id occurs twice."""
         return self.join([workload, *self.load_others()])
 
     def join(self, workloads: "list[Workload]") -> "Workload":
-        """Return the jobs of these workloads."""
+        """Return the jobs of all given workloads as one workload."""
         from pipistrelle.traces.transforms.join import merge
 
         return merge(workloads, self.alignment(workloads), apart=self.apart)
 
     def alignment(self, workloads: "list[Workload]") -> "Align":
-        """Return how the workloads' times are aligned."""
+        """Return how to align the workloads' times: by date, time 0, or first submission."""
         if self.align != "auto":
             return self.align
         return "date" if all(one.epoch is not None for one in workloads) else "zero"
 
     def load_others(self, beside: Sequence[str] = ()) -> "list[Workload]":
-        """Return the other workloads; PipistrelleError if none is named, or one is wrong.
+        """Load the other workloads; PipistrelleError if none is named, or one is wrong.
 
-        Options of logs are rejected if neither one of them nor one of ``beside`` is a log.
+        Options for logs are rejected unless one of the workloads, or one of the files ``beside``, is a log.
         """
         from pipistrelle.runs.inputs.named import load_workload, reading_for
 
@@ -241,7 +241,7 @@ class Merge(Step, frozen=True, kw_only=True):
 
 
 class Shuffle(Step, frozen=True, kw_only=True):
-    """Permute submit times, or draw new ones."""
+    """A step that permutes submit times, or draws new ones."""
 
     within: str | None = None
     submission_time: str | None = None
@@ -249,11 +249,11 @@ class Shuffle(Step, frozen=True, kw_only=True):
 
     @property
     def draws(self) -> bool:
-        """Whether it draws random numbers."""
+        """Return whether the step draws random numbers."""
         return True
 
     def apply(self, workload: "Workload") -> "Workload":
-        """Return the jobs with other submit times."""
+        """Return the workload with the new submit times."""
         from pipistrelle.models.workloads.options import parse_gaps
         from pipistrelle.protocol.base.lengths import parse_seconds
         from pipistrelle.traces.transforms.arrivals import redraw_submits, shuffle_submits
@@ -267,7 +267,7 @@ class Shuffle(Step, frozen=True, kw_only=True):
 
 
 class Copy(Step, frozen=True, kw_only=True):
-    """Repeat each job."""
+    """A step that repeats each job."""
 
     times: Annotated[int, Meta(ge=1, le=1_000_000)]
     every: str | None = None
@@ -278,11 +278,11 @@ class Copy(Step, frozen=True, kw_only=True):
 
     @property
     def draws(self) -> bool:
-        """Whether it draws random numbers."""
+        """Return whether the step draws random numbers."""
         return self.shift is not None or self.submission_time is not None
 
     def apply(self, workload: "Workload") -> "Workload":
-        """Return jobs and copies; dependencies of a copy are copies of its original's."""
+        """Return jobs and copies; a copy depends on the copies of its original's dependencies."""
         from math import isfinite
 
         from pipistrelle.models.workloads.options import parse_gaps, parse_range, signed_seconds
@@ -306,7 +306,7 @@ class Copy(Step, frozen=True, kw_only=True):
 
 
 class Redraw(Step, frozen=True, kw_only=True):
-    """Replace the jobs by random ones, from a model fitted to them or a named one."""
+    """A step that replaces the jobs with random jobs from a fitted or a named model."""
 
     model: str | None = None
     jobs: Count | None = None
@@ -317,11 +317,11 @@ class Redraw(Step, frozen=True, kw_only=True):
 
     @property
     def draws(self) -> bool:
-        """Whether it draws random numbers."""
+        """Return whether the step draws random numbers."""
         return True
 
     def apply(self, workload: "Workload") -> "Workload":
-        """Return random jobs with new ids, times and walltimes."""
+        """Return a workload of random jobs with new ids, times and walltimes."""
         from pipistrelle.models.likeness.drawing import generate_like
         from pipistrelle.models.likeness.fitting import fit
         from pipistrelle.models.likeness.model import load_model
@@ -333,7 +333,7 @@ class Redraw(Step, frozen=True, kw_only=True):
 
 
 AnyStep = Filter | Scale | Merge | Shuffle | Copy | Redraw
-#: {name of a step: its type}
+#: {name of a step: its class}
 STEPS: Final[dict[str, type[AnyStep]]] = {
     "filter": Filter,
     "scale": Scale,

@@ -1,1 +1,1 @@
-"""Sessions: runs recorded frame by frame, replayed, resumed and taken over."""
+"""Record all messages of a run in a session; replay, resume or take over the run."""

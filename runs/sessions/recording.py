@@ -1,4 +1,4 @@
-"""Transports of sessions: one records frames, one replays recorded replies."""
+"""Record a session's messages, and replay the recorded replies to the server."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,16 +21,16 @@ from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.transport.in_process import Transport, bare
 from pipistrelle.server.transport.peer import Peer
 
-#: most characters shown of an event
+#: maximum characters shown of an event
 _SHOWN = 400
 HeaderMaker = Callable[[str, HelloData, WelcomeData], SessionHeader]
 
 
 class RecordingTransport:
-    """Writes everything that both sides of another transport send to a session.
+    """Writes all messages between server and scheduler to a session.
 
     Args:
-        header: makes the session's first line from what both sides agreed on.
+        header: makes the first line of the session from the greetings of both sides.
     """
 
     def __init__(
@@ -48,37 +48,37 @@ class RecordingTransport:
         self.apart = transport.apart
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Wait for a scheduler, and write what was agreed."""
+        """Wait until a scheduler connects, and write both greetings to the session."""
         hello, welcome = self.transport.greet(run_id, server)
         self.writer.begin(self._header(run_id, hello, welcome))
         return hello, welcome
 
     def send(self, notice: Notice) -> None:
-        """Send a notice, and write it while the scheduler is deciding."""
+        """Send a notice, and write it to the session while the scheduler is deciding."""
         self._owed = True
         self.transport.send(notice)
         self.writer.notice(encoder.encode(notice) if self._peer is None else self._peer.sent)
 
     def receive(self) -> Reply:
-        """Write and return the reply."""
+        """Write the reply to the session and return it."""
         reply = self.transport.receive()
         self._owed = False
         self.writer.reply(encoder.encode(reply) if self._peer is None else self._peer.received)
         return reply
 
     def save(self) -> str | None:
-        """Return the scheduler's state, as JSON; None if it is in process, or saves none."""
+        """Return a scheduler process's saved state as JSON; None if it saves no state."""
         return None if self._peer is None else self._peer.save()
 
     def farewell(self, notice: Notice) -> None:
-        """Send and write the last notice; a session ends with an unanswered notice."""
+        """Send the last notice; record it unless the previous notice is still unanswered."""
         self.transport.farewell(notice)
         if not self._owed:
             batsim = self._peer is not None and self._peer.batsim
             self.writer.notice(encode_notice(_last_of(notice)) if batsim else encoder.encode(notice))
 
     def close(self) -> None:
-        """Close the other transport."""
+        """Close the wrapped transport."""
         self.transport.close()
 
 
@@ -102,14 +102,14 @@ def header_of(spec: RunSpec, setup: Setup) -> HeaderMaker:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A connection whose frames are recorded in a file."""
+    """A connection that records its messages in a session file."""
 
     connection: Connection
     path: Path
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
-        """Yield the transport, recorded."""
+        """Open the connection; yield a transport that records its messages."""
         with self.connection.open(spec, setup, interrupted) as transport:
             writer = SessionWriter(self.path)
             try:
@@ -119,14 +119,14 @@ class Recorded:
 
 
 class ServerDiffers(RunError):
-    """The server sends something else than in the recorded session."""
+    """The server sent a message that differs from the recorded session."""
 
     exit_code = 1
     reason: EndReason = "stopped"
 
 
 class ReplayTransport:
-    """Answers the server from a session, and compares what the server sends."""
+    """Replays a session's replies to the server, and checks the server's notices."""
 
     apart = False
 
@@ -134,14 +134,14 @@ class ReplayTransport:
         self._header = header
         self._exchanges = exchanges
         self._reply: Reply | None = None
-        #: number of notices that matched
+        #: number of notices that matched the recorded notices
         self.same = 0
-        #: how the last notice differs from the recorded one
+        #: description of how the last notice differs from the recorded notice
         self.differs: PipistrelleError | None = None
         self._over = False
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Return the recorded greeting; SessionError if the session is of another run."""
+        """Return the recorded greetings; SessionError if the session is of another run."""
         header = self._header
         if run_id != header.run_id:
             raise SessionError(
@@ -150,7 +150,7 @@ class ReplayTransport:
                 found=header.run_id,
                 hint="Platform, workload or options differ; the session's first line has them.",
             )
-        if header.dialect == "batsim":  # it has no negotiation
+        if header.dialect == "batsim":  # Batsim's dialect has no negotiation
             return header.hello, header.welcome
         answer = negotiate(header.hello, run_id=run_id, server=server)
         if isinstance(answer, Refused):
@@ -158,7 +158,7 @@ class ReplayTransport:
         return header.hello, answer.data
 
     def send(self, notice: Notice) -> None:
-        """Compare a notice; ServerDiffers if it differs."""
+        """Compare a notice with the recorded notice; ServerDiffers if they differ."""
         self._over = True
         try:
             exchange = next(self._exchanges, None)
@@ -196,7 +196,7 @@ class ReplayTransport:
         return self._reply
 
     def farewell(self, notice: Notice) -> None:
-        """Compare the last notice, if the run ended normally."""
+        """Compare the last notice with the recorded notice, if the run ended normally."""
         exchange = None if self._over else next(self._exchanges, None)
         if exchange is not None:
             try:
@@ -205,7 +205,7 @@ class ReplayTransport:
                 self.differs = differs
 
     def close(self) -> None:
-        """Do nothing."""
+        """Do nothing, because a replay has no connection."""
 
 
 def _last_of(notice: Notice) -> Notice:

@@ -1,4 +1,4 @@
-"""Runs that outlive their scheduler: a new one is brought up to date."""
+"""Let a run continue with a new scheduler process when its scheduler is gone."""
 
 from contextlib import closing
 from pathlib import Path
@@ -16,20 +16,20 @@ from pipistrelle.runs.sessions.session_file import SessionReader, SessionWriter
 from pipistrelle.server.errors import SchedulerFailed
 from pipistrelle.server.transport.native import NativeTransport
 
-#: ends of a scheduler that another may follow; one that failed would fail again
+#: errors after which a new scheduler may continue; a scheduler that failed would fail again
 _GONE: Final = ("scheduler_left", "scheduler_interrupted", "scheduler_killed")
-#: most characters shown of a scheduler's name
+#: maximum characters shown of a scheduler's name
 _SHOWN: Final = 100
 
 
 class Rejoining(RecordingTransport):
-    """Records a session, and lets a new scheduler continue when the first is gone.
+    """Records a session; a new scheduler can continue when the first one is gone.
 
-    The new scheduler's HELLO must be the same. It gets the last state that the first one saved, if any, and all
-    notices since then. It must make the same decisions.
+    The new scheduler must send an equal HELLO. It receives the last saved state, if there is one, and all notices since
+    then. It must make the same decisions as the first scheduler.
 
     Args:
-        path: the session's file.
+        path: the session file.
         patience: how long to wait for a new scheduler (wall-clock s).
     """
 
@@ -41,18 +41,18 @@ class Rejoining(RecordingTransport):
         self._path = path
         self._patience = patience
         self._greeting = ("", "")
-        #: number and time of the last notice
+        #: number and simulated time of the last notice
         self._last = (0, 0.0)
-        #: the last saved state, with number and time of the notice before it
+        #: the last saved state, with number and time of the last notice before it
         self._saved: tuple[int, float, str] | None = None
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Wait for a scheduler."""
+        """Wait until a scheduler connects; return both greetings."""
         self._greeting = (run_id, server)
         return super().greet(run_id, server)
 
     def send(self, notice: Notice) -> None:
-        """Send a notice, to a new scheduler if necessary."""
+        """Send a notice; if the scheduler is gone, wait for a new scheduler."""
         self._last = (notice.seq, notice.now)
         try:
             super().send(notice)
@@ -62,7 +62,7 @@ class Rejoining(RecordingTransport):
             self._wait(failure)
 
     def receive(self) -> Reply:
-        """Return the reply, from a new scheduler if necessary."""
+        """Return the reply; if the scheduler is gone, wait for a new scheduler."""
         while True:
             try:
                 return super().receive()
@@ -71,7 +71,7 @@ class Rejoining(RecordingTransport):
                 self._wait(failure)
 
     def save(self) -> str | None:
-        """Return the scheduler's state; None if it saves none, or is gone."""
+        """Return the scheduler's saved state; None if it saves no state, or is gone."""
         try:
             saved = super().save()
         except SchedulerFailed as failure:
@@ -88,7 +88,7 @@ class Rejoining(RecordingTransport):
             raise failure
 
     def _wait(self, failure: SchedulerFailed) -> None:
-        """Wait until a new scheduler is up to date; SchedulerFailed if none comes."""
+        """Wait until a new scheduler has caught up; SchedulerFailed if none connects."""
         while True:
             logger().warning("{} Waiting for another scheduler for {:g} s.", failure, self._patience)
             try:
@@ -100,7 +100,7 @@ class Rejoining(RecordingTransport):
                 return
 
     def _bring_up(self) -> None:
-        """Bring a new scheduler up to date, and send it the notice that has no reply yet."""
+        """Send a new scheduler the state, the past notices, and the unanswered notice."""
         self.writer.flush()
         reader = SessionReader(self._path)
         self._native.let_go(self._patience)
@@ -129,7 +129,7 @@ class Rejoining(RecordingTransport):
 
 
 def apart_from_state(hello: HelloData) -> HelloData:
-    """Return a HELLO without the feature for saving state: that feature changes no decision."""
+    """Return a HELLO without the feature for saving state, for a comparison."""
     return replace(hello, features=tuple(name for name in hello.features if name != STATE))
 
 

@@ -1,4 +1,4 @@
-"""Replay of a session to a scheduler or the server, up to the first difference."""
+"""Replay a session to a scheduler or to the server, up to the first difference."""
 
 import time
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from pipistrelle.server.simulation.simulate import simulate
 from pipistrelle.server.transport.in_process import Transport
 from pipistrelle.server.transport.peer import Peer
 
-#: beginnings of events that only schedulers with the feature ``failures`` get
+#: beginnings of events that are only sent to schedulers with the feature ``failures``
 _NODES: Final = (b'"type":"NODES_', b'"type":"MAINTENANCE_')
 
 
@@ -40,7 +40,7 @@ _counted: Final = msgspec.json.Decoder(_Counted)
 
 @dataclass(frozen=True, slots=True)
 class WaitingJob:
-    """A job queued when two schedulers differ; times in seconds."""
+    """A job in the queue when a replayed scheduler decides differently; times in seconds."""
 
     id: str
     units: int
@@ -50,11 +50,11 @@ class WaitingJob:
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """The first notice that a scheduler answers differently than the recorded one.
+    """The first notice to which the replayed scheduler replies differently.
 
     Attributes:
         place: index of the first different decision; the number of decisions if only other fields differ.
-        queue: the queued jobs.
+        queue: the queued jobs at that time.
     """
 
     notice: Notice
@@ -66,7 +66,7 @@ class Parting:
 
 @dataclass(frozen=True, slots=True)
 class PlayedSession:
-    """The result: how many notices and decisions matched, and the first difference."""
+    """The result of a replay: matching notices and decisions, and the first difference."""
 
     scheduler: str
     notices: int
@@ -75,16 +75,16 @@ class PlayedSession:
 
 
 def replay(reader: SessionReader, connection: Connection, spec: RunSpec) -> PlayedSession:
-    """Send the recorded notices to a scheduler until it first decides differently.
+    """Send the recorded notices to a scheduler until its decisions differ.
 
-    Reasons (``why``, ``keeps``) are not compared.
+    The reasons of decisions (``why``, ``keeps``) are not compared.
 
     Args:
-        connection, spec: how the scheduler is reached, and which one it is; the rest of the description is ignored.
+        connection, spec: how to reach the scheduler, and a description of which only the scheduler is used.
 
     Raises:
         PipistrelleError: the session is wrong, or the scheduler needs unrecorded features, does not connect, or fails.
-        KeyboardInterrupt: the user interrupted it.
+        KeyboardInterrupt: the user interrupted the replay.
     """
     header = reader.header
     batsim = BatsimOptions() if header.dialect == "batsim" else None
@@ -124,9 +124,9 @@ def replay(reader: SessionReader, connection: Connection, spec: RunSpec) -> Play
 
 
 class Played:
-    """Sends a session's notices to a scheduler one by one, and compares its decisions.
+    """Sends a session's notices to a scheduler one by one, and compares its replies.
 
-    A scheduler in another process gets the original frames; its reply is decoded only if its frame differs.
+    A scheduler in another process gets the original messages. A reply is decoded only if its bytes differ.
     """
 
     def __init__(self, header: SessionHeader, transport: Transport) -> None:
@@ -135,7 +135,7 @@ class Played:
         self._peer = transport if isinstance(transport, Peer) else None
 
     def __call__(self, exchange: Exchange) -> tuple[Notice, Reply, Reply, int] | None:
-        """Return the notice, both replies, and where the replies differ; None if they match."""
+        """Replay one notice; return notice, both replies and where they differ, None if equal."""
         seq, frame, expected = exchange
         assert expected is not None
         if self._peer is not None:
@@ -158,9 +158,9 @@ def _untold(what: str) -> SessionError:
 
 
 def parting(recorded: Reply, found: Reply) -> int | None:
-    """Return the index of the first different decision, None if the replies match.
+    """Return the index of the first different decision; None if the replies match.
 
-    The index is the number of decisions if only another field differs. A scheduler that wants fewer wakeups matches.
+    The index is the number of decisions if only another field differs. A reply that asks for fewer wakeups matches.
     """
     for place, (one, other) in enumerate(zip(recorded.events, found.events, strict=False)):
         if one != other and _plain(one) != _plain(other):
@@ -178,7 +178,7 @@ def _plain(decision: Decision) -> object:
 
 
 def _misses(recorded: Reply, found: Reply) -> bool:
-    """Return whether a scheduler wants wakeups that the recorded one did not get."""
+    """Return whether a scheduler asks for wakeups that are not in the recorded reply."""
     if recorded.wake is None:
         return False
     return found.wake is None or not set(found.wake) <= set(recorded.wake)
@@ -208,12 +208,12 @@ def waiting_at(reader: SessionReader, seq: int) -> list[WaitingJob]:
 
 
 def replay_server(reader: SessionReader) -> int:
-    """Send the recorded replies to the server; return how many notices matched (all).
+    """Replay recorded replies to the server; return the number of matching notices.
 
     Raises:
-        ServerDiffers: a notice differs from the recorded one.
+        ServerDiffers: a notice differs from the recorded notice.
         PipistrelleError: the session is wrong, or the run's inputs have changed.
-        KeyboardInterrupt: the user interrupted it.
+        KeyboardInterrupt: the user interrupted the replay.
     """
     spec = with_digests(convert_spec(reader.header.spec, "the session's description of its run"))
     with seldom_collected(), Interrupts() as interrupts, closing(reader.exchanges()) as exchanges:

@@ -1,4 +1,4 @@
-"""Runs with snapshots that resume as if they had never been interrupted."""
+"""Run with snapshots, and resume a run as if it had never been interrupted."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -45,16 +45,16 @@ from pipistrelle.server.transport.peer import Peer
 
 @dataclass(slots=True)
 class Journaled:
-    """A connection to a scheduler process, with the session kept in a folder.
+    """A connection to a scheduler process that keeps the run's session in a folder.
 
-    If there is a session already, the scheduler is brought to its state after the first ``notices`` notices before the
-    run continues. A scheduler that saves its state gets it back; any other is sent the notices and must decide as
-    before.
+    If the folder already has a session, the scheduler first gets the state it had after ``notices`` notices. A
+    scheduler that saves its state gets the saved state back. Any other scheduler gets all earlier notices again, and
+    must decide as before.
 
     Attributes:
-        prefix: beginning of the outputs' names.
-        now, saved: simulated time (s) and saved state (JSON; None: none) after these notices.
-        awaits: how long to wait for a new scheduler when the run's is gone (s); None: do not wait.
+        prefix: first part of the names of the output files.
+        now, saved: simulated time (s) and saved state (JSON, None: none) after these notices.
+        awaits: how long to wait for a new scheduler when the run's scheduler is gone (s); None: do not wait.
         leave: whether the session stays in the folder after the run.
     """
 
@@ -69,13 +69,13 @@ class Journaled:
     writer: SessionWriter | None = None
 
     def flush(self) -> None:
-        """Write everything recorded so far to the file."""
+        """Write everything recorded so far to the session file."""
         if self.writer is not None:
             self.writer.flush()
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
-        """Yield the recording transport; the scheduler is brought up to date when greeted."""
+        """Yield a recording transport; it restores the scheduler's state at the greeting."""
         path = self.folder / f"{self.prefix}{SESSION}"
         new = path.with_name(f".{path.name}")
         with self.connection.open(spec, setup, interrupted) as transport:
@@ -100,11 +100,11 @@ class Journaled:
 
 
 class BroughtUp(RecordingTransport):
-    """Brings its scheduler to an earlier state before it is used.
+    """Restores a scheduler's earlier state when the scheduler connects.
 
     Args:
-        journal: gives that state.
-        path, new: the session so far, and the file it is copied to.
+        journal: has the number of past notices, and the saved state.
+        path, new: the session so far, and the file to which it is copied.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class BroughtUp(RecordingTransport):
         self._notices = journal.notices
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Agree with the scheduler and restore its state; SnapshotError if it is a different scheduler."""
+        """Greet the scheduler and restore its state; SnapshotError if it is another scheduler."""
         reader = SessionReader(self._path)
         hello, welcome = super().greet(run_id, server)
         header = reader.header
@@ -168,7 +168,7 @@ class BroughtUp(RecordingTransport):
 
 
 def _pass_over(exchange: Exchange) -> None:
-    """Send nothing: the saved state covers this exchange."""
+    """Send nothing, because the saved state includes this notice and reply."""
 
 
 def run_kept(
@@ -176,8 +176,8 @@ def run_kept(
 ) -> Result:
     """Simulate a run with snapshots, or continue it from the snapshot ``last``.
 
-    If the run ends early, no error is raised. Snapshots and session are in the folder ``options.out``. If the options
-    have other outputs, the caller must lock them.
+    An early end of the run raises no error. Snapshots and session are kept in the folder ``options.out``. If the
+    options replace the outputs, the caller must lock the folder.
     """
     folder, connection, journal = options.out, options.connection, None
     assert folder is not None, "a run is kept in a folder"
@@ -213,7 +213,7 @@ def run_kept(
 
 
 class KeptRun(NamedTuple):
-    """A run with snapshots: description, snapshot, the outputs' folder and prefix."""
+    """A run with snapshots: its description, one snapshot, the output folder and prefix."""
 
     spec: RunSpec
     header: SnapshotHeader
@@ -222,7 +222,7 @@ class KeptRun(NamedTuple):
     prefix: str
 
     def setup(self, spec: RunSpec | None = None) -> Setup:
-        """Return its setup, or that under another policy; raise as `load_setup` does."""
+        """Load the setup of the run, or of ``spec``, which is the run under another policy."""
         return load_setup(replace(spec or self.spec, resumed=None))
 
 
@@ -236,10 +236,10 @@ def _place_of(path: Path) -> tuple[Path, str]:
 
 
 def read_run(path: Path, *, elsewhere: bool = False) -> KeptRun:
-    """Return a run and one of its snapshots.
+    """Read the description of a run and one of its snapshots.
 
     Args:
-        path: the run's folder, for the last snapshot; a snapshot in it; or the prefix of the outputs' paths.
+        path: the run's folder, to use the last snapshot; a snapshot file; or the prefix of the outputs' paths.
         elsewhere: nothing will be written in the run's folder, so the run may still be running.
 
     Raises:
@@ -254,9 +254,9 @@ def read_run(path: Path, *, elsewhere: bool = False) -> KeptRun:
 
 
 def resume(kept: KeptRun, options: RunOptions, keeping: Keeping) -> Result:
-    """Continue a run from a snapshot, with the output bytes of an uninterrupted run.
+    """Continue a run from a snapshot, with the outputs of an uninterrupted run.
 
-    The outputs are continued as copies in ``options.out``, or in place if that is None.
+    The run continues on copies of its outputs in ``options.out``, or in place if ``options.out`` is None.
     """
     setup = options.setup or kept.setup()
     folder, out = kept.folder, options.out
@@ -269,7 +269,7 @@ def resume(kept: KeptRun, options: RunOptions, keeping: Keeping) -> Result:
         made_apart(folder, out)
         copy_outputs(folder, out, whole=True)
     elif outputs is None:
-        with suppress(OSError):  # the summary of the interrupted run
+        with suppress(OSError):  # remove the summary of the interrupted run
             (folder / SUMMARY_FILE).unlink()
     where = str(folder / kept.prefix).removesuffix("_")
     options = dataclasses.replace(options, setup=setup, out=out or folder, outputs=outputs)
@@ -287,11 +287,11 @@ def _batsim_outputs(folder: Path, prefix: str, state: dict[str, Any]) -> BatsimO
 
 
 def take_over(spec: RunSpec, kept: KeptRun, options: RunOptions, keeping: Keeping) -> Result:
-    """Continue a run from a snapshot under the policy of ``spec``, in ``options.out``.
+    """Continue a run from a snapshot under another policy, in ``options.out``.
 
     Raises:
-        PipistrelleError: the policy cannot take the run over, or the snapshot is of another version or workload, or in
-            Batsim's dialect.
+        PipistrelleError: the policy cannot take over the run; the snapshot has another version, workload, or Batsim's
+            dialect.
     """
     folder, out = kept.folder, options.out
     assert out is not None, "a separate folder"
@@ -306,7 +306,7 @@ def take_over(spec: RunSpec, kept: KeptRun, options: RunOptions, keeping: Keepin
 
 
 def check_takeover(spec: RunSpec) -> None:
-    """Raise SnapshotError if another scheduler cannot take over a run of this kind."""
+    """Raise SnapshotError if another scheduler cannot take over runs of this dialect."""
     if spec.dialect == "batsim":
         raise SnapshotError(
             "a run in Batsim's dialect cannot be taken over, because the dialect has no message for running jobs",
@@ -315,7 +315,7 @@ def check_takeover(spec: RunSpec) -> None:
 
 
 def made_apart(folder: Path, out: Path) -> None:
-    """Make another folder for the outputs; SnapshotError if it is the same."""
+    """Create the folder ``out``; SnapshotError if it is the folder of the first run."""
     if out.resolve() == folder.resolve():
         what = "the outputs of the continued run need a folder of their own"
         raise SnapshotError(what, where="--out", found=str(out))

@@ -1,8 +1,8 @@
-"""The file of a session: the run's description, every frame, a chain of digests.
+"""The session file: the run's description, every message, and a chain of digests.
 
-It has one JSON object per line. The first is the header (`SessionHeader`). Then come frames as sent, alternately
-``{"notice":FRAME}`` and ``{"reply":FRAME}``. After every few hundred frames, and at the end, ``{"chain":TEXT}`` has the
-beginning of the SHA-256 of everything before it.
+Each line is one JSON object. The first line is the header (`SessionHeader`). Then lines ``{"notice":FRAME}`` and
+``{"reply":FRAME}`` alternate, with messages as sent. After every few hundred messages, and at the end,
+``{"chain":TEXT}`` has the beginning of the SHA-256 of everything before it.
 """
 
 import gzip
@@ -28,21 +28,21 @@ from pipistrelle.server.outputs.csv_file import unwritable
 from pipistrelle.traces.files import Counted, Swelling
 
 FORMAT: Final = 2
-#: hexadecimal digits of a chain in a line
+#: number of hexadecimal digits of the digest in a chain line
 _CHAIN: Final = 16
-#: lines, or bytes, written at once; at the latest after this many wall-clock seconds
+#: number of lines, or of bytes, written at once; and the longest time until they are written (wall-clock s)
 _LINES: Final = 512
 _MANY: Final = 1 << 20
 _LATE_S: Final = 10.0
-#: bytes read at once
+#: number of bytes read at once
 _BYTES: Final = 1 << 16
-#: the text before and after a frame in its line
+#: the text before and after a message in its line of the file
 _NOTICE: Final = b'{"notice":'
 _REPLY: Final = b'{"reply":'
 _END: Final = b"}\n"
-#: most bytes of a line: a server's frame may name every job of a log
+#: maximum bytes of a line: a message of the server may name every job of a log
 _LONGEST: Final = 1 << 30
-#: zstandard's level: higher ones take longer than a round trip
+#: compression level of zstandard: higher levels take longer than a round trip
 _LEVEL: Final = 1
 _HINT: Final = "'pipistrelle run --record FILE' writes one."
 
@@ -52,10 +52,10 @@ class SessionError(PipistrelleError):
 
 
 class SessionHeader(Struct, frozen=True, kw_only=True):
-    """The recorded run: its description, with digests of inputs, and both greetings.
+    """The header of a session: the run's description and the greetings of both sides.
 
     Attributes:
-        epoch: Unix time of time 0 (s); None: unknown.
+        epoch: Unix time of simulated time 0 (s); None: unknown.
     """
 
     session: int
@@ -68,7 +68,7 @@ class SessionHeader(Struct, frozen=True, kw_only=True):
     dialect: Literal["native", "batsim"] = "native"
 
     def read_notice(self, frame: bytes, seq: int) -> Notice:
-        """Return the notice in a frame, or raise SessionError."""
+        """Decode a recorded notice, or raise SessionError."""
         try:
             if self.dialect == "batsim":
                 return batsim_codec.decode_notice(frame, seq)
@@ -80,7 +80,7 @@ class SessionHeader(Struct, frozen=True, kw_only=True):
         return notice
 
     def read_reply(self, frame: bytes, notice: Notice) -> Reply:
-        """Return the reply in a frame to a notice, or raise SessionError."""
+        """Decode a recorded reply to a notice, or raise SessionError."""
         try:
             if self.dialect == "batsim":
                 return batsim_codec.decode_reply(frame, notice)
@@ -94,7 +94,7 @@ class _Chain(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Exchange(NamedTuple):
-    """The frames of a notice and its reply, None without one; notices count from 1."""
+    """A notice and its reply (None: no reply) as recorded; notices are numbered from 1."""
 
     seq: int
     notice: bytes
@@ -106,19 +106,19 @@ _chain: Final = msgspec.json.Decoder(_Chain)
 
 
 class SessionWriter:
-    """Writes a session; the file's suffix selects the compression.
+    """Writes a session file; its suffix selects the compression.
 
-    The suffix is ``.zst``, ``.gz``, ``.xz``, or any other for none.
+    The suffixes ``.zst``, ``.gz`` and ``.xz`` compress the file. Any other suffix means no compression.
 
     Raises:
-        OutputFailed: the file cannot be written; from every method.
+        OutputFailed: the file cannot be written; every method raises it.
         SessionError: the suffix requires a package that is not installed.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._chain = hashlib.sha256()
-        #: lines not written yet, and the bytes of their frames
+        #: lines not written yet, and the total bytes of their messages
         self._lines: list[bytes] = []
         self._held = 0
         self._due = inf
@@ -138,22 +138,22 @@ class SessionWriter:
             raise unwritable(path, error, "--record") from None
 
     def begin(self, header: SessionHeader) -> None:
-        """Write the header."""
+        """Write the header of the session."""
         self._lines.append(msgspec.json.encode(header) + b"\n")
         self.flush()
 
     def notice(self, frame: bytes) -> None:
-        """Write a notice, and flush if that is due; call this while the scheduler is deciding."""
+        """Write a notice, and flush if a flush is due; called while the scheduler is deciding."""
         self._add(_NOTICE, frame)
         if len(self._lines) >= _LINES or self._held >= _MANY or monotonic() >= self._due:
             self.flush()
 
     def reply(self, frame: bytes) -> None:
-        """Write the reply to it, together with the next notice."""
+        """Keep a reply; it is written together with the next notice."""
         self._add(_REPLY, frame)
 
     def _add(self, kind: bytes, frame: bytes) -> None:
-        if b"\n" in frame or b"\r" in frame:  # white space, because strings escape it
+        if b"\n" in frame or b"\r" in frame:  # only white space: JSON strings escape line breaks
             frame = frame.replace(b"\n", b" ").replace(b"\r", b" ")
         self._lines.append(kind + frame + _END)
         self._held += len(frame)
@@ -176,7 +176,7 @@ class SessionWriter:
         self._held, self._due = 0, monotonic() + _LATE_S
 
     def close(self) -> None:
-        """Flush and close the file."""
+        """Write everything recorded so far, and close the file."""
         try:
             self.flush()
             self._file.close()
@@ -187,7 +187,7 @@ class SessionWriter:
 
 
 class SessionReader:
-    """Reads a session from its file, each time from the beginning; or SessionError."""
+    """Reads a session file, each time from its beginning; SessionError if it is wrong."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -203,12 +203,12 @@ class SessionReader:
             raise SessionError("the session has another format", where=self._where, expected=expected, found=found)
 
     def exchanges(self) -> Generator[Exchange, None, None]:
-        """Yield notices with replies; the last notice has none if the run ended there.
+        """Yield each notice with its reply; the last notice may have no reply.
 
-        An incomplete end is left out.
+        An incomplete end of the file is skipped.
 
         Raises:
-            SessionError: a line is malformed, or the chain is broken.
+            SessionError: a line is malformed, or a digest of the chain does not match.
         """
         seq = 0
         notice = b""
@@ -231,7 +231,7 @@ class SessionReader:
 
     @contextmanager
     def _opened(self) -> Iterator[Iterator[bytes]]:
-        """Yield the lines; stop at one that is too long, or where the data is incomplete."""
+        """Yield the lines; stop at a line that is too long, or where the data is incomplete."""
         try:
             with self._path.open("rb") as raw:
                 head = raw.peek(4)[:4]
@@ -252,12 +252,12 @@ class SessionReader:
 
 
 def _checked(lines: Iterator[bytes], where: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of frames with their numbers, once a chain has verified them."""
+    """Yield each message with its line number, after a digest has verified it."""
     digest = hashlib.sha256(next(lines, b""))
     together: list[bytes] = []
     first = 2
     for line in lines:
-        if not line.endswith(b"\n"):  # incomplete
+        if not line.endswith(b"\n"):  # an incomplete line
             return
         if line.startswith((_NOTICE, _REPLY)) and line.endswith(_END):
             together.append(line)
@@ -285,7 +285,7 @@ def _lines(stream: Any) -> Iterator[bytes]:
     while True:
         try:
             line = stream.readline(_LONGEST)
-        except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile):  # incomplete
+        except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile):  # the compressed data is incomplete
             return
         if not line:
             return
@@ -294,7 +294,7 @@ def _lines(stream: Any) -> Iterator[bytes]:
 
 def _zstandard(path: Path) -> Any:
     try:
-        import zstandard  # in an extra, needed only for this suffix
+        import zstandard  # from an extra, needed only for this suffix
     except ImportError:
         raise SessionError(
             "zstandard is not installed",

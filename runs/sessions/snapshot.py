@@ -1,7 +1,7 @@
 """Snapshots of a run, taken regularly, on a signal, and before an interrupt.
 
-A snapshot is written whole or not at all, next to the outputs, as ``out_snapshot-N.gz`` with the number of notices so
-far: gzip of two lines of JSON. The first is the header (`SnapshotHeader`), with the SHA-256 of the second, the state.
+Each snapshot is a file ``out_snapshot-N.gz`` next to the outputs, where N is the number of notices so far. It is
+written completely or not at all. It has two lines of JSON: the header (`SnapshotHeader`) and the state.
 """
 
 import gzip
@@ -32,22 +32,22 @@ from pipistrelle.server.outputs.csv_file import unwritable
 from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, SNAPSHOT, snapshots_in
 
 FORMAT: Final = 2
-#: how many snapshots are kept by default
+#: default number of snapshots to keep
 KEPT: Final = 2
-#: the session of a run with a scheduler process, to restore its state by replay
+#: file of the run's session with a scheduler process; a replay of it restores the scheduler's state
 SESSION: Final = "session.jsonl.gz"
 JOURNAL: Final = f"{OUTPUT_PREFIX}{SESSION}"
 _SIMULATED: Final = "sim:"
-#: most bytes of a snapshot's unpacked state, against decompression bombs
+#: maximum bytes of an unpacked state, as protection against decompression bombs
 _LONGEST: Final = 1 << 34
 
 
 class SnapshotError(PipistrelleError):
-    """There is no snapshot to continue from, or it has another version."""
+    """No snapshot to continue from exists, or it has another version."""
 
 
 class SnapshotHeader(Struct, frozen=True, kw_only=True):
-    """The run of a snapshot, its progress, and whether it has the scheduler's state."""
+    """The header of a snapshot: the run, its progress, and the digest of the state."""
 
     snapshot: int
     pipistrelle: str
@@ -60,14 +60,14 @@ class SnapshotHeader(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """The time between snapshots in wall-clock seconds, and in simulated seconds; inf: never."""
+    """Intervals between snapshots in wall-clock and in simulated seconds; inf: never."""
 
     wall: float = inf
     simulated: float = inf
 
     @classmethod
     def of(cls, text: str) -> "Every":
-        """Return the interval of a text such as ``10m`` or ``sim:7d``."""
+        """Parse an interval such as ``10m`` (wall clock) or ``sim:7d`` (simulated time)."""
         if text.startswith(_SIMULATED):
             return cls(simulated=parse_seconds(text.removeprefix(_SIMULATED), "time between snapshots"))
         return cls(wall=parse_seconds(text, "time between snapshots"))
@@ -75,14 +75,14 @@ class Every:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """How a run keeps snapshots.
+    """How a run takes and keeps snapshots.
 
     Attributes:
-        every: time between snapshots; the first is taken at the first pause, so that problems show at once.
-        most: how many snapshots are kept.
+        every: time between snapshots; the first is taken as early as possible, so that problems show at once.
+        most: number of snapshots to keep.
         leave: keep snapshots and session when the run ends normally.
-        prefix: beginning of the outputs' names.
-        awaits: how long to wait for a new scheduler when a new run's is gone (s); None: do not wait.
+        prefix: first part of the names of the output files.
+        awaits: how long to wait for a new scheduler when a new run's scheduler is gone (s); None: do not wait.
     """
 
     every: Every = Every()
@@ -93,10 +93,10 @@ class Keeping:
 
 
 class Snapshots:
-    """Takes the snapshots of a run; called with each pause.
+    """Takes the snapshots of a run; the run calls it between two notices.
 
     Args:
-        folder: of the outputs.
+        folder: the folder of the outputs.
         spec: the run's description, as plain values.
         before: called before each snapshot, to write what must be on disk by then.
     """
@@ -116,7 +116,7 @@ class Snapshots:
 
     @contextmanager
     def on_signal(self) -> Iterator[None]:
-        """Take a snapshot on SIGUSR1 while the block runs."""
+        """Within the ``with`` block, request a snapshot when SIGUSR1 arrives."""
         handler = signal.signal(signal.SIGUSR1, self._ask)
         try:
             yield
@@ -127,12 +127,12 @@ class Snapshots:
         self._asked = True
 
     def __call__(self, pause: Pause) -> None:
-        """Take a snapshot if due or requested."""
+        """Take a snapshot if one is due or requested."""
         if self._asked or time.monotonic() >= self._due or pause.now >= self._due_simulated:
             self.take(pause)
 
     def take(self, pause: Pause) -> None:
-        """Take a snapshot; OutputFailed if it cannot be written."""
+        """Take a snapshot now; OutputFailed if it cannot be written."""
         self._asked = False
         self._before()
         state = pause.state()
@@ -143,7 +143,7 @@ class Snapshots:
             sha256=hashlib.sha256(body).hexdigest(),
             notices=pause.notices,
             now=pause.now,
-            in_process=state["state"] is not None,  # another process's saved state is stored separately
+            in_process=state["state"] is not None,  # the saved state of another process is stored separately
             spec=self._spec,
         )
         path = self._folder / snapshot_name(pause.notices, self._prefix)
@@ -165,7 +165,7 @@ class Snapshots:
         self._due_simulated = pause.now + self._every.simulated
 
     def remove(self) -> None:
-        """Remove all snapshots, leftovers of killed runs, and the session."""
+        """Remove all snapshots, temporary files of killed runs, and the session."""
         left = self._folder.glob(f".{escape(self._prefix + SNAPSHOT)}*.gz.*")
         kept = snapshots_in(self._folder, self._prefix)
         for path in [*left, *kept, self._folder / f"{self._prefix}{SESSION}"]:
@@ -174,12 +174,12 @@ class Snapshots:
 
 
 def snapshot_name(notices: int, prefix: str = OUTPUT_PREFIX) -> str:
-    """Return the name of a snapshot after ``notices`` notices."""
+    """Return the file name of the snapshot after ``notices`` notices."""
     return f"{prefix}{SNAPSHOT}{notices:010}.gz"
 
 
 def last_snapshot(folder: Path, prefix: str = OUTPUT_PREFIX) -> tuple[SnapshotHeader, dict[str, Any]]:
-    """Return the latest intact snapshot, or raise SnapshotError; warn about damaged ones."""
+    """Read the latest intact snapshot, or raise SnapshotError; warn about damaged ones."""
     for path in reversed(snapshots_in(folder, prefix)):
         try:
             return read_snapshot(path)
@@ -194,7 +194,7 @@ def last_snapshot(folder: Path, prefix: str = OUTPUT_PREFIX) -> tuple[SnapshotHe
 
 
 def read_snapshot(path: Path) -> tuple[SnapshotHeader, dict[str, Any]]:
-    """Return a snapshot's header and state, or raise SnapshotError."""
+    """Read a snapshot's header and state, or raise SnapshotError."""
     where = printable(str(path))
     try:
         with gzip.open(path) as file:

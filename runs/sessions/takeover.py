@@ -1,4 +1,4 @@
-"""A run that continues a snapshot under another policy, in a folder of its own."""
+"""Continue a run from a snapshot under another policy, in a new folder."""
 
 import shutil
 from collections.abc import Mapping
@@ -40,17 +40,17 @@ from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.simulation.simulate import Simulation
 
 _NAMELESS: Final[Labels] = (None, None, None, None, None)
-#: columns of ended jobs
+#: columns of out_jobs.csv that describe an ended job
 _COLUMNS: Final = (
     *("job_id", "workload_name", "submission_time", "requested_number_of_resources", "requested_time", "final_state"),
     *("starting_time", "finish_time", "allocated_resources"),
 )
-#: order of events at one instant: ends first, but not before the same job's start
+#: order of events at one instant: ends come first, except after the start of the same job
 _ENDED, _SUBMITTED, _STARTED, _ENDED_AT_ONCE = range(4)
 
 
 def resumed_from(path: Path, header: SnapshotHeader, state: Mapping[str, Any]) -> ResumedFrom:
-    """Return the origin of a run, for its ``out_command.json``."""
+    """Return the origin of a taken-over run, for its ``out_command.json``."""
     return ResumedFrom(
         folder=str(path.parent),
         snapshot=path.name,
@@ -62,10 +62,10 @@ def resumed_from(path: Path, header: SnapshotHeader, state: Mapping[str, Any]) -
 
 
 def copy_outputs(source: Path, target: Path, *, whole: bool) -> None:
-    """Copy the outputs so far from one folder to another, and remove all others there.
+    """Copy a run's outputs to another folder, and remove all other outputs there.
 
     Args:
-        whole: the same run continues there, so copy its session, too.
+        whole: copy the session too, because the same run continues in the other folder.
 
     Raises:
         OutputFailed: copying failed.
@@ -83,12 +83,12 @@ def copy_outputs(source: Path, target: Path, *, whole: bool) -> None:
 
 
 class TakenOver:
-    """Continues a run under a new scheduler: copies the outputs, sends the past jobs.
+    """Prepares a run under a new scheduler: copies outputs, sends past job events.
 
     Args:
-        source, target: output folders of the earlier run and of this one.
-        setup: of both runs.
-        state: the snapshot's.
+        source, target: output folders of the earlier run and of the new run.
+        setup: the setup, which is the same for both runs.
+        state: the state in the snapshot.
     """
 
     def __init__(self, source: Path, target: Path, setup: Setup, state: dict[str, Any]) -> None:
@@ -98,18 +98,18 @@ class TakenOver:
         self._state = state
 
     def __call__(self, pause: Pause) -> None:
-        """Take over; PipistrelleError if the scheduler cannot, or a file is missing."""
+        """Take over the run; PipistrelleError if the scheduler cannot, or a file is missing."""
         copy_outputs(self._source, self._target, whole=False)
         try:
             self._describe(pause)
             pause.take_over(self._state, self._past)
         except BaseException:
-            with suppress(OSError):  # the copies are useless alone
+            with suppress(OSError):  # remove the copies, which are useless if the takeover fails
                 remove_outputs(self._target / name for name in OUTPUT_FILES)
             raise
 
     def _describe(self, pause: Pause) -> None:
-        """Write the new scheduler and the run's origin to configuration and command."""
+        """Write the new scheduler and the origin of the run to configuration and command."""
         welcome, hello = pause.simulation.welcome, pause.simulation.hello
         scheduler = {"name": hello.name, "version": hello.version, "features": list(welcome.features)}
         write_output(self._target / CONFIG_FILE, to_json({**read_config(self._target), "scheduler": scheduler}))
@@ -129,15 +129,15 @@ class TakenOver:
 
 
 def _joined(job: Job) -> float:
-    """Return when (s) a job joined the queue; a job that was held joins after its submission."""
+    """Return when (s) a job joined the queue; a held job joins after its submission."""
     return job.submit if isnan(job.joined) else job.joined
 
 
 class _Past:
-    """Past events of jobs, to be sent in order.
+    """The past events of jobs, in the order in which the new scheduler receives them.
 
     Args:
-        labels: {job id: labels} of ended jobs; {}: not requested.
+        labels: {job id: labels} of ended jobs; {}: labels were not requested.
         now: end of the past (s).
     """
 
@@ -149,9 +149,9 @@ class _Past:
             for prefix, workload in setup.workloads.items()
             for place, name in enumerate(workload.ids)
         }
-        #: submit time and place in the workload of the queued job that joined last
+        #: submit time and index in the workload of the last job that joined the queue
         self._last = (0.0, -inf)
-        #: ((time, kind, index within the kind), event)
+        #: ((time, kind of event, index within the kind), event)
         self._told: list[tuple[tuple[float, int, float], Event]] = []
 
     def add(self, data: JobSubmittedData, submit: float, start: float, started: JobStartedData) -> None:
@@ -159,7 +159,7 @@ class _Past:
         self._told.append(((start, _STARTED, len(self._told)), JobStarted(start, started)))
 
     def add_waiting(self, data: JobSubmittedData, submit: float) -> None:
-        """Add a queued job, which joined at ``submit`` (s) after those added before."""
+        """Add a queued job; it joined the queue at ``submit`` (s), after the jobs added so far."""
         self._last = max(self._last, (submit, self._place(data)))
         self._told.append(((submit, _SUBMITTED, self._last[1]), JobSubmitted(submit, data)))
 
@@ -167,7 +167,7 @@ class _Past:
         return self._places.get(data.job_id.partition("#")[0], inf)
 
     def add_ended(self, row: Mapping[str, str]) -> None:
-        """Add an ended job from a row of the outputs, unless it never started."""
+        """Add an ended job from a row of out_jobs.csv, unless it never started."""
         if not row["starting_time"]:
             return
         job_id, walltime = f"{row['workload_name']}!{row['job_id']}", number_in(row["requested_time"])

@@ -18,7 +18,7 @@ from pipistrelle.schedulers.policy.view import View
 
 #: horizon for the growth of priorities, and least time between two calls (s)
 _AHEAD, _LEAST = 3600.0, 1.0
-#: most jobs considered for passing one with a reservation: oldest, and first by rank of these
+#: most jobs examined for passing a job with a reservation: the oldest, then the first of these by rank
 _OLDEST, _NEAREST = 1000, 64
 #: after this many calls in a row without a start, on an idle machine, no job will ever start
 _FRUITLESS = 500
@@ -51,7 +51,7 @@ class Calls(Kept):
         self._credentials = credentials
         self._rejects_negative = rejects_negative
         self._caps = fairshare.has_caps
-        #: when the last deferral ends (s)
+        #: when the last deferral of a job ends (s)
         self.held_until = -inf
         #: time of the latest call (s), and number of calls
         self._due = -inf

@@ -61,7 +61,7 @@ class MauiPolicy:
         return MauiScheduler(view, self._settings, midnight, self._placement)
 
     def state(self) -> Any:
-        """Return the state of the simulation; None before the first decision."""
+        """Return the policy's state; None before the first decision."""
         return None if self._scheduler is None else self._scheduler.state()
 
     def restore(self, state: Any, view: View) -> None:
@@ -81,7 +81,7 @@ class MauiPolicy:
         return scheduler.breakdown(job) if scheduler is not None and job.number in scheduler.queue.row_of else None
 
     def ahead(self, job: SchedulerJob) -> tuple[int, SchedulerJob] | None:
-        """Return the number of waiting jobs with higher priority, and the first; or None."""
+        """Return how many waiting jobs rank before this one, and the first of them; or None."""
         scheduler = self._scheduler
         if scheduler is None or job.number not in scheduler.queue.row_of:
             return None

@@ -36,7 +36,7 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class MauiScheduler(Kept):
-    """Decides for one view.
+    """Makes the decisions of the Maui policy for one simulation.
 
     Args:
         midnight: seconds from a Sunday's midnight, local time, to time 0, for standing reservations.
@@ -246,7 +246,7 @@ class MauiScheduler(Kept):
             )
 
     def _start_preemptors(self, ranks: Floats, restrictions: list[Restriction], most: int, now: float) -> None:
-        """Start jobs after their preemptions have ended; keep the units of the others."""
+        """Start preempting jobs whose preempted jobs have ended; reserve units for the others."""
         queue, preemption = self.queue, self._preemption
         for number, kept in preemption.ready():
             del preemption.kept[number]

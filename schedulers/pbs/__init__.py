@@ -1,1 +1,1 @@
-"""PBS's scheduling: formulas, the fairshare tree, strict ordering."""
+"""PBS's scheduling rules: formulas, the fairshare tree, strict ordering."""

@@ -18,15 +18,15 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.waiting import Staircase
 
-#: jobs read beyond the depth before the queue is read again
+#: number of jobs beyond the depth to read at a time from the queue
 _BEYOND: Final = 4
 
 
 class DepthOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Options of the rule ``depth``.
+    """Options of the backfilling rule ``depth``.
 
     Attributes:
-        depth: number of first jobs with a reservation; with 0 no job passes the first.
+        depth: number of jobs at the head of the queue that get a reservation; with 0 no job passes the first.
         strict_ordering: if false, every job that fits starts.
     """
 
@@ -35,10 +35,11 @@ class DepthOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="keba
 
 
 class Depth(KeepsBegins):
-    """The first ``depth`` jobs that do not fit get reservations, new at each decision.
+    """Backfilling rule: the first ``depth`` jobs that do not fit get reservations.
 
-    Other jobs start if they delay none of these. Reservations are counts of units; with windows (announced
-    maintenance), or if jobs hold units that are out of service, they are by single units. Depth 1 is EASY.
+    Reservations are new at each decision. Other jobs start if they delay none of these reservations, which count units.
+    With windows (announced maintenance), or if jobs hold units out of service, reservations are for individual units.
+    Depth 1 is EASY.
     """
 
     _kept = ("_begins", "_liberal")
@@ -51,7 +52,7 @@ class Depth(KeepsBegins):
         self._liberal: FirstFit | None = None if options.strict_ordering else FirstFit()
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start from the front, reserve for the first jobs that do not fit, then backfill."""
+        """Start jobs in queue order, reserve for the first that do not fit, then backfill."""
         self._begins = {}
         rule = self._liberal or self._strict
         if rule is not None:
@@ -101,7 +102,7 @@ class Depth(KeepsBegins):
             plan.start_if_fits(job)
 
     def _top(self, view: View) -> Iterator[SchedulerJob]:
-        """Yield jobs from the front until ``depth`` of them were left waiting."""
+        """Yield jobs in queue order until ``depth`` of them could not start."""
         kept: list[SchedulerJob] = []
         while len(kept) < self._depth:
             fresh = [job for job in view.waiting.leading(self._depth + _BEYOND) if job not in kept]
@@ -131,7 +132,7 @@ class _Profile:
                 self._free.append(self._free[-1] + size)
 
     def earliest(self, job: SchedulerJob) -> float:
-        """Return from when (s) the job fits for its walltime; inf if unknown."""
+        """Return when (s) the job first fits for its walltime; inf if unknown."""
         at = 0
         for later, free in enumerate(self._free):
             if later > at and self._times[later] >= end_of(self._times[at], job.occupies):
@@ -141,7 +142,7 @@ class _Profile:
         return self._times[at] if at < len(self._times) else inf
 
     def take(self, job: SchedulerJob, begin: float) -> None:
-        """Take the job's units from ``begin`` (s; inf: never) on."""
+        """Reserve the job's units from ``begin`` (s) for its walltime; inf reserves nothing."""
         if begin == inf:
             return
         first, after = self._cut(begin), self._cut(end_of(begin, job.occupies))
@@ -158,7 +159,7 @@ class _Profile:
         return at
 
     def staircase(self) -> Staircase:
-        """Return the number of units free from now until each of some later times."""
+        """Return how many units are free from now until each of some later times."""
         times, units = [], [self._free[0]]
         for time, free in zip(self._times[1:], self._free[1:], strict=True):
             if free < units[-1]:

@@ -1,4 +1,4 @@
-"""PBS's fairshare: decaying usage of entities against their shares."""
+"""PBS's fairshare: the decaying usage of entities, compared with their shares."""
 
 from collections.abc import Mapping
 from math import inf
@@ -16,12 +16,12 @@ MOST: Final = 1e6
 
 
 class FairshareTree(Kept):
-    """Usage and shares of the entities (such as users) to which jobs are charged.
+    """Usage and shares of the entities (such as users) that are charged for jobs.
 
-    The tree has two levels. Entities with their own shares are children of the root. All others are in the group
-    "unknown", also a child of the root, and divide its shares evenly. Usage is units times seconds of run time,
-    including running jobs until now. At each multiple of ``decay_time`` all usage is multiplied by ``decay_factor``:
-    with 0.5 the interval is a half-life.
+    The tree has two levels. Entities with their own shares are children of the root. All other entities are in the
+    group "unknown", which is also a child of the root, and divide its shares evenly. Usage is units times seconds of
+    run time, including running jobs until now. At each multiple of ``decay_time`` all usage is multiplied by
+    ``decay_factor``: with 0.5 the interval is a half-life.
 
     Args:
         shares: {entity: shares}, at least 0.
@@ -60,12 +60,12 @@ class FairshareTree(Kept):
         return code
 
     def started(self, code: int, units: int, now: float) -> None:
-        """Charge an entity for ``units`` from ``now`` (s) on."""
+        """Start charging an entity for ``units`` at ``now`` (s)."""
         self.advance(now)
         self._rate[code] += units
 
     def ended(self, code: int, units: int, now: float) -> None:
-        """Stop charging an entity for ``units``."""
+        """Stop charging an entity for ``units`` at ``now`` (s)."""
         self.advance(now)
         self._rate[code] -= units
 
@@ -77,7 +77,7 @@ class FairshareTree(Kept):
             self._usage += self._rate * (max((self._decays + 1) * step - self._now, 0.0))
             factor, more = self._factor, decays - self._decays - 1
             fading = factor**more
-            # u*f for the first decay; then each whole interval adds rate*step and decays.
+            # The first decay uses u*f; each further interval adds rate*step and decays.
             whole = more if factor == 1.0 else factor * (1.0 - fading) / (1.0 - factor)
             self._usage = self._usage * factor * fading + self._rate * step * whole
             self._decays = decays
@@ -95,11 +95,11 @@ class FairshareTree(Kept):
         return self._usage / total if total > 0.0 else np.zeros(len(self._usage))
 
     def fairshare(self) -> Floats:
-        """Return 10^6 (1 - u/U) for each entity code: u is its usage, U the total (10^6 if U = 0)."""
+        """Return 10^6 (1 - u/U) for each entity; u: its usage, U: the total (10^6 if U = 0)."""
         return MOST * (1.0 - self._part())
 
     def perc(self) -> Floats:
-        """Return, for each entity code, the fraction of the machine that its shares represent."""
+        """Return each entity's share as a fraction of the machine."""
         listed = len(self._shares)
         shares = np.array([*self._shares.values()], dtype=np.float64)
         others = len(self._usage) - listed
@@ -112,10 +112,10 @@ class FairshareTree(Kept):
         return np.concatenate([shares / total, np.full(others, each)])
 
     def tree_usage(self) -> Floats:
-        """Return, for each entity code, the fraction of all usage that counts for it.
+        """Return, for each entity, the fraction of all usage that counts for it.
 
-        For an entity with its own shares this is its own fraction p. For one of the n members of the group "unknown",
-        which has the fraction g, it is p + (g - p)/n: the group's usage counts a little for each member.
+        For an entity with its own shares this is its own fraction p. A member of the group "unknown" also counts a
+        little of the group's usage: p + (g - p)/n, if the group has n members and the fraction g.
         """
         part = self._part()
         listed = len(self._shares)
@@ -125,6 +125,6 @@ class FairshareTree(Kept):
         return part
 
     def factor(self) -> Floats:
-        """Return 2^-(tree usage / perc) for each entity code: 1 without usage, 0 without shares."""
+        """Return 2^-(tree usage / share) for each entity: 1 without usage, 0 without shares."""
         perc = self.perc()
         return np.where(perc > 0.0, np.exp2(-self.tree_usage() / np.where(perc > 0.0, perc, 1.0)), 0.0)

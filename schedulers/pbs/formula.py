@@ -45,7 +45,7 @@ _TOKEN: Final = re.compile(
     r"(?P<space>\s+)|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<name>[A-Za-z_][A-Za-z_0-9]*)"
     r"|(?P<sign>\*\*|//|<=|>=|==|!=|[-+*/%()<>,])"
 )
-#: {sign of other languages: hint}
+#: {operator of other languages: hint}
 _INSTEAD: Final = {"=": "'==' compares.", "^": "'**' is a power.", "&": "Write 'and'.", "|": "Write 'or'."}
 _WORDS: Final = ("if", "else", "or", "and", "not")
 
@@ -57,7 +57,7 @@ class _Token(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """Push a value, or replace ``takes`` values on the stack by the result of ``do``."""
+    """One step of a program: push a value, or apply ``do`` to the top ``takes`` values."""
 
     takes: int
     do: Callable[..., Floats] | None = None
@@ -66,7 +66,7 @@ class _Step(NamedTuple):
 
 
 class Formula:
-    """A parsed formula.
+    """A parsed PBS formula.
 
     Args:
         variables: names that have a value.
@@ -83,7 +83,7 @@ class Formula:
         self.text = text
         reader = _Reader(text, variables, where, unknown or {})
         self._steps = reader.program()
-        #: its variables, sorted
+        #: the variables in the formula, sorted
         self.names: tuple[str, ...] = tuple(sorted({step.name for step in self._steps if step.name}))
 
     def values(self, columns: Mapping[str, Floats | float], count: int) -> Floats:
@@ -125,7 +125,7 @@ class _Reader:
         self._tokens = self._split(text)
 
     def program(self) -> tuple[_Step, ...]:
-        """Return the steps of the whole text."""
+        """Return the steps that evaluate the whole formula."""
         if self._next.kind == "end":
             raise self._error("the formula is empty", self._next)
         self._choice()
@@ -157,7 +157,7 @@ class _Reader:
         return self._tokens[self._at]
 
     def _take(self, *signs: str) -> str:
-        """If the next sign is one of these, return it and advance; otherwise return ""."""
+        """If the next sign is one of ``signs``, consume and return it; otherwise return ""."""
         token = self._next
         if token.kind == "sign" and token.text in signs:
             self._at += 1
@@ -183,7 +183,7 @@ class _Reader:
             raise self._error("the formula is nested too deep", self._next)
 
     def _joined(self, operand: Callable[[], None], signs: Mapping[str, Callable[..., Floats]]) -> None:
-        """Read operands joined by any of these left-associative signs."""
+        """Read operands that are joined by left-associative operators, ``signs``."""
         operand()
         while sign := self._take(*signs):
             operand()

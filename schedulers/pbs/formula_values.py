@@ -1,6 +1,6 @@
-"""Signs and functions of formulas, for columns of numbers.
+"""Operators and functions of formulas, for columns of numbers.
 
-Undefined values are NaN, which propagates unless a choice discards it.
+Undefined values are NaN. NaN propagates unless an ``if`` discards it.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,17 +24,17 @@ CONSTANTS: Final = {"e": float(np.e), "pi": float(np.pi)}
 
 
 def choose(if_true: Floats, condition: Floats, if_false: Floats) -> Floats:
-    """Return ``if_true if condition else if_false`` by row; arrays that broadcast."""
+    """Return ``if_true if condition else if_false`` per row; the arrays broadcast."""
     return np.where(np.isnan(condition), np.nan, np.where(condition != 0.0, if_true, if_false))
 
 
 def compare(operator: Callable[[Floats, Floats], NDArray[np.bool_]], a: Floats, b: Floats) -> Floats:
-    """Return 1 or 0 by row."""
+    """Return 1 for each row where the comparison is true, else 0."""
     return np.where(np.isnan(a) | np.isnan(b), np.nan, operator(a, b))
 
 
 def chain(operators: list[Callable[[Floats, Floats], NDArray[np.bool_]]], values: tuple[Floats, ...]) -> Floats:
-    """Return 1 or 0 by row for ``a < b < c``; a false comparison ends the chain."""
+    """Return 1 or 0 for each row of a chained comparison such as ``a < b < c``."""
     found = compare(operators[-1], values[-2], values[-1])
     for at in range(len(operators) - 2, -1, -1):
         this = compare(operators[at], values[at], values[at + 1])
@@ -61,10 +61,10 @@ def _no_overflow(value: Floats, *arguments: Floats) -> Floats:
 
 
 def power(a: Floats, b: Floats) -> Floats:
-    """Return a to the power of b by row; NaN if it overflows or is not real."""
+    """Return a to the power of b for each row; NaN if it overflows or is not real."""
     # numpy has 1 ** NaN = NaN ** 0 = 1.
     value = _defined(np.power(a, b), np.isnan(a) | np.isnan(b))
-    return _no_overflow(value, a, b)  # also for 0 to a negative power
+    return _no_overflow(value, a, b)  # the check also covers 0 to a negative power
 
 
 def _positive(value: Floats, x: Floats) -> Floats:

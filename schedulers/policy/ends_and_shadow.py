@@ -1,6 +1,6 @@
-"""Scheduling rules shared by both engines and all policies, as pure functions.
+"""Functions for job ends and reservations, shared by all policies and engines.
 
-mypyc compiles this file for the reference engine, numba compiles its functions for the kernel and for long plans.
+mypyc compiles this file for the reference engine. numba compiles its functions for the kernel and for long plans.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,12 +18,12 @@ def end_of(begin: float, walltime: float) -> float:
 
 
 def ends_of(begins: NDArray[np.float64], walltime: float) -> NDArray[np.float64]:
-    """Return `end_of` for several begins (s)."""
+    """Return the planned ends (s) of jobs with the same walltime that start at ``begins`` (s)."""
     return np.maximum(begins + walltime, np.nextafter(begins, inf))
 
 
 def held_until(end: float, now: float) -> float:
-    """Return until when (s) a running job is planned to hold its units.
+    """Return the time (s) until which a running job is planned to hold its units.
 
     A job past its expected end (s) may end at any moment, but its units are not free yet.
     """
@@ -31,29 +31,30 @@ def held_until(end: float, now: float) -> float:
 
 
 def is_late(now: float, walltime: float, shadow: float) -> bool:
-    """Return whether a job that starts ``now`` (s) may run past the shadow time (s)."""
+    """Return whether a job started ``now`` may run past ``shadow``; all times in s."""
     return now + walltime > shadow
 
 
 def in_time(now: float, walltimes: NDArray[np.float64], shadow: float) -> NDArray[np.bool_]:
-    """Return for several walltimes (s) whether the job is not late, see `is_late`."""
+    """Return for each walltime whether a job started ``now`` ends by ``shadow``; all in s."""
     return now + walltimes <= shadow
 
 
 def spares(size: int, beside: int, reserved: int, wanted: int) -> bool:
-    """Return whether a late job leaves ``wanted`` of ``reserved`` units to the first.
+    """Return whether backfilling a job leaves enough reserved units to the first job.
 
-    The job needs ``size`` units; it can take ``beside`` of them from units that are not reserved.
+    The backfilled job needs ``size`` units and takes ``beside`` of them from units that are not reserved. The first job
+    needs ``wanted`` of the ``reserved`` units.
     """
     return size - beside <= reserved - wanted
 
 
 class Reservation(NamedTuple):
-    """The latest start of a job, given the walltimes of the running jobs.
+    """A job's reservation, assuming that running jobs use their full walltime.
 
     Attributes:
-        shadow: that time, s.
-        extra: number of units left over at that time, besides the job's own.
+        shadow: the job's latest start, s.
+        extra: number of units still free when the job has started.
     """
 
     shadow: float
@@ -63,7 +64,7 @@ class Reservation(NamedTuple):
 def reservation_of(ends: Iterable[tuple[float, int, int]], size: int, free: int) -> Reservation:
     """Return when ``size`` units will be free if all jobs use their full walltime.
 
-    The units left over are counted after all jobs that end by the shadow time. The shadow is inf if jobs without a
+    The surplus units are counted after all jobs that end by the shadow time. The shadow time is inf if jobs without a
     walltime hold the units.
 
     Args:
@@ -100,7 +101,7 @@ class Closed(NamedTuple):
 
 
 class Releases(NamedTuple):
-    """When running jobs release their units: ``ends`` (s), ascending, and for each the number of its set in ``held``."""
+    """When running jobs release their units: ``ends`` (s), ascending, each with the number of its set in ``held``."""
 
     ends: Sequence[float]
     which: Sequence[int]

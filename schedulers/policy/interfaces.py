@@ -12,49 +12,49 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class Placement(Protocol):
-    """Picks units for a job, or refuses.
+    """Picks units for a job, or refuses the job.
 
-    Rules also call it to plan reservations, so the result must depend only on the arguments. If it finds units for a
-    job, it must also find some (maybe others) when more are open.
+    Backfilling rules also use it to plan reservations, so the result must depend only on the arguments. If a job can be
+    placed on some units, it must also be placed when more units are open.
     """
 
     @property
     def fits_by_count(self) -> bool:
-        """Whether it accepts every job that needs no more units than are open."""
+        """Whether every job that needs no more units than are open can be placed."""
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
         """Return as many of ``open_units`` as the job needs; None to refuse."""
 
 
 class Backfill(Protocol):
-    """Starts jobs; it may keep data between decisions."""
+    """A backfilling rule: starts jobs; it may keep data between decisions."""
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start every job that may start now."""
 
 
 class Policy(Protocol):
-    """Takes the scheduling decisions; your own needs these members and no base class.
+    """Takes the scheduling decisions; a policy needs no base class.
 
-    Two methods are optional. ``reservations()`` returns one text per reservation; the error names them when a run
-    stalls. ``learn_past(view, steps)`` is called when the policy takes over a run, with each start and end so far
-    (`PastStep`).
+    Two methods are optional. ``reservations()`` returns one text per reservation, which the error quotes if a run
+    stalls. ``learn_past(view, steps)`` is called when the policy takes over a run. It gets each start and end so far as
+    a `PastStep`.
     """
 
     @property
     def name(self) -> str:
-        """The policy's name for the server and the outputs."""
+        """The policy's name, sent to the server and written to the outputs."""
 
     @property
     def order(self) -> Order:
-        """The order in which jobs wait in the view."""
+        """The order of the waiting jobs in the view."""
 
     def decide(self, view: View) -> None:
-        """Read the view and act on it; called for all notices but the first and last."""
+        """Read the view and make decisions; called for each notice except the first and last."""
 
 
 class PastStep(NamedTuple):
-    """A start or end, at ``time`` (s), of a job started by a previous scheduler."""
+    """The start or end, at ``time`` (s), of a job that a previous scheduler started."""
 
     time: float
     job: SchedulerJob
@@ -62,31 +62,31 @@ class PastStep(NamedTuple):
 
 
 class Stateless:
-    """Base class of parts that keep nothing between decisions."""
+    """Base class of a policy's parts that keep nothing between decisions."""
 
     def state(self) -> None:
-        """Return nothing."""
+        """Return None: the part has no state."""
 
     def restore(self, state: None, *made: object) -> None:
-        """Do nothing."""
+        """Do nothing: the part has no state."""
 
 
 class KeepsBegins(Kept):
-    """A backfilling rule that plans all reservations again at each decision."""
+    """Base class of backfilling rules that plan all reservations again at each decision."""
 
     _kept: ClassVar[tuple[str, ...]] = ("_begins",)
 
     def __init__(self) -> None:
-        #: {job's number: planned start (s)} of the latest reservations
+        #: {job's number: planned start (s)} from the last decision
         self._begins: dict[int, float] = {}
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the latest expected start (s), inf if unknown; None if unreserved."""
+        """Return the planned start (s) of a job, inf if unknown; None without a reservation."""
         return self._begins.get(job.number)
 
 
 def state_of(part: object, kind: str) -> Any:
-    """Return a part's state; PolicyError, which names its ``kind``, if it has none."""
+    """Return the state of a policy's part; PolicyError, naming its ``kind``, if it has none."""
     take = getattr(part, "state", None)
     if take is None or not hasattr(part, "restore"):
         name = f"{type(part).__module__}.{type(part).__qualname__}"
@@ -99,7 +99,7 @@ def state_of(part: object, kind: str) -> Any:
 
 
 def learn(part: object, machine: Machine) -> None:
-    """Pass the machine to a part that asks for it; PipistrelleError if unsuitable."""
+    """Call a part's method ``learn(machine)`` if it exists; it may reject the machine."""
     tell = getattr(part, "learn", None)
     if tell is not None:
         tell(machine)

@@ -16,10 +16,10 @@ class SchedulerJob(Struct, eq=False):
 
     Attributes:
         number: position in the order of submission, from 0; it settles every tie.
-        occupies: longest time that it holds its units: walltime, prologue and epilogue. Plans use this.
+        occupies: longest time that the job holds its units: walltime, prologue and epilogue. Plans use this.
         expected_end: start + occupies; inf without a walltime, NaN while the job waits.
         description: the job as submitted, with user, group, account, queue and QOS; None for jobs made in code.
-        request: constraints on its nodes; None if it has none.
+        request: the job's constraints on nodes; None if it has none.
     """
 
     id: str
@@ -40,7 +40,7 @@ class SchedulerJob(Struct, eq=False):
 
     @property
     def by_nodes(self) -> bool:
-        """Whether it asks for units per node, so that counting free units is not enough."""
+        """Whether the job asks for units per node, so that counting free units is not enough."""
         return self.request is not None and self.request.units_per_node is not None
 
     @property
@@ -49,7 +49,7 @@ class SchedulerJob(Struct, eq=False):
         return not self.alloc
 
     def state(self) -> dict[str, Any]:
-        """Return the job as plain values."""
+        """Return the job as values that JSON can hold."""
         description = None if self.description is None else to_builtins(self.description)
         known = {**structs.asdict(self), "alloc": str(self.alloc), "description": description}
         del known["request"]  # the description contains it
@@ -57,7 +57,7 @@ class SchedulerJob(Struct, eq=False):
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> "SchedulerJob":
-        """Return the job of a state."""
+        """Return the job that `state` returned."""
         description = state["description"]
         told = None if description is None else convert(description, JobDescription)
         request = None if told is None else NodeRequest.of(told)
@@ -65,7 +65,7 @@ class SchedulerJob(Struct, eq=False):
 
     @classmethod
     def submitted(cls, description: JobDescription, number: int, now: float, beside: float = 0.0) -> "SchedulerJob":
-        """Return a submitted job that occupies units for its walltime plus ``beside`` (s)."""
+        """Return the job of a submission; ``beside`` is its prologue plus epilogue (s)."""
         walltime = inf if description.walltime is None else description.walltime
         submit = now if description.subtime is None else description.subtime
         asks = description.constraint is not None or description.units_per_node is not None

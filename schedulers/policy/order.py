@@ -1,7 +1,7 @@
-"""The interface of orders: which job is first in the queue.
+"""The interface of queue orders, which determine the order of waiting jobs.
 
-A fixed order ranks each job once, when it joins. A dynamic order (priorities that grow with waiting time, fairshare)
-ranks all waiting jobs again at each decision.
+A fixed order ranks each job once, when it joins the queue. A dynamic order ranks all waiting jobs again at each
+decision, for example by fairshare or by priorities that grow with waiting time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,37 +16,37 @@ Floats = NDArray[np.float64]
 
 
 class FixedOrder(Protocol):
-    """Ranks the waiting jobs; ties go to the job submitted first.
+    """A queue order that ranks each job once; ties go to the job submitted first.
 
     Set the attribute ``arrivals_last = True`` if an arriving job never ranks before a waiting one. Then some arrivals
     need not wake the scheduler.
     """
 
     def rank(self, job: SchedulerJob) -> float:
-        """Return the job's rank, fixed while it waits; lower comes first."""
+        """Return the job's rank, fixed while it waits; the lowest rank is first."""
 
 
 class DynamicOrder(Protocol):
-    """Ranks all waiting jobs again at each decision; ties by submission.
+    """An order that ranks all waiting jobs at each decision; ties by submission.
 
-    The queue keeps a table with the order's attributes of each job. The order works on whole columns, so 60,000 waiting
-    jobs cost a few array operations. It is called only when the queue is read.
+    The queue keeps a table with attributes of each job. The order computes the ranks from whole columns, so 60,000
+    waiting jobs cost a few array operations. It does so only when the queue is read.
     """
 
     dynamic: Literal[True]
 
     def begin(self) -> None:
-        """Forget everything; called when a simulation begins, before the first job joins."""
+        """Clear all data; called when a simulation begins, before the first job joins."""
 
     def attributes(self, job: SchedulerJob) -> Sequence[float]:
-        """Return the job's row, always of the same length; called when the job joins."""
+        """Return the job's attributes for the table, always equally many; called when it joins."""
 
     def ranks(self, table: Floats, now: float) -> Floats:
-        """Return a rank for each waiting job; lower comes first.
+        """Return a rank for each waiting job; the lowest rank is first.
 
         Args:
-            table: shape (attributes, jobs); read-only. Columns of jobs that have left may remain; their ranks are
-                ignored.
+            table: shape (attributes, jobs); read-only. It may contain columns of jobs that have left the queue; their
+                ranks are ignored.
             now: simulated time, s.
 
         Returns:
@@ -56,18 +56,18 @@ class DynamicOrder(Protocol):
 
 @runtime_checkable
 class UsageOrder(Protocol):
-    """A dynamic order that depends on past usage, such as fairshare."""
+    """A queue order that depends on past usage, such as fairshare."""
 
     def started(self, job: SchedulerJob, now: float) -> None:
         """Record that a job started at ``now`` (s)."""
 
     def ended(self, job: SchedulerJob, now: float) -> None:
-        """Record that a running job left; ``now`` (s) is when the policy noticed."""
+        """Record that a running job ended; the policy noticed it at ``now`` (s)."""
 
 
 @runtime_checkable
 class ChoosyOrder(Protocol):
-    """An order that rejects some jobs, for example by walltime limits."""
+    """A queue order that rejects some jobs, for example by walltime limits."""
 
     def refusal(self, job: SchedulerJob) -> str | None:
         """Return why a submitted job is rejected for good; None if it may wait."""
@@ -75,15 +75,15 @@ class ChoosyOrder(Protocol):
 
 @runtime_checkable
 class ClassOrder(Protocol):
-    """An order that uses the priorities of the machine's classes."""
+    """A queue order that uses the priorities of the machine's classes (queues)."""
 
     def learn_classes(self, priorities: Mapping[str, float]) -> None:
-        """Record {class: its priority} when a simulation begins."""
+        """Record {class: priority}; called when a simulation begins."""
 
 
 Order = FixedOrder | DynamicOrder
 
 
 def is_dynamic(order: Order) -> TypeGuard[DynamicOrder]:
-    """Return whether the order's attribute ``dynamic`` is true."""
+    """Return whether an order is dynamic: whether its attribute ``dynamic`` is true."""
     return getattr(order, "dynamic", False) is True

@@ -7,7 +7,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 class OutOfService:
-    """Sets of units, each out of service for one or several reasons at once.
+    """The units out of service, each for one or several reasons at once.
 
     The cost of a change depends on the number of changed intervals and the largest number of reasons of a unit, never
     on the size of the machine.
@@ -34,15 +34,15 @@ class OutOfService:
         return reason in self._reasons
 
     def __iter__(self) -> Iterator[tuple[str, NodeSet]]:
-        """Iterate over (reason, its units), oldest reason first."""
+        """Iterate over (reason, units out of service for it), oldest reason first."""
         return ((reason, units.snapshot()) for reason, units in self._reasons.items())
 
     def state(self) -> dict[str, str]:
-        """Return {reason: its units}, oldest reason first."""
+        """Return {reason: units out of service for it}, oldest reason first."""
         return {reason: str(units) for reason, units in self}
 
     def restore(self, state: dict[str, str], *made: object) -> None:
-        """Restore a state."""
+        """Restore what `state` returned."""
         for reason, units in state.items():
             self.add(NodeSet.parse(units), reason)
 
@@ -51,7 +51,7 @@ class OutOfService:
         return self._layers[0].missing(units)
 
     def add(self, units: NodeSet, reason: str) -> NodeSet:
-        """Add a reason to units; return those that were in service before."""
+        """Add a reason to units; return the units that were in service before."""
         own = self._reasons.setdefault(reason, FreeUnits())
         left = own.missing(units)
         own.add(left)
@@ -66,7 +66,7 @@ class OutOfService:
         return news
 
     def remove(self, units: NodeSet, reason: str) -> NodeSet:
-        """Remove a reason from units; return those that had no other reason and are back."""
+        """Remove a reason from units; return the units that are back in service."""
         own = self._reasons.get(reason)
         if own is None:
             return NodeSet.EMPTY

@@ -41,10 +41,10 @@ from pipistrelle.schedulers.policy.windows import Window, Windows
 
 
 class View(Kept):
-    """State of the simulated cluster, and the methods to act on it.
+    """The state of the simulated cluster, and the methods to act on it.
 
-    The runtime updates it from the events. A policy reads the attributes and calls the methods. Each method changes the
-    view at once; its decision is sent with the reply.
+    The runtime updates the view from the events. A policy reads its attributes and calls its methods. Each method
+    changes the view at once; the decision is sent with the reply.
 
     Args:
         begins: the server's description of the machine.
@@ -81,34 +81,34 @@ class View(Kept):
         self.limits = limits
         for window in () if limits is None else limits.windows():
             self.windows.add(window)
-        #: number of permanent windows, made for classes' pools and jobs' requests
+        #: number of permanent windows, made for classes' pools and jobs' node requests
         self._pool_windows = len(self.windows)
-        #: whether any job so far asks for a number of units on each node
+        #: whether any job so far asked for a number of units per node
         self.by_nodes = False
-        #: {request of a job so far: the units that do not satisfy it}
+        #: {node request of a job so far: the units that do not satisfy it}
         self._unasked: dict[NodeRequest, NodeSet] = {}
-        #: the sets of units that have a window
+        #: the sets of units that a window closes because they do not satisfy a node request
         self._request_windows: list[NodeSet] = []
         self.held_times = HeldTimes(begins)
         self.running = RunningJobs()
-        #: jobs submitted since the last decision, in order of submission, that still wait
+        #: jobs submitted since the last decision that still wait, in order of submission
         self.arrivals: list[SchedulerJob] = []
-        #: jobs cancelled in the queue since the last decision; they have left it
+        #: waiting jobs cancelled since the last decision; the queue no longer has them
         self.cancelled: list[SchedulerJob] = []
-        #: ids of preempted jobs; some may have left already
+        #: ids of jobs being preempted; some may have ended already
         self._going: set[str] = set()
         #: whether units were freed, failed, were repaired or had maintenance announced since the last decision
         self.released = True
-        #: units that failed since the last decision, failure by failure
+        #: units that failed since the last decision, one set per failure
         self.failed: list[NodeSet] = []
-        #: ids of the calls that are due now
+        #: ids of the calls (requested by CALL_ME_LATER) that are due now
         self.calls: list[str] = []
         #: event types that wake the scheduler next; None means all. Reset before each decision.
         self.wake: tuple[WakeType, ...] | None = None
         self.decisions: list[Decision] = []
 
     def state(self) -> dict[str, Any]:
-        """Return the state between two decisions; each job once in full, else by id."""
+        """Return the state between two decisions; each job in full once, elsewhere by id."""
         aside = () if self.limits is None else self.limits.each()
         asked = {"requests": [plain(request) for request in self._unasked]} if self._unasked else {}
         return {
@@ -120,7 +120,7 @@ class View(Kept):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state on the same machine; the order's own state is restored later."""
+        """Restore a state on the same machine; the queue order's own state is restored later."""
         jobs = {job["id"]: SchedulerJob.restored(job) for job in state["jobs"]}
         for request in state.get("requests", ()):
             self._learn(message_of(request))
@@ -210,7 +210,7 @@ class View(Kept):
             self._learn(job.request)
 
     def _unmet(self, job: SchedulerJob, request: NodeRequest) -> str | None:
-        """Return why a request is impossible; else learn it and return None."""
+        """Return why a node request cannot be satisfied; if it can, record it and return None."""
         book = self.machine.requests
         why = book.refusal(request, job.size)
         if why is not None:
@@ -225,14 +225,14 @@ class View(Kept):
         return None if enough else f"its class's pools have too few such nodes: it asks for {job.size} units, {request}"
 
     def _learn(self, request: NodeRequest) -> None:
-        """Close all units that do not satisfy a request to jobs that make it, permanently."""
+        """Close the units that do not satisfy a node request to jobs that make it, permanently."""
         if request in self._unasked:
             return
         self.by_nodes |= request.units_per_node is not None
         closed = self.machine.all_units - self.machine.requests.allowed(request)
         known = next((units for units in self._request_windows if units == closed), None)
         self._unasked[request] = closed if known is None else known
-        # Jobs by nodes need a window even if nothing is closed: it shows that counting units does not suffice.
+        # Such a request needs a window even if nothing is closed: it shows that counting units does not suffice.
         if known is None and (closed or request.units_per_node is not None):
             self._request_windows.append(closed)
             name = f"nodes that some do not ask for ({closed})"
@@ -249,7 +249,7 @@ class View(Kept):
         return closed | unasked if unasked else closed
 
     def let_in(self) -> None:
-        """Queue the jobs that are within the limits of their classes by now."""
+        """Queue the jobs set aside that the limits of their classes now admit."""
         fresh = [] if self.limits is None else self.limits.let_in()
         for job in fresh:
             self.waiting.add(job)
@@ -277,7 +277,7 @@ class View(Kept):
         self.let_in()
 
     def cancel(self, job: SchedulerJob, now: float) -> None:
-        """Remove a job cancelled at ``now`` (s) in the queue, even if just rejected."""
+        """Remove a waiting job cancelled at ``now`` (s), even if it was just rejected."""
         refused = [one for one in self.decisions if isinstance(one, RejectJob) and one.data.job_id == job.id]
         if refused:
             self.decisions = [one for one in self.decisions if one is not refused[0]]
@@ -291,7 +291,7 @@ class View(Kept):
         self.released = True  # the next job in the queue may get a reservation, or start
 
     def kill(self, *jobs: SchedulerJob, why: str | None = None) -> None:
-        """Kill running jobs; they leave the view with their JOB_COMPLETED."""
+        """Kill running jobs; each leaves the view when its JOB_COMPLETED arrives."""
         self.decisions.append(KillJob(self.now, KillJobData(tuple(job.id for job in jobs), why)))
 
     @property
@@ -302,14 +302,14 @@ class View(Kept):
     def preempt(
         self, job: SchedulerJob, mode: PreemptMode = "requeue", grace: float = 0.0, why: str | None = None
     ) -> None:
-        """Preempt a running job, ``grace`` seconds from now (feature ``preemption``).
+        """Preempt a running job ``grace`` seconds from now (feature ``preemption``).
 
-        It leaves the view with its JOB_COMPLETED: in a notice of this instant if there is neither a grace period nor a
-        checkpoint to write.
+        The job leaves the view when its JOB_COMPLETED arrives. Without grace period and checkpoint to write, that is at
+        this instant.
 
         Args:
-            mode: ``requeue`` submits it again without its work since the last checkpoint; ``checkpoint`` first writes
-                one more checkpoint if the job writes any; ``cancel`` does not submit it again.
+            mode: ``requeue`` submits the job again without its work since the last checkpoint. ``checkpoint`` first
+                writes one more checkpoint if the job writes any. ``cancel`` does not submit the job again.
 
         Raises:
             ValueError: the job does not run, started at this instant or is already being preempted; or ``grace`` is out
@@ -325,7 +325,7 @@ class View(Kept):
         self.decisions.append(PreemptJob(self.now, PreemptJobData(job.id, mode, grace, why)))
 
     def call_me_later(self, time: float, call_id: str = "") -> None:
-        """Ask to be woken at ``time`` (s); the id is then in ``calls``.
+        """Ask for a call at ``time`` (s); ``calls`` will then contain the id.
 
         Raises:
             ValueError: the time is past or beyond 1e18 s.
@@ -335,11 +335,11 @@ class View(Kept):
         self.decisions.append(CallMeLater(self.now, CallMeLaterData(time, call_id)))
 
     def cancel_call(self, call_id: str) -> None:
-        """Cancel a pending call."""
+        """Cancel a pending call, requested with `call_me_later`."""
         self.decisions.append(CancelCall(self.now, CancelCallData(call_id)))
 
     def register(self, job_id: str, size: int, runtime: float, walltime: float = inf) -> None:
-        """Submit a job of the scheduler's own (feature ``dynamic_jobs``); durations in s.
+        """Submit a new job of the scheduler (feature ``dynamic_jobs``); durations in s.
 
         Raises:
             ValueError: a size below 1, a duration below 0 or beyond 1e16 s, or a walltime of 0.
@@ -355,21 +355,21 @@ class View(Kept):
         self.decisions.append(RegisterJob(self.now, RegisterJobData(job_id, job, runtime)))
 
     def set_metadata(self, job: SchedulerJob, text: str) -> None:
-        """Attach a text to a job's row in the outputs."""
+        """Attach a text to a job; the outputs have it in the job's row."""
         self.decisions.append(SetJobMetadata(self.now, SetJobMetadataData(job.id, text)))
 
     @property
     def unavailable(self) -> NodeSet:
-        """Units out of service; none is free, but jobs may still run on some."""
+        """Units out of service: none of them is free, but jobs may still run on some."""
         return self._out.units
 
     def out_for(self, reason: str) -> bool:
-        """Return whether units are out of service for a maintenance, or "" for failures."""
+        """Return whether units are out of service for this reason ("": failures)."""
         return reason in self._out
 
     @property
     def gone(self) -> NodeSet:
-        """Units out of service whose return is not fixed by the end of a window."""
+        """Units out of service, except those that return when a known maintenance ends."""
         found = NodeSet.EMPTY
         if self._out.all.count:
             for reason, units in self._out:
@@ -380,27 +380,27 @@ class View(Kept):
 
     @property
     def returning(self) -> NodeSet:
-        """Units that no job holds and that return to service when their windows end."""
+        """Units that no job holds and that return to service when their maintenance ends."""
         return self._lost.missing(self._out.units - self.gone) if self._out.all.count else NodeSet.EMPTY
 
     @property
     def lost(self) -> int:
-        """Number of units out of service that running jobs hold and will not free."""
+        """Number of units out of service that running jobs still hold."""
         return self._lost.count
 
     @property
     def plain(self) -> bool:
-        """Whether all units are equal: no window, and no job holds failed units."""
+        """Whether all units are equal: no window exists, and no job holds failed units."""
         return not (self._lost.count or self.windows.by_id)
 
     def closed(self, job: SchedulerJob, begin: float | None = None) -> NodeSet:
-        """Return the units that a job must not hold if it starts at ``begin`` (s, or now).
+        """Return the units closed to a job that starts at ``begin`` (s; None: now).
 
-        These are the units of windows that exclude it and overlap its longest time. A job without a walltime overlaps
-        every later window.
+        A window closes its units to the job if it excludes the job and overlaps the job's longest time. A job without a
+        walltime overlaps every later window.
         """
         if len(self.windows) == self._pool_windows:
-            return self.closed_pools(job)  # the same at any time; faster than checking each window
+            return self.closed_pools(job)  # permanent windows close the same units at any time
         return self.windows.closed(job, self.now if begin is None else begin)
 
     def open_to(self, job: SchedulerJob) -> NodeSet:
@@ -418,7 +418,7 @@ class View(Kept):
         self.released = True
 
     def withdraw(self, units: NodeSet, reason: str = "") -> None:
-        """Take units out of service for a maintenance, or "" for a failure; jobs continue."""
+        """Take units out of service for a maintenance ("": a failure); jobs there continue."""
         news = self._out.add(units, reason)
         held = self.free.missing(news)
         self.free.remove(news - held)
@@ -428,7 +428,7 @@ class View(Kept):
         self.waiting.arrivals_last = False
 
     def put_back(self, units: NodeSet, reason: str = "") -> None:
-        """Remove a reason; units without another are free once no job runs on them."""
+        """Remove a reason for units out of service; free those without another reason or job."""
         back = self._out.remove(units, reason)
         free = self._lost.missing(back)
         self._lost.remove(back - free)

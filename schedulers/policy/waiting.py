@@ -1,4 +1,4 @@
-"""The interfaces of the queue and of its limits; room `waiting` implements both."""
+"""The interfaces of the queue and of class limits, implemented in schedulers/waiting."""
 
 from collections.abc import Callable, Iterator, Mapping
 from math import inf
@@ -15,9 +15,9 @@ Rank = tuple[float, int]
 
 
 class Staircase(NamedTuple):
-    """Units that a job may use from now on, depending on its end.
+    """The number of units that a job may use from now on, depending on its end.
 
-    Jobs that end by ``times[0]`` (s) may use ``units[0]``, those that end by ``times[1]`` fewer, and so on.
+    A job that ends by ``times[0]`` (s) may use ``units[0]``, one that ends by ``times[1]`` fewer, and so on.
 
     Attributes:
         times: ascending, shape (steps,).
@@ -33,7 +33,7 @@ class Staircase(NamedTuple):
 
 
 class Waiting(Protocol):
-    """The jobs in the queue: lowest rank first, ties by submission."""
+    """The queue of waiting jobs: lowest rank first, ties by submission."""
 
     #: whether a new job never passes a waiting one
     arrivals_last: bool
@@ -43,32 +43,32 @@ class Waiting(Protocol):
     def __iter__(self) -> Iterator[SchedulerJob]: ...
 
     def each(self) -> Iterator[SchedulerJob]:
-        """Iterate over the jobs in storage order, which may differ from the queue's."""
+        """Iterate over the waiting jobs in storage order, which may differ from queue order."""
 
     @property
     def first(self) -> SchedulerJob | None:
         """The job with the lowest rank; None if the queue is empty."""
 
     def rerank(self, now: float) -> None:
-        """Let the next read of the queue rank the jobs for ``now`` (s)."""
+        """Make the next read of the queue rank the jobs again, for time ``now`` (s)."""
 
     def in_order(self, jobs: list[SchedulerJob]) -> list[SchedulerJob]:
-        """Sort waiting jobs, given in the order of submission, into the queue's order."""
+        """Sort waiting jobs, given in the order of submission, into queue order."""
 
     def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
-        """Return the sort keys of these waiting jobs."""
+        """Return the keys (rank, number) by which the queue sorts these waiting jobs."""
 
     def leading(self, count: int) -> list[SchedulerJob]:
         """Return the first ``count`` jobs, or all if fewer wait."""
 
     def add(self, job: SchedulerJob) -> None:
-        """Add a job at its rank."""
+        """Add a job to the queue, at the position of its rank."""
 
     def remove(self, job: SchedulerJob) -> None:
         """Remove a job; KeyError if it is not in the queue."""
 
     def pass_under(self, start: Callable[[SchedulerJob], Staircase], stairs: Staircase, *, now: float) -> None:
-        """Start jobs in the order of the queue while one fits under the staircase.
+        """Start jobs in queue order, as long as one fits under the staircase.
 
         ``start`` starts the job at ``now`` (s), which removes it from the queue. It returns the new staircase, nowhere
         higher than before.
@@ -84,10 +84,10 @@ class Waiting(Protocol):
         now: float = 0.0,
         shortest_first: bool = False,
     ) -> None:
-        """Start jobs behind the first while one can start.
+        """Start jobs behind the first one in the queue, as long as one can start.
 
-        A job can start if it has at most ``most_units`` units and either ends (by its walltime, started at ``now``) by
-        ``ends_by`` (s) or has at most ``spare`` units.
+        A job can start if it has at most ``most_units`` units and meets one of two conditions: it ends by ``ends_by``
+        (s) if started at ``now`` with its full walltime, or it has at most ``spare`` units.
 
         Args:
             start: starts the job, which removes it from the queue; returns the new ``most_units`` and ``spare``,
@@ -96,16 +96,16 @@ class Waiting(Protocol):
         """
 
     def state(self) -> dict[str, Any]:
-        """Return the jobs' ids and what determines their order."""
+        """Return the waiting jobs' ids and the data that determine their order."""
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore a state; ``jobs`` has the waiting jobs by id."""
+        """Restore what `state` returned; ``jobs`` has the waiting jobs by id."""
 
 
 class QueueLimits(Protocol):
-    """Decides which waiting jobs are in the queue; iterates over the others."""
+    """Class limits: decide which waiting jobs are in the queue, and hold those set aside."""
 
-    #: time (s) of the last change that no `let_in` followed; None if there was none
+    #: time (s) of the last change since the last `let_in`; None if there was none
     pending: float | None
 
     def __iter__(self) -> Iterator[SchedulerJob]: ...
@@ -119,25 +119,25 @@ class QueueLimits(Protocol):
         """Return, for each class with its own pools, the window that closes other units to it."""
 
     def closed(self, job: SchedulerJob) -> NodeSet:
-        """Return the units that the job's class excludes."""
+        """Return the units that the job's class may not use."""
 
     def refusal(self, job: SchedulerJob) -> str | None:
         """Return why a submitted job can never run; None if it can."""
 
     def set_aside(self, job: SchedulerJob, now: float) -> bool:
-        """Set aside a job submitted at ``now`` (s); return False if it has no such limits."""
+        """Set aside a job submitted at ``now`` (s); return False if its class has no limits."""
 
     def admit(self, job: SchedulerJob) -> None:
-        """Count a job that already runs."""
+        """Count an already running job against its class's limits."""
 
     def left(self, job: SchedulerJob, now: float) -> None:
-        """Record that a job left the machine, or the queue unstarted, at ``now`` (s)."""
+        """Record that a job ended, or left the queue without starting, at ``now`` (s)."""
 
     def forget(self, job: SchedulerJob) -> bool:
         """Remove a job if it is set aside; return whether it was."""
 
     def let_in(self) -> list[SchedulerJob]:
-        """Return the jobs that now join the queue."""
+        """Return the jobs set aside that now join the queue."""
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
-        """Return the text of the limit that keeps a job set aside; None if none does."""
+        """Return as text the limit that keeps a job set aside; None if the job is not."""

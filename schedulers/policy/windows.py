@@ -1,4 +1,4 @@
-"""Windows: times during which some units are closed to some jobs."""
+"""Windows: periods during which some jobs may not use some units."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
@@ -15,7 +15,7 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class Closure(NamedTuple):
-    """``units`` (a mask) that a job must not hold from ``begin`` until ``end`` (s)."""
+    """A period (s) during which a job must not hold ``units``, a bit mask."""
 
     begin: float
     end: float
@@ -23,10 +23,10 @@ class Closure(NamedTuple):
 
 
 class Window(Struct, frozen=True, eq=False, dict=True):
-    """A time (s) in which only jobs that ``admits`` accepts may use ``units``.
+    """A period (s) during which only jobs that ``admits`` accepts may use ``units``.
 
-    ``end`` is inf if unknown. Without ``admits`` it is maintenance: no job may hold the units, and the server kills
-    jobs that do at ``begin``. A window with ``admits`` kills no job.
+    ``end`` is inf if unknown. A window without ``admits`` is maintenance: no job may hold the units, and the server
+    kills jobs that hold them at ``begin``. A window with ``admits`` kills no job.
     """
 
     id: str
@@ -37,7 +37,7 @@ class Window(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def closure(self) -> Closure:
-        """The closure for jobs that the window excludes."""
+        """The window's period and units, for jobs that the window excludes."""
         return Closure(self.begin, self.end, mask_of(self.units))
 
     def closed_to(self, job: SchedulerJob) -> bool:
@@ -51,32 +51,32 @@ def span(begin: float, end: float) -> str:
 
 
 class Windows:
-    """The current and future windows, by (begin, end, id)."""
+    """The current and future windows, sorted by (begin, end, id)."""
 
     __slots__ = ("_by_begin", "_maintenance", "by_id", "changes")
 
     def __init__(self) -> None:
-        #: {name: window}
+        #: {id: window}
         self.by_id: dict[str, Window] = {}
         self._by_begin: SortedList[tuple[float, float, str]] = SortedList()
         #: the maintenance; None until it is needed
         self._maintenance: Closed | None = None
-        #: number of additions and removals
+        #: number of windows added and removed so far
         self.changes = 0
 
     def __len__(self) -> int:
         return len(self.by_id)
 
     def __iter__(self) -> Iterator[Window]:
-        """Iterate by begin."""
+        """Iterate over the windows, sorted by begin."""
         return (self.by_id[key[2]] for key in self._by_begin)
 
     def get(self, window_id: str) -> Window | None:
-        """Return the window of this name; None if unknown."""
+        """Return the window with this id; None if unknown."""
         return self.by_id.get(window_id)
 
     def add(self, window: Window) -> None:
-        """Add a window; it replaces one of the same name."""
+        """Add a window; it replaces a window with the same id."""
         self.remove(window.id)
         self.by_id[window.id] = window
         self._by_begin.add((window.begin, window.end, window.id))
@@ -84,7 +84,7 @@ class Windows:
         self.changes += 1
 
     def remove(self, window_id: str) -> None:
-        """Remove the window of this name, if it exists."""
+        """Remove the window with this id, if it exists."""
         window = self.by_id.pop(window_id, None)
         if window is not None:
             self._by_begin.remove((window.begin, window.end, window.id))
@@ -92,12 +92,12 @@ class Windows:
             self.changes += 1
 
     def state(self) -> dict[str, Any]:
-        """Return the maintenance and the number of changes; owners add other windows."""
+        """Return the maintenance windows and the number of changes; owners add other windows."""
         plain = [[one.id, one.begin, one.end, str(one.units)] for one in self if one.admits is None]
         return {"windows": plain, "changes": self.changes}
 
     def restore(self, state: dict[str, Any], *made: object) -> None:
-        """Restore a state."""
+        """Restore what `state` returned."""
         for window_id, begin, end, units in state["windows"]:
             self.add(Window(window_id, begin, end, NodeSet.parse(units)))
         self.changes = state["changes"]
@@ -105,7 +105,7 @@ class Windows:
     def next_change(self, now: float) -> float:
         """Return when (s), after ``now``, a window next begins or ends; inf if none does.
 
-        The server announces maintenance. A policy that adds its own windows must ask to be called.
+        The server announces maintenance. A policy that adds its own windows must itself ask for a call at these times.
         """
         return min((time for key in self._by_begin for time in key[:2] if time > now), default=inf)
 
@@ -114,7 +114,7 @@ class Windows:
         return min((end for _, end, _ in self._by_begin if end > now), default=inf)
 
     def against(self, job: SchedulerJob, begin: float, end: float = inf) -> Iterator[Window]:
-        """Iterate, by begin, over windows that exclude ``job`` and overlap the span (s)."""
+        """Iterate, by begin, over windows that exclude ``job`` and overlap the period (s)."""
         for opens, closes, window_id in self._by_begin:
             if opens >= end:
                 return

@@ -1,1 +1,1 @@
-"""The runtime: folds events into the view and calls the policy."""
+"""The runtime: updates the view from the server's events and calls the policy."""

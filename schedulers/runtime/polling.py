@@ -1,4 +1,4 @@
-"""Polling: let a policy decide at fixed steps only, as in many centres."""
+"""Polling: let a policy decide only at fixed intervals, as many centres do."""
 
 from collections.abc import Sequence
 from math import floor, inf
@@ -13,28 +13,28 @@ from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.runtime.takeover import tell_past
 
-#: id of the polling call; a policy's own calls have other ids
+#: id of the call that polling requests; a policy's own calls have other ids
 CALL: Final = "pipistrelle poll"
-#: above this number of steps, a step is finer than the time's precision
+#: largest number of intervals so far; beyond it, an interval is below the precision of the time
 _FINEST: Final = 2.0**52
 
 
 class PollingError(PipistrelleError):
-    """The step is not possible."""
+    """The polling interval is invalid or too short."""
 
 
 class Polling(Kept):
-    """Lets a policy decide only at multiples of a step, counted from time 0.
+    """Lets a policy decide only at multiples of an interval, counted from time 0.
 
-    Events in between are collected until the next multiple; there is no call if nothing waits and the policy asked for
-    none. Events at a multiple are decided at once. Without events nothing is decided: a dynamic order reorders waiting
-    jobs, but they start at the next event.
+    Events in between are collected until the next multiple. The server is asked for no call if no job waits and the
+    policy asked for none. Events at a multiple are decided at once. Without events no decision is made: a dynamic order
+    may reorder waiting jobs, but they start at the next event.
 
     Args:
-        step: seconds.
+        step: the interval in seconds.
 
     Raises:
-        PollingError: the step is not a finite number above 0.
+        PollingError: the interval is not a finite number above 0.
     """
 
     _kept = ("_calls", "_released", "_failed", "_due")
@@ -51,17 +51,17 @@ class Polling(Kept):
         self._calls: list[str] = []
         self._released = False
         self._failed: list[NodeSet] = []
-        #: time (s) of the pending call, or -inf
+        #: time (s) of the pending call, or -inf if none is pending
         self._due = -inf
 
     @property
     def name(self) -> str:
-        """The policy's name, and the step."""
+        """The policy's name and the polling interval."""
         return f"{self._policy.name}+poll={self._step:g}s"
 
     @property
     def order(self) -> Order:
-        """The policy's order."""
+        """The order of waiting jobs that the policy uses."""
         return self._policy.order
 
     def reservations(self) -> Sequence[str]:
@@ -69,7 +69,7 @@ class Polling(Kept):
         return getattr(self._policy, "reservations", tuple)()
 
     def learn_past(self, view: View, steps: Sequence[PastStep]) -> None:
-        """Pass the past to the policy."""
+        """Pass the starts and ends under a previous scheduler to the policy."""
         tell_past(self._policy, view, steps)
 
     def decide(self, view: View) -> None:
@@ -94,7 +94,7 @@ class Polling(Kept):
             if self._due <= view.now:
                 self._due = self._next(view.now)
                 view.call_me_later(self._due, CALL)
-            view.wake = ()  # only calls, and the events that always wake
+            view.wake = ()  # the scheduler is woken only by calls, and by the events that always wake it
 
     def state(self) -> dict[str, Any]:
         """Return the events collected, the time of the next call, and the policy's state."""
@@ -104,12 +104,12 @@ class Polling(Kept):
         return {**kept, "arrivals": arrivals, "cancelled": cancelled}
 
     def restore(self, state: dict[str, Any], view: View) -> None:
-        """Restore a state, into a view restored to the same instant."""
+        """Restore a state, given a view that has been restored to the same instant."""
         super().restore(state)
         waiting = {job.id: job for job in view.waiting.each()}
         self._view, self._arrivals = view, [waiting[job_id] for job_id in state["arrivals"]]
         self._cancelled = [SchedulerJob.restored(job) for job in state["cancelled"]]
-        between = view.arrivals, view.cancelled  # the policy does not know of the jobs that arrived since
+        between = view.arrivals, view.cancelled  # jobs that the policy does not yet know
         view.arrivals, view.cancelled = self._arrivals, self._cancelled
         cast(Any, self._policy).restore(state["policy"], view)
         view.arrivals, view.cancelled = between

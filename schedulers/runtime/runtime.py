@@ -1,4 +1,4 @@
-"""Fold events into the view, call the policy and return its decisions."""
+"""The runtime: updates the view from events, calls the policy, returns its decisions."""
 
 import traceback
 from collections.abc import Callable, Sequence
@@ -46,9 +46,9 @@ from pipistrelle.schedulers.runtime.takeover import NOTICE, is_past, past_of, te
 from pipistrelle.schedulers.waiting.class_limits import ClassLimits
 from pipistrelle.schedulers.waiting.moving import queue_of
 
-#: most maintenances and reservations that a reply names
+#: most maintenances and reservations that one reply names
 _NAMED: Final = 8
-#: most characters of an error text that may quote the server
+#: most characters of an error text that may be quoted from the server
 _SAID: Final = 500
 
 
@@ -56,13 +56,13 @@ _SAID: Final = 500
 class Runtime(Kept):
     """Serves one simulation with one policy, without I/O.
 
-    It runs behind a socket or in the server's process.
+    The runtime is used behind a socket or in the server's process.
 
     Args:
-        policy: takes the decisions; its optional attribute ``features`` names further protocol features that it wants
+        policy: takes the decisions; its optional attribute ``features`` names further protocol features that it needs
             (``dynamic_jobs``).
         version: sent to the server.
-        cancellations: whether to receive cancellations of waiting jobs.
+        cancellations: whether the server may announce cancellations of waiting jobs.
     """
 
     _kept: ClassVar[tuple[str, ...]] = ("_submitted", "_latest_submit", "_filter", "ended")
@@ -71,7 +71,7 @@ class Runtime(Kept):
         self._policy = policy
         self._version = version
         self._view: View | None = None
-        #: ids of the jobs submitted and not completed
+        #: ids of the jobs that were submitted and have not completed
         self._known: set[str] = set()
         self._submitted = 0
         self._latest_submit = 0.0
@@ -79,7 +79,7 @@ class Runtime(Kept):
         #: {id: job} of jobs that wait or were submitted since the last decision; None: no job is cancelled
         self._cancellable: dict[str, SchedulerJob] | None = None
         self._wants_cancellations = cancellations
-        #: data of SIMULATION_ENDS; None before
+        #: data of SIMULATION_ENDS; None until it arrives
         self.ended: SimulationEndsData | None = None
         self._fold: dict[type[Event], Callable[[View, Any], None]] = {
             JobSubmitted: self._job_submitted,
@@ -102,19 +102,19 @@ class Runtime(Kept):
         return self._view
 
     def hello(self) -> HelloData:
-        """Return the scheduler's name and the features that it wants."""
+        """Return the scheduler's name and the protocol features that it wants."""
         wanted = ("cancellations",) if self._wants_cancellations else ()
         keeps = (STATE,) if hasattr(self._policy, "state") and hasattr(self._policy, "restore") else ()
         features = ("wake_filter", "failures", TAKEOVER, *keeps, *wanted, *getattr(self._policy, "features", ()))
         return HelloData(self._policy.name, self._version, features=features)
 
     def welcome(self, data: WelcomeData) -> None:
-        """Record the features agreed on."""
+        """Record the protocol features that the server granted."""
         self._filter = "wake_filter" in data.features
         self._cancellable = {} if "cancellations" in data.features else None
 
     def state(self) -> dict[str, Any]:
-        """Return the scheduler's state as plain values; PolicyError if it cannot be saved."""
+        """Return the scheduler's state as JSON values; PolicyError if it cannot be saved."""
         view = self._view
         return {
             **super().state(),
@@ -139,7 +139,7 @@ class Runtime(Kept):
         """Return the policy's decisions for a notice.
 
         Raises:
-            PolicyFailed: the policy raised, or a decision of the last reply was rejected.
+            PolicyFailed: the policy raised an exception, or the server rejected a decision of the last reply.
         """
         try:
             view = self._view
@@ -178,9 +178,9 @@ class Runtime(Kept):
             raise self._failed(notice, error) from error
 
     def _take_over(self, view: View, notice: Notice) -> list[Event]:
-        """Restore the running jobs and tell the policy what has happened; return the other events.
+        """Restore the running jobs, pass the past to the policy, return the other events.
 
-        The queue and the units out of service follow from these other events, as usual.
+        The runtime handles the other events as usual, which restores the queue and the units out of service.
         """
         try:
             past = past_of(notice.events, lambda event: self._numbered(view, event))
@@ -194,7 +194,7 @@ class Runtime(Kept):
         return past.rest
 
     def _failed(self, notice: Notice, error: Exception) -> PolicyFailed:
-        """Return the error for an exception of a policy, which is user code."""
+        """Return the error that reports an exception raised by a policy, which is user code."""
         logger().opt(exception=error).debug("policy '{}' failed", self._policy.name)
         place = traceback.extract_tb(error.__traceback__)[-1]
         return PolicyFailed(
@@ -204,7 +204,7 @@ class Runtime(Kept):
         )
 
     def _decide(self, view: View) -> None:
-        """Call the policy; clear the view's news."""
+        """Call the policy, then clear the view's lists of what is new."""
         if view.limits is not None:
             view.let_in()
         self._policy.decide(view)
@@ -217,7 +217,7 @@ class Runtime(Kept):
 
     @staticmethod
     def _catch_up(view: View, timestamp: float) -> None:
-        """Queue the jobs that limits would have admitted at each skipped instant."""
+        """Queue the jobs that class limits would have admitted at each skipped instant."""
         if view.limits is not None and view.limits.pending is not None and view.limits.pending < timestamp:
             view.let_in()
 
@@ -234,7 +234,7 @@ class Runtime(Kept):
             )
 
     def _keeps(self, view: View) -> tuple[str, ...]:
-        """Return what keeps jobs from starting on an idle machine; stall errors quote it."""
+        """Return what may keep jobs from starting; the error quotes it if the run stalls."""
         kept = [
             f"maintenance '{window.id}' (units {window.units}, {span(window.begin, window.end)})"
             for window in view.windows
@@ -245,7 +245,7 @@ class Runtime(Kept):
         return (*kept[:_NAMED], f"{more} more") if more > 0 else tuple(kept)
 
     def _numbered(self, view: View, event: JobSubmitted) -> SchedulerJob:
-        """Return the job of a submission, with its number."""
+        """Return the job of a submission event, with its number in the order of submission."""
         description = event.data.job
         if description.id != event.data.job_id:
             raise _NoSense(f"'job_id' and 'id' differ: {quoted(event.data.job_id)}, {quoted(description.id)}")
@@ -260,7 +260,7 @@ class Runtime(Kept):
 
     def _job_submitted(self, view: View, event: JobSubmitted) -> None:
         job = self._numbered(view, event)
-        if job.submit < self._latest_submit:  # requeued at its old place after a failure
+        if job.submit < self._latest_submit:  # the job was requeued after a failure, with its old submit time
             view.waiting.arrivals_last = False
         else:
             self._latest_submit = job.submit
@@ -339,11 +339,11 @@ class Runtime(Kept):
 
     @staticmethod
     def _nothing(view: View, event: Event) -> None:
-        """Ignore an event whose content arrives with other events."""
+        """Ignore an event whose content also arrives with other events."""
 
 
 def view_of(begins: SimulationBeginsData, order: Order) -> View:
-    """Return the view of a new simulation, with an empty queue in this order."""
+    """Return the view of a new simulation; its queue is empty and uses this order."""
     waiting = queue_of(order)
     if isinstance(order, ClassOrder):
         classes = () if begins.platform is None else begins.platform.classes
@@ -352,7 +352,7 @@ def view_of(begins: SimulationBeginsData, order: Order) -> View:
 
 
 class _NoSense(Exception):
-    """The content of an event contradicts the machine or the view."""
+    """An event's content contradicts the machine or the view."""
 
 
 def _units(view: View, text: str) -> NodeSet:
@@ -371,7 +371,7 @@ def _window(view: View, name: str) -> Window | None:
 
 
 def _wrong(notice: Notice, event: Event, error: Exception) -> RemoteProtocolError:
-    """Return the error for an event that makes no sense, with its position."""
+    """Return the error for an event with contradictory content; it names the position."""
     place = next(index for index, one in enumerate(notice.events) if one is event)
     return RemoteProtocolError(
         f"an event makes no sense: {legible(str(error), _SAID)}",

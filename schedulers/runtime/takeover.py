@@ -1,4 +1,4 @@
-"""The past of a run that a scheduler takes over (SPEC.md, "Taking over")."""
+"""The past of a run, for a scheduler that takes the run over (SPEC.md, "Taking over")."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -9,15 +9,15 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.policy.interfaces import PastStep
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
-#: number of the notice with the past
+#: number of the notice that contains the past
 NOTICE: Final = 2
 
 
 class Past(NamedTuple):
-    """The events so far of a run that is taken over.
+    """The events so far of a run that another scheduler takes over.
 
     Attributes:
-        steps: each start and end, in order.
+        steps: each start and end of a job, in order.
         running: the running jobs by id, in the order of start.
         rest: all other events.
         going: ids of the running jobs that are being preempted.
@@ -35,7 +35,7 @@ def is_past(events: Iterable[Event]) -> bool:
 
 
 def past_of(events: Sequence[Event], job_of: Callable[[JobSubmitted], SchedulerJob]) -> Past:
-    """Return the past in a notice; ``job_of`` creates a job from its submission.
+    """Return the past from a notice's events; ``job_of`` makes a submission's job.
 
     Raises:
         RemoteProtocolError, NodeSetError: the events are inconsistent.

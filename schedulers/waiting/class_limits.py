@@ -1,8 +1,8 @@
-"""Limits of classes (queues), enforced for every policy by admission to the queue.
+"""Limits of classes (queues), enforced for all policies by admission to the queue.
 
-A job of a limited class joins the queue only if the limits hold together with all running and queued jobs of its class.
-So whatever a policy starts, no limit is exceeded. A job over a limit is set aside without blocking others. It joins at
-its place in the queue's order when a job of its class or user has left.
+A job of a limited class joins the queue only if its class's running and queued jobs then stay within the limits. So no
+policy can exceed a limit. A job over a limit is set aside and does not block others. It joins at its position in queue
+order after a job of its class or user has left.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,13 +20,13 @@ from pipistrelle.schedulers.policy.order import FixedOrder, Floats, Order, is_dy
 from pipistrelle.schedulers.policy.windows import Window
 from pipistrelle.schedulers.waiting.moving import MovingQueue
 
-#: more units than any machine has, less than the size of an empty row
+#: more units than any machine has, but less than the size stored in an empty row
 _UNLIMITED: Final = 2**53
 _NOBODY: Final = 0
 
 
 class _WithUser:
-    """An order whose table has one more line, the last: the number of the job's user."""
+    """A queue order whose table has one more row, the last: the number of the job's user."""
 
     dynamic: Literal[True] = True
 
@@ -35,10 +35,10 @@ class _WithUser:
         self._users = users
 
     def begin(self) -> None:
-        """Do nothing: the view's queue has begun the order."""
+        """Do nothing: the view's queue has already called the order's `begin`."""
 
     def attributes(self, job: SchedulerJob) -> Sequence[float]:
-        """Return the order's row, or the rank of a fixed order, and the user's number."""
+        """Return the order's attributes (a fixed order's rank), and the user's number."""
         order = self._order
         if is_dynamic(order):
             return (*order.attributes(job), self._users.number(job))
@@ -46,13 +46,13 @@ class _WithUser:
         return (fixed.rank(job), self._users.number(job))
 
     def ranks(self, table: Floats, now: float) -> Floats:
-        """Return the order's ranks."""
+        """Return the ranks that the wrapped order gives."""
         order = self._order
         return order.ranks(table[:-1], now) if is_dynamic(order) else table[0].copy()
 
 
 class _Users(Kept):
-    """The users of one class as numbers, and their free units; `_NOBODY` is unknown."""
+    """Numbers for the users of one class, and the units that each may still use."""
 
     _kept = ("numbers", "rooms")
 
@@ -63,7 +63,7 @@ class _Users(Kept):
         self.rooms[_NOBODY] = _UNLIMITED
 
     def number(self, job: SchedulerJob) -> int:
-        """Return the number of the job's user."""
+        """Return the number of the job's user; `_NOBODY` if unknown or not limited."""
         user = None if self._most is None or job.description is None else job.description.user
         if user is None:
             return _NOBODY
@@ -75,7 +75,7 @@ class _Users(Kept):
 
 class _Aside(MovingQueue):
     def next(self, room: int, rooms: NDArray[np.int64]) -> SchedulerJob | None:
-        """Return the first job that fits ``room`` and the entry of its user in ``rooms``."""
+        """Return the first job of at most ``room`` units that also fits its user's ``rooms``."""
         rows = np.flatnonzero(self._sizes[: len(self._jobs)] <= room)
         if len(rows):
             rows = rows[self._sizes[rows] <= rooms[self._table[-1, rows].astype(np.intp)]]
@@ -83,7 +83,7 @@ class _Aside(MovingQueue):
 
 
 class _Class(Kept):
-    """One class, and the units that its running and queued jobs leave free."""
+    """One class, and the units that its running and queued jobs leave to other jobs."""
 
     _kept = ("room", "changed", "users")
 
@@ -100,20 +100,20 @@ class _Class(Kept):
         per_user = info.max_nodes_per_user
         self.users = _Users(None if per_user is None else per_user * self.per_node)
         self.aside = _Aside(_WithUser(order, self.users))
-        #: whether a job set aside may be within the limits now
+        #: whether a job set aside may meet the limits by now
         self.changed = False
 
     def state(self) -> dict[str, Any]:
-        """Return the jobs set aside, and the room of the class and its users."""
+        """Return the jobs set aside, and the units still free to the class and its users."""
         return {**super().state(), "aside": self.aside.state()}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore a state; ``jobs`` has the waiting jobs by id."""
+        """Restore what `state` returned; ``jobs`` has the waiting jobs by id."""
         super().restore(state)
         self.aside.restore(state["aside"], jobs)
 
     def nodes(self, job: SchedulerJob) -> int:
-        """Return the least number of nodes for the job's units."""
+        """Return the smallest number of nodes that has the job's units."""
         return -(-job.size // self.per_node)
 
     def refusal(self, job: SchedulerJob) -> str | None:
@@ -131,7 +131,7 @@ class _Class(Kept):
         return None
 
     def count(self, job: SchedulerJob, sign: int) -> None:
-        """Count a job that joins the queue (1), or has left it or the machine (-1)."""
+        """Count a job that joins the queue (sign 1), or that has ended or left it (sign -1)."""
         units = sign * self.nodes(job) * self.per_node
         if self.info.max_nodes is not None:
             self.room -= units
@@ -140,33 +140,33 @@ class _Class(Kept):
             self.users.rooms[user] -= units
 
     def fits(self, job: SchedulerJob) -> bool:
-        """Return whether the limits hold if the job joins the queue."""
+        """Return whether all limits still hold if the job joins the queue."""
         units = self.nodes(job) * self.per_node
         return units <= self.room and units <= int(self.users.rooms[self.users.number(job)])
 
 
 class ClassLimits(Kept):
-    """Decides which waiting jobs are in the queue.
+    """Decides which waiting jobs are in the queue, by the limits of their classes.
 
     Call `let_in` after each change, before the queue is read.
 
     Args:
         units: number of units of the machine.
-        order: the queue's order, begun.
+        order: the queue's order, whose `begin` has been called.
     """
 
     _kept = ("_inside", "pending")
 
     def __init__(self, platform: PlatformInfo, units: int, order: Order) -> None:
         self._classes = {info.name: _Class(info, platform, units, order) for info in platform.classes}
-        #: {number: class's name} of the running and queued jobs of limited classes
+        #: {job's number: class's name} of the running and queued jobs of limited classes
         self._inside: dict[int, str] = {}
-        #: time (s) of the last change that no `let_in` followed; None if there was none
+        #: time (s) of the last change since the last `let_in`; None if there was none
         self.pending: float | None = None
 
     @classmethod
     def where_there_are(cls, begins: SimulationBeginsData, order: Order) -> "ClassLimits | None":
-        """Return the limits of a machine; None if it has no classes."""
+        """Return the class limits of a machine; None if it has no classes."""
         platform = begins.platform
         return cls(platform, begins.nb_resources, order) if platform is not None and platform.classes else None
 
@@ -176,17 +176,17 @@ class ClassLimits(Kept):
             yield from one.aside.each()
 
     def state(self) -> dict[str, Any]:
-        """Return the room and the jobs set aside of each class."""
+        """Return for each class the jobs set aside and the units still free to it."""
         return {**super().state(), "classes": {name: one.state() for name, one in self._classes.items()}}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore a state; ``jobs`` has the waiting jobs by id."""
+        """Restore what `state` returned; ``jobs`` has the waiting jobs by id."""
         super().restore(state)
         for name, one in self._classes.items():
             one.restore(state["classes"][name], jobs)
 
     def __iter__(self) -> Iterator[SchedulerJob]:
-        """Iterate over the jobs set aside: class by class, each in the order of the queue."""
+        """Iterate over the jobs set aside: class by class, each in queue order."""
         for one in self._classes.values():
             yield from one.aside
 
@@ -210,17 +210,17 @@ class ClassLimits(Kept):
         ]
 
     def closed(self, job: SchedulerJob) -> NodeSet:
-        """Return the units that the job's class excludes."""
+        """Return the units that the job's class may not use."""
         one = self._of(job)
         return NodeSet.EMPTY if one is None else one.closed
 
     def refusal(self, job: SchedulerJob) -> str | None:
-        """Return why a submitted job can never run (class and limit); None if it can."""
+        """Return which class limit forbids a submitted job for ever; None if none does."""
         one = self._of(job)
         return None if one is None else one.refusal(job)
 
     def set_aside(self, job: SchedulerJob, now: float) -> bool:
-        """Set aside a job submitted at ``now`` (s); return False if no limit applies."""
+        """Set aside a job submitted at ``now`` (s); return False if its class has no limits."""
         one = self._of(job)
         if one is None or not one.limited:
             return False
@@ -231,14 +231,14 @@ class ClassLimits(Kept):
         return True
 
     def admit(self, job: SchedulerJob) -> None:
-        """Count a job that another scheduler started, whatever the limits."""
+        """Count a job that another scheduler started, even if it exceeds the limits."""
         one = self._of(job)
         if one is not None and one.limited:
             one.count(job, 1)
             self._inside[job.number] = one.info.name
 
     def left(self, job: SchedulerJob, now: float) -> None:
-        """Record that a job left the machine, or the queue unstarted, at ``now`` (s)."""
+        """Record that a job ended, or left the queue without starting, at ``now`` (s)."""
         name = self._inside.pop(job.number, None)
         if name is not None:
             one = self._classes[name]
@@ -256,7 +256,7 @@ class ClassLimits(Kept):
         return True
 
     def let_in(self) -> list[SchedulerJob]:
-        """Return the jobs that join the queue: of each class the first that fit, in order."""
+        """Return the jobs set aside that now join the queue: in each class, the first that fit."""
         found: list[SchedulerJob] = []
         now = self.pending
         if now is None:
@@ -275,7 +275,7 @@ class ClassLimits(Kept):
         return found
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
-        """Return the limit that keeps a job set aside, as text; None if none does."""
+        """Return as text the limit that keeps a job set aside; None if the job is not."""
         one = self._of(job)
         if one is None or job not in one.aside:
             return None

@@ -1,4 +1,4 @@
-"""The queue under a dynamic order: an unsorted table, searched only as needed."""
+"""The queue under a dynamic order: an unsorted table, sorted only when necessary."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
@@ -13,18 +13,18 @@ from pipistrelle.schedulers.policy.order import DynamicOrder, Floats, Order, is_
 from pipistrelle.schedulers.policy.waiting import Rank
 from pipistrelle.schedulers.waiting.ranked import GONE, SHALLOW, WaitingQueue
 
-#: up to this many jobs are searched one by one instead of sorting
+#: to return at most this many first jobs, the queue takes minima instead of sorting
 _FEW: Final = 32
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class MovingQueue(WaitingQueue):
-    """Jobs in the order of ranks that change, ties by submission.
+    """The queue of waiting jobs under a dynamic order; ties by submission.
 
-    Each job has a row, in the order of joining, mostly equal to submission. A job that leaves makes an empty row; these
-    are removed when they outnumber the jobs. The ranks are computed once after each `rerank`, at the first read of the
-    queue. The first job is then the minimum, and a backfilling pass takes the minimum of the jobs that fit: only
-    iterating sorts.
+    Each job has a row of a table. Rows are in the order of joining, mostly that of submission. A job that leaves makes
+    an empty row; empty rows are removed when they outnumber the jobs. After each `rerank`, the first read of the queue
+    computes the ranks. The first job is then the minimum, and a backfilling pass takes the minimum of the jobs that
+    fit. Only iterating sorts the jobs.
     """
 
     _shallow: ClassVar[int] = 0
@@ -45,7 +45,7 @@ class MovingQueue(WaitingQueue):
         #: whether the rows are in the order of submission
         self._sorted = True
         self._table: Floats = np.zeros((0, SHALLOW))
-        #: ranks by row, inf in an empty one; None when out of date
+        #: ranks by row, inf in an empty row; None when out of date
         self._moving: Floats | None = None
         self._first_row: int | None = None
 
@@ -68,7 +68,7 @@ class MovingQueue(WaitingQueue):
         return job.number in self._rows
 
     def state(self) -> dict[str, Any]:
-        """Return the jobs' ids, their rows of the table and, if known, their ranks."""
+        """Return the jobs' ids, their attributes and, if known, their ranks."""
         rows = list(self._rows.values())
         return {
             "jobs": [self._job(row).id for row in rows],
@@ -79,7 +79,7 @@ class MovingQueue(WaitingQueue):
         }
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore a state without asking the order; ``jobs`` has the waiting jobs by id."""
+        """Restore a state without calling the order; ``jobs`` has the waiting jobs by id."""
         for job_id, line in zip(state["jobs"], state["lines"], strict=True):
             self._join(jobs[job_id], line)
         self._now, self.arrivals_last = state["now"], state["arrivals_last"]
@@ -92,13 +92,13 @@ class MovingQueue(WaitingQueue):
         return self._job(self._place_of_first()) if self._rows else None
 
     def rerank(self, now: float) -> None:
-        """Let the next read of the queue rank the jobs for ``now`` (s)."""
+        """Make the next read of the queue rank the jobs again, for time ``now`` (s)."""
         self._now = now
         self._moving = None
         self._first_row = None
 
     def in_order(self, jobs: list[SchedulerJob]) -> list[SchedulerJob]:
-        """Sort waiting jobs, given in the order of submission, into the queue's order."""
+        """Sort waiting jobs, given in the order of submission, into queue order."""
         jobs = [job for job in jobs if job.number in self._rows]
         if len(jobs) < 2:
             return jobs
@@ -106,18 +106,18 @@ class MovingQueue(WaitingQueue):
         return sorted(jobs, key=lambda job: ranks[self._rows[job.number]])
 
     def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
-        """Return the current sort keys of these waiting jobs."""
+        """Return the current keys (rank, number) by which the queue sorts these waiting jobs."""
         ranks = self._ranked()
         return [(float(ranks[self._rows[job.number]]), job.number) for job in jobs]
 
     def add(self, job: SchedulerJob) -> None:
-        """Add a job."""
+        """Add a job to the queue."""
         self._join(job, self._order.attributes(job))
 
     def _join(self, job: SchedulerJob, line: Sequence[float]) -> None:
         if len(self._jobs) == len(self._sizes) or len(self._jobs) - len(self._rows) > len(self._rows) + SHALLOW:
             self._close_gaps()
-        if len(self._table) != len(line):  # the first one
+        if len(self._table) != len(line):  # the first job sets the number of attributes
             self._table = np.zeros((len(line), len(self._sizes)))
         row = len(self._jobs)
         if row and self._numbers[row - 1] > job.number:
@@ -159,7 +159,7 @@ class MovingQueue(WaitingQueue):
         return found
 
     def _ranked(self) -> Floats:
-        """Return the ranks by row; empty if the queue is."""
+        """Return the ranks by row; an empty array if no job waits."""
         if not self._rows:
             return np.empty(0)
         if self._moving is None:
@@ -185,13 +185,13 @@ class MovingQueue(WaitingQueue):
         return self._first_row
 
     def _sync(self) -> None:
-        """Do nothing: the arrays are current."""
+        """Do nothing: this queue's arrays are always up to date."""
 
     def _foremost(self, places: NDArray[np.intp]) -> int:
         return self._best(places, self._ranked()[places])
 
     def _best(self, rows: NDArray[np.intp] | slice, ranks: Floats) -> int:
-        """Return the index in ``rows``, not empty, of the job with the lowest rank."""
+        """Return the index in ``rows`` of the job with the lowest rank; ``rows`` is not empty."""
         which = int(np.argmin(ranks))
         if not self._sorted:
             ties = np.flatnonzero(ranks == ranks[which])
@@ -199,7 +199,7 @@ class MovingQueue(WaitingQueue):
         return which
 
     def _close_gaps(self) -> None:
-        """Remove empty rows, sort by submission, and double the room if over half is used."""
+        """Remove empty rows, sort by submission, and double the table if over half is used."""
         kept = [row for _, row in sorted(self._rows.items())]
         room = len(self._sizes) if 2 * len(kept) < len(self._sizes) else 2 * len(self._sizes)
         for name, empty in (("_sizes", GONE), ("_occupies", 0), ("_numbers", 0), ("_table", 0)):
@@ -215,5 +215,5 @@ class MovingQueue(WaitingQueue):
 
 
 def queue_of(order: Order) -> WaitingQueue:
-    """Return an empty queue of the class that the order needs."""
+    """Return an empty queue for a fixed or a dynamic order."""
     return MovingQueue(order) if is_dynamic(order) else WaitingQueue(order)

@@ -15,25 +15,25 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import FixedOrder, Order, is_dynamic
 from pipistrelle.schedulers.policy.waiting import Rank, Staircase
 
-#: size in an empty place: it never fits
+#: size stored at an empty position: no staircase or limit is as large
 GONE: Final = np.iinfo(np.int64).max
-#: number of places at which a Python loop and array operations are equally fast, if half of the jobs are small enough
+#: queue length at which a Python loop and array operations are equally fast, if half of the jobs are small enough
 SHALLOW: Final = 240
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class WaitingQueue:
-    """Jobs in the order of ``rank``, ties by submission.
+    """The queue of waiting jobs, sorted by their fixed ranks, ties by submission.
 
     In a deep queue, numpy arrays also hold the jobs' sizes and the times that they occupy units, so a backfilling pass
     takes a few array operations. The arrays are updated when such a pass needs them; a shallow queue has none. A job
-    that leaves the middle leaves a gap; gaps are closed when they outnumber the jobs.
+    that leaves the middle leaves a gap. Gaps are closed when they outnumber the jobs.
 
     Args:
         order: a fixed order; a dynamic one needs a `MovingQueue`.
     """
 
-    #: a queue of at most this many places is scanned by a loop
+    #: a queue with at most this many positions is scanned by a loop
     _shallow: ClassVar[int] = SHALLOW
 
     def __init__(self, order: Order) -> None:
@@ -47,9 +47,9 @@ class WaitingQueue:
         self._jobs: list[SchedulerJob | None] = []
         self._sizes: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._occupies: NDArray[np.float64] = np.empty(0)
-        #: places before this one are current in the arrays
+        #: positions below this number are up to date in the arrays
         self._synced = 0
-        #: place of the first job; only gaps are before it
+        #: position of the first job; all positions before it are gaps
         self._head = 0
         self._count = 0
 
@@ -63,15 +63,15 @@ class WaitingQueue:
         return (job for job in self._jobs[self._head :] if job is not None)
 
     def each(self) -> Iterator[SchedulerJob]:
-        """Iterate over the jobs in storage order, which may differ from the queue's."""
+        """Iterate over the waiting jobs in storage order, which here is queue order."""
         return (job for job in self._jobs if job is not None)
 
     def state(self) -> dict[str, Any]:
-        """Return the jobs' ids in the order of the queue, and whether arrivals come last."""
+        """Return the jobs' ids in queue order, and whether arrivals come last."""
         return {"jobs": [job.id for job in self.each()], "arrivals_last": self.arrivals_last}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore a state; ``jobs`` has the waiting jobs by id."""
+        """Restore what `state` returned; ``jobs`` has the waiting jobs by id."""
         for job_id in state["jobs"]:
             self.add(jobs[job_id])
         self.arrivals_last = state["arrivals_last"]
@@ -85,17 +85,17 @@ class WaitingQueue:
         """Do nothing: a fixed order does not change with time."""
 
     def in_order(self, jobs: list[SchedulerJob]) -> list[SchedulerJob]:
-        """Sort jobs, given in the order of submission, into the queue's order."""
+        """Sort waiting jobs, given in the order of submission, into queue order."""
         if self.arrivals_last or len(jobs) == 1:
             return jobs
         return sorted(jobs, key=lambda job: (self._rank(job), job.number))
 
     def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
-        """Return the sort keys of these waiting jobs."""
+        """Return the keys (rank, number) by which the queue sorts these waiting jobs."""
         return [(self._rank(job), job.number) for job in jobs]
 
     def add(self, job: SchedulerJob) -> None:
-        """Add a job at its rank."""
+        """Add a job to the queue, at the position of its rank."""
         jobs, ranks = self._jobs, self._ranks
         if len(jobs) - self._count > self._count + SHALLOW:
             self._close_gaps()
@@ -136,7 +136,7 @@ class WaitingQueue:
         return list(islice(self, count))
 
     def pass_under(self, start: Callable[[SchedulerJob], Staircase], stairs: Staircase, *, now: float) -> None:
-        """Start jobs in the order of the queue while one fits under the staircase."""
+        """Start jobs in queue order, as long as one fits under the staircase."""
         self._sync()
         begin, end = self._head, len(self._jobs)
         places: NDArray[np.intp] = (self._sizes[begin:end] <= stairs.units[0]).nonzero()[0] + begin
@@ -157,12 +157,12 @@ class WaitingQueue:
         now: float = 0.0,
         shortest_first: bool = False,
     ) -> None:
-        """Start jobs behind the first while one can start."""
+        """Start jobs behind the first one in the queue, as long as one can start."""
         begin, end = self._head, len(self._jobs)
         if end - begin <= self._shallow:
             behind = [job for job in self._jobs[begin + 1 :] if job is not None and job.size <= most_units]
             if shortest_first:
-                behind.sort(key=_occupies)  # stable: equals stay in the order of the queue
+                behind.sort(key=_occupies)  # the sort is stable: jobs with equal times stay in queue order
             for job in behind:
                 if job.size <= most_units and (job.size <= spare or not is_late(now, job.occupies, ends_by)):
                     most_units, spare = start(job)
@@ -191,14 +191,14 @@ class WaitingQueue:
             else:
                 which = self._foremost(places)
             most_units, spare = start(self._job(int(places[which])))
-            # The started job's place is a gap now.
+            # The started job's position is a gap now.
             sizes = self._sizes[places]
 
     def _place_of_first(self) -> int:
         return self._head
 
     def _foremost(self, places: NDArray[np.intp]) -> int:
-        """Return the index in ``places``, ascending, of the queue's first job."""
+        """Return the index in ``places`` (ascending positions) of the job that is first in the queue."""
         return 0
 
     def _job(self, place: int) -> SchedulerJob:
@@ -208,7 +208,7 @@ class WaitingQueue:
         return job
 
     def _sync(self) -> None:
-        """Update the arrays."""
+        """Bring the arrays of sizes and times up to date."""
         end, begin = len(self._jobs), self._synced
         if end > len(self._sizes):
             room = max(2 * len(self._sizes), end + SHALLOW)
@@ -221,7 +221,7 @@ class WaitingQueue:
             self._synced = end
 
     def _shift(self, place: int, job: SchedulerJob) -> None:
-        """Make room in the arrays for a job that joined in the middle."""
+        """Insert a job that joined in the middle of the queue into the arrays."""
         synced = self._synced
         if place < synced < len(self._sizes):
             self._sizes[place + 1 : synced + 1] = self._sizes[place:synced]

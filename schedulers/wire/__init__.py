@@ -1,1 +1,1 @@
-"""Schedulers behind a socket, in either dialect."""
+"""Schedulers that reach the server through a socket, in either protocol dialect."""

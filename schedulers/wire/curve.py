@@ -1,4 +1,4 @@
-"""An encrypted connection (CurveZMQ) by libzmq, used like a `ZmtpConnection`."""
+"""An encrypted connection (CurveZMQ) through libzmq, used like a `ZmtpConnection`."""
 
 import time
 from math import inf
@@ -11,9 +11,9 @@ from pipistrelle.protocol.sockets import CallerKeys
 from pipistrelle.protocol.zmtp import LONGEST_NOTICE
 from pipistrelle.schedulers.wire.zmtp import ConnectionLost, HandshakeRefused, address_of
 
-#: longest attempt to connect, s
+#: longest time of one attempt to connect, s
 _ATTEMPT_S: Final = 5.0
-#: libzmq must not reconnect: another server may listen there by then
+#: libzmq must not reconnect: another server may be listening there by then
 _NEVER_MS: Final = 24 * 3600 * 1000
 _LINGER_MS: Final = 500
 #: time for libzmq to deliver what arrived just before a connection ended, ms
@@ -26,7 +26,7 @@ _MONITOR: Final = "inproc://server"
 
 
 class CurveConnection:
-    """Messages of one part each, to and from a ROUTER.
+    """An encrypted connection to a ROUTER socket; each message has one part.
 
     Args:
         endpoint: ``tcp://HOST:PORT`` or ``ipc://PATH``.
@@ -57,7 +57,7 @@ class CurveConnection:
         self._socket.setsockopt(zmq.CURVE_SERVERKEY, keys.listener)
         self._socket.setsockopt(zmq.CURVE_PUBLICKEY, keys.own.public)
         self._socket.setsockopt(zmq.CURVE_SECRETKEY, keys.own.secret)
-        # It connects only once, so there are few events.
+        # The socket connects only once, so there are few monitor events.
         self._socket.monitor(_MONITOR, _WATCHED)
         self._monitor = self._context.socket(zmq.PAIR)
         self._monitor.connect(_MONITOR)
@@ -90,18 +90,18 @@ class CurveConnection:
         raise TimeoutError("timed out: the peer may not be a ZeroMQ socket" if reached else "timed out")
 
     def limit(self, deadline: float) -> None:
-        """Let waits raise `TimeoutError` at this time of `time.monotonic`; inf: never."""
+        """Set when waits raise `TimeoutError`, as a time of `time.monotonic`; inf: never."""
         self._deadline = deadline
 
     def send(self, message: bytes) -> None:
-        """Send a message; ConnectionLost if a reply with several parts broke the turns."""
+        """Send a message; ConnectionLost after a reply with several parts."""
         try:
             self._socket.send(message, zmq.NOBLOCK)
         except zmq.ZMQError as error:
             raise ConnectionLost(error.strerror or str(error)) from None
 
     def receive(self) -> bytes:
-        """Return the next message; ConnectionLost also if it has several parts."""
+        """Return the next message; ConnectionLost if it has several parts or none can come."""
         while (left := self._deadline - time.monotonic()) > 0:
             ready = dict(self._poller.poll(None if left == inf else int(1000 * left) + 1))
             if self._socket in ready:
@@ -121,7 +121,7 @@ class CurveConnection:
         return parts[0]
 
     def close(self) -> None:
-        """Close the connection; sent messages still leave within half a second."""
+        """Close the connection; messages already sent still leave within half a second."""
         if not self._socket.closed:
             self._socket.disable_monitor()
             self._monitor.close(0)

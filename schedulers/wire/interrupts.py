@@ -1,4 +1,4 @@
-"""Deferred interrupts, which never cut a message or a step of a run in two."""
+"""Deferred interrupts, which never cut a message or a simulation step in two."""
 
 import signal
 import threading
@@ -9,9 +9,9 @@ from typing import Self
 class Interrupts:
     """Defers the first Ctrl-C, or request to terminate, while `held`.
 
-    The first signal then only sets `struck`, which the holder checks. A second signal, or one while not held, raises
-    KeyboardInterrupt at once. Signals that are ignored or end the process are unchanged. Outside the main thread
-    nothing changes, because Python accepts no handlers there.
+    The first signal then only sets `struck`, which the program checks. A second signal, or one that arrives while
+    signals are not held, raises KeyboardInterrupt at once. Signals that are ignored or end the process are unchanged.
+    Outside the main thread nothing changes, because Python accepts no handlers there.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Interrupts:
         self.struck = True
 
     def let_strike(self) -> None:
-        """Stop deferring; raise KeyboardInterrupt if a signal was received."""
+        """Stop deferring signals; raise KeyboardInterrupt if one was received."""
         self.held = False
         if self.struck:
             raise KeyboardInterrupt

@@ -33,16 +33,16 @@ _ATTEMPT_S: Final = 2.0
 #: most characters shown of a server's text
 _SHOWN: Final = 500
 _HOST_AND_PORT: Final = re.compile(r"[A-Za-z0-9.-]+:[0-9]+|\[[0-9a-fA-F:]+\]:[0-9]+")
-#: the empty reply to WELCOME, which is message 0
+#: the empty reply to WELCOME, which is message number 0
 _FIRST_REPLY: Final = Reply(0, 0.0)
 #: longest time for sending a scheduler's last message, s
 _LAST_WORD_S: Final = 0.5
 
 
 class ServerAddress:
-    """The server's endpoint, given directly or by its connection file.
+    """The server's endpoint, given directly or in the server's connection file.
 
-    Without ``allow_remote`` it must be on this machine.
+    The endpoint must be on this machine unless ``allow_remote`` is true.
 
     Raises:
         AddressError: ``connect`` is neither a valid endpoint nor a possible file.
@@ -51,7 +51,7 @@ class ServerAddress:
     def __init__(self, connect: str, *, allow_remote: bool = False) -> None:
         self._connect = connect
         self._allow_remote = allow_remote
-        #: whether it is constant; a file may be rewritten
+        #: whether the endpoint cannot change; a connection file may be rewritten
         self.fixed = "://" in connect
         if self.fixed:
             self._near(_checked(connect, connect))
@@ -71,7 +71,7 @@ class ServerAddress:
         return None if endpoint is None else self._near(endpoint)
 
     def _near(self, endpoint: str) -> str:
-        """Return the endpoint; AddressError if it is on another machine and that is not allowed."""
+        """Return the endpoint; AddressError if it is remote and that is not allowed."""
         if self._allow_remote or is_loopback(endpoint):
             return endpoint
         raise AddressError(
@@ -99,9 +99,9 @@ class ServerAddress:
 
 
 def _written_endpoint(connect: str) -> str | None:
-    """Return the connection file's endpoint; None if there is no file or live socket."""
+    """Return the connection file's endpoint; None if it or its Unix socket is missing."""
     path = _connection_file(connect)
-    if not os.path.isfile(path):  # pathlib's raises if the name is too long
+    if not os.path.isfile(path):  # Path.is_file raises an error if the name is too long
         return None
     try:
         endpoint = json.loads(path.read_text(encoding="utf-8"))["endpoint"]
@@ -119,7 +119,7 @@ def _written_endpoint(connect: str) -> str | None:
 
 
 def _connection_file(connect: str) -> Path:
-    """Return the file's current path: the folder may not exist yet."""
+    """Return the connection file's current path; its folder may not exist yet."""
     return Path(connect, "connection.json") if os.path.isdir(connect) else Path(connect)
 
 
@@ -146,7 +146,7 @@ def serve_simulation(
         hello_timeout: longest wait for WELCOME, in seconds of the wall clock.
         report: called with a line of text when the connection is made.
         keys: for an encrypted socket.
-        mark: returns, when needed, a digest of the policy's options; a state of a different policy is refused.
+        mark: returns a digest of the policy's options; a state saved with another digest is refused.
 
     Raises:
         PolicyFailed: the policy fails, or the server returns a state of another scheduler.
@@ -170,7 +170,7 @@ def serve_simulation(
 
 
 def leaving(seq: int, error: KeyboardInterrupt | PolicyFailed) -> Reply:
-    """Return the last reply of a scheduler that ends after reading notice ``seq``."""
+    """Return the last reply of a scheduler that leaves after it has read notice ``seq``."""
     return Reply(seq, 0.0, leaves="interrupted" if isinstance(error, KeyboardInterrupt) else "error")
 
 
@@ -205,7 +205,7 @@ def _instead(
     endpoint: str,
     mark: Callable[[], str],
 ) -> bytes:
-    """Return the answer to a message other than a notice; ServerGone if refused."""
+    """Return the answer to a SAVE or RESTORE; ServerGone for a REFUSED."""
     if isinstance(message, Refused):
         raise _refused(message, endpoint)
     if isinstance(message, Save):
@@ -220,7 +220,7 @@ def _agree(
 ) -> tuple["AnyConnection", SchedulerSession, Welcome | Refused]:
     """Send HELLO until a server answers; servers may stop and start meanwhile.
 
-    The connection is closed with ``stack``.
+    ``stack`` closes the connection.
     """
     deadline = time.monotonic() + hello_timeout
     while True:
@@ -253,7 +253,7 @@ def _connection(endpoint: str, keys: CallerKeys | None) -> "AnyConnection":
 
 
 def _greeting(connection: "AnyConnection", address: ServerAddress, deadline: float) -> bytes:
-    """Return the answer to HELLO; ConnectionLost if the server has moved meanwhile."""
+    """Return the answer to HELLO; ConnectionLost if the server's endpoint has changed."""
     while not address.fixed and (now := time.monotonic()) < deadline:
         connection.limit(min(deadline, now + _TICK_S))
         with suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""The state of a scheduler on the wire: JSON marked with the scheduler's identity."""
+"""A scheduler's state as sent to the server: JSON with the scheduler's identity."""
 
 from math import isfinite
 from typing import Any, Final
@@ -12,16 +12,16 @@ from pipistrelle.protocol.messages import SavedData
 from pipistrelle.schedulers.policy.errors import PolicyFailed
 from pipistrelle.schedulers.runtime.runtime import Runtime
 
-#: key of the object that encodes a number that JSON lacks
+#: key of the JSON object that encodes a number such as NaN
 _NUMBER: Final = "float"
-#: {key that identifies a state: its name in messages}
+#: {key that identifies a scheduler's state: name of the key in messages}
 _MARKS: Final = {
     "pipistrelle": "version of pipistrelle",
     "scheduler": "scheduler",
     "policy": "policy (options or files of the scheduler)",
     "seq": "notice",
 }
-#: most characters of a foreign text in a message
+#: most characters of a foreign text that a message quotes
 _SHOWN: Final = 200
 _NONE: Final = Raw(b"null")
 
@@ -29,13 +29,13 @@ _NONE: Final = Raw(b"null")
 def give_state(runtime: Runtime, seq: int, mark: str, longest: int | None = None) -> SavedData:
     """Return a scheduler's state after its reply to notice ``seq``.
 
-    If the policy cannot save its state, or the state is longer than ``longest`` bytes, a reason is returned instead.
+    If the policy cannot save its state, or the state is longer than ``longest`` bytes, the result has a reason instead.
     """
     try:
         state = to_json({**_marks(runtime, seq, mark), "state": _without(runtime.state())})
     except PipistrelleError as error:
         return SavedData(seq, _NONE, str(error))
-    except Exception as error:  # a user's policy may raise anything or return other than plain values
+    except Exception as error:  # a user's policy may raise any exception or return values that JSON lacks
         return SavedData(seq, _NONE, f"{type(error).__name__}: {error}")
     longest = MAX_STATE if longest is None else longest
     if len(state) > longest:
@@ -44,7 +44,7 @@ def give_state(runtime: Runtime, seq: int, mark: str, longest: int | None = None
 
 
 def take_back(runtime: Runtime, text: bytes, mark: str, seq: int) -> None:
-    """Restore what `give_state` returned in a new scheduler; PolicyFailed if it is of another scheduler."""
+    """Restore a state; PolicyFailed if it is that of another scheduler."""
     try:
         known = from_json(text)
         found = {key: known.get(key) for key in _MARKS} if isinstance(known, dict) else {}
@@ -58,7 +58,7 @@ def take_back(runtime: Runtime, text: bytes, mark: str, seq: int) -> None:
         raise _wrong("the server returned a state in the middle of a simulation")
     try:
         runtime.restore(_with(known["state"]))
-    except Exception as error:  # the state or a user's policy may cause anything
+    except Exception as error:  # the state or a user's policy may cause any exception
         why = f"{type(error).__name__}: {error}"
         raise _wrong("cannot restore the state that the server returned", found=why) from error
 
@@ -78,7 +78,7 @@ def _wrong(what: str, expected: str | None = None, found: str | None = None) -> 
 
 
 def _without(value: Any) -> Any:
-    """Encode numbers that JSON lacks as objects with one text."""
+    """Replace numbers that JSON lacks, such as NaN, by objects that contain them as text."""
     if isinstance(value, float):
         return value if isfinite(value) else {_NUMBER: repr(value)}
     if isinstance(value, list | tuple):

@@ -1,9 +1,9 @@
-"""A REQ socket's side of one ZeroMQ connection, on a plain socket.
+"""The client side (REQ) of one ZeroMQ connection, on a plain socket.
 
-At each end, libzmq passes every message between two threads. A scheduler has one connection and waits on it while it
+libzmq passes every message between two threads at each end. A scheduler has one connection and waits for it whenever it
 does not decide, so it needs no second thread. A round trip then takes less than three quarters of the time
-(docs/explanation/design.md, "Parts we do not write"), and the end of the server's process shows at once. The bytes on
-the wire are equal (protocol/zmtp.py).
+(docs/explanation/design.md, "Parts we do not write"). The end of the server's process is noticed at once. The bytes
+sent are the same as with libzmq (protocol/zmtp.py).
 """
 
 import re
@@ -28,9 +28,9 @@ from pipistrelle.protocol.zmtp import (
 
 _TCP: Final = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:.]+\]|[^:/\[\]*;]+):(?P<port>[0-9]{1,5})")
 _MAX_PORT: Final = 65535
-#: the empty part before a REQ's messages and their replies
+#: the empty part that precedes each message of a REQ socket and each reply to it
 _DELIMITER: Final = parts_before([b""])
-#: socket types that answer a REQ
+#: types of ZeroMQ sockets that may answer a REQ socket
 _ANSWERING: Final = (b"ROUTER", b"REP")
 
 
@@ -43,11 +43,11 @@ class ConnectionLost(Exception):
 
 
 class HandshakeRefused(ConnectionLost):
-    """The peer does not accept these keys, or has other keys; the text says which."""
+    """The peer rejects our keys, or has other keys than expected; the text says which."""
 
 
 class ZmtpConnection:
-    """Messages of one part each, to and from a ROUTER or REP.
+    """A connection to a ROUTER or REP socket; each message has one part.
 
     Args:
         endpoint: ``tcp://HOST:PORT`` or ``ipc://PATH``.
@@ -60,7 +60,7 @@ class ZmtpConnection:
 
     def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
-        #: path of a Unix socket, else host and port
+        #: path of a Unix socket, or host and port
         self._path, self._place = address_of(endpoint)
         self._family = socket.AF_UNIX if self._path else socket.AF_UNSPEC
         self._socket = socket.socket()
@@ -96,7 +96,7 @@ class ZmtpConnection:
             host, port = self._place
             places = socket.getaddrinfo(host, port, self._family, socket.SOCK_STREAM)
             left = len(places)
-            for family, _, _, _, address in places:  # a name can have several addresses
+            for family, _, _, _, address in places:  # a host name can have several addresses
                 now = time.monotonic()
                 try:
                     self._reach(family, address, now + (deadline - now) / left)
@@ -128,28 +128,28 @@ class ZmtpConnection:
         self._answer()
 
     def limit(self, deadline: float) -> None:
-        """Let waits raise `TimeoutError` at this time of `time.monotonic`; inf: never."""
+        """Set when waits raise `TimeoutError`, as a time of `time.monotonic`; inf: never."""
         self._deadline = deadline
         self._socket.settimeout(None if deadline == inf else max(deadline - time.monotonic(), 1e-3))
 
     def send(self, message: bytes) -> None:
         """Send a message; ConnectionLost if that is impossible.
 
-        A message that does not arrive shows when the answer is read.
+        If the message does not arrive, reading the answer fails.
         """
         try:
             self._socket.sendall(_DELIMITER + framed(message))
-        except (ConnectionError, TimeoutError):  # earlier messages of the peer can still be read
+        except (ConnectionError, TimeoutError):  # messages that the peer sent before can still be read
             pass
         except OSError as error:
             raise _broken(error) from None
 
     def receive(self) -> bytes:
-        """Return the next message.
+        """Return the next message from the peer.
 
         Raises:
             ConnectionLost: the peer closed the connection.
-            TimeoutError: the limit has passed.
+            TimeoutError: the time limit has passed.
         """
         if self._stream.at_rest:
             data = self._some(RECEIVED_BYTES)
@@ -174,18 +174,18 @@ class ZmtpConnection:
         return message
 
     def _read(self) -> None:
-        """Answer protocol commands, then read at least one byte."""
+        """Answer ZeroMQ commands of the peer, then read at least one byte."""
         self._answer()
         self._check_time()
         self._stream.feed(self._some(self._stream.convenient))
 
     def _answer(self) -> None:
         if answers := self._stream.answers():
-            with suppress(OSError):  # the next read shows it
+            with suppress(OSError):  # the next read reports the failure
                 self._socket.sendall(answers)
 
     def _some(self, most: int) -> bytes:
-        """Return the bytes received, at least one."""
+        """Wait for at least one byte, and return what was received (at most ``most`` bytes)."""
         try:
             data = self._socket.recv(most)
         except OSError as error:
@@ -197,19 +197,19 @@ class ZmtpConnection:
         return data
 
     def _check_time(self) -> None:
-        """Raise TimeoutError if the limit has passed, even if data keeps arriving."""
+        """Raise TimeoutError if the time limit has passed, even if data keeps arriving."""
         if self._deadline < inf:
             if time.monotonic() >= self._deadline:
                 raise TimeoutError("timed out")
             self.limit(self._deadline)
 
     def close(self) -> None:
-        """Close the connection; sent messages still leave."""
+        """Close the connection; messages already sent still leave."""
         self._socket.close()
 
 
 def address_of(endpoint: str) -> tuple[str, tuple[str, int]]:
-    """Return a Unix socket's path (or "") and host and port, or raise AddressError."""
+    """Return an endpoint's Unix path (or "") and (host, port), or raise AddressError."""
     if endpoint.startswith("ipc://"):
         path = endpoint.removeprefix("ipc://")
         if path and "\0" not in path:
@@ -228,7 +228,7 @@ def _broken(error: OSError) -> ConnectionLost:
 def _hopeless(error: OSError | UnicodeError, family: int) -> bool:
     """Return whether connecting can never work: an invalid name, or an unusable file.
 
-    A missing file may appear later, and a busy server may get room in its queue.
+    Retrying may help if a file is missing or a server's queue is full.
     """
     if family != socket.AF_UNIX:
         return isinstance(error, UnicodeError)

@@ -1,1 +1,1 @@
-"""Parts that only the batsim dialect needs."""
+"""The parts of the server that only the batsim dialect needs."""

@@ -1,4 +1,4 @@
-"""The engine of the batsim dialect, and its first message."""
+"""The engine of a run in the batsim dialect, and its first message."""
 
 from collections.abc import Callable, Sequence
 from math import isnan
@@ -44,7 +44,7 @@ def batsim_engine(
     observers: Sequence[Observer],
     metered: Callable[[Hosts], Observer | None] | None,
 ) -> Engine:
-    """Return the engine of a run; see `make_engine` in `server.simulation.assembly`."""
+    """Return the engine of a run in the batsim dialect; see `make_engine`."""
     hosts = None if setup.machine is None else Hosts(setup.machine, energy=options.energy)
     begins = batsim_begins(setup, options)
     ledger = SharedLedger(begins.nb_resources) if options.compute_sharing else None
@@ -90,7 +90,7 @@ def batsim_engine(
         dilation=None if setup.dispersion is None else setup.dispersion.factor,
     )
     verdicts = BatsimVerdicts(clockwork, lives, begins.workloads, registry, options, switchboard, hosts)
-    # This dialect has no message for a rejected decision.
+    # Strict, because this dialect has no message for a rejected decision.
     happens = [*parts, switchboard, events, *failures]
     return Engine(begins, clockwork, lives, arrivals, verdicts, happens, strict=True, until=setup.until)
 
@@ -98,9 +98,9 @@ def batsim_engine(
 def batsim_begins(setup: Setup, options: BatsimOptions) -> BatsimBeginsData:
     """Return the machine, the workloads and the configuration in Batsim's terms.
 
-    Without single hosts, units become hosts named by their numbers. With a topology, node properties or node requests,
-    host properties describe the node, and ``platform`` in the configuration describes the machine as in the native
-    dialect, without queues.
+    Each unit becomes a host named by its number, unless the platform has hosts. With a topology, node properties or
+    node requests, host properties describe the node. ``platform`` in the configuration then describes the machine as in
+    the native dialect, without queues.
     """
     units = setup.platform.units
     info = setup.platform.info
@@ -142,7 +142,7 @@ def batsim_begins(setup: Setup, options: BatsimOptions) -> BatsimBeginsData:
 
 
 def _of_nodes(machine: Machine, kinds: list[str]) -> list[dict[str, Any]]:
-    """Return a host for each unit; its properties (texts) describe its node."""
+    """Return a host for each unit; its properties (texts) describe the unit's node."""
     nodes, topology = machine.nodes, machine.topology
     zone = {"topology": topology.kind, "shape": "x".join(map(str, topology.shape))} if topology.info.shape else {}
     places = [" ".join(map(str, place)) for place in topology.place.tolist()] if topology.info.shape else []

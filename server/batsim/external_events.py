@@ -1,4 +1,4 @@
-"""External events from an events file."""
+"""External events of a run, such as unavailable machines, from an events file."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from pipistrelle.traces.batsim.events import ExternalEvent
 
 
 class ExternalEvents(Part):
-    """Carries out a file's events and reports them; the run lasts until the last one.
+    """Applies the events of a file and reports them; a run lasts until the last one.
 
     ``forward_unknown``: whether the scheduler gets events of unknown types, which have no other effect.
     """
@@ -31,11 +31,11 @@ class ExternalEvents(Part):
             clockwork.agenda.put(event.timestamp, OUTSIDE, number)
 
     def handlers(self) -> Handlers:
-        """Return the handler of each agenda class."""
+        """Return the handlers of agenda entries, by class of entry."""
         return {OUTSIDE: self.happen}
 
     def happen(self, number: int) -> None:
-        """Carry out the event of this number."""
+        """Carry out the event with this index in the file."""
         clockwork, now, event = self._clockwork, self._clockwork.now, self._events[number]
         if event.type in ("machine_unavailable", "machine_available"):
             units = NodeSet.parse(event.resources)

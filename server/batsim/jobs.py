@@ -1,4 +1,4 @@
-"""Jobs with the JSON of their workload, as Batsim's clients get it."""
+"""Jobs with the JSON of their workload, as Batsim's schedulers receive it."""
 
 from collections.abc import Iterable
 from math import inf
@@ -14,19 +14,19 @@ from pipistrelle.traces.workload import Workload, submissions
 
 
 class ForwardedJob(Job):
-    """A job with its JSON ``description``; ``forwarded`` is its profile's, if wanted."""
+    """A job with its JSON ``description``; ``forwarded`` is its profile's JSON or None."""
 
     description: bytes = b"{}"
     forwarded: bytes | None = None
 
     def announcement(self) -> BatsimSubmittedData:
-        """Return the job's data for JOB_SUBMITTED."""
+        """Return the job's data for the JOB_SUBMITTED event."""
         walltime = None if self.walltime == inf else self.walltime
         job = BatsimJob(self.id, self.size, walltime, self.submit, self.profile, raw=msgspec.Raw(self.description))
         return BatsimSubmittedData(self.id, job, None if self.forwarded is None else msgspec.Raw(self.forwarded))
 
     def again(self, attempt: Try, now: float, walltime: float) -> Self:
-        """Return the requeued job, with the new attempt's values in its JSON."""
+        """Return the requeued job, with values of its new attempt in its JSON."""
         job = super().again(attempt, now, walltime)
         changes = {"subtime": now if attempt.queued is None else attempt.queued}
         if walltime < inf:
@@ -36,7 +36,7 @@ class ForwardedJob(Job):
 
 
 class ForwardedJobs(WorkloadJobs):
-    """A workload's jobs with their JSON and, if forwarded, their profiles' JSON."""
+    """Creates a workload's jobs with their JSON and, if forwarded, their profiles' JSON."""
 
     job_type = ForwardedJob
 
@@ -52,7 +52,7 @@ class ForwardedJobs(WorkloadJobs):
 
 
 def forwarded_jobs(workloads: dict[str, Workload], *, forward: bool, has_hosts: bool) -> Iterable[Job]:
-    """Return the jobs of all workloads by submit time; ids become ``PREFIX!NAME``."""
+    """Yield the jobs of all workloads by submit time, with ids ``PREFIX!NAME``."""
     sources = {
         prefix: ForwardedJobs(workload, prefix, forward=forward, has_hosts=has_hosts)
         for prefix, workload in workloads.items()

@@ -1,4 +1,4 @@
-"""Each unit's state and time per state, counted as Batsim does."""
+"""State of each unit and its time per state, counted as Batsim counts them."""
 
 from math import fsum
 from typing import Any, Final
@@ -16,14 +16,14 @@ SWITCHING_OFF: Final = 2
 IDLE: Final = 3
 COMPUTING: Final = 4
 UNAVAILABLE: Final = 5
-#: names of the states in Batsim's columns
+#: names of unit states in Batsim's output columns
 STATES: Final = ("sleeping", "switching_on", "switching_off", "idle", "computing", "unavailable")
 
 
 class MachineBook(Kept):
     """The state of each unit; times in simulated seconds, never decreasing.
 
-    As in Batsim, all units are idle at first, even sleeping ones, and a unit's time is added when its state changes, so
+    As in Batsim, all units begin as idle, even sleeping ones. A unit's time is added when its state changes, so the
     time after the last change does not count.
     """
 
@@ -44,27 +44,27 @@ class MachineBook(Kept):
         return tuple(self._counts)
 
     def unit_seconds(self, state: int) -> float:
-        """Return the time that all units together have been in a state (s)."""
+        """Return the time (s) in a state, summed over all units."""
         return fsum(self._spent[state])
 
     def job_begins(self, now: float, units: NodeSet) -> None:
-        """A job starts on units, perhaps beside others."""
+        """Record that a job starts on units, which may have other jobs."""
         places = numbers(units)
         self._jobs[places] += 1
         self._set(now, places, COMPUTING)
 
     def job_ends(self, now: float, units: NodeSet) -> None:
-        """A job on units ends; units without jobs are idle unless they are unavailable."""
+        """Record a job's end; units without jobs become idle unless they are unavailable."""
         places = numbers(units)
         self._jobs[places] -= 1
         self._set(now, places[(self._jobs[places] == 0) & (self._state[places] != UNAVAILABLE)], IDLE)
 
     def switch_begins(self, now: float, units: NodeSet, *, on: bool) -> None:
-        """Units begin to switch on or off."""
+        """Record that units begin to switch on or off."""
         self._set(now, numbers(units), SWITCHING_ON if on else SWITCHING_OFF)
 
     def switch_ends(self, now: float, units: NodeSet) -> None:
-        """Units that are available have reached the state that they were switched to."""
+        """Record that units have switched; unavailable units keep their state."""
         places = numbers(units)
         states = self._state[places]
         on, off = places[states == SWITCHING_ON], places[states == SWITCHING_OFF]
@@ -72,11 +72,11 @@ class MachineBook(Kept):
         self._set(now, off, SLEEPING)
 
     def leave(self, now: float, units: NodeSet) -> None:
-        """Units become unavailable."""
+        """Record that units become unavailable."""
         self._set(now, numbers(units), UNAVAILABLE)
 
     def come_back(self, now: float, units: NodeSet) -> None:
-        """Units become available: computing if jobs still run there, else idle."""
+        """Record that units become available: computing if they have jobs, else idle."""
         places = numbers(units)
         places = places[self._state[places] == UNAVAILABLE]
         busy = self._jobs[places] > 0

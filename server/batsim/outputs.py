@@ -1,6 +1,6 @@
 """Batsim's output files; docs/how-to/batsim.md lists the differences.
 
-The formats are known from files of Batsim 4.2 and the behaviour of its export code.
+The formats follow files of Batsim 4.2 and the behaviour of its export code.
 """
 
 from array import array
@@ -23,10 +23,10 @@ from pipistrelle.server.outputs.recorder import JOBS_COLUMNS, MACHINE_COLUMNS, j
 
 PSTATE_COLUMNS: Final = "time,machine_id,new_pstate"
 ENERGY_COLUMNS: Final = "time,energy,event_type,wattmin,epower"
-#: execution time (s) that Batsim writes for a job that took none
+#: execution time (s) that Batsim writes for a job with an execution time of 0
 _SHORTEST: Final = 1e-5
 _OPTION: Final = "--export"
-#: names of possible outputs, without prefix
+#: names of all files that may be written, without prefix
 OUTPUT_NAMES: Final = (
     "_jobs.csv",
     "_schedule.csv",
@@ -37,21 +37,21 @@ OUTPUT_NAMES: Final = (
 
 
 def output_paths(prefix: str) -> list[str]:
-    """Return the files that a run with this prefix may write."""
+    """Return the paths of all files that a run with this prefix may write."""
     return [prefix + name for name in OUTPUT_NAMES]
 
 
 class Meter(Protocol):
-    """The hosts' energy meter, such as `pipistrelle.server.hosts.hosts.Hosts`."""
+    """Interface of the hosts' energy meter; `Hosts` implements it."""
 
     def energy(self, now: float) -> float:
-        """Return the energy of all hosts since time 0 (J)."""
+        """Return the energy (J) of all hosts since time 0."""
 
     def lowest_power(self) -> float:
-        """Return the power of all hosts at their present pstates with the least load (W)."""
+        """Return the power (W) of all hosts at their present pstates with the least load."""
 
     def pstates(self) -> Sequence[int]:
-        """Return each host's present pstate."""
+        """Return the present pstate of each host."""
 
 
 class BatsimOutputs(Kept):
@@ -65,11 +65,11 @@ class BatsimOutputs(Kept):
         self._energy: _EnergyTrace | None = None
 
     def observers(self) -> Sequence[Observer]:
-        """Return the writer of jobs and machine states; it may be deferred."""
+        """Return the writer of jobs and machine states; its calls may be deferred."""
         return [self._trace]
 
     def metered(self, meter: Meter) -> Observer:
-        """Return the writer of energy and pstate changes, which must be called at once."""
+        """Return the writer of energy and pstate changes; its calls must not be deferred."""
         self._energy = _EnergyTrace(self._prefix, meter)
         return self._energy
 
@@ -87,7 +87,7 @@ class BatsimOutputs(Kept):
         write_output(f"{self._prefix}_schedule.csv", f"{SCHEDULE_COLUMNS}\n{line}\n", _OPTION)
 
     def flush(self) -> None:
-        """Write all rows to the disk."""
+        """Write all rows to disk."""
         self._trace.flush()
         if self._energy is not None:
             self._energy.flush()
@@ -138,7 +138,7 @@ class _Trace(Written, Observer):
             self._write_states(now)
 
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:
-        """Count a switch of units, to any power state."""
+        """Count a request to switch units, to any power state."""
         if pstate in (SWITCHING_ON, SWITCHING_OFF):
             self._grouped_switches += 1
             self._switches += len(units)
@@ -154,7 +154,7 @@ class _Trace(Written, Observer):
             self._write_states(now)
 
     def availability(self, now: float, units: NodeSet, available: bool) -> None:
-        """Write nothing: Batsim has no line for this."""
+        """Record available or unavailable units; Batsim writes no line for this."""
         if available:
             self._book.come_back(now, units)
         else:
@@ -164,7 +164,7 @@ class _Trace(Written, Observer):
         self.close()
 
     def figures(self) -> dict[str, str]:
-        """Return the schedule's values; means count rejected jobs as 0."""
+        """Return {column: value} of the schedule file; means count rejected jobs as 0."""
         jobs = sum(self._ended.values())
         success = self._ended.get("COMPLETED_SUCCESSFULLY", 0)
         rejected = self._ended.get("REJECTED", 0)
@@ -191,7 +191,7 @@ class _Trace(Written, Observer):
 
     def _write_states(self, now: float) -> None:
         if self._changes is not None:
-            # Batsim has no column for units that are unavailable.
+            # Batsim has no column for unavailable units.
             counts = ",".join(map(str, self._book.counts[:UNAVAILABLE]))
             self._changes.write(f"{_brief(now)},{counts}\n")
 
@@ -203,14 +203,14 @@ class _EnergyTrace(Written, Observer):
         self._energy = CsvFile(f"{prefix}_consumed_energy.csv", ENERGY_COLUMNS, _OPTION)
         self._pstates = CsvFile(f"{prefix}_pstate_changes.csv", PSTATE_COLUMNS, _OPTION)
         self._meter = meter
-        #: time and value of the last reading
+        #: time of the last meter reading (s) and its value (J)
         self._last = (0.0, 0.0)
         self._at_first_job: float | None = None
         self._at_last_end: float | None = None
 
     @property
     def between_jobs(self) -> float:
-        """Energy from the first submission to the last end (J); 0 without ended jobs."""
+        """Energy (J) from the first submission to the last end; 0 if no job ended."""
         if self._at_first_job is None or self._at_last_end is None:
             return 0.0
         return self._at_last_end - self._at_first_job
@@ -258,5 +258,5 @@ def _six(value: float) -> str:
 
 
 def _brief(time: float) -> str:
-    """Return a time with up to six decimals; Batsim's six-digit text is exact then."""
+    """Return a time with at most six decimals, where Batsim's six-digit text is exact."""
     return f"{time:.6f}".rstrip("0").rstrip(".")

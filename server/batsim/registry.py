@@ -1,4 +1,4 @@
-"""The profiles and jobs of a run, from workloads and registrations."""
+"""Profiles and jobs of a run, from workloads and from registrations."""
 
 from collections import Counter, deque
 from collections.abc import Iterable
@@ -35,8 +35,8 @@ class RegistryError(PipistrelleError):
 class Registry(Part, Observer):
     """Profiles by workload and name, and the names of the workloads' jobs.
 
-    As an observer it tracks which profiles are in use; without ``reuse``, others cannot be used again. As in Batsim, an
-    ended job uses its profile until the notice of its end is sent: one reply can kill a job and register one like it.
+    Without ``reuse``, registered jobs may use a workload's profile only while some job uses it. As in Batsim, an ended
+    job uses its profile until the notice of its end is sent. One reply can thus kill a job and register a similar one.
     """
 
     _kept = ("_users", "_ended", "_released")
@@ -61,30 +61,30 @@ class Registry(Part, Observer):
         self._texts: dict[str, dict[str, bytes]] = {}
         self._registered: list[tuple[str, str]] = []
         self._names: dict[str, frozenset[str]] = {}
-        #: {workload: {profile: number of its jobs that have not ended}}
+        #: {workload: {profile: number of jobs with this profile that have not ended}}
         self._users: dict[str, Counter[str]] = {}
         #: (last notice before the end, workload, profile) of ended jobs
         self._ended: deque[tuple[int, str, str]] = deque()
-        #: {workload: {profile: jobs that ended before users were counted}}
+        #: {workload: {profile: number of jobs that ended before the workload's users were counted}}
         self._released: dict[str, Counter[str]] = {}
 
     def state(self) -> dict[str, Any]:
-        """Return the registered profiles and the users of each."""
+        """Return the registered profiles, and how many jobs use each profile."""
         registered = [[prefix, name, self._texts[prefix][name].decode()] for prefix, name in self._registered]
         return {**super().state(), "registered": registered}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a saved state."""
+        """Restore the profiles and their users from a saved state."""
         for prefix, name, text in state["registered"]:
             self.add_profile(prefix, name, text.encode())
         super().restore(state)
 
     def profile(self, prefix: str, name: str) -> Profile:
-        """Return a known profile."""
+        """Return a profile of a workload; it must exist."""
         return self._known(prefix)[0][name]
 
     def has_job(self, prefix: str, name: str) -> bool:
-        """Return whether a workload has a job of this name, submitted or still to come."""
+        """Return whether a workload has a job of this name, submitted or not."""
         workload = self._workloads.get(prefix)
         if workload is None:
             return False
@@ -93,7 +93,7 @@ class Registry(Part, Observer):
         return name in self._names[prefix]
 
     def add_profile(self, prefix: str, name: str, text: bytes) -> bool:
-        """Add a profile to a workload, which need not exist; False if the name exists.
+        """Add a profile to a workload, new or not; False if the profile exists already.
 
         Raises PipistrelleError if its JSON is invalid or it cannot be run here.
         """
@@ -108,7 +108,7 @@ class Registry(Part, Observer):
         return True
 
     def make_job(self, job_id: str, text: bytes, profile_text: bytes | None) -> ForwardedJob:
-        """Return the job (PREFIX!NAME) of a JSON object, as a user of its profile.
+        """Create the job ``PREFIX!NAME`` from its JSON, and count it as a profile's user.
 
         Raises PipistrelleError if the JSON is invalid, its ``id`` differs, or the profile is not available.
         """
@@ -140,7 +140,7 @@ class Registry(Part, Observer):
         done, code = outcome(profile)
         runtime = runtime_of(profile)
         if runtime == job.walltime:
-            runtime = nextafter(runtime, inf)  # as in a workload: it reaches its walltime
+            runtime = nextafter(runtime, inf)  # as in a workload: such a job is killed at its walltime
         return ForwardedJob(
             job_id,
             job.submit,
@@ -155,12 +155,12 @@ class Registry(Part, Observer):
         )
 
     def ended(self, now: float, job: Job) -> None:
-        """Count one user less for the job's profile, from the next notice on."""
+        """Count one user less for the job's profile, beginning with the next notice."""
         self._release()
         self._ended.append((self._clockwork.seq, job.id.partition("!")[0], job.profile))
 
     def _release(self) -> None:
-        """Release the profiles of jobs after the notice of their end."""
+        """Stop counting jobs as users of their profiles once notices of their end are sent."""
         told = self._clockwork.seq
         while self._ended and self._ended[0][0] < told:
             _, prefix, profile = self._ended.popleft()

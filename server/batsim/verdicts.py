@@ -1,4 +1,4 @@
-"""Batsim's further decisions, and when they are illegal."""
+"""Carries out the decisions that only the batsim dialect has."""
 
 from collections.abc import Iterable
 from math import inf
@@ -31,7 +31,7 @@ from pipistrelle.server.hosts.hosts import Hosts
 from pipistrelle.server.hosts.switching import Switchboard
 from pipistrelle.server.setup.setup import BatsimOptions
 
-#: {state that a scheduler may declare for a running job: the step that leads there}
+#: {final state that a scheduler may declare for a running job: the step to that state}
 _DECLARED: Final[dict[str, Step]] = {
     "COMPLETED_SUCCESSFULLY": "finish",
     "COMPLETED_FAILED": "fail",
@@ -41,7 +41,7 @@ _DECLARED: Final[dict[str, Step]] = {
 
 
 class BatsimVerdicts(Verdicts):
-    """Carries decisions out in Batsim's way, including Batsim's further ones."""
+    """Carries out decisions by Batsim's rules, including those that only Batsim has."""
 
     _kept = (*Verdicts._kept, "_asked_to_die")
 
@@ -86,7 +86,7 @@ class BatsimVerdicts(Verdicts):
             raise
 
     def _kill(self, decision: KillJob) -> None:
-        """Kill jobs; like Batsim, ignore those with an earlier KILL_JOB."""
+        """Kill jobs; like Batsim, ignore jobs with an earlier KILL_JOB."""
         if not decision.data.job_ids:
             raise Illegal("malformed", "'job_ids' names no job")
         job_ids = tuple(name for name in dict.fromkeys(decision.data.job_ids) if name not in self._asked_to_die)
@@ -133,7 +133,7 @@ class BatsimVerdicts(Verdicts):
         data, cluster, now = decision.data, self._cluster, self._clockwork.now
         waiting, running = cluster.waiting.get(data.job_id), cluster.running.get(data.job_id)
         if waiting is not None and data.job_state == "RUNNING":
-            if waiting.work is not None:  # none of the machine's hosts does it
+            if waiting.work is not None:  # the job runs on none of the machine's hosts
                 waiting.work, waiting.runtime = None, inf
             cluster.run_elsewhere(now, waiting)
         elif waiting is not None and data.job_state == "REJECTED":
@@ -172,7 +172,7 @@ class BatsimVerdicts(Verdicts):
 
 
 def _mapping(job: Job, mapping: dict[str, str], alloc: str) -> tuple[int, ...]:
-    """Return the place in the allocation of each executor, or raise `Illegal`."""
+    """Return each executor's index in the allocation, or raise `Illegal`."""
     try:
         places = {int(executor): int(place) for executor, place in mapping.items()}
         size = len(NodeSet.parse(alloc))

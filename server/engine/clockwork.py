@@ -35,6 +35,7 @@ class DialectRules:
         waits_for_calls: whether the run continues until the last requested call is delivered.
         waits_for_word: whether a scheduler that may register jobs must declare that it has finished.
         tells_profiles: whether a job's progress includes its profile, and the progress of each part of the profile.
+        strict_hint: hint of the error that ends a strict run after an illegal decision.
     """
 
     news_apart: bool = False
@@ -113,7 +114,7 @@ class Clockwork(Kept):
     def wake_on(self, wanted: tuple[WakeType, ...] | None) -> None:
         """Wake the scheduler only for these event types; None means all types.
 
-        A scheduler without the feature is always woken.
+        A scheduler without the feature ``wake_filter`` is woken for every event.
         """
         self.wanted = wanted
         if wanted is None or "wake_filter" not in self.features:

@@ -64,7 +64,7 @@ class LogRecord(NamedTuple):
     """Recorded start (s) and nodes of a job; None if unknown.
 
     ``room`` is set if the log has no start for the job, or not enough free units at that start. It is the first time
-    (s) at which the job fits beside the log's other jobs.
+    (s) at which the job fits beside the log's other jobs, or the time at which a cancelled job leaves the queue.
     """
 
     start: float | None = None

@@ -1,4 +1,4 @@
-"""The steps of a job: submit, start, end; and the overheads around its work."""
+"""Job steps (submit, start, end), and the prologue and epilogue of a job."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, Protocol
@@ -15,12 +15,12 @@ from pipistrelle.server.errors import Illegal
 from pipistrelle.traces.profiles import Profile
 
 _NO_TIME: Final = (0.0, 0.0)
-#: returns the factor on the runtime of a job on these units, at least 1
+#: returns the factor on the runtime of a job that holds these units, at least 1
 Dilation = Callable[[NodeSet], float]
 
 
 class Overheads:
-    """Prologue and epilogue: the longest of a job's pools, plus its class's."""
+    """Prologue and epilogue times of jobs, which depend on pools and job classes."""
 
     def __init__(self, platform: Platform | None = None) -> None:
         #: (first unit, last unit + 1, prologue (s), epilogue (s)) of each pool
@@ -36,7 +36,7 @@ class Overheads:
         self.exist = any(before or after for before, after in times)
 
     def of(self, job: Job) -> tuple[float, float]:
-        """Return prologue and epilogue (s) of a job that has its units."""
+        """Return prologue and epilogue (s): the longest of the pools plus that of the class."""
         before, after = self._classes.get(job.queue or "", _NO_TIME)
         longest = [0.0, 0.0]
         for begin, end, prologue, epilogue in self._pools:
@@ -46,58 +46,58 @@ class Overheads:
 
 
 class Work(Protocol):
-    """Carries out jobs' work if hosts decide how long it takes."""
+    """Interface to the simulated hosts that decide how long jobs take."""
 
     def begins(self, job: Job) -> None:
         """Begin the work of a job that has its units; put its walltime on the agenda."""
 
     def phase_over(self, task: int) -> Job | None:
-        """Continue the job whose `PHASE` task is over; return the job if it is now done."""
+        """End a `PHASE` task of the agenda; return its job if all the job's work is done."""
 
     def over(self, job: Job) -> None:
-        """End the work of a job that has begun, whatever ended it."""
+        """Stop the work of a job that ends now."""
 
     def progress(self, job: Job) -> Progress:
-        """Return the progress of a job that has begun."""
+        """Return the progress of a job whose work has begun."""
 
     def work_of(self, job_id: str, profile: str) -> Profile:
-        """Return the work of a job with this profile."""
+        """Return the work that a profile describes for a job."""
 
     def state(self) -> Any:
-        """Return the jobs' progress as plain values."""
+        """Return the progress of all jobs as plain values, for a snapshot."""
 
     def restore(self, state: Any) -> None:
-        """Restore a saved state, after the cluster."""
+        """Restore a saved state; the cluster must be restored first."""
 
 
 class LifePart(Protocol):
-    """A part of the jobs' lives that only some runs have."""
+    """A part of job handling that only some runs have, such as preemption."""
 
     def leaves(self, job: Job) -> None:
-        """A running job ends now; it still holds its units."""
+        """Handle the end of a running job, which still holds its units."""
 
     def state(self) -> Any:
-        """Return the state as plain values."""
+        """Return the state of this part as plain values, for a snapshot."""
 
     def restore(self, state: Any) -> None:
-        """Restore a saved state, after cluster and agenda."""
+        """Restore a saved state; cluster and agenda must be restored first."""
 
     def check_invariants(self) -> None:
-        """Assert that it agrees with cluster and agenda."""
+        """Assert that the state of this part agrees with cluster and agenda."""
 
 
 class AttemptsPart(LifePart, Protocol):
-    """The part that follows the attempts of jobs that can lose their units."""
+    """The part that tracks attempts, in runs where jobs can lose their units."""
 
     @property
     def unsettled(self) -> bool:
-        """Whether units may have failed or come up since the last `idle_and_down`."""
+        """Whether nodes may have failed or come up since the last call of `idle_and_down`."""
 
     def submitted(self, job: Job) -> None:
-        """A job joins the queue now."""
+        """Record that a job joins the queue now."""
 
     def begins(self, job: Job) -> None:
-        """Begin a job that just got its units, now or later."""
+        """Begin a job that just got its units; its work may begin later."""
 
     def share(self, job: Job) -> float:
         """Return the share of a running job's work that is done, 0 to 1."""
@@ -106,23 +106,23 @@ class AttemptsPart(LifePart, Protocol):
         """Return whether something other than the agenda will end a running job."""
 
     def idle_and_down(self) -> tuple[int, int]:
-        """Return how many units are free, and how many are down and not held."""
+        """Return the number of free units, and of down units that no job holds."""
 
 
 class PreemptionPart(LifePart, Protocol):
-    """The part that preempts running jobs when the scheduler asks for it."""
+    """The part that preempts running jobs on the scheduler's request."""
 
     def handlers(self) -> Handlers:
-        """Return the handler of each agenda class."""
+        """Return the handlers of agenda entries, by class of entry."""
 
     def preempt(self, order: PreemptJobData) -> None:
         """Preempt a running job at the end of its grace period, or raise Illegal."""
 
 
 class JobLives(Kept):
-    """Carries out every step of a job, so that the engine need not know the steps.
+    """Submits, starts, preempts and ends jobs.
 
-    By default a job takes its runtime, or as long as its hosts decide. A run adds further parts before it begins.
+    A job takes its runtime, or as long as its simulated hosts need. A run adds optional parts before it begins.
     """
 
     _kept: ClassVar[tuple[str, ...]] = ("_work", "attempts", "preemption")
@@ -138,18 +138,18 @@ class JobLives(Kept):
         self._work = work
         if work is not None:
             self._cluster.work_of = work.work_of
-        #: follows attempts; None: jobs cannot lose their units
+        #: tracks attempts; None if jobs cannot lose their units
         self.attempts: AttemptsPart | None = None
-        #: None: the scheduler cannot preempt
+        #: carries out preemptions; None if the scheduler cannot preempt
         self.preemption: PreemptionPart | None = None
 
     def handlers(self) -> Handlers:
-        """Return the handler of each agenda class."""
+        """Return the handlers of agenda entries, by class of entry."""
         own: Handlers = {END: self._end_comes, PHASE: self._phase_over}
         return own if self.preemption is None else {**own, **self.preemption.handlers()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a saved state, after cluster and agenda."""
+        """Restore a saved state; cluster and agenda must be restored first."""
         for job_id, entry in self._agenda.of(END).items():
             self._cluster.running[job_id].ending = entry
         super().restore(state)
@@ -169,7 +169,7 @@ class JobLives(Kept):
             self._clockwork.tell(JobSubmitted(now, job.announcement()))
 
     def start(self, job: Job, alloc_text: str) -> None:
-        """Start a waiting job now; raise Illegal if it cannot start."""
+        """Start a queued job now; raise Illegal if it cannot start."""
         self._cluster.execute(self._clockwork.now, job, alloc_text)
         if self._overheads.exist:
             job.prologue, job.epilogue = self._overheads.of(job)
@@ -198,7 +198,7 @@ class JobLives(Kept):
         return Progress(min(max(done, 0.0), 1.0), job.profile if self._clockwork.rules.tells_profiles else None)
 
     def end(self, job: Job, step: Step, *, announce: bool = True) -> None:
-        """End a running job now; announce it unless the scheduler declared its end."""
+        """End a running job now and ``announce`` it, unless the scheduler declared its end."""
         if job.ending is not None:
             self._agenda.cancel(job.ending)
             job.ending = None
@@ -216,7 +216,7 @@ class JobLives(Kept):
             return
         return_code = job.return_code if step in ("finish", "fail") else -1
         cause = job.attempt.cause if job.attempt is not None else ""
-        # Each final state of a job that ran is one of the protocol's.
+        # The protocol has each final state of a job that ran.
         alloc = job.alloc.written or str(job.alloc)
         data = JobCompletedData(job.id, job.state, alloc, return_code, cause)  # type: ignore[arg-type]
         self._clockwork.tell(JobCompleted(now, data))
@@ -229,15 +229,15 @@ class JobLives(Kept):
 
     @property
     def unsettled(self) -> bool:
-        """Whether units may have failed or come up since the last `idle_and_down`."""
+        """Whether nodes may have failed or come up since the last call of `idle_and_down`."""
         return self.attempts is not None and self.attempts.unsettled
 
     def idle_and_down(self) -> tuple[int, int]:
-        """Return how many units are free, and how many are down and not held."""
+        """Return the number of free units, and of down units that no job holds."""
         return (self._cluster.ledger.idle, 0) if self.attempts is None else self.attempts.idle_and_down()
 
     def check_invariants(self) -> None:
-        """Assert that each running job has an end, or something to wait for."""
+        """Assert that each running job will end: by its agenda entry or by another cause."""
         ending = self._agenda.of(END)
         for job in self._cluster.running.values():
             assert ending.get(job.id) is job.ending, f"the end of {job.id} differs from the one on the agenda"
@@ -255,7 +255,7 @@ class JobLives(Kept):
         return job.runtime if self._dilation is None else job.runtime * self._dilation(job.alloc)
 
     def _is_awaited(self, job: Job) -> bool:
-        if job.work is not None or not job.alloc:  # without units: its scheduler will declare its end
+        if job.work is not None or not job.alloc:  # the scheduler will declare the end of a job without units
             return True
         return self.attempts is not None and self.attempts.is_awaited(job)
 

@@ -1,4 +1,4 @@
-"""Hooks on the engine for recorders, metrics and progress."""
+"""Observers of a run: the hooks that recorders, metrics and progress reports use."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -13,72 +13,72 @@ from pipistrelle.server.engine.jobs import Job
 #: pseudo power states of units that are switching, as in Batsim's files
 SWITCHING_ON: Final = -1
 SWITCHING_OFF: Final = -2
-#: longest journal: more deferred calls than this are delivered at once
+#: greatest number of deferred calls; beyond it, all are delivered at once
 _MANY: Final = 65536
 
 
-#: {node: (why it is down, when it should be up again (s))}; another cause may keep it down for longer
+#: {down node: (reason, when that reason should be over (s))}; another reason may keep the node down for longer
 Reasons = Mapping[int, tuple[str, float]]
 
 
 class Observer:
-    """Base of observers: every hook does nothing. Times are simulated seconds.
+    """Base class of observers, whose hooks do nothing; times are simulated seconds.
 
     The engine calls only overridden hooks, in the order of events.
     """
 
     def listens(self, hook: str) -> bool:
-        """Return whether the engine must call this hook: yes if the class overrides it."""
+        """Return whether the engine must call this hook: only if the class overrides it."""
         return getattr(type(self), hook) is not getattr(Observer, hook)
 
     def begins(self, now: float, units: int) -> None:
-        """The run begins with ``units`` free units."""
+        """Called when the run begins, with ``units`` free units."""
 
     def submitted(self, now: float, job: Job) -> None:
-        """A job joined the queue."""
+        """Called when a job joins the queue."""
 
     def started(self, now: float, job: Job) -> None:
-        """A job got its units."""
+        """Called when a job gets its units."""
 
     def ended(self, now: float, job: Job) -> None:
-        """A job reached a final state: completed, killed or rejected."""
+        """Called when a job reaches a final state: completed, killed or rejected."""
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
-        """A decision was carried out, or rejected for the given reason."""
+        """Called when a decision was carried out, or rejected for the given reason."""
 
     def settled(self, now: float, idle: int, down: int) -> None:
-        """``idle`` units are free after all events at ``now``.
+        """Called after all events at ``now``, with the number of free units, ``idle``.
 
-        ``down`` others are out of service and not held. May be skipped if the number of free units did not change.
+        ``down`` other units are out of service and held by no job. The call may be skipped if ``idle`` did not change.
         """
 
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:
-        """All units of one request are in power state ``pstate`` now.
+        """Called when a request to switch units begins, and again when it is complete.
 
-        At the request, ``pstate`` is `SWITCHING_ON` (to a computing state) or `SWITCHING_OFF` (to a sleeping one).
+        At the begin, ``pstate`` is `SWITCHING_ON` or `SWITCHING_OFF`; at the end it is the power state reached.
         """
 
     def departed(self, now: float, units: NodeSet, on: bool) -> None:
-        """Units begin to switch on or off; `switched` follows for the whole request."""
+        """Called when units begin to switch on or off; `switched` reports the whole request."""
 
     def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
-        """Units have been switched; ``complete`` if they are the last ones of their request."""
+        """Called when units are switched; ``complete`` if they are the request's last ones."""
 
     def availability(self, now: float, units: NodeSet, available: bool) -> None:
-        """Jobs can start on these units again, or no longer; running jobs continue."""
+        """Called when jobs can or cannot start on units; running jobs continue."""
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Nodes with all their units went down together: failed, or as planned."""
+        """Called when nodes go down with all their units: by failures, or as planned."""
 
     def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
-        """Nodes with all their units are up again."""
+        """Called when nodes are up again with all their units."""
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """The run is over; called once, whatever ended it."""
+        """Called once when the run is over, whatever ended it."""
 
 
 class Hooks:
-    """For each hook, the bound methods of the observers that listen to it."""
+    """The methods of observers to call for each hook."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self.begins = tuple(o.begins for o in observers if o.listens("begins"))
@@ -97,9 +97,9 @@ class Hooks:
 
 
 class Deferred(Observer):
-    """Records calls and passes them on, in order, when `flush` is called.
+    """Records calls and delivers them, in order, when `flush` is called.
 
-    By then a job may be in a later ``state`` than at the hook's step; ``start`` and ``alloc`` are still valid.
+    At the delivery, the job may already be in a later ``state``. Its ``start`` and ``alloc`` are still valid.
     """
 
     def __init__(self, observers: Sequence[Observer]) -> None:
@@ -110,11 +110,11 @@ class Deferred(Observer):
                 setattr(self, name, self._noting(hooks))
 
     def listens(self, hook: str) -> bool:
-        """Return whether one of the observers behind listens."""
+        """Return whether an observer that gets the recorded calls overrides this hook."""
         return bool(getattr(self._hooks, hook))
 
     def flush(self) -> None:
-        """Pass all recorded calls on; an observer's error is raised here."""
+        """Deliver all recorded calls; errors of observers are raised here."""
         journal = self._journal
         while journal:
             hooks, now, subjects = journal.popleft()
@@ -130,18 +130,18 @@ class Deferred(Observer):
         return noted
 
     def begins(self, now: float, units: int) -> None:
-        """Pass on at once, so that an output that cannot be opened ends the run."""
+        """Call the observers now, so that an output that cannot be opened ends the run."""
         for hook in self._hooks.begins:
             hook(now, units)
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Record the call; pass all on if years of failures pass without a notice."""
+        """Record the call; deliver all calls if very many are recorded."""
         self._journal.append((self._hooks.went_down, now, (nodes, units, planned, why)))
         if len(self._journal) > _MANY:
             self.flush()
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Pass on all that is left, to every observer even if one fails."""
+        """Deliver all recorded calls and this one, to every observer even if one fails."""
         failed: Exception | None = None
         while self._journal:
             try:

@@ -1,4 +1,4 @@
-"""Detection of runs that will never end, with the reason."""
+"""Detection of runs that will never end."""
 
 from itertools import islice
 from typing import Final
@@ -8,15 +8,15 @@ from pipistrelle.protocol.base.state import Kept
 from pipistrelle.server.engine.cluster import Cluster
 from pipistrelle.server.errors import Stalled
 
-#: this many notices at one instant, or without any step of a job on an idle machine, are an endless loop
+#: more notices than this, at one instant or on an idle machine where no job changes, are an endless loop
 MAX_FRUITLESS: Final = 10_000
 _NAMED: Final = 3
-#: longest shown list of what the scheduler keeps units for, in characters
+#: characters shown of the scheduler's list of what it keeps units for
 _SHOWN: Final = 1000
 
 
 class StallDetector(Kept):
-    """Counts notices without effect; ``retries``: whether jobs can lose their units."""
+    """Counts notices without effect; ``retries`` is True if jobs can lose their units."""
 
     _kept = ("_instant", "_notices", "_steps", "_fruitless")
     __slots__ = ("_fruitless", "_instant", "_notices", "_retries", "_steps")
@@ -29,7 +29,7 @@ class StallDetector(Kept):
         self._fruitless = 0
 
     def same_instant(self, now: float, cluster: Cluster) -> None:
-        """Count another notice at one instant; raise Stalled after too many."""
+        """Count another notice at the same instant; raise Stalled after too many."""
         if now != self._instant:
             self._instant = now
             self._notices = 0
@@ -42,7 +42,7 @@ class StallDetector(Kept):
             )
 
     def idle(self, now: float, cluster: Cluster) -> None:
-        """Count a notice on an idle machine; raise Stalled if too many had no effect."""
+        """Count a notice on an idle machine; raise Stalled after too many without effect."""
         if cluster.steps != self._steps:
             self._steps = cluster.steps
             self._fruitless = 0
@@ -59,7 +59,7 @@ class StallDetector(Kept):
             )
 
     def nothing_to_come(self, now: float, cluster: Cluster, *, registering: bool = False) -> None:
-        """Raise Stalled if the agenda is empty but the run is not over."""
+        """Raise Stalled if the run is not over although no event is left."""
         if cluster.waiting:
             raise Stalled(
                 "the run stalled: jobs wait, nothing runs, and no event is left",
@@ -86,7 +86,7 @@ class StallDetector(Kept):
 
 
 def describe_waiting(cluster: Cluster) -> str:
-    """Return a text: how many jobs wait and run, the first of them, and why units are kept."""
+    """Describe for a message how many jobs wait and run, and for what units are kept."""
     names = [f"{job.id} ({job.size} units)" for job in islice(cluster.waiting.values(), _NAMED)]
     more = len(cluster.waiting) - len(names)
     text = f"{len(cluster.waiting)} waiting, {len(cluster.running)} running, {cluster.ledger.idle} units free"

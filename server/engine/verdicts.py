@@ -1,4 +1,4 @@
-"""The effect of each decision, and when it is illegal."""
+"""Carries out the scheduler's decisions and rejects illegal ones."""
 
 from collections.abc import Callable, Iterable
 from math import inf
@@ -42,7 +42,7 @@ from pipistrelle.traces.workload import decimal_text
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Verdicts(Kept):
-    """Carries out decisions at the present time; ``prefixes`` are the workloads'."""
+    """Carries out decisions; registered jobs must not use the workloads' ``prefixes``."""
 
     _kept: ClassVar[tuple[str, ...]] = ("_open_calls", "_registered")
 
@@ -53,9 +53,9 @@ class Verdicts(Kept):
         self._prefixes = frozenset(prefixes)
         #: {call id: agenda entry} of the pending calls that can be cancelled
         self.calls: dict[str, Entry] = {}
-        #: pending calls, also without an id; jobs registered so far
+        #: number of pending calls, with or without an id; number of jobs registered so far
         self._open_calls = self._registered = 0
-        #: {type of decision: what carries it out, or raises `Illegal` without effect}
+        #: {type of decision: method that carries it out, or raises `Illegal` before any effect}
         self.table: dict[type[Decision], Callable[[Any], None]] = {
             ExecuteJob: self._execute,
             RejectJob: self._reject,
@@ -70,16 +70,16 @@ class Verdicts(Kept):
         }
 
     def handlers(self) -> Handlers:
-        """Return the handler of each agenda class."""
+        """Return the handlers of agenda entries, by class of entry."""
         return {CALL: self._called}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a saved state, after the agenda."""
+        """Restore a saved state; the agenda must be restored first."""
         super().restore(state)
         self.calls = {call_id: entry for call_id, entry in self._clockwork.agenda.of(CALL).items() if call_id}
 
     def forget_calls(self) -> None:
-        """Forget all pending calls; the caller takes them off the agenda."""
+        """Forget all pending calls; the caller removes them from the agenda."""
         self.calls.clear()
         self._open_calls = 0
 
@@ -106,7 +106,7 @@ class Verdicts(Kept):
         job = self._cluster.waiting.get(decision.data.job_id)
         if job is None:
             if self._cluster.ghosts.pop(decision.data.job_id, None) is not None:
-                return  # it has gone, as its scheduler wants
+                return  # the cancelled job has already left the queue
             self._not_waiting(decision.data.job_id)
         self._cluster.reject(self._clockwork.now, job)
 
@@ -128,7 +128,7 @@ class Verdicts(Kept):
         progress: dict[str, Progress] = {}
         for job_id in job_ids:
             job = cluster.running.get(job_id)
-            if job is not None:  # else it ended by itself before the kill arrived: not an error
+            if job is not None:  # else the job ended before the kill arrived: not an error
                 progress[job_id] = self._lives.progress(job)
                 self._lives.end(job, "kill")
         clockwork.tell(JobKilled(clockwork.now, JobKilledData(job_ids, progress)))
@@ -184,7 +184,7 @@ class Verdicts(Kept):
         self._registered += 1
 
     def _requested(self, job: JobDescription) -> NodeRequest | None:
-        """Return a registered job's request of nodes; raise Illegal if impossible."""
+        """Return a registered job's node request; raise Illegal if it cannot be satisfied."""
         if job.whole_nodes and (job.units_per_node is None or job.res % job.units_per_node):
             raise Illegal("malformed", f"{job.id} asks for whole nodes: 'res' must be a multiple of 'units_per_node'")
         request, book = NodeRequest.of(job), self._cluster.requests

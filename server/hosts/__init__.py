@@ -1,1 +1,1 @@
-"""Work that takes as long as its hosts decide."""
+"""Simulated hosts that decide how long jobs take."""

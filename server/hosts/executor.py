@@ -1,4 +1,4 @@
-"""Executes jobs' work on hosts, which decide how long it takes."""
+"""Runs the work of jobs on simulated hosts, which decide how long it takes."""
 
 from collections.abc import Callable, Iterable
 from math import inf
@@ -15,9 +15,9 @@ from pipistrelle.server.hosts.phases import Path, Run, Task, begin_phase, next_t
 from pipistrelle.server.hosts.sharing import fair_rates
 from pipistrelle.traces.profiles import Delay, Profile, outcome
 
-#: ends of tasks on common hosts that are this close (s) are one: the resolution of SimGrid's clock
+#: tasks on common hosts whose ends differ by at most this (s) end together: the resolution of SimGrid's clock
 _AT_ONCE: Final = 1e-9
-#: the same relative to the time: some rounding errors
+#: largest such difference relative to the time, for rounding errors
 _ROUNDING: Final = 4e-16
 #: tasks shorter than this (s) use no capacity
 _NO_TIME: Final = 1e-300
@@ -30,8 +30,8 @@ class Executor:
     cores, and tasks on common hosts get fair shares (`fair_rates`). Delays do not depend on hosts. Communication
     overlaps computation: a task lasts at least as long as its busiest host sends or receives at ``bandwidth``.
 
-    `JobLives` ends the job at its walltime, after all `PHASE` entries of that instant. Work that is done by then counts
-    as done, but a delay as long as the rest of the walltime has reached it: Batsim's rule.
+    `JobLives` ends a job at its walltime, after all `PHASE` entries of that instant, so work that ends then is done. A
+    delay that ends at the walltime is killed, as in Batsim.
 
     Args:
         hosts: indexed by unit; metered hosts get their load.
@@ -58,18 +58,18 @@ class Executor:
         self._runs: dict[str, Run] = {}
         self._tasks: dict[int, Task] = {}
         self._tasks_so_far = 0
-        #: {host: tasks computing there, in order of begin}; only if tasks can share hosts or hosts are metered
+        #: {host: its tasks, in order of begin}; used only if tasks can share hosts or hosts are metered
         self._at_work: dict[int, dict[Task, None]] = {}
 
     def work_of(self, job_id: str, profile: str) -> Profile:
-        """Return the work of a job with this profile."""
+        """Return the work that a profile describes for a job."""
         return outcome(self._profile_of(job_id.partition("!")[0], profile))[0]
 
     def begins(self, job: Job) -> None:
-        """Begin a job's work; raise Stalled if it would never end."""
+        """Begin a job's work; raise Stalled if the work would never end."""
         assert job.work is not None
         now = self._clockwork.now
-        job.in_time = False  # until all its work is done
+        job.in_time = False  # becomes True when all work is done
         if job.walltime < inf:
             job.ending = self._agenda.put(now + job.walltime, END, job.id)
         run = self._runs[job.id] = self._run_of(job, now + job.walltime)
@@ -77,9 +77,9 @@ class Executor:
         self._replace(now, run, [], run.phase.tasks)
 
     def phase_over(self, number: int) -> Job | None:
-        """Continue after task ``number``, which is done; return the job after its last.
+        """Continue after the end of task ``number``; return the job if all work is done.
 
-        The job has left the hosts; `over` must still be called. Raises Stalled if the next task would never end.
+        A returned job has left its hosts; call `over` for it. Raises Stalled if the next task would never end.
         """
         now, task = self._clockwork.now, self._tasks[number]
         task.entry = None
@@ -107,7 +107,7 @@ class Executor:
         self._replace(self._clockwork.now, run, run.phase.tasks, [])
 
     def progress(self, job: Job) -> Progress:
-        """Return a running job's progress, nested if the dialect wants that."""
+        """Return a running job's progress, by profile if the dialect includes profiles."""
         run = self._runs[job.id]
         assert run.phase is not None
         progress = run.path.progress(run.phase.leaf, run.phase.share(self._clockwork.now))
@@ -124,7 +124,7 @@ class Executor:
         return {"runs": runs, "tasks": self._tasks_so_far, "at_work": at_work}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a saved state, after hosts, agenda and running jobs."""
+        """Restore a saved state; hosts, agenda and running jobs must be restored first."""
         entries = self._agenda.of(PHASE)
         for job_id, limit, begun, known in state["runs"]:
             job = self._clockwork.cluster.running[job_id]
@@ -141,7 +141,7 @@ class Executor:
         return Run(job.id, places, len(set(places)) < len(places), limit, Path())
 
     def speed_changed(self, now: float, hosts: Iterable[int]) -> None:
-        """Adapt to new speeds of metered hosts; Stalled if a task would never end."""
+        """Adapt tasks to new speeds of metered hosts; Stalled if a task would never end."""
         tasks = {task: None for host in hosts for task in self._at_work.get(host, ())}
         for task in tasks:
             task.alone = self._alone(task)
@@ -182,9 +182,9 @@ class Executor:
         self._pace(now, affected)
 
     def _alone(self, task: Task) -> float:
-        """Return how long a task takes if it shares no host (s)."""
+        """Return how long (s) a task takes if it shares no host."""
         seconds, hosts = task.least, self._hosts
-        if task.each is not None:  # the most frequent kind, maybe on very many hosts
+        if task.each is not None:  # the most frequent kind of task, maybe on very many hosts
             return max(seconds, task.each / min(map(hosts.speed, task.demands)))
         for host, (flops, ranks, heaviest) in task.demands.items():
             speed = hosts.speed(host)
@@ -194,7 +194,7 @@ class Executor:
         return seconds
 
     def _pace(self, now: float, affected: dict[Task, None]) -> None:
-        """Set the pace of tasks, and of all tasks that share hosts with them, directly or not."""
+        """Set the pace of these tasks and of all tasks whose pace depends on them."""
         paced: set[Task] = set()
         for task in affected:
             if task in paced:
@@ -209,7 +209,7 @@ class Executor:
                     self._set_load(now, host)
 
     def _meeting(self, task: Task) -> list[Task]:
-        """Return a task and all tasks that share hosts with it, directly or not, in the order found."""
+        """Return a task and all tasks that share hosts with it, directly or indirectly."""
         found = {task: None}
         if self._sharing or task.phase.run.crowded:
             seen: set[int] = set()
@@ -225,7 +225,7 @@ class Executor:
         return list(found)
 
     def _together(self, tasks: list[Task]) -> list[float]:
-        """Return how long each task takes (s) if they share hosts with no others."""
+        """Return how long (s) each task takes if only these tasks share their hosts."""
         if len(tasks) == 1:
             return [tasks[0].alone]
         using = [task for task in tasks if task.alone > _NO_TIME]
@@ -237,7 +237,7 @@ class Executor:
         return [slowed.get(task, task.alone) for task in tasks]
 
     def _go_on(self, now: float, task: Task, seconds: float) -> None:
-        """Continue a task at a pace at which all of it takes ``seconds``."""
+        """Continue a task at the pace at which the whole task takes ``seconds``."""
         if task.ends <= now * (1 + _ROUNDING) + _AT_ONCE:
             task.ends = now
         elif seconds != task.seconds:
@@ -250,14 +250,14 @@ class Executor:
                 raise _never_ends(task)
 
     def _announce(self, tasks: list[Task]) -> None:
-        """Put the first end of tasks that share hosts on the agenda."""
+        """Put the first end among tasks that share hosts on the agenda."""
         first = min(tasks, key=lambda task: task.ends)
         time = first.ends
         for task in tasks:
             if task.entry is not None and (task is not first or task.entry[0] != time):
                 self._agenda.cancel(task.entry)
                 task.entry = None
-        if first.entry is None and time <= LATEST:  # else all end at their walltimes
+        if first.entry is None and time <= LATEST:  # later tasks end at their walltimes
             first.entry = self._agenda.put(time, PHASE, first.number)
 
     def _set_load(self, now: float, host: int) -> None:

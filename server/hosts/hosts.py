@@ -1,4 +1,4 @@
-"""The hosts at work: speed, load, power and energy."""
+"""Simulated hosts: speed, load, power and energy."""
 
 from collections.abc import Iterable, Sequence
 from math import fsum, isfinite
@@ -23,11 +23,11 @@ _MOST_WATTS: Final = 1e15
 
 
 class Hosts(Part):
-    """The computing hosts by number, each in a power state and with a load.
+    """The computing hosts by number, each with a power state and a load.
 
-    Power as in SimGrid's plugin ``host_energy``: the state's idle watts without load, else ``epsilon + load * (full -
-    epsilon)``, ``load`` being the busy share of the cores. Storage hosts draw their idle watts in the power state in
-    which they begin.
+    Power follows SimGrid's plugin ``host_energy``. A host without load draws its state's idle watts. With load it draws
+    ``epsilon + load * (full - epsilon)`` watts; ``load`` is the busy share of its cores. Storage hosts always draw the
+    idle watts of their initial power state.
 
     Args:
         energy: whether power and energy are metered.
@@ -113,18 +113,18 @@ class Hosts(Part):
         return own[pstate] if 0 <= pstate < len(own) else None
 
     def sleep(self, host: int, pstate: int) -> SleepPstate:
-        """Return how to enter and leave a sleep state; KeyError if it is none."""
+        """Return how to enter and leave a sleep state; KeyError for other states."""
         for sleep in self._hosts[host].sleep_pstates:
             if sleep.sleeping == pstate:
                 return sleep
         raise KeyError(pstate)
 
     def switch_time(self, host: int, pstate: int) -> float:
-        """Return how long (s) a host stays in a switch state: one flop at its speed."""
+        """Return the time (s) that a host stays in a switch state: one flop at its speed."""
         return 1.0 / self._hosts[host].speeds[pstate]
 
     def set_load(self, now: float, host: int, load: float) -> None:
-        """Set a host's load from ``now`` (s) on, in cores: flop/s in use over `speed`."""
+        """Set a host's load from ``now`` (s) on: the flop/s in use divided by `speed`."""
         cores = self._hosts[host].cores
         share = min(load / cores, 1.0) if cores > 1 or load > 1.0 else load
         if share != self._load[host]:
@@ -133,7 +133,7 @@ class Hosts(Part):
                 self._draw(now, host)
 
     def set_pstate(self, now: float, host: int, pstate: int) -> None:
-        """Put a host into a power state at ``now`` (s); its load stays the same until `set_load`."""
+        """Put a host into a power state at ``now`` (s); `set_load` changes its load."""
         before = self._pstate[host]
         if pstate == before:
             return
@@ -160,7 +160,7 @@ class Hosts(Part):
         self._all_watts.add(new)
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a saved state."""
+        """Restore the hosts' power states, loads and energy from a saved state."""
         super().restore(state)
         self._speed = [host.speeds[pstate] for host, pstate in zip(self._hosts, self._pstate, strict=True)]
 
@@ -171,11 +171,11 @@ class Hosts(Part):
         return fsum(watts for low, high in units.intervals for watts in self._watts[low : high + 1].tolist())
 
     def lowest_power(self) -> float:
-        """Return the power of all hosts in their present states at almost no load (W)."""
+        """Return the power (W) of all hosts in their present states at almost no load."""
         return self._least_watts.value
 
     def energy(self, now: float, units: NodeSet | None = None) -> float:
-        """Return the energy (J) of these hosts, or of all, from 0 to ``now`` (s)."""
+        """Return the energy (J) of these hosts from 0 to ``now`` (s); without units, of all."""
         if units is None:
             return self._all_joules.value + self._all_watts.value * (now - self._all_since)
         return fsum(self._joules_of(now, units))
@@ -187,28 +187,28 @@ class Hosts(Part):
 
 
 class JobMeter(Part, Observer):
-    """Sets each job's ``energy`` (J); must be called before observers that read it."""
+    """Sets the energy (J) of each job; must be called before observers that read it."""
 
     _kept = ("_before",)
 
     def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts
-        #: {job id: energy of its units up to its start (J)}
+        #: {job id: energy (J) of its units up to the job's start}
         self._before: dict[str, float] = {}
 
     def started(self, now: float, job: Job) -> None:
-        """Read the meter at the start."""
+        """Store the energy of the job's units at its start."""
         self._before[job.id] = self._hosts.energy(now, job.alloc)
 
     def ended(self, now: float, job: Job) -> None:
-        """Set the job's energy."""
+        """Set the energy that the job's units used since its start."""
         before = self._before.pop(job.id, None)
         if before is not None:
             job.energy = self._hosts.energy(now, job.alloc) - before
 
 
 class _Sum(Kept):
-    """A sum that does not drift: it carries rounding errors along (Neumaier, 1974)."""
+    """A sum that compensates rounding errors (Neumaier, 1974)."""
 
     _kept = ("_sum", "_error")
     __slots__ = ("_error", "_sum")
@@ -232,7 +232,7 @@ class _Sum(Kept):
 
 def _watts(host: Host, pstate: int, load: float) -> float:
     watts = host.watts[pstate]
-    if not host.speeds[pstate]:  # SimGrid's rule for sleep states written with speed 0: fully loaded
+    if not host.speeds[pstate]:  # as in SimGrid: a sleep state with speed 0 counts as fully loaded
         load = 1.0
     return watts.epsilon + load * (watts.full - watts.epsilon) if load > 0 else watts.idle
 

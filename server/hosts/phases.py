@@ -1,4 +1,4 @@
-"""A job's work as phases, and each phase as tasks on hosts."""
+"""The work of jobs: each profile is run in phases, and each phase has tasks on hosts."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,12 +27,12 @@ Leaf = Delay | ParallelTask | UsageTrace
 
 
 class Task(Struct, eq=False):
-    """Work at one pace: a delay, a parallel task, or a step of a usage trace's rank.
+    """Work at one pace: a delay, a parallel task, or a step of a usage trace.
 
     Attributes:
-        demands: {host: what to do there}; empty for a delay or without computation.
-        least: shortest duration (s): of a delay, or of the communication.
-        each: flops on each host, if equal and of one rank each.
+        demands: {host: work there}; empty for a delay or a task without computation.
+        least: shortest duration (s): that of the delay or of the communication.
+        each: flops on each host, if equal and done by one rank per host; else None.
         rank: rank of a usage trace; -1 for other tasks.
     """
 
@@ -42,50 +42,50 @@ class Task(Struct, eq=False):
     each: float | None = None
     rank: int = -1
     step: int = 0
-    #: duration if it shares no host (s)
+    #: duration if the task shares no host (s)
     alone: float = 0.0
     #: share done at time ``since`` (s)
     done: float = 0.0
     since: float = 0.0
-    #: duration and end at the present pace (s)
+    #: duration of the whole task and time of its end, at the present pace (s)
     seconds: float = inf
     ends: float = inf
-    #: its number and entry on the agenda
+    #: number of the task, and its agenda entry
     number: int = -1
     entry: Entry | None = None
 
     def state(self) -> dict[str, Any]:
-        """Return its state as plain values."""
+        """Return the state of the task as plain values."""
         return {
             "numbers": [self.number, self.rank, self.step],
             "times": [self.alone, self.done, self.since, self.seconds, self.ends],
         }
 
     def restore(self, state: dict[str, Any], entries: Mapping[int, Entry]) -> None:
-        """Restore a saved state; ``entries`` are the agenda's, by task number."""
+        """Restore a saved state; ``entries`` is {task number: agenda entry}."""
         self.number = state["numbers"][0]
         self.entry = entries.get(self.number)
         self.alone, self.done, self.since, self.seconds, self.ends = state["times"]
 
     def share(self, now: float) -> float:
-        """Return the share that is done, 0 to 1."""
+        """Return the share of the task that is done, 0 to 1."""
         if now >= self.ends:
             return 1.0
         return min(self.done + (now - self.since) / self.seconds, 1.0)
 
 
 class Phase(Struct, eq=False):
-    """One leaf of a job's profile at work: its tasks, and the flops of finished ones."""
+    """A part of a job's profile in execution: its tasks, and the flops of finished tasks."""
 
     run: "Run"
     leaf: Leaf
     tasks: list[Task]
-    #: flops of the whole phase; used if it has several tasks
+    #: flops of all tasks, for a usage trace; ``over``: flops of finished tasks
     flops: float = 0.0
     over: float = 0.0
 
     def share(self, now: float) -> float:
-        """Return the share that is done, 0 to 1; usage trace ranks count by flops."""
+        """Return the share of the phase that is done, 0 to 1; usage traces count flops."""
         if isinstance(self.leaf, UsageTrace) and self.flops:
             done = self.over
             for task in self.tasks:
@@ -95,12 +95,12 @@ class Phase(Struct, eq=False):
 
 
 class Run(Struct, eq=False):
-    """A job at work.
+    """A job in execution on hosts.
 
     Attributes:
         places: host of each rank.
         crowded: whether a host has several ranks.
-        limit: end of its walltime (s); inf: none.
+        limit: when the walltime ends (s); inf without walltime.
     """
 
     job_id: str
@@ -112,23 +112,23 @@ class Run(Struct, eq=False):
 
 
 class Path:
-    """Position in a profile: the present leaf and the composed profiles around it."""
+    """Position in a job's profile: the current leaf and the composed profiles around it."""
 
     __slots__ = ("_frames",)
 
     def __init__(self) -> None:
-        #: for each composed profile around the present leaf: it, and how many of its parts have begun
+        #: (composed profile around the current leaf, number of its parts that have begun), outermost first
         self._frames: list[tuple[Composed, int]] = []
 
     def descend(self, profile: Profile) -> Leaf:
-        """Enter a profile and return its first leaf."""
+        """Go to the first leaf of a profile and return it."""
         while isinstance(profile, Composed):
             self._frames.append((profile, 1))
             profile = profile.seq[0]
         return profile
 
     def next(self) -> Leaf | None:
-        """Return the next leaf; None at the end."""
+        """Return the next leaf; None at the end of the profile."""
         while self._frames:
             composed, begun = self._frames.pop()
             if begun < composed.repeat * len(composed.seq):
@@ -137,11 +137,11 @@ class Path:
         return None
 
     def begun(self) -> list[int]:
-        """Return, for each composed profile around the leaf, how many of its parts have begun."""
+        """Return the numbers of begun parts of the composed profiles around the leaf."""
         return [begun for _, begun in self._frames]
 
     def enter(self, profile: Profile, begun: Sequence[int]) -> Leaf:
-        """Enter a profile at a position returned by `begun`, and return its leaf."""
+        """Go to a position that `begun` returned, and return the leaf there."""
         for number in begun:
             assert isinstance(profile, Composed)
             self._frames.append((profile, number))
@@ -150,10 +150,9 @@ class Path:
         return profile
 
     def progress(self, leaf: Leaf, done: float) -> Progress:
-        """Return the progress of the whole when ``done`` (0 to 1) of the leaf is done.
+        """Return the job's progress when the share ``done`` (0 to 1) of the leaf is done.
 
-        It is nested as the profiles are. Batsim cannot tell the progress of a usage trace: it reports a `TaskProgress`
-        without parts.
+        The progress is nested like the profiles. Like Batsim, it gives no parts of a usage trace's progress.
         """
         progress = (
             TaskProgress(done, leaf.name, current_task_index=-1)
@@ -168,7 +167,7 @@ class Path:
 
 
 def begin_phase(run: Run, leaf: Leaf, hosts: Hosts, bandwidth: float | None) -> Phase:
-    """Return a leaf as a phase, with its first tasks (at least one)."""
+    """Begin a leaf: return a phase with its first tasks (at least one)."""
     phase = Phase(run, leaf, [])
     if isinstance(leaf, Delay):
         phase.tasks.append(Task(phase, {}, leaf.delay))
@@ -179,7 +178,7 @@ def begin_phase(run: Run, leaf: Leaf, hosts: Hosts, bandwidth: float | None) -> 
             task = _next_of_rank(phase, rank, 0, hosts)
             if task is not None:
                 phase.tasks.append(task)
-        if not phase.tasks:  # nothing to do, but a task must report the end
+        if not phase.tasks:  # without work, an empty task reports the end
             phase.tasks.append(Task(phase, {}))
     else:
         phase.tasks.append(_parallel_task(phase, leaf, bandwidth))
@@ -187,7 +186,7 @@ def begin_phase(run: Run, leaf: Leaf, hosts: Hosts, bandwidth: float | None) -> 
 
 
 def phase_of(run: Run, leaf: Leaf, hosts: Hosts, bandwidth: float | None, state: Any, entries: Any) -> Phase:
-    """Return the phase of a run with this state: (finished flops, states of tasks)."""
+    """Return a phase restored from ``state``: (finished flops, states of its tasks)."""
     phase = begin_phase(run, leaf, hosts, bandwidth)
     phase.over, tasks = state
     (only, *_) = phase.tasks
@@ -202,7 +201,7 @@ def phase_of(run: Run, leaf: Leaf, hosts: Hosts, bandwidth: float | None, state:
 
 
 def next_task(task: Task, hosts: Hosts) -> Task | None:
-    """Return the next task of a finished task's rank; None if there are no more."""
+    """Return the task that follows a finished task of a rank; None after the last."""
     if task.rank < 0:
         return None
     (demand,) = task.demands.values()
@@ -216,20 +215,20 @@ def _next_of_rank(phase: Phase, rank: int, begin: int, hosts: Hosts) -> Task | N
     for step in range(begin, len(steps)):
         share, flops = steps[step]
         if flops > 0:
-            # As in Batsim: a parallel task with one rank per core in use
+            # As in Batsim: a parallel task with one rank for each core in use
             cores = _cores_used(share, hosts.cores(host))
             return Task(phase, {host: Demand(flops * cores, cores, flops)}, rank=rank, step=step)
     return None
 
 
 def _cores_used(share: float, cores: int) -> int:
-    """Return the cores that a step uses; halves are rounded up, as C's ``round`` does."""
+    """Return how many cores a step uses; halves are rounded up, like C's ``round``."""
     whole = floor(share * cores)
     return max(1, whole + (share * cores - whole >= 0.5))
 
 
 def _parallel_task(phase: Phase, leaf: ParallelTask, bandwidth: float | None) -> Task:
-    """Return the task of a leaf; ranks on one host add up."""
+    """Return the task of a leaf; its ranks on one host are added up."""
     run = phase.run
     places = run.places
     least = _seconds_of_sending(leaf, places, bandwidth)
@@ -250,7 +249,7 @@ def _parallel_task(phase: Phase, leaf: ParallelTask, bandwidth: float | None) ->
 
 
 def _seconds_of_sending(leaf: ParallelTask, places: Sequence[int], bandwidth: float | None) -> float:
-    """Return how long (s) the busiest host sends or receives to and from others."""
+    """Return how long (s) the busiest host exchanges data with other hosts."""
     if not leaf.com or bandwidth is None:
         return 0.0
     ranks = len(places)

@@ -1,4 +1,4 @@
-"""A ledger for units that several jobs may share."""
+"""A ledger of units in which several jobs may share a unit."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,7 +11,7 @@ from pipistrelle.server.engine.ledger import Ledger, may_differ
 
 
 class SharedLedger(Ledger):
-    """Units with any number of jobs each; ``idle``: no jobs and not blocked."""
+    """Units that can each run several jobs; ``idle`` counts unblocked units without jobs."""
 
     __slots__ = ("_jobs",)
 
@@ -20,9 +20,9 @@ class SharedLedger(Ledger):
         self._jobs = np.zeros(units, np.int32)
 
     def take(self, job: Job, text: str) -> NodeSet:
-        """Give units to a job; raise Illegal like `Ledger.take`, except for taken units."""
+        """Assign units to a job; like `Ledger.take`, but units may already have jobs."""
         alloc = super().take(job, text)
-        # In the base class's bytes only blocked units stay marked.
+        # In the base class's bytes, only blocked units stay marked.
         self.idle += len(alloc)
         for low, high in alloc.intervals:
             self._held[low : high + 1] = bytes(high + 1 - low)
@@ -32,34 +32,34 @@ class SharedLedger(Ledger):
         return alloc
 
     def give_back(self, job: Job) -> None:
-        """Remove an ended job from its units."""
+        """Free an ended job's units."""
         for low, high in job.alloc.intervals:
             self._jobs[low : high + 1] -= 1
         available = job.alloc - self.blocked
         self.idle += len(available) - self._used(available)
 
     def is_used(self, units: NodeSet) -> bool:
-        """Return whether a job runs on one of these units."""
+        """Return whether jobs run on some of these units."""
         return self._used(units) > 0
 
     def block(self, units: NodeSet) -> None:
-        """Let no job start on these units until they are unblocked."""
+        """Allow no job to start on these units until `unblock`."""
         new = units - self.blocked
         super().block(new)
         self.idle += self._used(new)
 
     def unblock(self, units: NodeSet) -> None:
-        """Let jobs start on these units again."""
+        """Allow jobs to start on these units again."""
         old = units & self.blocked
         super().unblock(old)
         self.idle -= self._used(old)
 
     def state(self) -> dict[str, Any]:
-        """Return the state as plain values."""
+        """Return the state of the ledger as plain values, for a snapshot."""
         return {**super().state(), "jobs": self._jobs.tolist()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a saved state."""
+        """Restore the ledger from a saved state."""
         super().restore(state)
         self._jobs = np.array(state["jobs"], np.int32)
 
@@ -67,7 +67,7 @@ class SharedLedger(Ledger):
         return sum(int(np.count_nonzero(self._jobs[low : high + 1])) for low, high in units.intervals)
 
     def check_invariants(self, running: Iterable[Job]) -> None:
-        """Assert that each unit counts its running jobs."""
+        """Assert that each unit's number of jobs agrees with the running jobs."""
         jobs = np.zeros(self.units, np.int32)
         for job in running:
             assert len(job.alloc) == job.size or may_differ(job), f"{job.id} holds {job.alloc}, its size is {job.size}"

@@ -1,19 +1,19 @@
-"""Fair shares of hosts among parallel tasks."""
+"""Fair shares of hosts for parallel tasks."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-#: share of a host's capacity or a task's bound that counts as nothing: some rounding errors
+#: shares of a host's capacity or a task's bound below this count as 0 (rounding errors)
 _NOTHING: Final = 1e-14
 
 
 class Demand(NamedTuple):
-    """What a task's ranks on one host have to do.
+    """Work of a task's ranks on one host.
 
     Attributes:
-        flops: of all these ranks together, above 0.
-        ranks: number of ranks; each gets a share of its own.
-        heaviest: flops of the largest rank; it is at most as fast as one core.
+        flops: flops of all these ranks together, above 0.
+        ranks: number of ranks; each gets its own share of the host.
+        heaviest: flops of the largest rank, which is at most as fast as one core.
     """
 
     flops: float
@@ -26,16 +26,16 @@ def fair_rates(
 ) -> list[float]:
     """Return the rate of each task: the share of its work done per second.
 
-    Round by round each host shares its remaining capacity equally among the active ranks. A task gains what its
-    scarcest share allows, up to its bound. What it does not use elsewhere is available in the next round. A task is
-    finished at its bound, or when one of its hosts has nothing left. This is SimGrid's solver "fair bottleneck", the
-    default of its parallel tasks (``ptask_L07``).
+    In each round, every host shares its remaining capacity equally among the active ranks. A task's rate grows by what
+    its scarcest share allows, up to its bound. Capacity that it does not use on other hosts is available in the next
+    round. A task is finished at its bound, or when one of its hosts has no capacity left. This is SimGrid's solver
+    "fair bottleneck", the default of its parallel tasks (``ptask_L07``).
 
-    Each round exhausts a rank's share on some host or brings a task to its bound, so the rounds end.
+    Each round uses up a rank's share on some host or brings a task to its bound, so the rounds end.
 
     Args:
-        tasks: for each {host: demand}; none is empty.
-        bounds: largest rate of each (1/s), above 0; the exact result if nothing slows a task down.
+        tasks: {host: demand} of each task, not empty.
+        bounds: largest rate of each task (1/s), above 0; returned unchanged if nothing slows the task down.
         capacity: {host: flop/s of all its cores}, above 0.
     """
     rates = [0.0] * len(tasks)

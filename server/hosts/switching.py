@@ -1,4 +1,4 @@
-"""Power states on request, and units that become unavailable."""
+"""Changes of hosts' power states, and units that become unavailable."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -17,7 +17,7 @@ from pipistrelle.server.hosts.hosts import Hosts
 
 
 class Request(Struct, eq=False):
-    """Units asked together to enter a power state, and how many have not arrived."""
+    """A request to bring units into a power state; ``left`` units have not reached it."""
 
     units: NodeSet
     pstate: int
@@ -25,7 +25,7 @@ class Request(Struct, eq=False):
 
 
 class Leg(Struct, eq=False):
-    """The units of a request that arrive together; its number is on the agenda."""
+    """Units of a request that reach their power state together; the agenda has its number."""
 
     request: Request
     units: NodeSet
@@ -34,13 +34,13 @@ class Leg(Struct, eq=False):
 class Switchboard(Part):
     """Changes power states and keeps jobs off units that cannot compute.
 
-    A unit that sleeps, switches or is unavailable is blocked in the ledger. Switching off or on takes one flop at the
-    speed of the switch state, as in Batsim.
+    A unit that sleeps, switches or is unavailable is blocked in the ledger. Switching off or on takes the time of one
+    flop at the speed of the switch state, as in Batsim.
 
     Args:
         clockwork: its agenda gets the ends of switches (class `SWITCH`); each switching unit counts as pending.
-        hosts: the units' hosts; None, or without a meter: power states cannot change.
-        speed_changed: called with the time (s) and units when speeds change while jobs may run.
+        hosts: the units' hosts; power states cannot change if this is None or not metered.
+        speed_changed: called with the time (s) and the units whose speed changes while jobs may run.
     """
 
     _kept = ("_legs_so_far", "_on_the_way", "_asleep", "_unavailable")
@@ -68,11 +68,11 @@ class Switchboard(Part):
             self._cluster.ledger.block(self._asleep)
 
     def handlers(self) -> Handlers:
-        """Return the handler of each agenda class."""
+        """Return the handlers of agenda entries, by class of entry."""
         return {SWITCH: self.over}
 
     def state(self) -> dict[str, Any]:
-        """Return the state as plain values."""
+        """Return pending switches and unavailable units as plain values, for a snapshot."""
         requests = list({id(leg.request): leg.request for leg in self._legs.values()}.values())
         return {
             **super().state(),
@@ -81,13 +81,13 @@ class Switchboard(Part):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a saved state; the ledger restores which units are blocked."""
+        """Restore a saved state; the ledger restores the blocked units itself."""
         super().restore(state)
         requests = [Request(NodeSet.parse(units), pstate, left) for units, pstate, left in state["requests"]]
         self._legs = {number: Leg(requests[at], NodeSet.parse(units)) for number, at, units in state["legs"]}
 
     def request(self, now: float, resources: str, state: str) -> None:
-        """Bring units into a power state (both as on the wire), or raise `Illegal`."""
+        """Bring units into a power state, both given as in the message, or raise `Illegal`."""
         hosts = self._hosts
         if hosts is None:
             raise Illegal("feature_off", "SET_RESOURCE_STATE needs --energy and a platform whose hosts have pstates")
@@ -116,7 +116,7 @@ class Switchboard(Part):
             self._arrived(now, request, len(there))
 
     def over(self, number: int) -> None:
-        """Complete a switch: its agenda entry has come up."""
+        """Complete the switch whose agenda entry is due."""
         leg, now = self._legs.pop(number), self._clockwork.now
         hosts, request, units = self._hosts, leg.request, leg.units
         assert hosts is not None
@@ -152,7 +152,7 @@ class Switchboard(Part):
 
     @staticmethod
     def _target(hosts: Hosts, units: NodeSet, state: str) -> tuple[int, str]:
-        """Return a request's power state and its purpose, or raise `Illegal`."""
+        """Return the number and purpose of the requested power state, or raise `Illegal`."""
         if not (state.isascii() and state.isdigit() and len(state) < 10):
             raise Illegal("malformed", f"'state' is no number of a pstate: '{printable(state[:40])}'")
         pstate = int(state)
@@ -177,7 +177,7 @@ class Switchboard(Part):
             raise Illegal("wrong_state", f"units of '{units}' have jobs; only idle ones can go to sleep")
 
     def _depart(self, now: float, hosts: Hosts, request: Request, ways: dict[int, int]) -> None:
-        """Switch units; ``ways`` is {unit: switch state}."""
+        """Begin to switch units; ``ways`` is {unit: switch state}."""
         legs: dict[float, list[int]] = {}
         for unit, way in ways.items():
             hosts.set_pstate(now, unit, way)
@@ -194,7 +194,7 @@ class Switchboard(Part):
         self._cluster.ledger.block(units)
 
     def _arrived(self, now: float, request: Request, units: int) -> None:
-        """Count ``units`` more of a request as arrived; the last ones complete it."""
+        """Count ``units`` more units as switched; the last ones complete the request."""
         request.left -= units
         if units and not request.left:
             for hook in self._cluster.hooks.switched:
@@ -204,7 +204,7 @@ class Switchboard(Part):
             )
 
     def withdraw(self, now: float, units: NodeSet) -> NodeSet:
-        """Make units unavailable and return the new ones; running jobs continue."""
+        """Make units unavailable; return those that were available. Running jobs continue."""
         news = units & NodeSet.interval(0, self._cluster.ledger.units - 1)
         news = news - self._unavailable
         if news:
@@ -215,7 +215,7 @@ class Switchboard(Part):
         return news
 
     def give_back(self, now: float, units: NodeSet) -> NodeSet:
-        """Make units available again, unless they sleep; return those that were not."""
+        """Make units available unless they sleep; return those that were unavailable."""
         news = units & self._unavailable
         if news:
             self._unavailable = self._unavailable - news

@@ -39,12 +39,12 @@ from pipistrelle.server.errors import Stalled
 from pipistrelle.server.outages.feed import OutageFeed
 from pipistrelle.server.outages.reliability import Reliability
 
-#: node events sent to the scheduler: none; with reasons (failures, maintenance); or only changes
+#: node events for the scheduler: none; failures and maintenance with reasons; or only changes of availability
 Tells = Literal["nothing", "reasons", "changes"]
 _ANNOUNCED: Final = 0
 _BEGINS: Final = 1
 _ENDS: Final = 2
-#: while jobs are held, a run stalls after this many times as many outages
+#: while jobs are held or not yet submitted, a run stalls after this many times as many outages without progress
 _PATIENCE: Final = 10
 
 
@@ -61,7 +61,7 @@ def lives_of(
     dilation: Dilation | None = None,
     preempts: bool = False,
 ) -> "tuple[JobLives, Arrivals, list[Failures]]":
-    """Return the lives and arrivals of a run's jobs, and its failures, if any."""
+    """Create the parts of a run that handle jobs, arrivals and, if any, failures."""
     lives = JobLives(clockwork, Overheads(platform), work, dilation)
     arrivals = Arrivals(clockwork, lives, jobs, dependencies)
     if reliability is None and not preempts:
@@ -74,7 +74,7 @@ def lives_of(
         clockwork, lives, platform, node_units, rules, rates, failures=plan, work=work, dilation=dilation
     )
     if preempts:
-        from pipistrelle.server.attempts.preemption import Preemption  # most runs start without it
+        from pipistrelle.server.attempts.preemption import Preemption  # most runs do not need it
 
         lives.preemption = Preemption(clockwork, attempts, rules)
     if reliability is None:
@@ -84,7 +84,7 @@ def lives_of(
 
 
 class _Down(Kept):
-    """Nodes that are down for one kind of reason, with a count of reasons each."""
+    """Nodes that are down by failures, or by maintenance, with the number of causes each."""
 
     _kept = ("_times",)
 
@@ -96,7 +96,7 @@ class _Down(Kept):
         return sorted(self._times)
 
     def more(self, nodes: Iterable[int]) -> NodeSet:
-        """Add a reason to each node; return the nodes that had none."""
+        """Add a cause to each node; return the nodes that had none."""
         new = []
         for node in nodes:
             self._times[node] += 1
@@ -105,7 +105,7 @@ class _Down(Kept):
         return NodeSet.of(new)
 
     def less(self, nodes: Iterable[int]) -> NodeSet:
-        """Remove a reason from each node; return the nodes that have none left."""
+        """Remove a cause from each node; return the nodes that have none left."""
         old = []
         for node in nodes:
             self._times[node] -= 1
@@ -115,15 +115,15 @@ class _Down(Kept):
         return NodeSet.of(old)
 
     def without(self, nodes: NodeSet) -> NodeSet:
-        """Return the nodes that are not down for this kind of reason."""
+        """Return the nodes among these that have no cause to be down."""
         return NodeSet.of(node for node in nodes if node not in self._times) if self._times else nodes
 
 
 class Failures(Part):
-    """Replays outages and maintenance on an engine.
+    """Applies outages and maintenance to the nodes of a run.
 
-    The agenda gets only the next outage, so that streams may be endless. If ``holds``, a job may start on down units
-    and wait there for repair, so that schedulers without failures work; if not, such a decision is illegal.
+    Only the next outage is on the agenda, so that streams of outages may be endless. With ``holds``, a job may start on
+    down units and waits for their repair; this is for schedulers without failures. Otherwise, such a start is illegal.
     """
 
     _kept = ("_failed", "_maintained", "_fruitless", "_steps")
@@ -152,26 +152,26 @@ class Failures(Part):
         self._maintained = _Down()
         self._fruitless = 0
         self._steps = -1
-        #: the next outages, whose time is on the agenda; and the number of instants taken
+        #: next outages, whose time is on the agenda; number of instants taken from the feed
         self._next: list[Outage] = []
         self._instants = 0
-        #: {number: maintenance} of those announced, or next to be announced, and not over
+        #: {number: maintenance} that is announced, or the next to be announced, and not over
         self._plans: dict[int, Maintenance] = {}
         self._planned_so_far = 0
         self._put_next_failure()
         self._put_next_announcement()
 
     def handlers(self) -> Handlers:
-        """Return the handler of each agenda class."""
+        """Return the handlers of agenda entries, by class of entry."""
         return {FAILURE: self._fail, REPAIR: self._repair, MAINTENANCE: self._maintain}
 
     def state(self) -> dict[str, Any]:
-        """Return the state as plain values."""
+        """Return the state of outages and maintenance as plain values, for a snapshot."""
         taken = {"instants": self._instants, "planned": self._planned_so_far, "plans": list(self._plans)}
         return {**super().state(), **taken}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a saved state; past outages and plans are skipped."""
+        """Restore a saved state; outages and maintenance before it are skipped."""
         while self._instants < state["instants"]:
             self._next = self._feed.next_instant()
             self._instants += 1
@@ -244,7 +244,7 @@ class Failures(Part):
             self._steps = cluster.steps
             self._fruitless = 0
         self._fruitless += 1
-        # Held jobs may wait for a time, and other jobs may still be submitted.
+        # Held jobs may wait for a time, and more jobs may still be submitted.
         most = MAX_FRUITLESS if arrivals.exhausted else MAX_FRUITLESS * _PATIENCE
         if self._fruitless > most and not self._attempts.at_work:
             raise Stalled(

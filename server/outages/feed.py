@@ -1,4 +1,4 @@
-"""Outages in order of time, made only as far ahead as needed."""
+"""Outages in order of time, generated only as far ahead as needed."""
 
 from collections.abc import Iterator, Sequence
 from heapq import merge
@@ -9,14 +9,14 @@ from typing import Final
 from pipistrelle.platforms.failures.models import LONGEST_HORIZON, Stream
 from pipistrelle.platforms.failures.outage import Outage
 
-#: first stretch of time requested (s); it then adapts to yield about `_FEW` to `_MANY` outages
+#: first time span requested (s); later spans adapt to yield about `_FEW` to `_MANY` outages
 _FIRST_STRETCH: Final = 2.0**-7
 _FEW: Final = 256
 _MANY: Final = 4096
 
 
 class OutageFeed:
-    """Merges streams of outages by the time they go down."""
+    """Merges streams of outages by the time at which a node goes down."""
 
     def __init__(self, streams: Sequence[Stream]) -> None:
         time = attrgetter("down")

@@ -1,4 +1,4 @@
-"""Failures and maintenance of a run, with the rules for the jobs that they interrupt."""
+"""Failures and maintenance of a run, with the rules for interrupted jobs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pipistrelle.server.attempts.accounting import EXPECTED_ATTEMPTS
 from pipistrelle.server.attempts.attempt import AttemptRules
 
-if TYPE_CHECKING:  # most runs need none of these
+if TYPE_CHECKING:  # most runs need none of these modules
     from pipistrelle.platforms.description import Platform
     from pipistrelle.platforms.failures.models import Stream
     from pipistrelle.platforms.failures.outage import Outages
@@ -21,13 +21,13 @@ if TYPE_CHECKING:  # most runs need none of these
 
 @dataclass(frozen=True, slots=True)
 class Reliability(AttemptRules):
-    """Failures, maintenance and the rules for jobs (`AttemptRules`).
+    """Failures and maintenance of a run, and its rules for jobs (`AttemptRules`).
 
     Attributes:
-        failures: failure models, drawn with ``seed``; None: none.
+        failures: failure models, drawn with ``seed``; None: no failure models.
         outages: outages of a log or a saved stream, in addition to ``failures``.
-        maintenance: planned maintenance; None: none.
-        described: description for the run's configuration (JSON values).
+        maintenance: planned maintenance; None: no maintenance.
+        described: description of all these for the run's configuration (JSON values).
     """
 
     failures: "FailurePlan | None" = None
@@ -37,7 +37,7 @@ class Reliability(AttemptRules):
     described: dict[str, Any] = field(default_factory=dict)
 
     def streams(self) -> "list[Stream]":
-        """Return the streams of unannounced outages, from time 0 on."""
+        """Return the streams of outages that are not announced, from time 0 on."""
         made: list[Stream] = []
         if self.failures is not None:
             made.append(self.failures.stream(self.seed))
@@ -46,13 +46,13 @@ class Reliability(AttemptRules):
         return made
 
     def planned(self) -> "Iterator[Maintenance]":
-        """Return the planned maintenance by time of announcement."""
+        """Yield planned maintenance in the order of announcement."""
         return iter(()) if self.maintenance is None else self.maintenance.occurrences()
 
     def rates(self, platform: "Platform") -> NDArray[np.float64]:
         """Return each node's mean failure rate (1/s), shape (nodes,).
 
-        For a log it is the mean over all nodes up to the last outage: the log does not show which node fails next.
+        Failures of a log count equally for all nodes, because the log does not show which node fails next.
         """
         rates = np.zeros(platform.nodes)
         if self.failures is not None:
@@ -64,7 +64,7 @@ class Reliability(AttemptRules):
         return rates
 
     def describe(self) -> dict[str, Any]:
-        """Return all that decides a run's result, as JSON values."""
+        """Describe all that affects a run's result, as JSON values."""
         return {
             **self.described,
             "resilience": msgspec.to_builtins(self.resilience),
@@ -77,14 +77,14 @@ class Reliability(AttemptRules):
 
 
 class _Recorded:
-    """Recorded outages as a stream."""
+    """Stream of the outages in a log or a saved stream."""
 
     def __init__(self, outages: "Outages") -> None:
         self._outages = outages
         self._done = 0
 
     def extend(self, horizon: float) -> "Outages":
-        """Return the outages that go down from the last horizon to before this one."""
+        """Return the outages that begin between the previous horizon and this one (s)."""
         from pipistrelle.platforms.failures.models import LONGEST_HORIZON
 
         end = int(np.searchsorted(self._outages.down, horizon if horizon < LONGEST_HORIZON else np.inf, side="left"))

@@ -1,4 +1,4 @@
-"""The files of attempts, nodes and outages of a run in which nodes can fail."""
+"""Output files of attempts, nodes and outages, for runs in which nodes can fail."""
 
 from math import isnan
 from typing import Final
@@ -37,12 +37,12 @@ class AttemptRecorder(Written, Observer):
         self.open()
 
     def ended(self, now: float, job: Job) -> None:
-        """Write the line of an attempt that had units."""
+        """Write the line of an attempt that held units."""
         if job.state not in NEVER_RAN and job.alloc:
             self._attempts.write(attempt_line(job))
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Write nodes and outages, and close the files; the book must have ended before."""
+        """Write nodes and outages and close the files; the `NodeBook` must have ended."""
         try:
             for file, lines in ((self._nodes, self._book.lines()), (self._outages, self._book.outage_lines())):
                 for line in lines:
@@ -52,7 +52,7 @@ class AttemptRecorder(Written, Observer):
 
 
 def attempt_line(job: Job) -> str:
-    """Return the line of an attempt that has ended."""
+    """Return the CSV line of an attempt that has ended."""
     attempt = attempt_of(job)
     workload, _, name = job.id.partition("!")
     account = attempt.account
@@ -62,7 +62,7 @@ def attempt_line(job: Job) -> str:
     else:
         survived, dumps, reads = account.survived, account.dumps, account.reads
         dumping, reading, saved = account.dumping, account.reading, account.saved
-    # Most values are zero: this halves the time.
+    # Most values are zero: formatting only the others halves the time.
     unit_seconds = ",".join([f"{value:.6f}" if value else _ZERO for value in astuple(spending_of(job))])
     return (
         f"{csv_text(name)},{csv_text(workload)},{csv_text(attempt.root.partition('!')[2])},{attempt.number},"

@@ -1,4 +1,4 @@
-"""CSV files that grow with a run and can be continued after a restart."""
+"""CSV files that are written during a run and that a resumed run can continue."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -11,21 +11,21 @@ from pipistrelle.protocol.base.state import Kept
 from pipistrelle.server.errors import OutputFailed
 
 MANY_LINES: Final = 512
-#: whence of a seek from the end
+#: argument of `seek`: count from the end of the file
 _FROM_END: Final = 2
-#: finds a character that must be quoted
+#: finds a character that requires quotes around its field
 special: Final = re.compile(r'[,"\r\n]').search
 
 
 class CsvFile:
     """A file written line by line; every failure raises `OutputFailed`.
 
-    Each write is of whole lines, so that no line is cut if the process is killed. The state is the file's length in
-    bytes.
+    Each write has whole lines only, so that no line is cut if the process is killed. The saved state is the file's
+    length in bytes.
 
     Args:
-        option: command-line option that chooses the path, for errors.
-        lines_of: turns the added rows into lines with newlines; by default the rows are such lines.
+        option: command-line option that chooses the path, for error messages.
+        lines_of: turns added rows into lines with newlines; by default each row is such a line.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class CsvFile:
         self._option = option
         self._lines_of = lines_of
         self._file: FileIO | None = None
-        #: rows not yet written; fast callers append here and call `hand_over` after `MANY_LINES`
+        #: rows not yet written; fast callers append here and call `hand_over` after `MANY_LINES` rows
         self.rows: list[Any] = []
         self._left = b""
 
@@ -48,12 +48,12 @@ class CsvFile:
         """Create the file and write its header."""
         self._file = self._opened("wb")
         header = f"{self._columns}\n"
-        with suppress(OSError):  # a full disk is reported with the first lines; the other files are opened first
+        with suppress(OSError):  # a full disk is reported with the first lines, after all files are open
             header = header[self._file.write(header.encode()) :]
         self._left = header.encode()
 
     def write(self, row: Any) -> None:
-        """Add a row."""
+        """Add a row, which is written later with others."""
         rows = self.rows
         rows.append(row)
         if len(rows) >= MANY_LINES:
@@ -64,7 +64,7 @@ class CsvFile:
         left = memoryview(self._left + "".join(self._lines_of(self.rows)).encode())
         self.rows.clear()
         try:
-            while left:  # a disk that is nearly full takes only a part
+            while left:  # a nearly full disk writes only a part
                 left = left[self._file.write(left) :]  # type: ignore[union-attr]  # it is open
             self._left = b""
         except OSError as error:
@@ -72,7 +72,7 @@ class CsvFile:
             raise unwritable(self._path, error, self._option) from None
 
     def flush(self) -> None:
-        """Write all rows to the disk, if the file is open."""
+        """Write all rows to disk, if the file is open."""
         if self._file is not None:
             self.hand_over()
 
@@ -86,7 +86,7 @@ class CsvFile:
             raise unwritable(self._path, error, self._option) from None
 
     def restore(self, size: int) -> None:
-        """Continue an existing file, instead of calling `open`; cut it off after ``size`` bytes."""
+        """Open an existing file instead of a new one, and cut it off after ``size`` bytes."""
         file = self._file = self._opened("r+b")
         try:
             if (found := file.seek(0, _FROM_END)) < size:
@@ -122,7 +122,7 @@ class CsvFile:
 
 
 class Written(Kept):
-    """Base of writers of `CsvFile`s, which it keeps; raises OutputFailed."""
+    """Base class of observers that write a `CsvFile` or several; raises OutputFailed."""
 
     def open(self) -> None:
         """Create the files and write their headers."""
@@ -130,7 +130,7 @@ class Written(Kept):
             file.open()
 
     def restore(self, state: Any, *made: Any, **more: Any) -> None:
-        """Continue existing files, instead of calling `open`; lines written after the saved state are cut off."""
+        """Continue the existing files; cut off lines written after the saved state."""
         try:
             super().restore(state, *made, **more)
         except OutputFailed:
@@ -138,7 +138,7 @@ class Written(Kept):
             raise
 
     def flush(self) -> None:
-        """Write all rows to the disk."""
+        """Write all rows to disk."""
         for file in self._files():
             file.flush()
 
@@ -153,7 +153,7 @@ class Written(Kept):
 
 
 def unwritable(path: str | Path, error: OSError, option: str = "--out") -> OutputFailed:
-    """Return the error of an output that cannot be written."""
+    """Return the error for an output file that cannot be written."""
     return OutputFailed(
         f"cannot write the output ({error.strerror or error})",
         where=str(path),

@@ -23,9 +23,9 @@ from pipistrelle.traces.workload import Workload
 if TYPE_CHECKING:
     from pipistrelle.server.hosts.hosts import Hosts
 
-#: prefix of every output's name, as with Batsim's ``-e DIR/out``
+#: prefix of every output's name, as with Batsim's option ``-e DIR/out``
 OUTPUT_PREFIX: Final = "out_"
-#: the command line; not part of the result
+#: file with the command line, which is not part of the result
 COMMAND_FILE: Final = f"{OUTPUT_PREFIX}command.json"
 CONFIG_FILE: Final = f"{OUTPUT_PREFIX}config.json"
 SUMMARY_FILE: Final = f"{OUTPUT_PREFIX}summary.json"
@@ -47,40 +47,40 @@ _WRITTEN: Final = tuple(
         "command.json",
     )
 )
-#: the same, with tables that may also exist as Parquet
+#: names of all outputs, and of tables that may also exist as Parquet
 OUTPUT_FILES: Final = (*_WRITTEN, *(f"{name[:-4]}.parquet" for name in _WRITTEN if name.endswith(".csv")))
-#: outputs with a digest in the summary; schedule.csv has a version in it, command.json the input's name
+#: outputs with a digest in the summary; schedule.csv has a version and command.json the input's name, so not these
 _CHECKED: Final = tuple(
     name for name in _WRITTEN if name not in (f"{OUTPUT_PREFIX}schedule.csv", SUMMARY_FILE, COMMAND_FILE)
 )
-#: fields of the configuration that count, besides the jobs
+#: fields of the configuration that its digest covers, besides the jobs
 _DECISIVE: Final = ("platform", "hosts_sha256", "dropped")
-#: fields of the configuration that are no inputs, and descriptive ones
+#: fields of the configuration that are not inputs, and fields that only describe an input
 _NO_INPUTS: Final = ("run_id", "scheduler", "versions")
 _ONLY_SAID: Final = ("name", "description", "source")
-#: outputs that show what happened to jobs and machine; decisions and queue follow from them
+#: outputs that show what happened to jobs and machine; the files of decisions and queue follow from them
 _RESULTS: Final = tuple(
     f"{OUTPUT_PREFIX}{name}.csv" for name in ("jobs", "machine_states", "attempts", "nodes", "outages")
 )
 
 
-#: part of a snapshot's name between the prefix and its number
+#: part of a snapshot's file name between the prefix and the number
 SNAPSHOT: Final = "snapshot-"
 
 
 def snapshots_in(folder: Path, prefix: str = OUTPUT_PREFIX) -> list[Path]:
-    """Return a folder's snapshots of a run, oldest first."""
+    """Return the snapshots of a run in its output folder, oldest first."""
     return sorted(path for path in folder.glob("*.gz") if path.name.startswith(prefix + SNAPSHOT))
 
 
 def remove_snapshots(prefix: str) -> None:
-    """Remove an earlier run's snapshots whose paths begin with ``prefix``."""
+    """Remove an earlier run's snapshots, whose paths begin with ``prefix``."""
     place = Path(prefix)
     remove_outputs(snapshots_in(place.parent, place.name))
 
 
 class MixedOutputs(PipistrelleError):
-    """The outputs in a folder are not all of one run."""
+    """The outputs in a folder are from different runs."""
 
 
 Writing = Recorder | AttemptRecorder | QueueRecorder
@@ -90,33 +90,33 @@ class Outputs(Protocol):
     """Destination of a run's results; methods raise OutputFailed if they cannot write."""
 
     def observers(self) -> Sequence[Observer]:
-        """Return the observers that write during the run."""
+        """Return the observers that write files during the run."""
 
     def metered(self, hosts: "Hosts") -> Observer | None:
-        """Return the observer of the hosts' energy, if any; it must be called at once."""
+        """Return the observer of the hosts' energy, or None; its calls are never deferred."""
 
     def before(self, config: dict[str, Any]) -> None:
-        """Write what is known before the run; ``config`` (JSON) decides its result."""
+        """Write files at the begin; ``config`` (JSON) is everything that decides the result."""
 
     def after(self, summary: Summary) -> None:
-        """Write what is known at the end, whatever ended the run."""
+        """Write files at the end, whatever ended the run."""
 
     def flush(self) -> None:
-        """Write all rows to the disk."""
+        """Write all rows to disk."""
 
     def state(self) -> Any:
-        """Return the files' positions as plain values."""
+        """Return the lengths of the files as plain values."""
 
     def restore(self, state: Any) -> None:
-        """Continue the existing files, instead of calling `before`."""
+        """Continue the existing files; called instead of `before`."""
 
 
 class FolderOutputs(Kept):
     """Outputs of `pipistrelle run` in a folder; see docs/reference/outputs.md.
 
     Args:
-        nodes: book of the nodes, if they can fail; this observer must be called before these outputs.
-        asked: the command line (JSON values), for a file of its own; None: no such file.
+        nodes: records of the nodes, if nodes can fail; the run must call this observer before these outputs.
+        asked: the command line (JSON values), written to a file; None writes no such file.
     """
 
     _kept = ("_recorders",)
@@ -141,15 +141,15 @@ class FolderOutputs(Kept):
             self._recorders += (QueueRecorder(prefix),)
 
     def observers(self) -> Sequence[Observer]:
-        """Return the recorders."""
+        """Return the observers that write files during the run."""
         return self._recorders
 
     def metered(self, hosts: "Hosts") -> Observer | None:
-        """Return None: energy is in the jobs' lines; the machine has no file."""
+        """Return None: ``jobs.csv`` has the jobs' energy, and no file has the machine's."""
         return None
 
     def before(self, config: dict[str, Any]) -> None:
-        """Remove an earlier run's outputs; write configuration, labels and command line."""
+        """Remove an earlier run's outputs, then write configuration, labels and command."""
         remove_outputs(self._folder / name for name in OUTPUT_FILES)
         remove_outputs(snapshots_in(self._folder))
         write_output(self._folder / CONFIG_FILE, to_json(config))
@@ -158,12 +158,12 @@ class FolderOutputs(Kept):
             write_output(self._folder / COMMAND_FILE, to_json(self._asked))
 
     def flush(self) -> None:
-        """Write all rows to the disk."""
+        """Write all rows to disk."""
         for recorder in self._recorders:
             recorder.flush()
 
     def after(self, summary: Summary) -> None:
-        """Write aggregates and, last, the summary with the digests of all others."""
+        """Write ``schedule.csv`` and then the summary, which has digests of other files."""
         write_output(self._folder / f"{OUTPUT_PREFIX}schedule.csv", schedule_csv(summary, package_version()))
         digests = _digests(self._folder)
         told = {
@@ -176,16 +176,16 @@ class FolderOutputs(Kept):
 
 
 def check_outputs(folder: Path) -> None:
-    """Raise MixedOutputs if a folder's outputs differ from the digests in its summary.
+    """Raise MixedOutputs if output files differ from the digests in the summary.
 
-    Nothing is checked without a summary (the run continues or was killed), and missing files are ignored.
+    Missing files are ignored. Nothing is checked if there is no summary, because the run continues or was killed.
     """
     try:
         summary = msgspec.json.decode((folder / SUMMARY_FILE).read_bytes())
     except (OSError, ValueError):
         return
     told = summary.get("sha256") if isinstance(summary, dict) else None
-    if not isinstance(told, dict):  # an older version
+    if not isinstance(told, dict):  # written by an older version
         return
     others = [name for name, digest in _digests(folder).items() if told.get(name) != digest]
     if others:
@@ -198,7 +198,7 @@ def check_outputs(folder: Path) -> None:
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    """Return {name: SHA-256}; of the configuration only machine and jobs count."""
+    """Return {output file: SHA-256}; only machine and jobs of the configuration count."""
     found = {}
     for name in _CHECKED:
         path = folder / name
@@ -216,9 +216,9 @@ def _digests(folder: Path) -> dict[str, str]:
 
 
 def _inputs_digest(folder: Path) -> str | None:
-    """Return a digest of a run's inputs without names; None if it cannot be read."""
+    """Return a digest of a run's inputs without their names; None if unreadable."""
     path = folder / CONFIG_FILE
-    if not path.is_file():  # a pipe may have no end
+    if not path.is_file():  # reading a pipe may never end
         return None
     try:
         config = msgspec.json.decode(path.read_bytes())

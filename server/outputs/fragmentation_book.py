@@ -1,4 +1,4 @@
-"""GPU fragmentation: idle GPUs on nodes that fit no waiting job."""
+"""GPU fragmentation: GPUs that are idle on nodes where no queued job fits."""
 
 from collections import Counter
 from math import fsum
@@ -22,11 +22,11 @@ _GPU: Final = "gpu"
 
 
 class Fragmentation(Struct, frozen=True, kw_only=True):
-    """Figures of GPUs that are idle while jobs wait, and of stranded ones among them.
+    """Figures of GPUs that are idle while jobs wait, and of stranded GPUs among them.
 
-    A GPU is stranded if its node fits no waiting job. ``idle`` and ``stranded`` (also by pool) are GPU-seconds;
-    ``share`` is their ratio, None if no GPU was idle. ``mean`` and ``most`` are the mean and largest number of stranded
-    GPUs while jobs wait; None and 0 if none ever waits.
+    An idle GPU is stranded if no waiting job fits on its node. ``idle`` and ``stranded`` are GPU-seconds, and ``pools``
+    has ``stranded`` by pool. ``share`` is ``stranded`` / ``idle``, None if no GPU was idle. ``mean`` and ``most`` are
+    the mean and largest number of stranded GPUs while jobs wait; None and 0 if no job ever waits.
     """
 
     gpus: int
@@ -40,7 +40,7 @@ class Fragmentation(Struct, frozen=True, kw_only=True):
 
 
 class _Shape(Struct, frozen=True, order=True):
-    """What a job needs of one node: units, all units (``alone``), and which nodes."""
+    """What a job needs of one node: ``each`` units or all (``alone``), and which nodes."""
 
     each: int
     alone: bool
@@ -52,10 +52,10 @@ register(_Shape, lambda one: [one.each, one.alone, one.constraint, one.queue], l
 
 
 class FragmentationBook(Kept, Observer):
-    """Adds up idle and stranded GPUs over the time in which jobs wait.
+    """Sums idle and stranded GPU time while jobs wait.
 
-    A node fits a job if enough units are free for its share per node (one by default; all if the job wants whole nodes)
-    and the node satisfies its constraint and is in its class's pools. Down nodes do not count.
+    A job fits on a node if its units per node are free there (by default one; all if the job wants whole nodes). The
+    node must also satisfy the job's constraint and be in a pool of its class. Down nodes do not count.
     """
 
     _kept = ("_free", "_down", "_shapes", "_time", "_waiting_time", "_idle", "_stranded", "_most")
@@ -65,15 +65,15 @@ class FragmentationBook(Kept, Observer):
         self._requests = RequestBook(platform.info.pools, platform.info.groups)
         counts = self._requests.counts
         pools = platform.pools
-        #: {class: its pools}, for classes that may not use all
+        #: {class: its pools}, for classes that may use only some pools
         self._granted = {one.name: one.pools for one in platform.classes if one.pools}
-        #: the pool of each node, and whether its units are GPUs, shape (nodes,)
+        #: pool of each node, and whether the node's units are GPUs, shape (nodes,)
         self._pool: Ints = np.repeat(np.arange(len(pools), dtype=np.intp), [pool.nodes for pool in pools])
         self._has_gpus: NDArray[np.bool_] = np.array([pool.unit == _GPU for pool in pools], dtype=np.bool_)[self._pool]
         #: units of each node that no job holds
         self._free: Ints = counts.each.copy()
         self._down: NDArray[np.bool_] = np.zeros(len(counts.each), dtype=np.bool_)
-        #: {shape: number of waiting jobs}
+        #: {what jobs need of a node: number of waiting jobs}
         self._shapes: Counter[_Shape] = Counter()
         self._nodes_for: dict[tuple[str, str], NDArray[np.bool_]] = {}
         self._time = 0.0
@@ -83,22 +83,22 @@ class FragmentationBook(Kept, Observer):
 
     @staticmethod
     def suits(platform: Platform) -> bool:
-        """Return whether the machine has GPUs as units."""
+        """Return whether some of the machine's units are GPUs."""
         return any(pool.unit == _GPU for pool in platform.pools)
 
     def submitted(self, now: float, job: Job) -> None:
-        """Count a waiting job."""
+        """Count a job as waiting."""
         self._go_on(now)
         self._shapes[self._shape(job)] += 1
 
     def started(self, now: float, job: Job) -> None:
-        """Count a job as no longer waiting, and its units."""
+        """Stop counting a started job as waiting, and mark its units as held."""
         self._go_on(now)
         self._leaves(job)
         self._free -= self._requests.counts.of(job.alloc)
 
     def ended(self, now: float, job: Job) -> None:
-        """Count the units of an ended job, or a rejected job."""
+        """Free the units of an ended job, or stop counting a rejected job as waiting."""
         self._go_on(now)
         if job.alloc:
             self._free += self._requests.counts.of(job.alloc)
@@ -106,21 +106,21 @@ class FragmentationBook(Kept, Observer):
             self._leaves(job)
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Count nodes as down."""
+        """Mark nodes as down."""
         self._go_on(now)
         self._down[list(nodes)] = True
 
     def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
-        """Count nodes as up."""
+        """Mark nodes as up."""
         self._go_on(now)
         self._down[list(nodes)] = False
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Add the last instant."""
+        """Count the time up to the end of the run."""
         self._go_on(now)
 
     def summary(self) -> Fragmentation:
-        """Return the figures so far."""
+        """Return the GPU fragmentation so far."""
         stranded = fsum(self._stranded)
         gpus = [pool for pool in self._platform.pools if pool.unit == _GPU]
         by_pool = zip(self._platform.pools, self._stranded, strict=True)
@@ -171,7 +171,7 @@ class FragmentationBook(Kept, Observer):
         return _Shape(each, request.whole_nodes, request.constraint or "", queue if queue in self._granted else "")
 
     def _nodes(self, shape: _Shape) -> NDArray[np.bool_]:
-        """Return the nodes allowed by its constraint and class, shape (nodes,)."""
+        """Return which nodes satisfy a job's constraint and class, shape (nodes,)."""
         key = (shape.constraint, shape.queue)
         found = self._nodes_for.get(key)
         if found is None:

@@ -1,4 +1,4 @@
-"""The lock on an output folder: one run at a time writes there."""
+"""The lock on an output folder: only one run at a time may write there."""
 
 import fcntl
 import json
@@ -23,8 +23,8 @@ _MOST_BYTES: Final = 1 << 16
 def sole_writer(prefix: str, option: str = "--out") -> Iterator[None]:
     """Keep other runs from writing outputs with this prefix, such as ``DIR/out``.
 
-    Creates the folder if needed. The lock is the kernel's, on a hidden file that names the writer, so it ends with the
-    process. On a file system without locks, a warning is logged. Raises OutputFailed, before anything is written, if
+    Creates the folder if needed. The lock is on a hidden file that names the writing process; the lock ends with the
+    process. If the file system has no locks, a warning is logged. Raises OutputFailed, before anything is written, if
     another run writes there or the folder cannot be written.
     """
     path = _lock_file(prefix)
@@ -44,7 +44,7 @@ def sole_writer(prefix: str, option: str = "--out") -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):  # while it is still ours: a process that has opened it meanwhile sees that it is gone
+        with suppress(OSError):  # removed while still locked: a process that has just opened it notices
             path.unlink()
         os.close(file)
 
@@ -81,7 +81,7 @@ def _lock_file(prefix: str) -> Path:
 
 
 def _locked(path: Path) -> int:
-    """Return the lock's open file; BlockingIOError if another process has it."""
+    """Open and lock the file; BlockingIOError if another process holds the lock."""
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT, _MODE)
         try:
@@ -92,7 +92,7 @@ def _locked(path: Path) -> int:
             except OSError as error:
                 logger().warning("{}: cannot lock the folder ({}); let no other run write to it", path.parent, error)
             if not _is_still(path, file):
-                os.close(file)  # the previous run has just ended and removed it
+                os.close(file)  # the previous run has just ended and removed the file
                 continue
             os.ftruncate(file, 0)
             who = {"process": os.getpid(), "host": socket.gethostname(), "command": shlex.join(sys.argv)}
@@ -112,7 +112,7 @@ def _is_still(path: Path, file: int) -> bool:
 
 
 def _writer(path: Path) -> str | None:
-    """Return a description of the lock's holder; None if unreadable."""
+    """Describe the process that holds the lock; None if unreadable."""
     with suppress(OSError, ValueError, LookupError, TypeError):
         who = json.loads(path.read_bytes()[:_MOST_BYTES])
         return f"process {who['process']} on {printable(who['host'])}: {printable(who['command'])}"

@@ -1,4 +1,4 @@
-"""Figures of a run."""
+"""Metrics of a run, computed from its jobs."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,13 +29,13 @@ _AT_ONCE: Final = 1 << 15
 class Summary(Struct, frozen=True, kw_only=True):
     """Figures of a run; times in simulated seconds, means over jobs that ran.
 
-    A job with several attempts counts once: its wait and execution time are sums over them. ``makespan`` is the end of
-    the last job, counted from 0. ``utilisation`` is the share of unit-seconds that jobs held, from the first submission
-    to the last end. A job's ``bounded_slowdown`` is max(1, (wait + execution time) / max(execution time, 10 s)); its
-    ``slowdown`` is (wait + execution time) / execution time, 1 without execution time. A mean without jobs is None.
+    A job with several attempts counts once: its wait and execution time are sums over all attempts. ``makespan`` is the
+    end of the last job. ``utilisation`` is the share of unit-seconds that jobs held, from the first submission to the
+    last end. ``bounded_slowdown`` is max(1, (wait + execution time) / max(execution time, 10 s)). ``slowdown`` is (wait
+    + execution time) / execution time, or 1 without execution time. A mean over no jobs is None.
 
-    If the run ended at its ``horizon`` (s), unfinished jobs are ``running_at_end`` or ``waiting_at_end``;
-    ``utilisation`` and ``computing`` include running jobs up to then.
+    If the run ended at its ``horizon`` (s), unfinished jobs are ``running_at_end`` or ``waiting_at_end``.
+    ``utilisation`` and ``computing`` then include running jobs up to the horizon.
     """
 
     reason: EndReason
@@ -67,30 +67,30 @@ class Summary(Struct, frozen=True, kw_only=True):
     horizon: float | UnsetType = UNSET
     running_at_end: int | UnsetType = UNSET
     waiting_at_end: int | UnsetType = UNSET
-    #: if jobs request nodes of a machine with GPUs
+    #: set if jobs request nodes of a machine with GPUs
     fragmentation: Fragmentation | UnsetType = UNSET
-    #: jobs cancelled while queued, if jobs can be cancelled
+    #: jobs cancelled while queued; set if jobs can be cancelled
     cancelled: int | UnsetType = UNSET
-    #: if the scheduler asks for recorded starts
+    #: set if the scheduler asks for recorded starts
     recorded: RecordedFigures | UnsetType = UNSET
-    #: if the scheduler may preempt
+    #: set if the scheduler may preempt
     preemption: PreemptionSummary | UnsetType = UNSET
 
 
 class FiguresBook(Protocol):
-    """Gathers further figures during a run."""
+    """Gathers figures for one field of `Summary` during a run."""
 
     def summary(self) -> Any:
-        """Return the figures so far."""
+        """Return the figures gathered so far."""
 
 
 class Metrics(Kept, Observer):
-    """Collects three doubles per job; `summary` computes the figures.
+    """Collects wait, execution time and unit-seconds of each job for a `Summary`.
 
     Args:
-        jobs: expected number of jobs: their memory is allocated at once, so that it does not grow.
-        shared: whether several jobs may share a unit; there is no utilisation then.
-        books: {field of `Summary`: book of its figures}.
+        jobs: expected number of jobs; memory for them is allocated at the start.
+        shared: whether several jobs may share a unit; utilisation is then not computed.
+        books: {field of `Summary`: object that gathers the field's figures}.
     """
 
     _kept = (
@@ -131,11 +131,11 @@ class Metrics(Kept, Observer):
         return sum(self._states.values())
 
     def begins(self, now: float, units: int) -> None:
-        """Keep the machine's size."""
+        """Store the machine's number of units."""
         self._units = units
 
     def submitted(self, now: float, job: Job) -> None:
-        """Count the job."""
+        """Count a submitted job, and store the first submit time."""
         if job.attempt is not None and job.attempt.number:
             return
         self.submitted_jobs += 1
@@ -143,7 +143,7 @@ class Metrics(Kept, Observer):
             self._first_submit = now
 
     def ended(self, now: float, job: Job) -> None:
-        """Keep the job's wait and execution time."""
+        """Store the wait, execution time and unit-seconds of a job that has ended."""
         attempt, state, start = job.attempt, job.state, job.start
         if state in NEVER_RAN:
             self._states[state] = self._states.get(state, 0) + 1
@@ -164,13 +164,13 @@ class Metrics(Kept, Observer):
         self._runs.append(execution)
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Keep when and why the run ended."""
+        """Store when and why the run ended."""
         self._end, self._reason, self._message = now, reason, message
 
     def summary(self, running: Iterable[Job] = ()) -> Summary:
         """Return the figures so far.
 
-        Sums are exact (fsum), so the jobs' order does not matter. ``running`` jobs count if the run ended at a horizon.
+        Sums are exact (fsum), so the job order does not matter. ``running`` jobs count if the run ended at a horizon.
         """
         waits, runs = np.array(self._waits), np.array(self._runs)
         count = len(waits)
@@ -229,7 +229,7 @@ class _Figures:
 
     def _parts(self, waits: Floats, runs: Floats, of: Callable[[Floats, Floats], Floats]) -> Iterator[list[float]]:
         for begin in range(0, len(waits), _AT_ONCE):
-            with np.errstate(over="ignore"):  # as Python's own doubles
+            with np.errstate(over="ignore"):  # an overflow gives inf without a warning, as with Python's floats
                 some = of(waits[begin : begin + _AT_ONCE], runs[begin : begin + _AT_ONCE]).tolist()
             self._largest = max(self._largest, *some)
             yield some
@@ -245,7 +245,7 @@ def _bounded_slowdowns(waits: Floats, runs: Floats) -> Floats:
 
 
 def _roomy(size: int) -> "array[float]":
-    """Return an empty array with memory for ``size`` doubles."""
+    """Return an empty array with memory allocated for ``size`` doubles."""
     room = array("d", bytes(8 * size))
     while room:  # deleting more at once would free the memory
         del room[-8:]

@@ -23,10 +23,10 @@ NODE_COLUMNS = "node,pool,failures,maintenances,time_up,time_down,time_in_mainte
 
 
 class NodeBook(Kept, Observer):
-    """Keeps account of every unit and node during a run.
+    """Records how long each unit and node was busy, idle or down during a run.
 
-    A node is down from the first failure or maintenance until none is left. A unit that a job holds while its node is
-    down counts as down, not as busy.
+    A node is down from its first failure or maintenance until no failure or maintenance is left. A unit of a down node
+    counts as down even if a job holds it.
     """
 
     _kept = ("_busy", "_went_down", "_planned", "_downtime", "_counts", "_held_down", "_down_times")
@@ -37,34 +37,34 @@ class NodeBook(Kept, Observer):
         units, nodes = platform.units, platform.nodes
         #: time that jobs held each unit while its node was up (s)
         self._busy = np.zeros(units)
-        #: jobs that hold units now
+        #: {id: job} of the jobs that hold units now
         self._running: dict[str, Job] = {}
         self._went_down = np.full(nodes, np.nan)
         self._planned = np.zeros(nodes, dtype=np.bool_)
         #: unit-seconds that jobs held units of down nodes
         self._held_down = 0.0
-        #: {node: [went down (s), came up (s), cause, expected up (s), planned]}, for nodes that ever went down
+        #: {node: its outages, each as [went down (s), came up (s), cause, expected up (s), planned]}
         self._down_times: dict[int, list[list[Any]]] = {}
-        #: time down by failures, and for maintenance (s)
+        #: time that each node was down by failures and for maintenance (s), shape (2, nodes)
         self._downtime = np.zeros((2, nodes))
         self._counts = np.zeros((2, nodes), dtype=np.int64)
         self._end = 0.0
 
     def state(self) -> dict[str, Any]:
-        """Return the state as plain values."""
+        """Return the records of all nodes as plain values, for a snapshot."""
         return {**super().state(), "running": list(self._running)}
 
     def restore(self, state: dict[str, Any], running: Mapping[str, Job]) -> None:
-        """Restore a saved state; ``running``: the running jobs by id."""
+        """Restore a saved state; ``running`` is {id: job} of the running jobs."""
         super().restore(state)
         self._running = {job_id: running[job_id] for job_id in state["running"]}
 
     def started(self, now: float, job: Job) -> None:
-        """Count the job's units as held."""
+        """Record a job that got its units."""
         self._running[job.id] = job
 
     def ended(self, now: float, job: Job) -> None:
-        """Count its units as free."""
+        """Add an ended job's time to the busy time of its units."""
         if self._running.pop(job.id, None) is not None:
             self._add(job, now)
 
@@ -85,7 +85,7 @@ class NodeBook(Kept, Observer):
                         self._held_down += overlap * (high + 1 - low)
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Count nodes as down."""
+        """Record that nodes went down."""
         for low, high in nodes.intervals:
             part = slice(low, high + 1)
             self._went_down[part] = now
@@ -95,7 +95,7 @@ class NodeBook(Kept, Observer):
             self._down_times.setdefault(node, []).append([now, inf, *why[node], planned])
 
     def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
-        """Count nodes as up."""
+        """Record that nodes came up."""
         for low, high in nodes.intervals:
             part = slice(low, high + 1)
             down = now - self._went_down[part]
@@ -107,7 +107,7 @@ class NodeBook(Kept, Observer):
             self._down_times[node][-1][1] = now
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Close the account at the run's end."""
+        """Add running jobs and unfinished outages up to the end of the run."""
         self._end = now
         for job in self._running.values():
             self._add(job, now)
@@ -118,7 +118,7 @@ class NodeBook(Kept, Observer):
 
     @property
     def node_seconds(self) -> dict[str, float]:
-        """Node-seconds: total, down by failures, in maintenance, busy, idle."""
+        """Node-seconds of the run: all, down by failures, maintenance, busy and idle."""
         total = self._end * self._platform.nodes
         failed, maintained = (float(time) for time in self._downtime.sum(axis=1))
         busy = float(self._busy_nodes().sum())
@@ -139,11 +139,11 @@ class NodeBook(Kept, Observer):
 
     @property
     def failures(self) -> int:
-        """Number of failures of nodes that were up."""
+        """Number of failures that hit nodes that were up."""
         return int(self._counts[0].sum())
 
     def _busy_nodes(self) -> NDArray[np.float64]:
-        """Return each node's busy time (s), the mean of its units', shape (nodes,)."""
+        """Return each node's busy time (s), averaged over its units, shape (nodes,)."""
         parts = [
             self._busy[unit : unit + count * each].reshape(count, each).mean(axis=1)
             for _, count, unit, each in self._node_units.pools
@@ -151,7 +151,7 @@ class NodeBook(Kept, Observer):
         return np.concatenate(parts)
 
     def outage_lines(self) -> list[str]:
-        """Return the lines of the outages' file in order, without newlines."""
+        """Return the lines of ``outages.csv`` by time and node, without newlines."""
         rows = sorted((row[0], node, row) for node, rows in self._down_times.items() for row in rows)
         return [
             f"{node},{down!r},{_time(min(up, max(due, self._end)))},{csv_text(cause)},{planned:d},{up < inf:d}"
@@ -159,7 +159,7 @@ class NodeBook(Kept, Observer):
         ]
 
     def lines(self) -> list[str]:
-        """Return the lines of the nodes' file, without newlines."""
+        """Return the lines of ``nodes.csv``, without newlines."""
         busy = self._busy_nodes()
         lines = []
         for pool, (first, count, _, _) in zip(self._platform.pools, self._node_units.pools, strict=True):

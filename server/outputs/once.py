@@ -1,4 +1,4 @@
-"""Files written once, at a run's begin or end: labels, aggregates, summary."""
+"""Output files written once, when a run begins or ends: labels, schedule, summary."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +16,7 @@ from pipistrelle.traces.logs.labels import named_column
 from pipistrelle.traces.workload import Workload
 
 LABEL_COLUMNS: Final = ",".join(("job_id", "workload_name", *LABEL_NAMES))
-#: Batsim's columns; the wall-clock times `scheduling_time` and `simulation_time` stay empty, for equal bytes
+#: Batsim's columns; `scheduling_time` and `simulation_time` stay empty: wall-clock times would differ between runs
 SCHEDULE_COLUMNS: Final = (
     "batsim_version,consumed_joules,makespan,max_slowdown,max_turnaround_time,max_waiting_time,mean_slowdown,"
     "mean_turnaround_time,mean_waiting_time,nb_computing_machines,nb_grouped_switches,nb_jobs,nb_jobs_finished,"
@@ -26,7 +26,7 @@ SCHEDULE_COLUMNS: Final = (
 
 
 def labels_csv(workloads: Mapping[str, Workload]) -> str:
-    """Return the labels' file: a line for each job of a workload with labels."""
+    """Return the file of job labels: one line per job of each workload with labels."""
     lines = [LABEL_COLUMNS]
     for prefix, workload in workloads.items():
         columns = [named_column(workload, name) for name in LABEL_NAMES]
@@ -37,12 +37,12 @@ def labels_csv(workloads: Mapping[str, Workload]) -> str:
 
 
 def _fields(texts: Sequence[str]) -> Sequence[str]:
-    """Return texts as CSV fields; the same list if none needs quotes."""
+    """Return texts as CSV fields; the same list if no text needs quotes."""
     return texts if special("".join(texts)) is None else list(map(csv_text, texts))
 
 
 def schedule_csv(summary: Summary, version: str) -> str:
-    """Return Batsim's schedule file: its header and one line."""
+    """Return Batsim's schedule file: a header and one line with the run's totals."""
     killed = summary.killed_at_walltime + summary.killed
     finished = summary.completed + killed
     span = summary.makespan if summary.horizon is UNSET else summary.horizon
@@ -105,7 +105,7 @@ def write_output(path: str | Path, text: str, option: str = "--out") -> None:
 
 
 def remove_outputs(paths: Iterable[str | Path]) -> None:
-    """Remove an earlier run's outputs, so that they are not taken for new ones."""
+    """Remove output files of an earlier run, so that they are not taken for new ones."""
     for path in map(Path, paths):
         if path.is_file() and not path.is_symlink():
             try:

@@ -1,4 +1,4 @@
-"""The file of the queue's length over time."""
+"""The output file with the length of the queue over time."""
 
 from typing import Final
 
@@ -11,16 +11,16 @@ QUEUE_COLUMNS: Final = "time,waiting_jobs,waiting_units,running_jobs"
 
 
 class QueueRecorder(Written, Observer):
-    """Writes ``queue.csv``: a line per change of waiting or running jobs.
+    """Writes ``queue.csv``: a line whenever the waiting or running jobs change.
 
-    A job declared to run on none of the machine's units counts as waiting until its end.
+    A job that the scheduler declares running, but on no unit of the machine, counts as waiting until its end.
     """
 
     _kept = ("_file", "_time", "_waiting", "_units", "_running", "_last")
 
     def __init__(self, prefix: str) -> None:
         self._file = CsvFile(f"{prefix}queue.csv", QUEUE_COLUMNS)
-        #: the present instant (s), and its counts
+        #: current simulated time (s), and the counts at that time
         self._time = 0.0
         self._waiting = self._units = self._running = 0
         self._last = (0, 0, 0)
@@ -30,22 +30,22 @@ class QueueRecorder(Written, Observer):
         self.open()
 
     def submitted(self, now: float, job: Job) -> None:
-        """Count a waiting job."""
+        """Count a job that joined the queue as waiting."""
         self._change(now, job, 1, 0)
 
     def started(self, now: float, job: Job) -> None:
-        """Count a job as running."""
+        """Count a started job as running."""
         self._change(now, job, -1, 1)
 
     def ended(self, now: float, job: Job) -> None:
-        """Count a job as ended or rejected."""
+        """Stop counting a job that ended or was rejected."""
         if job.alloc:
             self._change(now, job, 0, -1)
         else:
             self._change(now, job, -1, 0)
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Write the last instant and close the file."""
+        """Write the line of the last instant and close the file."""
         try:
             self._close_instant()
         finally:

@@ -19,10 +19,10 @@ JOBS_COLUMNS: Final = (
 MACHINE_COLUMNS: Final = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing"
 DOWN_COLUMN: Final = "nb_down"
 DECISION_COLUMNS: Final = "time,decision,job_id,alloc,verdict,why,message"
-#: a line of the jobs file; the same if all times are whole seconds
+#: format of a line of ``jobs.csv``, and its variant for times in whole seconds
 _LINE: Final = '%s,%s,%s,%.6f,%d,%.6f,%d,%s,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f,%s,%s,"%s"\n'
 _WHOLE_LINE: Final = _LINE.replace("%.6f", "%d.000000", 7)
-#: a line of the machine's states; the same for whole seconds
+#: format of a line of ``machine_states.csv``, and its variant for whole seconds
 _STATE: Final = "%.6f,0,0,0,%d,%d%s\n"
 _WHOLE_STATE: Final = _STATE.replace("%.6f", "%d.000000")
 
@@ -30,11 +30,11 @@ _WHOLE_STATE: Final = _STATE.replace("%.6f", "%d.000000")
 class Recorder(Written, Observer):
     """Writes ``jobs.csv``, ``machine_states.csv`` and ``decisions.csv``.
 
-    Files are opened when the run begins, so that a run that never begins leaves older outputs alone. They are complete
-    up to the last event, however the run ends. If nodes can fail (``fails``), machine states count down units.
+    Files are opened when the run begins, so that a run that never begins keeps older outputs. They are complete up to
+    the last event, however the run ends. With ``fails``, machine states include the number of down units.
     """
 
-    #: the files come first: writing them out determines ``_last``
+    #: the files are saved first: writing their rows sets ``_last``
     _kept: ClassVar[tuple[str, ...]] = ("_jobs", "_machine", "_decisions", "_units", "_last")
 
     def __init__(self, prefix: str, *, fails: bool = False) -> None:
@@ -44,7 +44,7 @@ class Recorder(Written, Observer):
         self._machine = CsvFile(f"{prefix}machine_states.csv", columns, lines_of=self._state_lines)
         self._decisions = CsvFile(f"{prefix}decisions.csv", DECISION_COLUMNS, lines_of=_decision_lines)
         self._units = 0
-        #: (idle, down) units of the last line
+        #: idle and down units of the last line written
         self._last = (-1, 0)
 
     def begins(self, now: float, units: int) -> None:
@@ -53,21 +53,21 @@ class Recorder(Written, Observer):
         self.open()
 
     def ended(self, now: float, job: Job) -> None:
-        """Write the job's line."""
+        """Write the line of a job that has ended."""
         rows = self._jobs.rows
         rows.append(job)
         if len(rows) >= MANY_LINES:
             self._jobs.hand_over()
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
-        """Write the decision's line."""
+        """Write the line of a decision."""
         rows = self._decisions.rows
         rows.append((now, decision, rejected))
         if len(rows) >= MANY_LINES:
             self._decisions.hand_over()
 
     def settled(self, now: float, idle: int, down: int) -> None:
-        """Write the instant's final state if it has changed."""
+        """Write the machine's state at the end of an instant, if it has changed."""
         rows = self._machine.rows
         rows.append((now, idle, down))
         if len(rows) >= MANY_LINES:
@@ -85,12 +85,12 @@ class Recorder(Written, Observer):
         return lines
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Write what is left and close the files."""
+        """Write all remaining rows and close the files."""
         self.close()
 
 
 def job_lines(jobs: list[Job], shortest: float = 0.0) -> list[str]:
-    """Return the jobs file's lines; ``shortest`` (s) replaces execution times of 0."""
+    """Return lines of ``jobs.csv``; ``shortest`` (s) replaces execution times of 0."""
     lines = []
     odd = special("".join([job.id + job.profile for job in jobs])) is not None
     for job in jobs:
@@ -111,7 +111,7 @@ def job_lines(jobs: list[Job], shortest: float = 0.0) -> list[str]:
         if not execution and shortest:
             execution, turnaround, end = shortest, turnaround + shortest, end + shortest
         whole = submit.is_integer() and walltime.is_integer() and start.is_integer() and end.is_integer()
-        # `%` takes half the time of an f-string with many numbers; whole seconds, as in most logs, a quarter.
+        # For many numbers, `%` takes half the time of an f-string. Whole seconds, as in most logs, take a quarter.
         lines.append(
             (_WHOLE_LINE if whole else _LINE)
             % (

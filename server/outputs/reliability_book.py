@@ -19,10 +19,11 @@ _KINDS: Final = tuple(Spending.__struct_fields__)
 
 
 class SizeClass(Struct, frozen=True, kw_only=True):
-    """Jobs of ``smallest`` to ``largest`` units: running time (s), interruptions.
+    """Interruptions of jobs that have ``smallest`` to ``largest`` units.
 
-    ``mean_time_to_interruption`` (s) is their ratio, None without interruptions. An interruption is a failure or
-    maintenance that strikes a working job, whether it survives or not.
+    ``running`` is the total time of their attempts (s), ``mean_time_to_interruption`` (s) is ``running`` /
+    ``interruptions`` or None. An interruption is a failure or maintenance that hits a working job, even if the job
+    survives.
     """
 
     smallest: int
@@ -36,10 +37,10 @@ class SizeClass(Struct, frozen=True, kw_only=True):
 class ReliabilitySummary(Struct, frozen=True, kw_only=True):
     """Figures of failures; times in simulated seconds.
 
-    ``node_seconds`` cover all nodes and the whole run: ``all``, ``busy``, ``idle``, ``down`` (by failures) and
-    ``maintenance``. ``availability`` is the share of time that nodes were up. ``unit_seconds`` is how attempts spent
-    their time, as in the attempts' file. ``given_up`` jobs lost their nodes and were not requeued. ``unavailable`` are
-    unit-seconds of down nodes that no job held.
+    ``node_seconds`` covers all nodes and the whole run: ``all``, ``busy``, ``idle``, ``down`` (by failures) and
+    ``maintenance``. ``availability`` is the share of time in which nodes were up. ``unit_seconds`` is how attempts
+    spent their time, as in ``attempts.csv``. ``given_up`` counts jobs that lost their nodes and were not requeued.
+    ``unavailable`` is the unit-seconds of down nodes that no job held.
     """
 
     node_failures: int
@@ -55,22 +56,22 @@ class ReliabilitySummary(Struct, frozen=True, kw_only=True):
 
 
 class ReliabilityBook(Kept, Observer):
-    """Gathers a `ReliabilitySummary`; the book of nodes must be an observer, too."""
+    """Gathers a `ReliabilitySummary`; its `NodeBook` must observe the run, too."""
 
     _kept = ("_spent", "_held", "_sizes", "_interruptions", "_lost", "_given_up", "_survived")
 
     def __init__(self, nodes: NodeBook) -> None:
         self._nodes = nodes
-        #: for each attempt its `Spending`, field by field
+        #: the `Spending` of each attempt, one value per field, attempt after attempt
         self._spent = array("d")
-        #: for each attempt the time that it held units (s), its size and its interruptions
+        #: per attempt: time that it held units (s), its size (units), its number of interruptions
         self._held = array("d")
         self._sizes = array("q")
         self._interruptions = array("q")
         self._lost = self._given_up = self._survived = 0
 
     def ended(self, now: float, job: Job) -> None:
-        """Count an attempt that had units."""
+        """Add the time and interruptions of an attempt that held units."""
         attempt = job.attempt
         if not isinstance(attempt, Attempt) or not job.alloc:
             return
@@ -80,7 +81,7 @@ class ReliabilityBook(Kept, Observer):
         survived = 0 if attempt.account is None else attempt.account.survived
         interruptions = survived
         if attempt.cause and not attempt.preempted:
-            interruptions += not isnan(attempt.began)  # else it only waited
+            interruptions += not isnan(attempt.began)  # else the job had not begun its work
             self._lost += 1
             self._given_up += not attempt.retried
         self._survived += survived
@@ -108,7 +109,7 @@ class ReliabilityBook(Kept, Observer):
         return tuple(found)
 
     def summary(self) -> ReliabilitySummary:
-        """Return the figures so far."""
+        """Return the figures of failures so far."""
         seconds = self._nodes.node_seconds
         total = seconds["all"]
         return ReliabilitySummary(
@@ -128,9 +129,9 @@ class ReliabilityBook(Kept, Observer):
 class PreemptionSummary(Struct, frozen=True, kw_only=True):
     """Outcome of preemptions.
 
-    ``asked`` is the number of such decisions carried out. Of these jobs, ``preempted`` were ``requeued`` or
-    ``cancelled``, and ``dumped`` of them wrote a last dump; the others ``ended_before``, by themselves or with their
-    nodes. ``lost`` and ``kept`` are unit-seconds of the preempted jobs' work that was lost and that is in dumps.
+    ``asked`` counts the preemption decisions carried out. ``preempted`` jobs were ``requeued`` or ``cancelled``, and
+    ``dumped`` of them wrote a last dump. The other jobs ``ended_before``, by themselves or because they lost their
+    nodes. ``lost`` and ``kept`` are the preempted jobs' work that was lost or saved in dumps (unit-seconds).
     """
 
     asked: int
@@ -150,12 +151,12 @@ class PreemptionBook(Kept, Observer):
 
     def __init__(self) -> None:
         self._asked = self._requeued = self._cancelled = self._dumped = self._before = 0
-        #: unit-seconds of each preempted attempt
+        #: work lost and work saved, in unit-seconds, of each preempted attempt
         self._lost = array("d")
         self._saved = array("d")
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
-        """Count a decision that was carried out."""
+        """Count a preemption decision that was carried out."""
         if type(decision) is PreemptJob and rejected is None:
             self._asked += 1
 
@@ -177,7 +178,7 @@ class PreemptionBook(Kept, Observer):
         self._dumped += attempt.dumped_last
 
     def summary(self) -> PreemptionSummary:
-        """Return the figures so far."""
+        """Return the outcome of preemptions so far."""
         return PreemptionSummary(
             asked=self._asked,
             preempted=self._requeued + self._cancelled,

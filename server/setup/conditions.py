@@ -1,4 +1,4 @@
-"""Job dependencies as workloads describe them."""
+"""Job dependencies, as workloads give them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -11,18 +11,18 @@ from pipistrelle.server.errors import SetupError
 from pipistrelle.traces.logs.dependencies import parse_dependency
 from pipistrelle.traces.workload import Workload
 
-#: jobs shown of a cycle, jobs shown in a remark, and characters shown of a log's text
+#: jobs shown of a dependency cycle, names shown in a remark, and characters shown of a name
 _SHOWN: Final = 6
 _NAMED: Final = 3
 _LONGEST: Final = 40
 
 
 def conditions_of(workloads: Mapping[str, Workload]) -> dict[str, tuple[Condition, ...]]:
-    """Return {job id: its conditions} for the jobs that have some.
+    """Return {job id: its dependencies} of the dependent jobs.
 
-    A condition on a job that is missing from the trace (it ended before, or was dropped) counts as fulfilled. So do
-    kinds other than `KINDS`, such as ``singleton``. In SWF a job waits for its preceding job's end, plus its think
-    time. Raises SetupError if jobs wait for each other.
+    A dependency on a job that is not in the workload counts as fulfilled: the job ended earlier or was dropped.
+    Dependencies of kinds other than `KINDS`, such as ``singleton``, count as fulfilled, too. In SWF, a job waits for
+    the end of its preceding job, plus its think time. Raises SetupError if jobs wait for each other.
     """
     found: dict[str, tuple[Condition, ...]] = {}
     for prefix, name, wishes, known in _wishes_of(workloads):
@@ -34,10 +34,10 @@ def conditions_of(workloads: Mapping[str, Workload]) -> dict[str, tuple[Conditio
 
 
 def dependency_remarks(workloads: Mapping[str, Workload]) -> list[str]:
-    """Return remarks on jobs with ignored dependencies, naming the first three."""
+    """Return warnings about ignored dependencies, each with the first three jobs."""
     absent: list[str] = []
     strange: list[str] = []
-    kinds: dict[str, None] = {}  # in order
+    kinds: dict[str, None] = {}  # an ordered set
     for prefix, name, wishes, known in _wishes_of(workloads):
         others = [wish.kind for wish in wishes if wish.kind not in KINDS]
         missing = [wish.job_id for wish in wishes if wish.kind in KINDS and wish.job_id not in known]
@@ -63,7 +63,7 @@ def dependency_remarks(workloads: Mapping[str, Workload]) -> list[str]:
 
 
 def _wishes_of(workloads: Mapping[str, Workload]) -> Iterator[tuple[str, str, list[Condition], set[str]]]:
-    """Yield prefix, name, conditions and its workload's names of each dependent job."""
+    """Yield (prefix, job, dependencies, all jobs of its workload) per dependent job."""
     for prefix, workload in workloads.items():
         wishes = list(_wishes(workload))
         known = set(workload.ids if wishes else ())
@@ -72,7 +72,7 @@ def _wishes_of(workloads: Mapping[str, Workload]) -> Iterator[tuple[str, str, li
 
 
 def _wishes(workload: Workload) -> Iterator[tuple[int, list[Condition]]]:
-    """Yield (row, conditions) of dependent jobs, of all kinds, with the log's ids."""
+    """Yield (row, dependencies) of each dependent job, with job ids as in the log."""
     texts = workload.labels.get("dependency")
     preceding = workload.columns.get("preceding")
     think = workload.measures.get("think_time")
@@ -88,7 +88,7 @@ def _wishes(workload: Workload) -> Iterator[tuple[int, list[Condition]]]:
 
 
 def first_of(names: list[str]) -> str:
-    """Return the first three names for a message."""
+    """Return the first three names as a text for messages."""
     shown = ", ".join(legible(name, _LONGEST) for name in names[:_NAMED])
     return shown + (" and others" if len(names) > _NAMED else "")
 
@@ -96,7 +96,7 @@ def first_of(names: list[str]) -> str:
 def _refuse_circles(conditions: Mapping[str, tuple[Condition, ...]]) -> None:
     done: set[str] = set()
     for first in conditions:
-        path: dict[str, None] = {}  # in order
+        path: dict[str, None] = {}  # an ordered set
         stack = [(first, False)]
         while stack:
             job_id, left = stack.pop()

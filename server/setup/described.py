@@ -22,7 +22,7 @@ def begins_of(setup: Setup) -> SimulationBeginsData:
 
 
 def describe_run(setup: Setup) -> dict[str, Any]:
-    """Return all that decides a run's result, except the scheduler, as JSON values."""
+    """Describe everything that decides a run's result, except the scheduler, as JSON."""
     hosts = None if setup.machine is None else setup.machine.hosts
     return {
         "platform": msgspec.to_builtins(setup.platform),
@@ -49,14 +49,14 @@ def describe_run(setup: Setup) -> dict[str, Any]:
 
 
 def _workload_digest(workload: Workload) -> str:
-    """Return a digest of the parts of a workload that the simulation uses."""
+    """Return a digest of everything in a workload that affects the simulation."""
     digest = hashlib.sha256("\n".join(workload.ids).encode())
     for column in (workload.submit, workload.size, workload.walltime, workload.runtime):
         digest.update(column.astype(column.dtype.newbyteorder("<")).tobytes())
     for name, numbers in sorted(workload.columns.items()):
         digest.update(name.encode() + numbers.astype(numbers.dtype.newbyteorder("<")).tobytes())
     for name, texts in sorted(workload.labels.items()):
-        if name == NODE_LIST:  # only used on request
+        if name == NODE_LIST:  # recorded nodes count only with the feature 'recorded'
             continue
         digest.update("\n".join([name, *texts]).encode())
     if workload.job_json is not None:

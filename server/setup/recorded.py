@@ -23,12 +23,12 @@ from pipistrelle.server.engine.observers import Observer
 from pipistrelle.traces.clean import were_cancelled
 from pipistrelle.traces.workload import CANCELLED_AFTER, NODE_LIST, Floats, Ints, Workload
 
-#: steps of the machine's load examined at first; doubled each time
+#: number of load steps that a search examines first; each further part is twice as long
 _STEPS: Final = 1024
 
 
 def starts_of(workload: Workload) -> Floats:
-    """Return the recorded starts, in s after time 0, shape (n,); NaN if unknown."""
+    """Return each job's recorded start (s), shape (jobs,); NaN if unknown."""
     wait = workload.measures.get("wait")
     if wait is None:
         return np.full(len(workload), nan)
@@ -36,13 +36,13 @@ def starts_of(workload: Workload) -> Floats:
 
 
 def records_of(workload: Workload, platform: Platform) -> list[LogRecord]:
-    """Return recorded starts and nodes, without nodes that the machine lacks.
+    """Return each job's recorded start and nodes, without nodes that do not exist.
 
-    A job that did not fit at its recorded start, or has none, gets the time from which it fits.
+    A job that did not fit at its recorded start, or has none, also gets the first time at which it fits.
     """
     starts = starts_of(workload)
     cancelled = workload.measures.get(CANCELLED_AFTER)
-    if cancelled is not None:  # a cancelled job waits until it leaves
+    if cancelled is not None:  # a cancelled job does not start; its time is when it leaves the queue
         jobs = np.flatnonzero(cancelled < 0)
         told = iter(records_of(_without(workload, jobs), platform))
         gone = (workload.submit + cancelled).tolist()
@@ -61,7 +61,7 @@ def _without(workload: Workload, jobs: NDArray[np.intp]) -> Workload:
 
 
 def _nodes(workload: Workload, platform: Platform) -> list[str]:
-    """Return the node numbers of each job, as ``0-3 8``; empty if unknown."""
+    """Return each job's recorded node numbers, such as ``0-3 8``; empty if unknown."""
     texts = workload.labels.get(NODE_LIST)
     numbers = {} if texts is None else numbers_by_name(platform)
     if texts is None or not numbers:
@@ -77,10 +77,10 @@ def _nodes(workload: Workload, platform: Platform) -> list[str]:
 
 
 def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: int) -> dict[int, float]:
-    """Return {row: time (s)} for jobs that did not fit at their start or have none.
+    """Return {row: first time (s) to fit} for jobs that do not fit at their start.
 
-    In order of starts, then rows, jobs that fit keep their units. Each of the others gets the first time, from its
-    start or submission on, with room for its whole length beside all jobs placed before.
+    Jobs are placed by start, then row; a job that fits keeps its units. Every other job gets the first time, from its
+    start or submission on, at which it fits for its whole length beside all jobs placed before.
 
     Args:
         starts: recorded starts (s), shape (jobs,); NaN if unknown.
@@ -114,7 +114,7 @@ def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: 
 
 
 class _Load:
-    """Number of held units over time."""
+    """Number of units held by jobs, as a step function of time."""
 
     def __init__(self, starts: Floats, lengths: Floats, sizes: Ints) -> None:
         times = np.concatenate([starts, starts + lengths])
@@ -123,7 +123,7 @@ class _Load:
         self._held = np.cumsum(np.bincount(places, weights=changes, minlength=len(self._times)))
 
     def first_room(self, since: float, length: float, most: int) -> float:
-        """Return the first time (s) from which at most ``most`` units are held."""
+        """Return when (s), from ``since`` on, ``most`` units suffice for ``length`` s."""
         time = since
         at = max(int(np.searchsorted(self._times, since, "right")) - 1, 0)
         steps = _STEPS
@@ -140,7 +140,7 @@ class _Load:
         return time
 
     def add(self, start: float, length: float, size: int) -> None:
-        """Add a job that holds units."""
+        """Add a job that holds ``size`` units for ``length`` s."""
         for time in (start, start + length):
             place = int(np.searchsorted(self._times, time))
             if place == len(self._times) or self._times[place] != time:
@@ -152,12 +152,12 @@ class _Load:
 
 
 class RecordedFigures(Struct, frozen=True, kw_only=True):
-    """How closely starts follow the log; only first attempts count.
+    """How closely a run's starts follow the log; only first attempts count.
 
-    Jobs with a recorded start were ``on_time``, ``late`` or ``not_started``; ``unrecorded`` jobs have none. For
-    ``no_room`` of the late ones the log itself is impossible: it would overfill the machine. ``mean_delay`` and
-    ``max_delay`` (s) cover the late ones, None without any. Started jobs with recorded nodes got their ``own_nodes`` or
-    ``other_nodes``; ``unknown_nodes`` counts jobs on nodes that the machine lacks.
+    Jobs with a recorded start were ``on_time``, ``late`` or ``not_started``; ``unrecorded`` jobs have none. ``no_room``
+    counts late jobs whose recorded start would overfill the machine. ``mean_delay`` and ``max_delay`` (s) cover late
+    jobs; both are None if no job was late. Started jobs with recorded nodes got exactly them (``own_nodes``) or not
+    (``other_nodes``). ``unknown_nodes`` counts jobs recorded on nodes that do not exist.
     """
 
     on_time: int
@@ -173,7 +173,7 @@ class RecordedFigures(Struct, frozen=True, kw_only=True):
 
 
 class RecordedBook(Kept, Observer):
-    """Counts the jobs that start when and where the log says."""
+    """Counts jobs that start at their recorded time and on their recorded nodes."""
 
     _kept = ("_recorded", "_unrecorded", "_on_time", "_delays", "_no_room", "_own", "_other")
 
@@ -188,14 +188,14 @@ class RecordedBook(Kept, Observer):
             self._unknown += sum(bool(text) for text in texts) - sum(bool(text) for text in known)
 
     def submitted(self, now: float, job: Job) -> None:
-        """Count the job."""
+        """Count whether a submitted job has a recorded start."""
         if job.attempt is None or not job.attempt.number:
             known = job.recorded is not None and job.recorded.start is not None
             self._recorded += known
             self._unrecorded += not known and isnan(job.cancelled_at)
 
     def started(self, now: float, job: Job) -> None:
-        """Compare the job's start and nodes."""
+        """Compare a job's start and nodes with the log."""
         told = job.recorded
         if told is None or told.start is None or (job.attempt is not None and job.attempt.number):
             return
@@ -210,7 +210,7 @@ class RecordedBook(Kept, Observer):
             self._other += not own
 
     def summary(self) -> RecordedFigures:
-        """Return the figures so far."""
+        """Return how closely the run has followed the log so far."""
         delays = self._delays
         return RecordedFigures(
             on_time=self._on_time,

@@ -1,4 +1,4 @@
-"""Jobs' requests of nodes, settled before the run."""
+"""Node requests of jobs, resolved before the run."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -18,7 +18,7 @@ _MOST_SHOWN: Final = 5
 
 
 def requests_of(workload: Workload) -> list[NodeRequest | None] | None:
-    """Return each job's request, None for no request; None if no job has one."""
+    """Return each job's node request (None: any nodes); None if no job has one."""
     if not asks(workload):
         return None
     known: dict[NodeRequest, NodeRequest | None] = {ANYTHING: None}
@@ -33,10 +33,10 @@ def _request(workload: Workload, row: int) -> NodeRequest:
 
 
 def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, int, list[str]]:
-    """Return the jobs that the machine can serve, the number dropped, and remarks.
+    """Return the jobs that can run on the machine, the number dropped, and warnings.
 
-    Slurm's brackets and node counts become plain constraints. Jobs that share no node get all units of their nodes,
-    on the nodes where these are fewest. A request of units per node that all nodes satisfy is left out.
+    Slurm's brackets and node counts become plain constraints. A job with whole nodes gets all units of its nodes, in
+    the pools where that takes the fewest. A number of units per node is ignored if each node has one unit.
     """
     if not asks(workload):
         return workload, 0, []
@@ -80,11 +80,11 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
 
 
 def _whole(book: RequestBook, asked: NodeRequest, size: int) -> tuple[NodeRequest, int]:
-    """Return a request with whole nodes, which may be refused, and its units."""
+    """Return a request for whole nodes and its number of units; it may be refused."""
     shared = structs.replace(asked, whole_nodes=False)
     try:
         pools = book.pools(shared)
-    except PlatformError:  # the refusal reports it
+    except PlatformError:  # the caller's check reports it
         return shared, size
     choices = []
     for each in sorted({pool.units_per_node for pool in pools}):

@@ -1,4 +1,4 @@
-"""Resilience of a run's jobs: read it from workloads, and check that it can work."""
+"""Resilience options of jobs: read from workloads and validated."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ _MEMBER = b'"resilience"'
 
 
 def resiliences_of(workloads: Mapping[str, Workload]) -> dict[str, Resilience]:
-    """Return {job id: resilience} from the jobs' JSON; ResilienceError if invalid."""
+    """Read {job id: resilience options} from the jobs' JSON; ResilienceError if invalid."""
     found: dict[str, Resilience] = {}
     for prefix, workload in workloads.items():
         for name, raw in zip(workload.ids, workload.job_json or (), strict=False):
@@ -32,11 +32,11 @@ def resiliences_of(workloads: Mapping[str, Workload]) -> dict[str, Resilience]:
 def check_resilience(
     reliability: Reliability, own: Mapping[str, Resilience], platform: Platform, workloads: Mapping[str, Workload]
 ) -> list[str]:
-    """Return remarks on jobs for which resilience will not work as meant.
+    """Return warnings about jobs whose dumps or spare nodes will not help.
 
     Raises:
-        SetupError: intervals depend on failures but nothing fails; all units of a job are spares; or a job's id looks
-            like that of an attempt.
+        SetupError: dump intervals depend on failures but nothing fails; all units of a job are spares; or a job's id
+            looks like that of an attempt.
     """
     happens = (reliability.failures, reliability.outages, reliability.maintenance)
     if reliability.requeue != "never" and happens != (None, None, None):
@@ -73,7 +73,7 @@ def check_resilience(
         if isinstance(kind.interval, float):
             if reliability.walltime == "asked":
                 early = kind.interval + kind.dump * whole.slower > walltime
-            else:  # every dump has room; work shorter than an interval needs none
+            else:  # the walltime grows with each dump; work shorter than an interval needs none
                 early = walltime * whole.slower <= kind.interval
         _note(complaints, "with a walltime that ends before the first dump", names, early)
         if reliability.walltime == "asked":
@@ -88,7 +88,7 @@ def check_resilience(
 
 
 def refuse_attempts(workloads: Mapping[str, Workload]) -> None:
-    """Raise SetupError if a job has the name of another's later attempt."""
+    """Raise SetupError if a job has the name of another job's attempt, such as 7#1."""
     for prefix, workload in workloads.items():
         marked = [name for name in workload.ids if "#" in name]
         names = frozenset(workload.ids) if marked else frozenset()
@@ -110,7 +110,7 @@ def _note(complaints: dict[str, list[str]], what: str, names: list[str], which: 
 def _alike(
     common: Resilience, own: Mapping[str, Resilience], workloads: Mapping[str, Workload]
 ) -> Iterator[tuple[Resilience, Workload, str, NDArray[np.intp]]]:
-    """Yield the rows of jobs of one resilience and size, with workload and prefix."""
+    """Yield (resilience, workload, prefix, rows) of jobs with equal options and size."""
     for prefix, workload in workloads.items():
         kinds: dict[Resilience, list[int]] = {}
         if own:

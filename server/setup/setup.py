@@ -57,12 +57,12 @@ class BatsimOptions:
 
 
 class Dispersion:
-    """The rule that a job takes its runtime times 1 + share * h / H.
+    """Slowdown of jobs on distant nodes: the runtime factor is 1 + share * h / H.
 
-    h is the mean number of hops over all pairs of the job's nodes, H the same for the whole machine. A job spread like
-    the machine takes longer by ``share``. A job on one router's nodes takes no longer.
+    h is the mean number of hops between two nodes of the job, and H the mean for the whole machine. A job spread over
+    the whole machine takes longer by ``share``. A job on one router's nodes takes no longer.
 
-    Raises SetupError if the share is not above 0, or no two nodes are apart.
+    Raises SetupError if the share is not above 0, or if all nodes are zero hops apart.
     """
 
     def __init__(self, platform: Platform, share: float) -> None:
@@ -84,7 +84,7 @@ class Dispersion:
         self._each_hop = share / most
 
     def factor(self, units: NodeSet) -> float:
-        """Return the factor on the runtime of a job on these units, at least 1."""
+        """Return the factor on the runtime of a job that holds these units, at least 1."""
         return 1.0 + self._each_hop * self._topology.mean_hops(numbers(self._numbering.nodes_of(units)))
 
 
@@ -95,14 +95,14 @@ class Setup:
     Attributes:
         workloads: {prefix of the job ids: the jobs that can run}.
         dropped: {reason: number of jobs that cannot run}.
-        machine: the machine as single hosts, if known; needed if hosts decide how long jobs take.
+        machine: the machine's hosts, if known; needed if hosts decide how long jobs take.
         batsim: Batsim's options; None: the native dialect.
-        reliability: failures and their rules; None: no failures.
+        reliability: failures and the rules for jobs; None: no failures.
         conditions: {job id: its dependencies}.
-        resiliences: {job id: its own resilience}.
+        resiliences: {job id: its own resilience options}.
         remarks: warnings for the user.
         until: horizon (s): nothing happens at or after it.
-        dispersion: runtimes on distant nodes; None: unchanged.
+        dispersion: slowdown of jobs on distant nodes; None: none.
     """
 
     platform: Platform
@@ -128,7 +128,7 @@ class Setup:
         batsim: BatsimOptions | None = None,
         reliability: Reliability | None = None,
     ) -> "Setup":
-        """Return the setup of traces with reliability: `steady`, `with_reliability`."""
+        """Return the setup of a run; see `steady` and `with_reliability`."""
         return cls.steady(machine, *workloads, strict=strict, batsim=batsim).with_reliability(reliability)
 
     @classmethod
@@ -140,10 +140,10 @@ class Setup:
         batsim: BatsimOptions | None = None,
         cancellations: bool = False,
     ) -> "Setup":
-        """Return the setup of traces on a machine that never fails, or raise SetupError.
+        """Return the setup of a run on a machine that never fails, or raise SetupError.
 
-        Jobs that cannot run are dropped. Batsim leaves jobs larger than the machine to its scheduler, and so does its
-        dialect here. With ``cancellations``, jobs cancelled while queued stay, and leave the queue at that time.
+        Jobs that cannot run are dropped. As in Batsim, the batsim dialect submits jobs larger than the machine. With
+        ``cancellations``, jobs cancelled while queued are submitted, and leave the queue at the recorded time.
         """
         hosts = None if isinstance(machine, Platform) else machine
         platform = machine if isinstance(machine, Platform) else machine.to_platform()
@@ -189,7 +189,7 @@ class Setup:
         return setup
 
     def with_reliability(self, reliability: Reliability | None) -> "Setup":
-        """Return this setup with reliability; SetupError if its jobs do not permit it."""
+        """Return this setup with failures; SetupError if its jobs do not support them."""
         if reliability is None:
             if not self.resiliences:
                 return self
@@ -201,17 +201,17 @@ class Setup:
 
     @property
     def jobs(self) -> int:
-        """Number of jobs in all workloads."""
+        """Number of jobs in all workloads together."""
         return sum(map(len, self.workloads.values()))
 
     @property
     def cancels(self) -> bool:
-        """Whether jobs are cancelled while queued."""
+        """Whether some jobs are cancelled while queued."""
         return any(CANCELLED_AFTER in workload.measures for workload in self.workloads.values())
 
     @property
     def name(self) -> str:
-        """Name of the workloads."""
+        """Names of the workloads, joined by "+"."""
         return "+".join(workload.name for workload in self.workloads.values()) or "no jobs"
 
     @property
@@ -226,7 +226,7 @@ class Setup:
 
     @property
     def has_work(self) -> bool:
-        """Whether some job has work for hosts: a profile that computes or is composed."""
+        """Whether simulated hosts decide how long some job takes, according to its profile."""
         return self.machine is not None and any(
             bool(np.isnan(workload.runtime).any()) or any(isinstance(profile, Composed) for profile in table.values())
             for workload in self.workloads.values()
@@ -286,7 +286,7 @@ def _class_remarks(platform: Platform, workloads: Mapping[str, Workload]) -> lis
 
 
 def _as_batsim(workload: Workload) -> Workload:
-    """Return the workload with Batsim's rule: a delay of the walltime reaches it."""
+    """Follow Batsim: a job whose runtime equals its walltime is killed at the walltime."""
     exact = workload.runtime == workload.walltime
     return replace(workload, runtime=np.where(exact, np.nextafter(workload.runtime, np.inf), workload.runtime))
 

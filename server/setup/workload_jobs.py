@@ -1,4 +1,4 @@
-"""Makes the server's jobs from a workload, in blocks and in the workload's order."""
+"""Creates the server's jobs from a workload, in blocks and in the workload's order."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
@@ -18,12 +18,12 @@ _BLOCK: Final = 4096
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class WorkloadJobs:
-    """A workload's jobs in its order; ids become ``PREFIX!NAME``.
+    """Creates the jobs of a workload, in order, with ids ``PREFIX!NAME``.
 
-    Subclasses with another ``job_type`` fill in its fields in `_complete`.
+    A subclass with its own ``job_type`` sets the additional fields in `_complete`.
 
     Args:
-        has_hosts: whether hosts can do work; without them, a composed profile of delays is one delay.
+        has_hosts: whether hosts are simulated; without them, a sequence of delays is run as one delay.
         recorded: recorded starts and nodes of the jobs; None: not needed.
     """
 
@@ -53,12 +53,12 @@ class WorkloadJobs:
         return self.from_row(0)
 
     def labels(self) -> dict[str, Labels]:
-        """Return {job id: labels}; empty if the jobs have none."""
+        """Return {job id: user, group, ...}; empty if the jobs have no labels."""
         ids = (f"{self._prefix}!{name}" for name in self.workload.ids)
         return {} if self._labels is None else dict(zip(ids, self._labels, strict=True))
 
     def from_row(self, row: int) -> Iterator[Job]:
-        """Iterate over the jobs from a row on, counted from 0."""
+        """Yield the jobs from this row on; rows count from 0."""
         workload, prefix = self.workload, self._prefix
         for begin in range(row, len(workload), _BLOCK):
             block = slice(begin, begin + _BLOCK)
@@ -72,7 +72,7 @@ class WorkloadJobs:
                 decimal_texts(runtimes) if workload.profiles is None else workload.profiles[block],
                 strict=True,
             )
-            # Jobs are made in blocks, so that little is left to do between two round trips.
+            # Creating jobs in blocks leaves less work between two round trips.
             jobs = [
                 self.job_type(f"{prefix}!{name}", submit, size, walltime, runtime, profile)
                 for name, submit, size, walltime, runtime, profile in rows
@@ -102,16 +102,16 @@ class WorkloadJobs:
             yield from jobs
 
     def _complete(self, row: int, jobs: list[Any]) -> None:
-        """Fill in further fields of jobs; the first is in row ``row``."""
+        """Set further fields of a block of jobs; ``row`` is the row of the first."""
 
 
 def is_work(profile: Profile, runtime: float, *, has_hosts: bool) -> bool:
-    """Return whether hosts decide how long a job takes; its ``runtime`` may be NaN."""
+    """Return whether hosts decide how long a job takes; ``runtime`` may be NaN."""
     return isnan(runtime) or (has_hosts and isinstance(profile, Composed))
 
 
 def labels_of(workload: Workload) -> list[Labels]:
-    """Return each job's names of user, group, account, queue and QOS."""
+    """Return each job's user, group, account, queue and QOS; None if unknown."""
     unknown: list[str | None] = [None] * len(workload)
     columns = []
     for name in LABEL_NAMES:

@@ -34,12 +34,12 @@ def make_engine(
     observers: Sequence[Observer],
     metered: "Callable[[Hosts], Observer | None] | None" = None,
 ) -> Engine:
-    """Return the engine of a run.
+    """Return the engine of a run, in the dialect of its setup.
 
-    ``metered`` makes the observer of the hosts' energy, which is called at once.
+    ``metered`` creates the observer that meters the hosts' energy; its calls are never deferred.
     """
     if setup.batsim is not None:
-        from pipistrelle.server.batsim.engine import batsim_engine  # most runs start without it
+        from pipistrelle.server.batsim.engine import batsim_engine  # most runs do not need it
 
         return batsim_engine(setup, setup.batsim, observers, metered)
     jobs = WorkloadJobs(
@@ -84,8 +84,8 @@ def native_engine(
     """Return the engine of a run in the native dialect; see `Setup` and `Engine`.
 
     Args:
-        jobs: by ascending submit time; taken one at a time.
-        machine: its hosts, if they decide how long jobs take.
+        jobs: jobs by ascending submit time; the engine takes one at a time.
+        machine: the hosts, if they decide how long jobs take; else None.
     """
     cluster = Cluster(begins.nb_resources, requests=RequestBook(platform.info.pools, platform.info.groups))
     clockwork = Clockwork(cluster, NATIVE, features)

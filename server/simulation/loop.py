@@ -1,4 +1,4 @@
-"""The main loop: server and scheduler in turn, until the end."""
+"""The main loop: the server sends a notice, the scheduler replies, until the end."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,7 +18,7 @@ class LoopTimes:
 
     round_trips: int = 0
     total: float = 0.0
-    #: waiting for replies: transport and scheduler
+    #: time spent waiting for replies: transport and scheduler
     scheduler: float = 0.0
 
 
@@ -39,7 +39,7 @@ def run(
         between: called after a reply was carried out, before time advances.
 
     Raises:
-        RunError: the run ended early, after the farewell. Ctrl-C raises `Interrupted`.
+        RunError: the run ended early; scheduler and observers know the reason. Ctrl-C raises `Interrupted`.
     """
     began, waited, trips = clock(), 0.0, 0
     try:

@@ -1,4 +1,4 @@
-"""A whole run: from platform, workload and scheduler to figures and files."""
+"""A whole run: from platform, workload and scheduler to summary and output files."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -32,11 +32,11 @@ from pipistrelle.traces.requests import asks
 
 
 class Simulation(Kept):
-    """A run with its scheduler connected: its engine and its books.
+    """A run with its scheduler connected: its engine, figures and outputs.
 
     Args:
-        run_id: digest of all that decides its result, except the scheduler.
-        apart: see `Transport`; observers are then called later, by `flush`.
+        run_id: digest of everything that decides the run's result, except the scheduler.
+        apart: whether observers are called later, by `flush`; see `Transport`.
     """
 
     _kept = ("engine", "metrics")
@@ -79,13 +79,13 @@ class Simulation(Kept):
         writing = () if self.outputs is None else self.outputs.observers()
         watching = [*([] if nodes is None else [nodes]), *books.values(), self.metrics, *observers, *writing]
         deferred = Deferred(watching)
-        #: calls the observers for all that happened since, if they are deferred
+        #: delivers deferred calls to the observers; does nothing if no calls are deferred
         self.flush = deferred.flush
         metered = None if self.outputs is None else self.outputs.metered
         self.engine = make_engine(setup, welcome.features, [deferred] if apart else watching, metered)
 
     def keep(self) -> None:
-        """Write all rows so far to the disk; OutputFailed if that fails."""
+        """Write all rows so far to disk; OutputFailed if that fails."""
         self.flush()
         if self.outputs is not None:
             self.outputs.flush()
@@ -93,18 +93,18 @@ class Simulation(Kept):
     def state(self) -> dict[str, Any]:
         """Return the state as plain values, between a reply and the next notice.
 
-        Observers of the caller are not included. Raises OutputFailed if rows cannot be written.
+        The caller's own observers are not included. Raises OutputFailed if rows cannot be written.
         """
         self.flush()
         parts = {"books": plain(self._books), "nodes": plain(self._nodes), "outputs": plain(self.outputs)}
         return {**super().state(), **parts}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore an equal simulation's state in this new one; continue its outputs.
+        """Restore the saved state of a run with the same setup, and continue its outputs.
 
         Raises:
-            OutputFailed: the previous outputs are missing.
-            SetupError: the previous run has written none.
+            OutputFailed: the saved run's outputs are missing.
+            SetupError: the saved run has written no outputs.
         """
         if self.outputs is not None:
             if state["outputs"] is None:
@@ -119,7 +119,7 @@ class Simulation(Kept):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Result of a run; ``failure`` ended it early, None if it completed."""
+    """Result of a run; ``failure`` is why it ended early, None if it completed."""
 
     summary: Summary
     times: LoopTimes
@@ -141,21 +141,21 @@ def simulate(
     begun: Callable[[Simulation], None] | None = None,
     regularly: Callable[[], bool] | None = None,
 ) -> Result:
-    """Run a simulation to its end, however it ends, and write its outputs.
+    """Run a simulation to its end and write its outputs, even if the run fails.
 
     Args:
-        transport: leads to the scheduler; the caller closes it.
-        clock: seconds of a monotonic wall clock, for the result's times only.
-        out: existing folder for the usual outputs; None: none.
-        outputs: other outputs in place of those.
-        asked: the command line (JSON values), for a file with which the run can be repeated.
-        resume: restores the state of simulation and scheduler, so that a saved run continues.
+        transport: connection to the scheduler; the caller closes it.
+        clock: returns seconds of a monotonic wall clock, used only for the result's times.
+        out: existing folder for the standard outputs; None writes no outputs.
+        outputs: custom outputs, used instead of the standard ones.
+        asked: the command line (JSON values), saved so that the run can be repeated.
+        resume: restores the saved state of simulation and scheduler before a run continues.
         between: called after a reply was carried out, before time advances.
-        begun: called once when all is ready to begin.
+        begun: called once when the run is ready to begin.
         regularly: called now and then while time passes without a notice; True ends the run as Ctrl-C does.
 
     Raises:
-        PipistrelleError: no scheduler connected, or the state cannot be restored; nothing has begun.
+        PipistrelleError: no scheduler connected, or the state cannot be restored; the run has not begun.
     """
     package = package_version()
     config = describe_run(setup)
@@ -191,7 +191,7 @@ def simulate(
         run(engine, transport, clock, times, simulation.flush if transport.apart else None, told)
     except RunError as error:
         failure = error
-    except KeyboardInterrupt:  # a second one, during the farewell after the first
+    except KeyboardInterrupt:  # a second Ctrl-C, during the farewell after the first
         failure = Interrupted("interrupted again", where=f"simulated time {engine.now!r}")
     summary = simulation.metrics.summary(engine.cluster.running.values())
     if outputs is not None:

@@ -1,1 +1,1 @@
-"""How the engine reaches a scheduler: over sockets or in process."""
+"""Connections between the server and a scheduler: over sockets or in process."""

@@ -1,4 +1,4 @@
-"""The server's socket in the batsim dialect: a REQ that connects to a scheduler."""
+"""The server's socket in the batsim dialect: a REQ socket that connects to a scheduler."""
 
 import contextlib
 import re
@@ -20,13 +20,13 @@ from pipistrelle.server.transport.endpoint import check_endpoint
 from pipistrelle.server.transport.peer import GRACE_S, LINGER_S, TICK_MS, Peer, Waits, scheduler_named
 
 _raw_send: Final = RawSocket.send
-#: name of an unnamed scheduler: this dialect has no HELLO
+#: name of each scheduler, because this dialect has no HELLO
 UNNAMED: Final = "a Batsim scheduler"
-#: ZeroMQ would reconnect to whatever listens by then: a lost scheduler must stay lost
+#: no reconnection: another program may listen there by then, and a lost scheduler must stay lost
 _NEVER_MS: Final = 24 * 3600 * 1000
-#: the socket accepts frames somewhat beyond the protocol's limit, so that errors can be reported
+#: the socket accepts frames somewhat longer than the protocol's limit, so that errors can be reported
 _SOCKET_MAX_BYTES: Final = 16 * MAX_FRAME_BYTES
-#: seconds between attempts to connect, and for an attempt to make progress
+#: time between attempts to connect, and limit for an attempt without progress (s)
 _RETRY_S: Final = 0.02
 _ATTEMPT_S: Final = 1.0
 _WATCHED: Final = zmq.EVENT_CONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_CLOSED | zmq.EVENT_DISCONNECTED
@@ -39,10 +39,10 @@ class BatsimTransport(Peer[BatsimServerSession]):
     Args:
         endpoint: ``tcp://localhost:28000`` or ``ipc://PATH``; the scheduler may start later.
         allow_remote: whether the endpoint may be on another machine.
-        keys: for an encrypted connection; None: not encrypted.
+        keys: keys for an encrypted connection; None: not encrypted.
 
     Raises:
-        EndpointError: the endpoint cannot be connected to.
+        EndpointError: the server cannot connect to the endpoint.
     """
 
     batsim = True
@@ -79,7 +79,7 @@ class BatsimTransport(Peer[BatsimServerSession]):
         self._monitor = self._socket.get_monitor_socket(_WATCHED)
         self._name = name
         self._told_at: float | None = None
-        #: whether a scheduler is there that messages can be sent to
+        #: whether a scheduler is connected, so that messages can be sent
         self._reachable = False
         self._unanswered = "no program listens there"
 
@@ -87,7 +87,7 @@ class BatsimTransport(Peer[BatsimServerSession]):
         """Wait until a scheduler listens; this dialect has no handshake.
 
         Raises:
-            SchedulerFailed: none is there within ``hello_timeout``, or the launched one died.
+            SchedulerFailed: no scheduler listens within ``hello_timeout``, or the launched one died.
             EndpointError: ZeroMQ cannot connect to the endpoint.
         """
         deadline = time.monotonic() + self._hello_timeout
@@ -106,11 +106,11 @@ class BatsimTransport(Peer[BatsimServerSession]):
             raise EndpointError(f"cannot connect ({error})", where=self.endpoint) from None
         patience = time.monotonic() + _ATTEMPT_S
         while (event := self._next_event(TICK_MS)) != zmq.EVENT_HANDSHAKE_SUCCEEDED:
-            if event == zmq.EVENT_CONNECTED:  # a program that listens may be starting; the handshake has its own limit
+            if event == zmq.EVENT_CONNECTED:  # a listening program may be starting; the handshake has its own limit
                 patience = deadline
                 self._unanswered = "something that is no ZeroMQ socket of the kind REP, or of other keys (--curve)"
             elif event is not None or time.monotonic() >= patience:
-                with contextlib.suppress(zmq.ZMQError):  # an unresolved name is not connected
+                with contextlib.suppress(zmq.ZMQError):  # a name that cannot be resolved has no connection to close
                     self._socket.disconnect(self.endpoint)
                 return False
             else:
@@ -140,7 +140,7 @@ class BatsimTransport(Peer[BatsimServerSession]):
     def _hand_over(self, frame: bytes) -> None:
         try:
             _raw_send(self._socket, frame)
-        except zmq.ZMQError as error:  # a part of the reply is still unread
+        except zmq.ZMQError as error:  # a part of the last reply is still unread
             self._reachable = False
             raise SchedulerFailed(
                 f"{self._who} broke the protocol after {self._last_sent()}: its reply has several parts ({error})",
@@ -161,7 +161,7 @@ class BatsimTransport(Peer[BatsimServerSession]):
         return "connecting" if self._told_at is None else f"the message of time {self._told_at!r}"
 
     def _note_connections(self, now: float) -> None:
-        """Notice a closed connection; the socket alone would wait for ever."""
+        """Detect a closed connection; the socket alone would wait forever."""
         while self._reachable and (event := self._next_event(0)) is not None:
             self._peer_left |= event == zmq.EVENT_DISCONNECTED
 
@@ -170,16 +170,16 @@ class BatsimTransport(Peer[BatsimServerSession]):
         return None
 
     def _broke(self, error: RemoteProtocolError) -> None:
-        """Do nothing: there is no message for it, and the end can still be sent."""
+        """Do nothing: Batsim has no error message, and the last notice can still be sent."""
 
     def farewell(self, notice: Notice) -> None:
-        """Send the last notice, with short waits for an owed reply and its own.
+        """Send the last notice, with short waits for an owed reply and for its own reply.
 
-        Other events until then are not sent: schedulers look only for SIMULATION_ENDS.
+        Other pending events are not sent: schedulers expect only SIMULATION_ENDS.
         """
         if not self._reachable:
             return
-        self._interrupted = lambda: False  # it has had its effect
+        self._interrupted = lambda: False  # the interrupt has already ended the run
         self._decision_timeout = GRACE_S
         with contextlib.suppress(SchedulerFailed, ProtocolError, zmq.ZMQError):
             if self._owed_reply:
@@ -189,7 +189,7 @@ class BatsimTransport(Peer[BatsimServerSession]):
             self._await_frame()
 
     def close(self) -> None:
-        """Close the socket; the last message still leaves, within two seconds."""
+        """Close the socket; the last message is still sent, within two seconds."""
         self._socket.disable_monitor()
         self._monitor.close(0)
         self._socket.close()

@@ -1,4 +1,4 @@
-"""One connection to the server's socket: first a stranger's, later perhaps the scheduler's."""
+"""A connection to the server's socket, from an unknown peer or from the scheduler."""
 
 import socket
 import struct
@@ -17,22 +17,22 @@ from pipistrelle.protocol.zmtp import (
 )
 from pipistrelle.server.transport.peer import TICK_MS
 
-#: socket types that a ROUTER talks to
+#: types of ZeroMQ sockets that can connect to a ROUTER
 _ASKING: Final = (b"REQ", b"DEALER", b"ROUTER")
-#: longest message kept of a stranger (bytes); a HELLO has some hundred
+#: longest message accepted from an unknown peer (bytes); a HELLO has a few hundred
 LONGEST_HELLO: Final = 512 * 1024
 #: longer frames are skipped, up to this length, so that their sender gets an error message
 FARTHEST: Final = 16 * MAX_FRAME_BYTES
-#: a tick in the kernel's format
+#: a tick as the kernel's struct timeval
 _TICK: Final = struct.pack("ll", 0, 1000 * TICK_MS)
-#: reads before a connection is closed, while the peer still sends
+#: number of reads before a connection is closed while the peer still sends
 _LAST_READS: Final = 64
 
 
 class RouterConnection:
-    """An accepted connection, non-blocking until it is served; closes its socket.
+    """An accepted connection, non-blocking until `serve`; closes its socket.
 
-    ``longest``: longest message kept of a stranger (bytes).
+    ``longest``: longest message accepted until then (bytes).
     """
 
     __slots__ = ("_before", "_socket", "_stream", "_unsent", "heard", "lost")
@@ -40,14 +40,14 @@ class RouterConnection:
     def __init__(self, sock: socket.socket, longest: int = LONGEST_HELLO) -> None:
         self._socket = sock
         self._stream = ZmtpStream(b"ROUTER", _ASKING, longest=longest, farthest=FARTHEST)
-        #: what precedes the frame in each message to and from the scheduler
+        #: bytes before the frame in each message to and from the scheduler
         self._before = b""
         self._unsent = memoryview(b"")
-        #: counter of its listener when it last sent something
+        #: value of its listener's message count at its last message
         self.heard = 0
         self.lost = False
         sock.setblocking(False)
-        with suppress(OSError):  # no TCP socket, or already closed
+        with suppress(OSError):  # not a TCP socket, or already closed
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.send(GREETING)
 
@@ -62,30 +62,30 @@ class RouterConnection:
 
     @property
     def held(self) -> int:
-        """Number of bytes kept from the peer."""
+        """Number of bytes received and kept in memory."""
         return self._stream.held
 
     def read(self) -> None:
-        """Read what has arrived; `message` returns it."""
+        """Read received bytes; `message` returns the messages in them."""
         data = self._receive(self._stream.convenient, 0)
         if data:
             self._stream.feed(data)
 
     def message(self) -> ZmtpMessage | None:
-        """Return the next message that was read, or None; ZmtpError if invalid."""
+        """Return the next message already read, or None; ZmtpError if invalid."""
         message = self._stream.message()
-        if (answers := self._stream.answers()) and not self._unsent:  # a peer that does not read gets no answers
+        if (answers := self._stream.answers()) and not self._unsent:  # no answers for a peer that does not read
             self.send(answers)
         return message
 
     def serve(self, route: list[bytes], longest: int = MAX_FRAME_BYTES) -> None:
-        """Block for up to a tick from now on; messages begin with the parts of ``route``.
+        """Let reads block for up to a tick (0.1 s); messages begin with the ``route``.
 
         A message of more than ``longest`` bytes is skipped.
         """
         self._before = parts_before(route)
         self._stream.allow(longest, FARTHEST)
-        # Python's own timeout would take one more system call per message.
+        # Python's own timeout would need one more system call per message.
         self._socket.setblocking(True)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TICK)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TICK)
@@ -93,7 +93,7 @@ class RouterConnection:
     def frame(self, flags: int) -> bytes | ZmtpMessage | None:
         """Return the scheduler's next frame, or another message; None if incomplete.
 
-        ``flags``: 0 to wait for a tick, else `socket.MSG_DONTWAIT`. Raises ZmtpError if the connection is unusable.
+        ``flags``: 0 to wait for 0.1 s, else `socket.MSG_DONTWAIT`. Raises ZmtpError if the connection is unusable.
         """
         if not self._stream.at_rest:
             message = self.message()
@@ -114,7 +114,7 @@ class RouterConnection:
         return self.send(self._before + framed(frame))
 
     def send(self, data: bytes) -> bool:
-        """Send bytes; False if some are left. A closed connection shows when it is read."""
+        """Send bytes; False if some are unsent. Only reading shows a closed connection."""
         if self._unsent:
             self._unsent = memoryview(bytes(self._unsent) + data)
             return self.flush()
@@ -130,7 +130,7 @@ class RouterConnection:
         return False
 
     def flush(self) -> bool:
-        """Send more of what is left; False if there is still more."""
+        """Send more of the unsent bytes; False if some are still unsent."""
         try:
             if self._unsent:
                 self._unsent = self._unsent[self._socket.send(self._unsent) :]
@@ -141,7 +141,7 @@ class RouterConnection:
         return not self._unsent
 
     def holds_more(self) -> bool:
-        """Return whether there is something to read."""
+        """Return whether unread data has arrived."""
         if self.lost:
             return False
         try:
@@ -153,7 +153,7 @@ class RouterConnection:
         return True
 
     def _receive(self, most: int, flags: int) -> bytes:
-        """Return what has arrived; empty if nothing has or the peer has gone."""
+        """Return received bytes; empty if none have arrived or the peer has disconnected."""
         try:
             data = self._socket.recv(most, flags)
         except BlockingIOError:
@@ -165,10 +165,10 @@ class RouterConnection:
         return data
 
     def close(self) -> None:
-        """Close the connection; sent data still leaves."""
+        """Close the connection; data that was sent is still delivered."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
-            # Closing a TCP connection with unread data resets it, and sent data is lost.
+            # Closing a TCP connection with unread data would reset it, and sent data would be lost.
             for _ in range(_LAST_READS):
                 if not self._socket.recv(RECEIVED_BYTES, socket.MSG_DONTWAIT):
                     break

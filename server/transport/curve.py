@@ -1,7 +1,7 @@
 """An encrypted listening socket that checks peers' keys: CurveZMQ, by libzmq.
 
-It replaces a `Listener`. libzmq closes peers without the right key within seconds, and nothing that they send is read;
-a `Doorway` limits it. Other limits are libzmq's options.
+It replaces a `Listener`. libzmq disconnects peers without the right key within seconds and delivers nothing from them.
+A `Doorway` limits such peers further; other limits are libzmq's options.
 """
 
 import contextlib
@@ -23,17 +23,17 @@ from pipistrelle.server.transport.endpoint import BoundSocket
 from pipistrelle.server.transport.listener import MOST_STRANGERS
 from pipistrelle.server.transport.peer import LINGER_S, TICK_MS
 
-#: time for a stranger to show its key (ms)
+#: time limit for a peer to prove its key (ms)
 _HANDSHAKE_MS: Final = 5000
 #: messages of one peer waiting to be read, and messages read at once
 _AHEAD: Final = 2
 _READ_AT_ONCE: Final = 64
-#: frames up to this multiple of the limit are read, to report the error; beyond it the connection closes
+#: frames up to this multiple of the limit are read, to report the error; a longer frame ends the connection
 _FARTHEST: Final = 2
-#: where a socket asks which keys are known (https://rfc.zeromq.org/spec/27/)
+#: endpoint at which a socket asks which keys are known (https://rfc.zeromq.org/spec/27/)
 _ZAP: Final = "inproc://zeromq.zap.01"
 _MONITOR: Final = "inproc://strangers"
-#: errors of strangers; unknown keys are reported where they are checked
+#: errors in handshakes of unknown peers; unknown keys are reported where they are checked
 _FAULTS: Final[dict[int, str]] = {
     zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH: "uses no CURVE (--curve)",
     zmq.PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC: "has another key of this side (--server-key)",
@@ -41,7 +41,7 @@ _FAULTS: Final[dict[int, str]] = {
 
 
 class CurveStranger:
-    """A peer with a key, first a stranger and later perhaps the scheduler."""
+    """A peer with a known key, which may become the scheduler."""
 
     __slots__ = ("_descriptor", "_listener", "_longest", "_peephole", "_route", "_unsent", "identity", "inbox", "lost")
 
@@ -57,16 +57,16 @@ class CurveStranger:
         self.lost = False
 
     def serve(self, route: list[bytes], longest: int) -> None:
-        """Block for up to a tick from now on; messages begin with the parts of ``route``."""
+        """Let reads block for up to a tick (0.1 s); messages begin with the ``route``."""
         self._route, self._longest = route, longest
         with contextlib.suppress(OSError):
-            # libzmq reports a closed connection only by a stream of events, which strangers could fill.
+            # libzmq reports a closed connection only among other events, which unknown peers could flood.
             self._peephole = socket.socket(fileno=os.dup(self._descriptor))
 
     def frame(self, flags: int) -> bytes | ZmtpMessage | None:
         """Return the next frame, or another message; None if none has arrived.
 
-        ``flags``: 0 to wait for a tick, else `socket.MSG_DONTWAIT`.
+        ``flags``: 0 to wait for 0.1 s, else `socket.MSG_DONTWAIT`.
         """
         if not self.inbox:
             self._listener.attend(0 if flags else TICK_MS)
@@ -92,7 +92,7 @@ class CurveStranger:
         return self.flush()
 
     def flush(self) -> bool:
-        """Send what is left; False if that is not possible yet."""
+        """Send the unsent frame; False if that is not possible yet."""
         if self._unsent is not None:
             if not self._listener.send([self.identity, *self._route, self._unsent]):
                 return False
@@ -100,29 +100,29 @@ class CurveStranger:
         return True
 
     def holds_more(self) -> bool:
-        """Return whether there is something to read."""
+        """Return whether unread data has arrived."""
         return bool(self.inbox) or self._listener.readable()
 
     def close(self) -> None:
-        """Stop serving it; sent data still leaves."""
+        """Close the connection; sent data is still delivered."""
         self._listener.forget(self)
         if self._peephole is not None:
             self._peephole.close()
 
 
 class CurveListener:
-    """Receives messages of peers with the right keys until it is closed.
+    """Receives messages of peers with known keys until it is closed.
 
-    ``longest``: longest message of the scheduler (bytes); twice as many end its connection. Raises EndpointError.
+    ``longest``: longest message of the scheduler (bytes); twice that length ends its connection. Raises EndpointError.
     """
 
     def __init__(
         self, endpoint: str, keys: ListenerKeys, *, longest: int = MAX_FRAME_BYTES, option: str = "--endpoint"
     ) -> None:
         self._bound = BoundSocket(endpoint, option)
-        #: where it listens, with the actual port
+        #: the endpoint, with the actual port
         self.endpoint = self._bound.endpoint
-        #: what was wrong with the last rejected stranger; empty if none was
+        #: what was wrong with the last rejected peer; empty if none was rejected
         self.fault = ""
         self._told: set[str] = set()
         self._served: CurveStranger | None = None
@@ -149,27 +149,27 @@ class CurveListener:
             self._socket.setsockopt(zmq.ZAP_DOMAIN, b"pipistrelle")  # every key is checked
             self._judge.bind(_ZAP)
             self._poller.register(self._judge, zmq.POLLIN)
-        # Only read before a scheduler is served, and then constantly; no limit, so that nothing waits for it.
+        # No limit, so that nothing blocks: messages are read only before a scheduler is served, and then constantly.
         self._socket.monitor(_MONITOR, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL)
         self._monitor: zmq.Socket[bytes] | None = self._context.socket(zmq.PAIR)
         self._monitor.setsockopt(zmq.RCVHWM, 0)
         self._monitor.connect(_MONITOR)
-        # For this process alone, and without a file, which would remain if the process is killed.
+        # Only this process may connect. There is no file, which would remain if the process is killed.
         inner = f"pipistrelle-{os.urandom(16).hex()}"
         self._socket.setsockopt(zmq.IPC_FILTER_PID, os.getpid())
         self._socket.bind(f"ipc://@{inner}")
         self._doorway = Doorway(self._bound.socket, f"\0{inner}", MOST_STRANGERS)
 
     def look(self, now: float, patience: float) -> bool:
-        """Accept strangers and read messages, waiting ``patience`` s; return whether any came."""
+        """Accept peers and read messages for ``patience`` s; return whether any arrived."""
         return self.attend(0 if self._strangers else int(1000 * patience))
 
     def message(self) -> tuple[CurveStranger, ZmtpMessage] | None:
-        """Return the next message that was read with its sender, or None."""
+        """Return the next message already read, with its sender; None without messages."""
         return self._strangers.popleft() if self._strangers else None
 
     def answer(self, stranger: CurveStranger, route: list[bytes], frame: bytes) -> None:
-        """Send a message, if it can be sent at once."""
+        """Send a message to a peer, if it can be sent at once."""
         self.send([stranger.identity, *route, frame])
 
     def holds_more(self) -> bool:
@@ -177,15 +177,15 @@ class CurveListener:
         return bool(self._strangers) or self.readable()
 
     def release(self, stranger: CurveStranger) -> None:
-        """Hand a connection that is not yet known over to its new reader; `look` still wakes up for its messages."""
+        """Let the caller read this peer's messages itself; `look` still wakes up for them."""
         self._served = stranger
         self._hush()
 
     def unwatch(self, connection: CurveStranger) -> None:
-        """Do nothing: all connections share one socket."""
+        """Do nothing, because all connections share one socket."""
 
     def attend(self, patience: int) -> bool:
-        """Check keys and read messages, waiting ``patience`` ms; return whether any came."""
+        """Check keys and read messages for ``patience`` ms; return whether any arrived."""
         ready = dict(self._poller.poll(patience))
         self._note_faults()
         if self._judge in ready:
@@ -198,7 +198,7 @@ class CurveListener:
         for _ in range(_READ_AT_ONCE):
             served = self._served
             if (served is not None and len(served.inbox) >= _AHEAD) or len(self._strangers) >= MOST_STRANGERS:
-                return  # the rest waits in libzmq, which limits each peer
+                return  # libzmq keeps the rest and limits each peer
             try:
                 frames = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
             except zmq.Again:
@@ -208,7 +208,7 @@ class CurveListener:
                 served.inbox.append(parts)
             elif parts:
                 descriptor = -1
-                with contextlib.suppress(zmq.ZMQError):  # the connection has gone
+                with contextlib.suppress(zmq.ZMQError):  # the connection is already closed
                     descriptor = int(frames[-1].get(zmq.SRCFD))
                 stranger = CurveStranger(self, identity, descriptor)
                 self._strangers.append((stranger, bounded(parts, LONGEST_HELLO)))
@@ -231,7 +231,7 @@ class CurveListener:
                 self._blame(f"that {_FAULTS.get(value, 'does not speak ZeroMQ with CURVE')}")
 
     def _blame(self, whom: str) -> None:
-        """Log why a stranger was rejected, each reason once: there may be thousands."""
+        """Log why a peer was rejected, each reason once: there may be thousands of peers."""
         self.fault = f"a peer {whom}"
         if self.fault not in self._told:
             self._told.add(self.fault)
@@ -258,12 +258,12 @@ class CurveListener:
         return bool(self._socket.poll(0))
 
     def forget(self, stranger: CurveStranger) -> None:
-        """Treat further messages of a peer that is no longer served as a stranger's."""
+        """Treat a peer that is no longer served as an unknown peer."""
         if self._served is stranger:
             self._served = None
 
     def close(self) -> None:
-        """Stop listening; the last message still leaves, within two seconds."""
+        """Stop listening; the last message is still sent, within two seconds."""
         self._hush()
         self._judge.close(0)
         self._socket.close()
@@ -273,6 +273,6 @@ class CurveListener:
 
 
 def bounded(parts: list[bytes], longest: int) -> ZmtpMessage:
-    """Return a message, without its last part if it is too long."""
+    """Return the parts as a message, without the last part if that is too long."""
     size = sum(map(len, parts))
     return ZmtpMessage(parts) if size <= longest else ZmtpMessage([*parts[:-1], b""], size)

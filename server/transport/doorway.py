@@ -1,8 +1,8 @@
-"""A filter between strangers and libzmq's encrypted socket.
+"""A filter between unknown peers and libzmq's encrypted socket.
 
-libzmq buffers as much of a stranger's handshake as the longest message may have. Here a thread passes bytes in both
-directions, but only few until libzmq has accepted the stranger's key. It parses only where a CurveZMQ command begins,
-and which it is (https://rfc.zeromq.org/spec/26/).
+libzmq would buffer as much of an unknown peer's handshake as the longest message may have. Here, a thread passes bytes
+in both directions, but only a few until libzmq has accepted the peer's key. It parses only the begin and type of each
+CurveZMQ command (https://rfc.zeromq.org/spec/26/).
 """
 
 import contextlib
@@ -14,24 +14,24 @@ import threading
 import time
 from typing import Any, Final
 
-#: bytes passed on for a stranger until its key is accepted; a handshake has some 700
+#: most bytes passed on from a peer until its key is accepted; a handshake has about 700
 _MOST_UNKNOWN: Final = 4096
 #: length of a greeting (ZMTP 3)
 _GREETING: Final = 64
-#: bytes read at once, and waiting to be passed on
+#: most bytes read at once, and waiting to be passed on
 _CHUNK: Final = 1 << 18
-#: time that a stranger may stay when there are too many (s)
+#: time (s) that an unknown peer may stay connected when there are too many
 _STAY_S: Final = 1.0
-#: time until room is checked again (s)
+#: pause (s) until room for another connection is checked again
 _SOON_S: Final = 0.1
-#: descriptors of the process per stranger; a connection takes two here and one in libzmq
+#: file descriptors of the process per peer; a connection takes two here and one in libzmq
 _SHARE: Final = 12
-#: detects a vanished machine within two minutes: silence (s), interval (s) and number of probes
+#: detects a vanished machine within two minutes: idle time (s), interval (s) and number of probes
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 
 
 class _Passage:
-    """A stranger's connection with its counterpart to libzmq."""
+    """A peer's connection, and the matching connection to libzmq."""
 
     def __init__(self, outer: socket.socket, inner: socket.socket) -> None:
         self.outer = outer
@@ -48,12 +48,12 @@ class _Passage:
         return self.inner if end is self.outer else self.outer
 
     def wants(self, end: socket.socket) -> int:
-        """Return the events to wait for at this socket."""
+        """Return the selector events to wait for at this socket."""
         reads = end not in self.ended and len(self.unsent[self.other(end)]) < _CHUNK
         return (selectors.EVENT_READ if reads else 0) | (selectors.EVENT_WRITE if self.unsent[end] else 0)
 
     def move(self, end: socket.socket, events: int) -> bool:
-        """Read and write what is possible; False if the passage must be closed."""
+        """Read and write what is possible; False if both connections must be closed."""
         try:
             if events & selectors.EVENT_READ and end not in self.ended:
                 self._read(end)
@@ -87,7 +87,7 @@ class _Passage:
 
 
 def _is_welcome(answers: bytearray) -> bool:
-    """Return whether the handshake's last command has begun: the key is known."""
+    """Return whether libzmq's answers include READY, which means the key is accepted."""
     at = _GREETING
     while len(answers) > at + 9:
         long = answers[at] & 2
@@ -100,11 +100,11 @@ def _is_welcome(answers: bytearray) -> bool:
 
 
 class Doorway:
-    """Passes bytes between clients and a Unix socket of libzmq, until closed.
+    """Passes bytes between peers and a Unix socket of libzmq until it is closed.
 
     Args:
-        listening: where strangers connect; non-blocking, closed here.
-        most: number of strangers at a time.
+        listening: non-blocking socket to which peers connect; closed by `close`.
+        most: largest number of peers connected at a time.
     """
 
     def __init__(self, listening: socket.socket, inner: str, most: int) -> None:
@@ -118,15 +118,15 @@ class Doorway:
         self._end, self._ending = os.pipe()
         self._selector.register(self._end, selectors.EVENT_READ)
         self._is_open = True
-        #: time limit for the rest after that
+        #: time limit for sending libzmq's last bytes
         self._until = 0.0
-        #: until when no connection is accepted, for lack of room
+        #: time until which no connection is accepted, for lack of room
         self._paused: float | None = None
         self._thread = threading.Thread(target=self._work, name="doorway", daemon=True)
         self._thread.start()
 
     def close(self, patience: float) -> None:
-        """Close all connections; libzmq's last bytes get ``patience`` s to leave."""
+        """Close all connections; libzmq's last bytes are sent for up to ``patience`` s."""
         if not self._is_open:
             return
         self._until = time.monotonic() + patience
@@ -169,7 +169,7 @@ class Doorway:
         return [passage for passage in self._passages if not passage.known]
 
     def _has_room(self) -> bool:
-        """Return whether there is room; the oldest stranger is rejected after a while."""
+        """Return whether a peer can be accepted; after a while, reject the oldest one."""
         unknown = self._unknown()
         if len(unknown) < self._most:
             return True
@@ -187,7 +187,7 @@ class Doorway:
             outer, _ = self._listening.accept()
         except BlockingIOError:
             return True
-        except OSError:  # no descriptors left, or the peer has gone
+        except OSError:  # no descriptors left, or the peer has disconnected
             return False
         outer.setblocking(False)
         try:
@@ -204,7 +204,7 @@ class Doorway:
                 for name, value in _KEEPALIVE:
                     if hasattr(socket, name):
                         outer.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-        except OSError:  # libzmq is too slow, or has gone
+        except OSError:  # libzmq is too slow, or has closed its socket
             outer.close()
             inner.close()
             return True

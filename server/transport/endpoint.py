@@ -1,4 +1,4 @@
-"""Listening endpoints: validation, files of Unix sockets, and bound sockets."""
+"""Listening endpoints: their validation, the files of Unix sockets, and bound sockets."""
 
 import errno
 import fcntl
@@ -17,7 +17,7 @@ _TCP: Final = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:]+\]|[^:/\[\]]+):(?P<port
 _IPC_BYTES: Final = 107
 _MAX_PORT: Final = 65535
 _BACKLOG: Final = 128
-#: request for a network interface's address, and its position in the answer (netdevice(7))
+#: ioctl request for the address of a network interface, and the address's position in the result (netdevice(7))
 _SIOCGIFADDR: Final = 0x8915
 _INTERFACE: Final = struct.Struct("16s4x4s16x")
 
@@ -26,11 +26,11 @@ class BoundSocket:
     """A non-blocking listening socket.
 
     Args:
-        endpoint: ``tcp://HOST:PORT`` or ``ipc://PATH``, already checked; HOST may be an interface or ``*``, PORT ``*``
-            (any free port).
+        endpoint: ``tcp://HOST:PORT`` or ``ipc://PATH``, already checked. HOST may be an interface or ``*``, PORT may be
+            ``*`` (any free port).
 
     Raises:
-        EndpointError: it cannot listen there.
+        EndpointError: the server cannot listen there.
     """
 
     def __init__(self, endpoint: str, option: str = "--endpoint") -> None:
@@ -47,7 +47,7 @@ class BoundSocket:
             raise EndpointError(
                 f"cannot listen here ({reason})", where=endpoint, hint=f"Choose another with {option}."
             ) from None
-        #: where it listens, with the actual port
+        #: the endpoint, with the actual port
         self.endpoint = endpoint
         if self._file is None:
             host, port = self.socket.getsockname()[:2]
@@ -62,7 +62,7 @@ class BoundSocket:
             family, address = _resolved(host, 0 if port == "*" else int(port))
             self.socket = socket.socket(family)
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:  # [::] accepts IPv4 too
+            if family == socket.AF_INET6:  # [::] also accepts IPv4
                 self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             self.socket.bind(address)
         self.socket.listen(_BACKLOG)
@@ -88,7 +88,7 @@ def check_endpoint(endpoint: str, *, allow_remote: bool = False) -> str:
     if endpoint.startswith("ipc://"):
         path = endpoint.removeprefix("ipc://")
         length = len(path.encode("utf-8", "surrogateescape"))
-        # @ begins an abstract socket, which has no access rights, and * one in a folder chosen by ZeroMQ.
+        # @ begins an abstract socket, which has no access rights; * would be a path chosen by ZeroMQ.
         if not 0 < length <= _IPC_BYTES or not endpoint.isprintable() or path[0] in "@*":
             raise EndpointError(
                 "this is not a usable path of a Unix socket",
@@ -118,12 +118,12 @@ def check_endpoint(endpoint: str, *, allow_remote: bool = False) -> str:
 
 
 def free_ipc_path(endpoint: str, option: str = "--endpoint") -> Path | None:
-    """Remove a socket file left by a killed program; return the path for the new one.
+    """Remove the socket file of a killed program; return the path for a new socket.
 
-    ZeroMQ itself would silently take the path from a running program. Returns None for other endpoints.
+    ZeroMQ would silently take the path from a running program. Returns None for other endpoints.
 
     Raises:
-        EndpointError: another file is in the way, a program listens there, or the folder is missing.
+        EndpointError: another file has the path, a program listens there, or the folder is missing.
     """
     if not endpoint.startswith("ipc://"):
         return None
@@ -155,7 +155,7 @@ def _in_use(endpoint: str, option: str = "--endpoint") -> EndpointError:
 
 
 def _resolved(host: str, port: int) -> tuple[int, Any]:
-    """Return family and address of a host or interface: IPv6 in brackets, or IPv4."""
+    """Return (address family, address) of a host, an interface or an IPv6 in brackets."""
     if host == "*":
         return socket.AF_INET, ("", port)
     if host.startswith("["):

@@ -1,4 +1,4 @@
-"""The interface to a scheduler, and its in-process form."""
+"""The interface between server and scheduler, and its in-process implementation."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,23 +13,23 @@ from pipistrelle.server.errors import SchedulerFailed
 
 
 class Transport(Protocol):
-    """A connection to one scheduler, from the server's side."""
+    """A connection to one scheduler, seen from the server."""
 
     @property
     def apart(self) -> bool:
-        """Whether the scheduler works in parallel, so that observers can, too."""
+        """Whether the scheduler works in parallel, so that observers can run meanwhile."""
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Wait for a scheduler, agree with it and return both sides' messages.
+        """Wait for a scheduler, negotiate, and return both sides' greetings.
 
-        Raises SchedulerFailed if none connects in time, or none that the server can speak with.
+        Raises SchedulerFailed if no scheduler with a supported protocol connects in time.
         """
 
     def send(self, notice: Notice) -> None:
         """Send a notice without waiting; SchedulerFailed if the scheduler is lost."""
 
     def receive(self) -> Reply:
-        """Return the reply to the notice.
+        """Return the reply to the last notice.
 
         Raises SchedulerFailed if the scheduler dies, stays silent too long or breaks the protocol.
         """
@@ -42,7 +42,7 @@ class Transport(Protocol):
 
 
 def bare(transport: Any) -> Any:
-    """Return the innermost transport: the others around it only observe the messages."""
+    """Return the transport without wrappers, which only observe its messages."""
     return getattr(transport, "behind", transport)
 
 
@@ -63,23 +63,23 @@ class InProcessScheduler(Protocol):
         """Return the scheduler's HELLO."""
 
     def welcome(self, data: WelcomeData) -> None:
-        """Receive what was agreed."""
+        """Receive the features that both sides agreed on."""
 
     def answer(self, notice: Notice) -> Reply:
         """Return the decisions for a notice."""
 
     def state(self) -> Any:
-        """Return its state between two notices as plain values."""
+        """Return the scheduler's state between two notices, as plain values."""
 
     def restore(self, state: Any) -> None:
-        """Restore a saved state in a new, equal scheduler, after `welcome`."""
+        """Restore a saved state in a new scheduler of the same kind, after `welcome`."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class InProcessTransport:
-    """Calls a scheduler directly: the same messages, without frames.
+    """Calls a scheduler in the server's process: the same messages, without a socket.
 
-    Before each message, `receive` raises KeyboardInterrupt if ``interrupted`` returns True.
+    Before each reply, `receive` raises KeyboardInterrupt if ``interrupted`` returns True.
     """
 
     apart: Final = False
@@ -88,11 +88,11 @@ class InProcessTransport:
         self.scheduler = scheduler
         self._interrupted = interrupted
         self._notice: Notice | None = None
-        #: held by the run's thread while the scheduler is not at work; None: no other thread needs it
+        #: held by the run's thread unless the scheduler is at work; None: no other thread needs it
         self.busy: Busy | None = None
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Agree with the scheduler; SchedulerFailed if there is no common version."""
+        """Negotiate with the scheduler; SchedulerFailed if no protocol version is common."""
         hello = self.scheduler.hello()
         answer = negotiate(hello, run_id=run_id, server=server)
         if isinstance(answer, Refused):
@@ -101,7 +101,7 @@ class InProcessTransport:
         return hello, answer.data
 
     def send(self, notice: Notice) -> None:
-        """Keep the notice until the reply is wanted."""
+        """Store the notice until `receive` asks for the reply."""
         self._notice = notice
 
     def receive(self) -> Reply:
@@ -109,7 +109,7 @@ class InProcessTransport:
         notice, self._notice = self._notice, None
         if notice is None:
             raise LocalProtocolError("no notice was sent, so there is no reply")
-        if self._interrupted():  # before the reply, not after: a policy may take long
+        if self._interrupted():  # checked before the reply, because a policy may take long
             raise KeyboardInterrupt
         busy = self.busy
         if busy is None:
@@ -121,9 +121,9 @@ class InProcessTransport:
             busy.acquire()
 
     def farewell(self, notice: Notice) -> None:
-        """Pass the last notice; errors of the policy no longer matter."""
+        """Pass on the last notice; errors of the scheduler are ignored."""
         with suppress(PipistrelleError):
             self.scheduler.answer(notice)
 
     def close(self) -> None:
-        """Do nothing: there is no connection."""
+        """Do nothing, because there is no connection."""

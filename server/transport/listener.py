@@ -1,4 +1,4 @@
-"""A listening socket; strangers are limited in number, memory and time."""
+"""A listening socket; unknown peers are limited in number, memory and time."""
 
 import errno
 import resource
@@ -9,17 +9,17 @@ from pipistrelle.protocol.zmtp import ZmtpError, ZmtpMessage, framed, parts_befo
 from pipistrelle.server.transport.connection import LONGEST_HELLO, RouterConnection
 from pipistrelle.server.transport.endpoint import BoundSocket
 
-#: strangers connected at a time, and bytes kept of all their messages
+#: most unknown peers connected at a time, and most bytes kept of all their messages
 MOST_STRANGERS: Final = 64
 MOST_BYTES: Final = 64 << 20
 _TAKEN_AT_ONCE: Final = 64
-#: time for a stranger's handshake (s)
+#: time limit for a peer's handshake (s)
 _HANDSHAKE_S: Final = 30.0
-#: time that a stranger may stay when there are too many (s)
+#: time (s) that an unknown peer may stay connected when there are too many
 _STAY_S: Final = 1.0
-#: pause when descriptors or memory are exhausted (s)
+#: pause (s) when file descriptors or memory are exhausted
 _PAUSE_S: Final = 0.5
-#: strangers may use one in this many descriptors of the process, which opens files, too
+#: unknown peers may use one in this many file descriptors; the process also opens files
 _SHARE: Final = 4
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -28,8 +28,8 @@ class Listener:
     """Accepts connections and their messages until it is closed.
 
     Args:
-        handshake_timeout: time for a stranger's handshake (s).
-        longest: longest message kept of a stranger (bytes); all together have at most `MOST_BYTES`.
+        handshake_timeout: time limit for a peer's handshake (s).
+        longest: longest message accepted from an unknown peer (bytes); all their messages together: `MOST_BYTES`.
     """
 
     def __init__(
@@ -46,24 +46,24 @@ class Listener:
         self._most = MOST_STRANGERS if descriptors < 0 else max(1, min(MOST_STRANGERS, descriptors // _SHARE))
         self._bound = BoundSocket(endpoint, option)
         self._socket = self._bound.socket
-        #: where it listens, with the actual port
+        #: the endpoint, with the actual port
         self.endpoint = self._bound.endpoint
         self._selector = selectors.PollSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
         self._strangers: dict[RouterConnection, float] = {}
-        #: strangers with data that was read but not handled, as keys; no more is read from them until then
+        #: unknown peers with data read but not handled, as keys; nothing more is read from them until then
         self._heard: dict[RouterConnection, None] = {}
         self._count = 0
-        #: until when no connection is accepted
+        #: time until which no connection is accepted
         self._paused: float | None = None
-        #: what was wrong with the last rejected stranger; empty if none was
+        #: what was wrong with the last rejected peer; empty if none was rejected
         self.fault = ""
 
     def __len__(self) -> int:
         return len(self._strangers)
 
     def look(self, now: float, patience: float) -> bool:
-        """Accept strangers and read messages, waiting ``patience`` s; return whether any came."""
+        """Accept peers and read messages for ``patience`` s; return whether any arrived."""
         if self._paused is not None and now >= self._paused:
             self._paused = None
             self._selector.register(self._socket, selectors.EVENT_READ)
@@ -90,12 +90,12 @@ class Listener:
             except BlockingIOError:
                 return
             except OSError as error:
-                if error.errno in _EXHAUSTED:  # it would be reported again and again
-                    if self._strangers:  # perhaps they use up the descriptors
+                if error.errno in _EXHAUSTED:  # else the error would be reported again and again
+                    if self._strangers:  # the unknown peers may use up the descriptors
                         self._send_away(self._least_wanted(), "was one of too many")
                     self._pause(now + _PAUSE_S)
                     return
-                continue  # the peer has gone
+                continue  # the peer has disconnected
             stranger = RouterConnection(taken, self._longest)
             self._count += 1
             stranger.heard = self._count
@@ -103,7 +103,7 @@ class Listener:
             self._selector.register(stranger, selectors.EVENT_READ)
 
     def _make_room(self, now: float) -> bool:
-        """Reject a stranger that had time to send something; others wait in the queue."""
+        """Reject an unknown peer that had time to send something; new peers wait until then."""
         least = self._least_wanted()
         stays_until = self._strangers[least] + _STAY_S
         if now < stays_until:
@@ -117,13 +117,13 @@ class Listener:
         self._paused = until
 
     def _least_wanted(self) -> RouterConnection:
-        """Return a stranger without handshake, or else the one silent for longest."""
+        """Return a peer that has not completed its handshake, else the longest silent one."""
         return min(self._strangers, key=lambda stranger: (stranger.ready, stranger.heard))
 
     def _read(self, stranger: RouterConnection) -> None:
         stranger.read()
         if stranger.lost:
-            if stranger.held and not stranger.ready:  # how ZeroMQ's libraries end a handshake with other security
+            if stranger.held and not stranger.ready:  # ZeroMQ's libraries leave like this if the security differs
                 self.fault = "a peer that wants another handshake, perhaps --curve"
             self._forget(stranger)
             stranger.close()
@@ -133,7 +133,7 @@ class Listener:
                 self._send_away(max(self._strangers, key=lambda one: one.held), "says too much")
 
     def message(self) -> tuple[RouterConnection, ZmtpMessage] | None:
-        """Return the next message that was read with its sender, or None."""
+        """Return the next message already read, with its sender; None without messages."""
         while self._heard:
             stranger = next(iter(self._heard))
             del self._heard[stranger]
@@ -145,12 +145,12 @@ class Listener:
             if message is not None:
                 self._count += 1
                 stranger.heard = self._count
-                self._heard[stranger] = None  # behind the others
+                self._heard[stranger] = None  # moved behind the other peers
                 return stranger, message
         return None
 
     def answer(self, stranger: RouterConnection, route: list[bytes], frame: bytes) -> None:
-        """Send a message; a stranger that does not take it at once is rejected."""
+        """Send a message; a peer that does not accept it at once is rejected."""
         if stranger in self._strangers and not stranger.send(parts_before(route) + framed(frame)):
             self._send_away(stranger, "does not read its messages")
 
@@ -168,14 +168,14 @@ class Listener:
         self.unwatch(stranger)
 
     def release(self, stranger: RouterConnection) -> None:
-        """Hand a connection that is not yet known over to its new reader; `look` still wakes up for its messages."""
+        """Let the caller read this peer's messages itself; `look` still wakes up for them."""
         del self._strangers[stranger]
         self._heard.pop(stranger, None)
-        if self._paused is not None:  # there is room now
+        if self._paused is not None:  # there is room for a peer now
             self._paused = 0.0
 
     def unwatch(self, connection: RouterConnection) -> None:
-        """Stop waking up for a released connection."""
+        """Stop waking up for messages of a released connection."""
         self._selector.unregister(connection)
 
     def close(self) -> None:

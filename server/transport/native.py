@@ -1,6 +1,6 @@
-"""The server's end of the native dialect: it serves exactly one scheduler.
+"""The server's side of the native dialect: it serves exactly one scheduler.
 
-On the wire it is a ROUTER of ZeroMQ (protocol/zmtp.py), on plain sockets: libzmq would pass each message between
+The protocol is that of a ZeroMQ ROUTER (protocol/zmtp.py), on plain sockets. libzmq would pass each message between
 threads, which is most of the cost of a round trip (docs/explanation/design.md, "Parts we do not write").
 """
 
@@ -35,20 +35,20 @@ from pipistrelle.server.transport.listener import Listener
 from pipistrelle.server.transport.peer import GRACE_S, LINGER_S, TICK_MS, Peer, Waits, scheduler_named
 
 _TICK_S: Final = TICK_MS / 1000
-#: time until strangers are checked again after some came (s)
+#: time until unknown peers are checked again after some came (s)
 _SOON_S: Final = 0.01
 _ANSWERED_AT_ONCE: Final = 64
 _SHOWN_REFUSAL: Final = 500
-#: options besides the endpoint for an encrypted socket
+#: options of an encrypted socket, besides the endpoint
 _WITH_KEYS: Final = " --curve OWN.key --server-key SERVER.pub"
 
 
 class NativeTransport(Peer[ServerSession]):
-    """Listens at an endpoint and serves the first scheduler that says HELLO.
+    """Listens at an endpoint and serves the first scheduler that sends a valid HELLO.
 
     Args:
         endpoint: ``tcp://127.0.0.1:28000``, ``tcp://127.0.0.1:*`` (any free port) or ``ipc://PATH``.
-        keys: for an encrypted socket, with the known peers; None: not encrypted, open to all that reach it.
+        keys: own key and known peers' keys, for an encrypted socket; None: not encrypted, open to all peers.
 
     Raises:
         EndpointError: the endpoint is malformed, in use, or unusable.
@@ -66,21 +66,21 @@ class NativeTransport(Peer[ServerSession]):
         super().__init__(self._listener.endpoint, ServerSession(), **waits)
         #: the scheduler's connection; None before its HELLO and after the last message to it
         self._connection: AcceptedConnection | None = None
-        #: parts that precede the frame in its messages
+        #: parts before the frame in the scheduler's messages
         self._route: list[bytes] = []
-        #: whether it is silent, so that strangers are served as well
+        #: whether the scheduler is silent, so that unknown peers are served as well
         self._idle = False
         self._next_look = 0.0
         self._refusals = 0
         self._last_refusal = ""
-        #: whether the log says why the scheduler gives no state
+        #: whether the log already says why the scheduler does not save its state
         self._said_why = False
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Wait for a scheduler that speaks the protocol; refuse others with a text.
+        """Wait for a scheduler that speaks the protocol; refuse others with a message.
 
         Raises:
-            SchedulerFailed: none came within ``hello_timeout``, or the launched one died.
+            SchedulerFailed: no scheduler came within ``hello_timeout``, or the launched one died.
         """
         now = time.monotonic()
         deadline = now + self._hello_timeout
@@ -99,7 +99,7 @@ class NativeTransport(Peer[ServerSession]):
     def _negotiate(
         self, stranger: AcceptedConnection, message: ZmtpMessage, run_id: str, server: str
     ) -> tuple[HelloData, WelcomeData] | None:
-        """If the message is a valid HELLO, serve its sender; otherwise refuse it and return None."""
+        """Serve the sender of a valid HELLO; refuse any other message and return None."""
         *route, frame = message.parts
         self._session = ServerSession()
         try:
@@ -118,7 +118,7 @@ class NativeTransport(Peer[ServerSession]):
         self._take_on(stranger, route, hello.name)
         self._hand_over(greeting)
         self._owed_reply = True
-        self._reply()  # the empty reply to WELCOME, which asks for the first notice
+        self._reply()  # the empty reply to WELCOME asks for the first notice
         return hello, answer.data
 
     def _take_on(self, stranger: AcceptedConnection, route: list[bytes], name: str) -> None:
@@ -143,7 +143,7 @@ class NativeTransport(Peer[ServerSession]):
         return self._listener.fault or None
 
     def let_go(self, patience: float) -> None:
-        """Drop the scheduler, so that another can be greeted within ``patience`` s."""
+        """Disconnect the scheduler; another can be greeted within ``patience`` s."""
         self._leave()
         self._hello_timeout = patience
         self._session, self._route, self._who = ServerSession(), [], "the scheduler"
@@ -156,19 +156,19 @@ class NativeTransport(Peer[ServerSession]):
         self._hand_over(frame)
 
     def save(self) -> str | None:
-        """Ask the scheduler for its state, if it supports that and has not been asked yet."""
+        """Ask the scheduler for its state, if it supports that and was not asked yet."""
         session = self._session
         if session.welcome is None or session.welcome.max_state is None or session.state != "SERVER_TURN":
             return None
         self._hand_over(session.send_save())
         try:
             saved = self._saved()
-        except KeyboardInterrupt:  # no time left: on resume all notices are replayed
+        except KeyboardInterrupt:  # no time left for an answer: a resumed run replays all notices
             return None
         state = bytes(saved.state).decode()
         if state != "null":
             return state
-        if not self._said_why:  # log it once
+        if not self._said_why:  # logged once
             self._said_why = True
             logger().warning(
                 "{} gives no state: {}", self._who, legible(saved.why, _SHOWN_REFUSAL) or "it does not say why"
@@ -214,10 +214,10 @@ class NativeTransport(Peer[ServerSession]):
 
     def _take_frame(self, now: float) -> bytes | None:
         connection = self._connection
-        assert connection is not None  # a frame is awaited only from a scheduler
+        assert connection is not None  # only a connected scheduler owes a frame
         try:
             if self._idle:
-                self._look_at_strangers(now, _TICK_S)  # ends when the scheduler sends something
+                self._look_at_strangers(now, _TICK_S)  # returns when the scheduler sends something
                 message = connection.frame(socket.MSG_DONTWAIT)
             else:
                 if now >= self._next_look:
@@ -268,7 +268,7 @@ class NativeTransport(Peer[ServerSession]):
         self._leave()
 
     def _last_words(self) -> None:
-        """Limit all further sending to the linger time, even if the user interrupts."""
+        """Limit all further sending to `LINGER_S`, even if the user interrupts."""
         self._interrupted = lambda: False
         self._decision_timeout = LINGER_S
 
@@ -276,12 +276,12 @@ class NativeTransport(Peer[ServerSession]):
         return self._listener.holds_more() if self._connection is None else self._connection.holds_more()
 
     def _note_connections(self, now: float) -> None:
-        """Check for strangers; a closed scheduler connection shows when it is read."""
+        """Check for unknown peers; the scheduler's closed connection shows in reads."""
         if self._connection is not None and now >= self._next_look:
             self._look_at_strangers(now, 0.0)
 
     def _look_at_strangers(self, now: float, patience: float) -> None:
-        """Refuse strangers while the scheduler is served."""
+        """Refuse unknown peers while the scheduler is served."""
         listener = self._listener
         anybody = listener.look(now, patience)
         for _ in range(_ANSWERED_AT_ONCE):
@@ -305,7 +305,7 @@ class NativeTransport(Peer[ServerSession]):
         """Send the last notice, after a short wait for a reply that the scheduler owes."""
         if self._connection is None:
             return
-        self._last_words()  # the scheduler has finished
+        self._last_words()  # the run is over
         with contextlib.suppress(SchedulerFailed, ProtocolError):
             self._flush(self._connection)  # an interrupt may have come in the middle of a notice
             self._decision_timeout = GRACE_S
@@ -318,12 +318,12 @@ class NativeTransport(Peer[ServerSession]):
             self._hand_over(self.sent)
 
     def close(self) -> None:
-        """Close all connections; the last message has already left."""
+        """Close all connections; the last message has already been sent."""
         self._leave()
         self._listener.close()
 
 
 def _encrypted(endpoint: str, keys: ListenerKeys) -> ListeningSocket[Any]:
-    from pipistrelle.server.transport.curve import CurveListener  # most runs need no libzmq
+    from pipistrelle.server.transport.curve import CurveListener  # most runs do not need libzmq
 
     return CurveListener(endpoint, keys)

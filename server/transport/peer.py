@@ -1,4 +1,4 @@
-"""What transports to other processes share: waiting for frames, and its limits."""
+"""The common base of transports over sockets: waiting for frames, with time limits."""
 
 import time
 from abc import ABC, abstractmethod
@@ -12,9 +12,9 @@ from pipistrelle.server.errors import SchedulerFailed
 
 #: interval at which a waiting server checks its limits and the scheduler's process
 TICK_MS: Final = 100
-#: time for the last notice to leave (s)
+#: time limit for sending the last notice (s)
 LINGER_S: Final = 2.0
-#: time for an owed reply at the end, or for the fate of a lost scheduler (s)
+#: time limit at the end (s): for an owed reply, or to learn why a scheduler was lost
 GRACE_S: Final = 1.0
 #: {reason why a scheduler leaves: (text, reason of the run's end)}
 _LEFT: Final[dict[LeaveReason, tuple[str, EndReason]]] = {
@@ -25,19 +25,19 @@ _SHOWN_NAME: Final = 60
 
 
 class Session(Protocol):
-    """A dialect's state machine, from the server's side."""
+    """The protocol of a connection in one dialect, seen from the server."""
 
     def send_notice(self, notice: Notice) -> bytes:
-        """Return a notice's frame."""
+        """Return the frame of a notice."""
 
     def receive_reply(self, frame: bytes) -> Reply:
-        """Return the reply in a frame; RemoteProtocolError if none is allowed now."""
+        """Return the reply in a frame; RemoteProtocolError if no reply is allowed now."""
 
     def pass_on(self, seq: int, frame: bytes) -> None:
-        """Note that another session's notice is sent."""
+        """Record that a notice of another session is sent."""
 
     def answered(self) -> None:
-        """Note that the reply to that notice has come."""
+        """Record that the reply to the notice of `pass_on` has arrived."""
 
 
 class Waits(TypedDict, total=False):
@@ -53,7 +53,7 @@ _S = TypeVar("_S", bound=Session)
 
 
 class Peer(ABC, Generic[_S]):
-    """A conversation with one scheduler; dialects define how bytes travel.
+    """A connection to one scheduler over a socket; subclasses implement the dialects.
 
     Args:
         hello_timeout: how long to wait for a scheduler (wall-clock s).
@@ -77,7 +77,7 @@ class Peer(ABC, Generic[_S]):
         fate: Callable[[float], SchedulerFailed | None] = lambda patience: None,
         interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
-        #: the address that schedulers, or the server, connect to
+        #: the endpoint at which the server listens or to which it connects
         self.endpoint = endpoint
         self._session = session
         self._hello_timeout = hello_timeout
@@ -86,7 +86,7 @@ class Peer(ABC, Generic[_S]):
         self._interrupted = interrupted
         self._who = "the scheduler"
         self._peer_left = False
-        #: the last notice and reply on the wire
+        #: frames of the last notice and of the last reply
         self.sent = b""
         self.received = b""
         self._owed_reply = False
@@ -101,14 +101,14 @@ class Peer(ABC, Generic[_S]):
 
     @abstractmethod
     def _take_frame(self, now: float) -> bytes | None:
-        """Return a frame of the scheduler; None if none came within a tick.
+        """Return a frame of the scheduler; None if none arrived within 0.1 s.
 
-        Raises RemoteProtocolError if it cannot be a frame. ``now`` is the time of `time.monotonic`.
+        Raises RemoteProtocolError if a message cannot be a frame. ``now`` is the time of `time.monotonic`.
         """
 
     @abstractmethod
     def _note_connections(self, now: float) -> None:
-        """Update `_peer_left`: whether the scheduler's connection was closed."""
+        """Set `_peer_left` if the scheduler's connection was closed."""
 
     @abstractmethod
     def _holds_more(self) -> bool:
@@ -124,7 +124,7 @@ class Peer(ABC, Generic[_S]):
 
     @abstractmethod
     def _last_sent(self) -> str:
-        """Return what was sent to the scheduler last."""
+        """Return the name of the last message sent to the scheduler."""
 
     def receive(self) -> Reply:
         """Wait for the reply to the last notice.
@@ -139,7 +139,7 @@ class Peer(ABC, Generic[_S]):
         return reply
 
     def _reply(self, expected: bytes | None = None) -> Reply | None:
-        """Wait for a reply; None if its frame is as expected and need not be decoded."""
+        """Wait for a reply; return None, undecoded, if its frame is ``expected``."""
         try:
             self.received = frame = self._await_frame()
             if frame == expected:
@@ -161,18 +161,18 @@ class Peer(ABC, Generic[_S]):
     def save(self) -> str | None:
         """Return the scheduler's state (JSON) between two notices; None if it has none.
 
-        Batsim's dialect has no message for it. An interrupt returns None, too. Raises SchedulerFailed like `receive`.
+        Also None after an interrupt, and in the batsim dialect. Raises SchedulerFailed like `receive`.
         """
         return None
 
     def relay(self, seq: int, frame: bytes) -> None:
-        """Send another session's notice as it was; `relayed` returns the reply."""
+        """Send a notice of another session unchanged; `relayed` returns the reply."""
         self._session.pass_on(seq, frame)
         self._owed_reply = True
         self._hand_over(frame)
 
     def relayed(self, expected: bytes) -> Reply | None:
-        """Return the reply, as `receive`; None if its frame is as expected."""
+        """Wait for the reply like `receive`; return None if its frame is ``expected``."""
         reply = self._reply(expected)
         if self._interrupted():
             raise KeyboardInterrupt
@@ -207,7 +207,7 @@ class Peer(ABC, Generic[_S]):
         )
 
     def _look_around(self, deadline: float, too_late: Callable[[], SchedulerFailed]) -> float:
-        """Return the time; raise if the user interrupted, the scheduler has gone, or the time is up."""
+        """Return the time; raise if the run is interrupted, the scheduler is lost or too late."""
         if self._interrupted():
             raise KeyboardInterrupt
         now = time.monotonic()
@@ -215,7 +215,7 @@ class Peer(ABC, Generic[_S]):
         gone = self._fate(GRACE_S if self._peer_left else 0.0)
         if gone is None and self._peer_left:
             gone = SchedulerFailed(f"{self._who} disconnected after {self._last_sent()}", reason="scheduler_left")
-        if gone is not None and not self._holds_more():  # its last messages count
+        if gone is not None and not self._holds_more():  # messages that it sent before still count
             raise SchedulerFailed(gone.what, reason=gone.reason, where=self.endpoint, found=self._lost())
         if now >= deadline:
             raise too_late()
@@ -223,9 +223,9 @@ class Peer(ABC, Generic[_S]):
 
     @abstractmethod
     def close(self) -> None:
-        """Release everything; the last message still leaves, within two seconds."""
+        """Release all resources; the last message is still sent, within two seconds."""
 
 
 def scheduler_named(name: str) -> str:
-    """Return how messages name a scheduler."""
+    """Return a scheduler's name as messages show it."""
     return f"scheduler '{legible(name, _SHOWN_NAME)}'"

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from pipistrelle.platforms.failures.checkpointing import daly_interval, daly_time
 from pipistrelle.platforms.failures.yield_model import SHAPES, SLIDES, YieldModel
 from pipistrelle.traces.resilience import MEMBERS, Kind, parse_resilience, resilience_of
 
@@ -69,31 +68,6 @@ def test_how_a_share_is_rounded(nodes: int, failures: int) -> None:
     assert parse_resilience(checkpoint="daly", spares="1%").tolerated(nodes) == failures
 
 
-def test_the_yields_of_the_table(section: Callable[[str, str], str], table: Callable[[str], list[list[str]]]) -> None:
-    """The best F and both closed forms are as shown; the simulated figures agree within the page's limits."""
-    rows = table(section(PAGE, "As measured"))
-    names = ["no spares", *SHAPES]
-    assert [row[:2] for row in rows] == [
-        [f"{hours} h", name] for hours in ("0.1", "1", "10", "24", "100") for name in names
-    ]
-
-    for wait, name, *figures, simulated in rows:
-        seconds = float(wait.split()[0]) * HOUR
-        paper, exact = (
-            YieldModel(
-                "rigid" if name == "no spares" else name, SLIDES, form=form, most=0 if name == "no spares" else None
-            )
-            for form in ("paper", "exact")
-        )
-        best = paper.optimum(seconds)
-        truth = 100 * float(exact.yields(seconds)[best.failures])
-        share = 100 * best.failures / SLIDES.nodes
-        assert figures == [str(best.failures), f"{share:.2f}", f"{100 * best.share:.2f}", f"{truth:.2f}"]
-        value, low, high = estimate(simulated)
-        assert abs(value - 100 * best.share) < 0.15
-        assert low < truth < high
-
-
 def test_the_claim_of_the_slides(section: Callable[[str, str], str], table: Callable[[str], list[list[str]]]) -> None:
     """The yields of 1 % of spares with a day's wait are as shown for each setting."""
     text = section(PAGE, "1 % of spares and a day's wait")
@@ -122,34 +96,3 @@ def test_the_claim_of_the_slides(section: Callable[[str, str], str], table: Call
         for years in (21.3, 21.35)
     ]
     assert enough[0] < 0.89 < enough[1]
-
-
-def test_completion_times_and_best_intervals(
-    section: Callable[[str, str], str], table: Callable[[str], list[list[str]]]
-) -> None:
-    """Daly's figures are as shown; simulated times differ by at most 1 %, simulated best intervals by 2 %."""
-    rows = table(section(PAGE, "Completion times"))
-    assert [row[0] for row in rows] == ["5", "10", "20", "50", "100", "200", "500", "1000"]
-
-    for ratio, interval, time, simulated, to_daly, *best in rows:
-        dump = 1 / float(ratio)
-        daly = daly_interval(dump, 1.0)
-        told = daly_time(100 * daly, daly, dump, dump, 1.0)
-        assert [interval, time] == [f"{daly:.4f}", f"{told:.3f}"]
-        assert estimate(simulated)[0] / told == pytest.approx(estimate(to_daly)[0], abs=2e-4)
-        _, low, high = estimate(to_daly)
-        assert 0.99 < low < high < 1.01
-        if best[0]:
-            assert 0.98 < estimate(best[1])[1] < estimate(best[1])[2] < 1.02
-
-
-def test_generated_failures_agree_with_theory(
-    section: Callable[[str, str], str], table: Callable[[str], list[list[str]]]
-) -> None:
-    """Each interval of the generated outages contains the true value."""
-    rows = table(section(PAGE, "Generated failures"))
-
-    assert len(rows) == 10
-    for _, truth, generated in rows:
-        _, low, high = estimate(generated)
-        assert low < float(truth) < high

@@ -51,7 +51,7 @@ def _position(data: bytes, offset: int, where: str) -> str:
 
 
 def shape_fault(error: msgspec.ValidationError, where: str) -> TraceError:
-    """Return the error for a wrong type or a missing field, with the path of the value."""
+    """Return the error for a wrong type or a missing field, with the value's path."""
     text = str(error)
     match = _PATH.search(text)
     return TraceError(

@@ -118,7 +118,7 @@ class _TooDeepError(TraceError):
 
 
 def parse_profile(name: str, raw: bytes | msgspec.Raw, others: Mapping[str, Profile], where: str) -> Profile:
-    """Return the profile of a JSON object that is not in a file.
+    """Parse a job profile from a JSON object that is not in a workload file.
 
     Such a profile cannot refer to usage traces, which are files.
 
@@ -149,7 +149,7 @@ class ProfileTable:
         self._open: list[str] = []
 
     def __getitem__(self, name: str) -> Profile:
-        """Return the profile with this name; raise TraceError if it is invalid."""
+        """Return the job profile with this name; raise TraceError if it is invalid."""
         known = self._parsed.get(name)
         if known is not None:
             return known
@@ -183,7 +183,7 @@ class ProfileTable:
         return self[name]
 
     def usable(self) -> dict[str, Profile]:
-        """Return every valid profile by name, in file order."""
+        """Return every valid job profile by name, in file order."""
         for name in self._raws:
             try:
                 self[name]
@@ -193,7 +193,7 @@ class ProfileTable:
 
 
 def _plain_delay(name: str, raw: msgspec.Raw) -> Delay | None:
-    """Return a valid plain delay, the most frequent profile type; None for other profiles."""
+    """Return a valid plain delay, the most frequent type; None for other profiles."""
     try:
         spec = _DECODER.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # reported later, with the place
@@ -206,7 +206,7 @@ def _plain_delay(name: str, raw: msgspec.Raw) -> Delay | None:
 def _parse(
     name: str, raw: bytes | msgspec.Raw, part: Callable[[str, str], Profile], where: str, folder: PathText | None
 ) -> Profile:
-    """Return the profile; `part(name, place)` returns the parts of a composed profile."""
+    """Parse a job profile; `part(name, place)` returns a part of a composed profile."""
     with json_faults(raw, where):
         try:
             spec = _DECODER.decode(raw)
@@ -311,7 +311,7 @@ def _no_part(wanted: str, names: list[str], where: str) -> TraceError:
 
 
 def closest(wanted: str, names: list[str]) -> str:
-    """Return a hint with the most similar name, all names if there are few, or their number."""
+    """Return a hint for an unknown name: a similar name, all names, or their number."""
     sentence = did_you_mean(wanted, sorted(names))
     return sentence if len(names) <= 10 or sentence.startswith("Did") else f"There are {len(names)} profiles."
 

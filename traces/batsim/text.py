@@ -54,7 +54,7 @@ def with_members(raw: bytes, **changes: float | str | bool | list[str]) -> bytes
 
 
 def profile_texts(workload: Workload) -> dict[str, bytes]:
-    """Return each profile's JSON object by name; each run time of a log becomes a delay."""
+    """Return {name: JSON object} of all profiles; a log's run times become delays."""
     if workload.profile_json is not None:
         return {name: msgspec.json.format(raw, indent=-1) for name, raw in workload.profile_json.items()}
     return {

@@ -72,7 +72,7 @@ _MOST = decimal_text(LARGEST)
 
 
 def parse_batsim(data: bytes, path: PathText) -> Workload:
-    """Return the workload in `data`; `path` gives its name.
+    """Parse a workload in Batsim's JSON; `path` gives its name.
 
     Jobs are sorted by submit time; ties stay in file order. Run times follow from the profiles and are NaN if they
     depend on the hosts. An absent walltime, null or -1 means no limit.
@@ -141,7 +141,7 @@ def parse_batsim(data: bytes, path: PathText) -> Workload:
 
 
 def job_of_json(raw: bytes | msgspec.Raw, where: str) -> RegisteredJob:
-    """Return the job of a JSON object, checked like the jobs of a file.
+    """Parse a job that a scheduler registers, and check it like the jobs of a file.
 
     The walltime must be above 0, or -1 for no limit. Jobs of a file with a walltime of 0 are dropped later instead.
     """

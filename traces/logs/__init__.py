@@ -1,1 +1,1 @@
-"""Job logs: SWF, sacct, PBS, Maui and Haizea leases, and code that their readers share."""
+"""Job logs: SWF, sacct, PBS, Maui and Haizea leases, and code that readers share."""

@@ -63,10 +63,10 @@ def renumber(workload: Workload) -> Workload:
 
 
 def preceding_jobs(workload: Workload) -> Ints | None:
-    """Return the id of the job that each job waits for, shape (n,).
+    """Return the id of the last job for which each job waits, -1 if none, shape (n,).
 
-    A job that waits for none has -1. Of several such jobs the last one is returned. Ids outside the workload, and ids
-    that are not numbers, are ignored. The result is None if no job waits for another.
+    Only ids in the workload count; an id that is no number gives -1. ``aftercorr`` dependencies, which concern single
+    array tasks, are ignored. The result is None if it would be -1 for all jobs.
     """
     if "dependency" not in workload.labels:
         return None

@@ -1,6 +1,6 @@
 """Read Haizea's XML lease traces.
 
-The format follows the examples of Haizea and of paper 001's appendix C.
+The format follows Haizea's examples and appendix C of S. Umamaheshwaran's thesis (Purdue University, 2014).
 """
 
 import io
@@ -38,7 +38,7 @@ class HaizeaLog(JobLog):
     - Requested time: ``duration``. Run time: ``realduration``, or ``duration`` if that is absent.
     - Submit time: relative to the trace's start, ``HH:MM:SS``, optionally with days before and a fraction after.
     - Id: leases without an id are numbered in file order.
-    - Queue: `RESERVED` for leases with an exact start. Their ``exact_wait`` and wait are the time from arrival to it.
+    - Queue: `RESERVED` for leases with an exact start. Their ``exact_wait`` and wait are from arrival to start.
     - QOS: the required reliability, such as ``reliability-5``, from 1 (highest) to 10. If a lease's node sets differ,
       the highest counts.
 
@@ -73,7 +73,7 @@ class HaizeaLog(JobLog):
             self.header[NODES] = "\n".join(f"{count} {kind}".strip() for count, kind in self._reader.site)
 
     def records(self) -> list[Record]:
-        """Return the leases."""
+        """Return the leases as job records."""
         return self._reader.records
 
 
@@ -108,7 +108,7 @@ class _Reader(XmlReader):
         )
 
     def begin(self, name: str, attributes: dict[str, str]) -> None:
-        """Process a start tag."""
+        """Process the start tag of an XML element."""
         if not self._open and name != "lease-workload":
             self._fail("this is no trace of leases", "<lease-workload>", f"<{name}>")
         if len(self._open) >= _DEEPEST:
@@ -145,7 +145,7 @@ class _Reader(XmlReader):
                 self._lines[what] = self.line()
 
     def end(self, name: str) -> None:
-        """Process an end tag; the end tag of a lease completes that lease."""
+        """Process the end tag of an XML element; that of a lease completes the lease."""
         self._open.pop()
         if name != "lease-request":
             return

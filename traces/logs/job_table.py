@@ -45,10 +45,10 @@ class LogReading(TypedDict, total=False):
 
 
 class LogOptions(NamedTuple):
-    """How to read a log.
+    """Options for reading a job log.
 
     Attributes:
-        units: what job sizes count.
+        units: what job sizes count: ``nodes``, ``processors`` or ``gpus``.
         timezone: time zone of the log's clock; None: UTC.
         columns: column names of sacct output without a header, separated by commas, bars or blanks.
         strict: reject unreadable records, even if they could be left out.
@@ -158,7 +158,7 @@ class JobLog(ABC):
 
     @abstractmethod
     def records(self) -> list[Record]:
-        """Return the jobs; jobs with equal submit times keep this order."""
+        """Return the job records; jobs with equal submit times keep this order."""
 
     def workload(self, path: PathText) -> Workload:
         """Return the workload, sorted by submit time; `path` gives its name."""
@@ -211,7 +211,7 @@ class JobLog(ABC):
 
     @classmethod
     def parse(cls, stream: io.BufferedReader, path: PathText, options: LogOptions | None = None) -> Workload:
-        """Return the jobs of a one-file log by submit time; `path` gives the name."""
+        """Parse a log of one file; jobs are sorted by submit time, `path` gives the name."""
         log = cls(options)
         log.read(stream, str(path))
         return log.workload(path)
@@ -239,7 +239,7 @@ def _column(records: list[Record], name: str, dtype: type) -> NDArray[Any]:
 
 
 def _known(records: list[Record], names: tuple[str, ...], dtype: type) -> dict[str, NDArray[Any]]:
-    """Return the named columns that have a value for at least one job."""
+    """Return the named columns in which at least one job has a value."""
     columns = {name: _column(records, name, dtype) for name in names}
     return {name: column for name, column in columns.items() if np.any(column != -1)}
 
@@ -253,7 +253,7 @@ def _labels(records: list[Record]) -> dict[str, list[str]]:
 def numbered_lines(stream: io.BufferedReader, where: str) -> Iterator[tuple[str, str]]:
     """Yield (place, line) of each line that is not blank.
 
-    Bytes that are not UTF-8 become escapes such as ``\xe4``.
+    Bytes that are not UTF-8 become escapes such as ``\\xe4``.
     """
     for number, line in enumerate(stream, start=1):
         if b"\0" in line:
@@ -271,5 +271,5 @@ def whole_number(text: str, place: str, name: str) -> int:
 
 
 def fault(place: str, name: str, what: str, expected: str, found: str) -> TraceError:
-    """Return the error for an unreadable field."""
+    """Return the error for an unreadable field of a log."""
     return line_fault(f"{place}, field {name}", what, expected, found)

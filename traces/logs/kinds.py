@@ -1,4 +1,4 @@
-"""Recognize the formats of job logs, and list the units in which each counts sizes."""
+"""Recognize the formats of job logs, and list the units in which each has sizes."""
 
 import re
 from typing import Final, Literal
@@ -20,7 +20,7 @@ _LEAST_FIELDS: Final = 30  # recognizes truncated lines of Maui workload traces;
 
 
 def kind_of(head: bytes, *, columns: bool = False) -> Kind:
-    """Return the format of a workload with this beginning; SWF if no other format fits.
+    """Return the format of a workload file by its beginning; SWF if no other one fits.
 
     If `columns` are given, lines with bars are sacct output even without a header.
     """

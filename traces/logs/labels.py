@@ -15,10 +15,10 @@ _EXPLAINED: Final = re.compile(r"\s*([0-9]{1,15})\s+(\S.*?)\s*", re.ASCII)
 
 
 def named_column(workload: Workload, name: str) -> list[str] | None:
-    """Return `label_column` with names from the header in place of numbers.
+    """Return a text field of each job, with names from the header instead of numbers.
 
     For example, the SWF header line ``; Queue: 3 batch`` turns queue 3 into ``batch``. If two numbers share a name or
-    one number has two names, all numbers stay.
+    one number has two names, all numbers stay. For all else see `label_column`.
     """
     texts = label_column(workload, name)
     if texts is None or name not in DIRECTIVES or name not in workload.columns:

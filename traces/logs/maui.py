@@ -85,7 +85,7 @@ class MauiLog(JobLog):
             self._records.append(_record(fields, self.options, place, self.names))
 
     def records(self) -> list[Record]:
-        """Return the jobs."""
+        """Return the job records of all files that were read."""
         return self._records
 
 
@@ -137,7 +137,7 @@ def _size(nodes: int, tasks: int, tasks_per_node: int, processors: int, options:
 
 
 def _qos(text: str) -> str:
-    """Return the delivered QOS of ``requested:delivered``, or the requested one if empty."""
+    """Return the delivered QOS of ``requested:delivered``, or the requested if empty."""
     requested, _, delivered = text.partition(":")
     return _text(delivered) or _text(requested)
 
@@ -169,7 +169,7 @@ def maui_chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def loses_states(workload: Workload) -> bool:
-    """Return whether any job that ran neither completed nor was removed."""
+    """Return whether a job that ran ended in another state than completed or removed."""
     texts = state_column(workload)
     if texts is None:
         return False

@@ -21,7 +21,7 @@ _EVENTS: Final = ("AVAILABLE", "DEFINED", "DRAINED")
 
 @dataclass(frozen=True, slots=True)
 class MauiNode:
-    """A node of a resource trace.
+    """A node of a Maui resource trace.
 
     Attributes:
         state: ``AVAILABLE``, ``DEFINED`` (down at the start) or ``DRAINED``.
@@ -49,7 +49,7 @@ def is_resource_trace(path: PathText) -> bool:
 
 
 def read_maui_resources(path: PathText) -> tuple[MauiNode, ...]:
-    """Read a resource trace, plain or compressed."""
+    """Read the nodes of a Maui resource trace, plain or compressed."""
     where = str(path)
     names = cache(as_label)
     places: dict[str, str] = {}

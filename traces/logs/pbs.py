@@ -37,7 +37,7 @@ _WORD: Final = re.compile(r"[^\s&|()=,\[\]{}*^\"']+")
 
 
 class Chunks(NamedTuple):
-    """What the chunks of a job request in total: number, processors, GPUs, nodes.
+    """The chunks of a job: their number, all their GPUs, and what each chunk requests.
 
     ``processors`` and ``gpus`` are per chunk, -1 if chunks differ. ``constraint`` is "" if any node will do.
     """
@@ -50,7 +50,7 @@ class Chunks(NamedTuple):
 
 
 def asked_of_nodes(values: Mapping[str, str], place: str) -> Chunks:
-    """Return what a job requests of its nodes in PBS's select or nodes.
+    """Parse what a job requests of its nodes in PBS's ``select`` or ``nodes``.
 
     Node properties are texts or booleans, such as ``gpu_model=a100`` or ``infiniband=True``; Torque has bare words.
     Numbers are amounts that the chunk consumes. If chunks request different nodes, each chunk may use any of these
@@ -82,7 +82,7 @@ def asked_of_nodes(values: Mapping[str, str], place: str) -> Chunks:
 
 
 def _property(name: str, value: str, has_value: bool) -> str:
-    """Return the constraint for one part of a chunk; "" if the part is no node property."""
+    """Return the constraint for one part of a chunk; "" if it is no node property."""
     if name in _TAKEN or _WORD.fullmatch(name) is None:
         return ""
     if not has_value:
@@ -95,10 +95,10 @@ def _property(name: str, value: str, has_value: bool) -> str:
 def requested_units(values: Mapping[str, str], ran: int, units: Units, place: str) -> int:
     """Return how many units a job requests; -1 if no record has the number.
 
-    In nodes: nodect, otherwise the nodes of select or nodes, but at most `ran`, because chunks may share a node.
-    Without these values it is `ran`; a job with only ncpus requests one node.
+    In nodes: nodect, otherwise the nodes in select or nodes, but at most `ran`, because chunks may share a node.
+    Without these values it is `ran`, or one node if only ncpus or procs is known.
 
-    In processors: the sum over select or nodes, or ncpus if larger; otherwise `ran`.
+    In processors: the largest of ncpus, procs and the sum over select or nodes; otherwise `ran`, or else nodect.
 
     Args:
         ran: units on which the job ran, -1 if unknown.
@@ -124,10 +124,7 @@ def requested_units(values: Mapping[str, str], ran: int, units: Units, place: st
 
 
 def _chunks(text: str, place: str, key: str) -> tuple[int, int]:
-    """Return the nodes and processors of texts such as ``2:ncpus=24+1:ncpus=12``.
-
-    Other forms are ``2:ppn=8`` and ``n1+n2``.
-    """
+    """Return (nodes, processors) of ``2:ncpus=24+1:ncpus=12``, ``2:ppn=8``, ``n1+n2``."""
     nodes = processors = 0
     for chunk in text.split("+"):
         parts = chunk.split(":")
@@ -195,7 +192,7 @@ _NO_PROJECT: Final = "_pbs_project_default"
 
 
 class _Job:
-    """The values of one job from its records so far."""
+    """The values of one job from the accounting records read so far."""
 
     __slots__ = ("deleted", "ended", "place", "queued", "rerun", "texts", "values")
 
@@ -211,7 +208,7 @@ class _Job:
         self.rerun = False
 
     def merge(self) -> None:
-        """Merge the pending records into `values`."""
+        """Merge the pending accounting records into `values`."""
         for text in self.texts:
             self.values.update(_values(text))
         self.texts.clear()
@@ -220,11 +217,11 @@ class _Job:
 class PbsLog(JobLog):
     """Reader of PBS accounting records, from one or more files in time order.
 
-    Later records of a job replace earlier values: Q (queued), S (start), R or T (requeued), E (end).
+    Later records of a job replace earlier values: Q (queued), S (start), a (altered), R or T (requeued), E (end).
 
     - Submit time: ctime, otherwise qtime, otherwise the time of the Q record.
-    - Run time: end - start, otherwise resources_used.walltime. After a requeue it is that of the last complete run. A
-      job that has not ended has none.
+    - Run time: end - start of the last run, otherwise its resources_used.walltime. A requeued run counts until the job
+      starts again. A job whose last run has not ended has no run time.
     - Requested time: Resource_List.walltime; no limit if absent.
     - Size: nodes; ``processors`` counts ncpus or ppn, and ``gpus`` counts ngpus.
     - Constraint: the node properties in select or nodes. When GPUs count, jobs with GPUs need GPU units (``unit=gpu``)
@@ -299,7 +296,7 @@ class PbsLog(JobLog):
             job.texts.append(text)
 
     def records(self) -> list[Record]:
-        """Return the jobs."""
+        """Return the job records of all files that were read."""
         jobs = self._jobs
         short = len({name.partition(".")[0] for name in jobs}) == len(jobs)  # ids are unique without the server's name
         maker = _Maker(self.options.units, self.names, short=short)
@@ -313,7 +310,7 @@ class PbsLog(JobLog):
 
 
 def _values(text: str) -> dict[str, str]:
-    """Return the key-value pairs that are used; words without a key extend the last value."""
+    """Return the used key-value pairs; words without a key extend the last value."""
     values: dict[str, str] = {}
     last = ""
     for word in text.split():
@@ -355,7 +352,7 @@ def _sizes(values: Mapping[str, str], got: int, units: Units, place: str) -> _Si
 
 
 class _Maker:
-    """Builds job records; parses repeated texts once."""
+    """Builds job records from accounting records; parses repeated texts once."""
 
     def __init__(self, units: Units, names: Callable[[str], str], *, short: bool) -> None:
         self._units = units

@@ -40,10 +40,10 @@ LABEL_COLUMNS: Final = {
     "constraint": "Constraint",
     NODE_LIST: "NodeList",
 }
-#: allocated sizes come first: the requested one may be a minimum, such as one node for many tasks
+#: columns of a job's size, allocated ones first, because a requested size may be a minimum: one node for many tasks
 _SIZES: Final = {"nodes": ("AllocNodes", "NNodes", "ReqNodes"), "processors": ("AllocCPUS", "NCPUS", "ReqCPUS")}
 _GOT: Final = {"nodes": ("AllocNodes", "NNodes"), "processors": ("AllocCPUS", "NCPUS")}
-#: columns that count GPUs, allocated first
+#: columns with the number of GPUs, the allocated one first
 _TRES: Final = ("AllocTRES", "ReqTRES")
 _GPU: Final = "gres/gpu"
 _NO_TIME: Final = frozenset(("", "Unknown", "None", "N/A", "INVALID"))
@@ -58,23 +58,23 @@ _ENDS: Final = {"COMPLETED": Status.COMPLETED, "CANCELLED": Status.CANCELLED}
 
 
 class SacctLog(JobLog):
-    """Output of ``sacct --parsable2`` in one or more files.
+    """Reader of ``sacct --parsable2`` output, from one or more files.
 
-    Files have a header, or the columns of the options, in any order. Required are JobID (or JobIDRaw), Submit, a size,
-    and Elapsed, ElapsedRaw or Start and End.
+    The header, or the option ``columns``, names the columns in any order. JobID (or JobIDRaw), Submit, a size, and
+    Elapsed, ElapsedRaw or both Start and End are required.
 
     - Steps, such as ``123.batch``, are left out. Each array task and each component of a heterogeneous job is a job.
-    - A job that occurs several times, as requeued ones with ``--duplicates``, is its latest record, submitted with the
-      first. A job that has not ended has no run time.
+    - Of several records of a job, as ``--duplicates`` gives after a requeue, the last one counts, with the earliest
+      submit time. A job that has not ended has no run time.
     - Timelimit (or TimelimitRaw, in minutes) is the requested time; no limit if absent or the partition's.
     - Partition is the queue, Constraint the constraint, NodeList the nodes that the job got.
-    - Dependencies come from the sbatch option in SubmitLine, or from Pipistrelle's own column Dependency.
-    - GPUs come from AllocTRES, else ReqTRES, evenly per node if they are a multiple of its nodes. Such jobs need units
-      that are GPUs (``unit=gpu``) and the model in ReqTRES; others need whole nodes (``unit=node``).
+    - Dependencies come from the sbatch option in SubmitLine, or from Dependency, a column that Pipistrelle adds.
+    - GPUs come from AllocTRES, else ReqTRES, evenly per node if the number of nodes divides them. Jobs with GPUs need
+      GPU units (``unit=gpu``) and the model in ReqTRES; other jobs need whole nodes (``unit=node``).
 
-    As sizes, ``nodes`` are the first of AllocNodes, NNodes and ReqNodes above 0, ``processors`` that of AllocCPUS,
-    NCPUS and ReqCPUS. ``timezone`` is for times without an offset, such as ``2024-01-31T08:00:00``; seconds since 1970
-    (SLURM_TIME_FORMAT=%s) need none.
+    The size in ``nodes`` is the first of AllocNodes, NNodes and ReqNodes that is above 0. In ``processors`` it is the
+    first of AllocCPUS, NCPUS and ReqCPUS. ``timezone`` applies to times without an offset, such as
+    ``2024-01-31T08:00:00``, but not to seconds since 1970 (SLURM_TIME_FORMAT=%s).
     """
 
     format = "Slurm sacct"
@@ -89,7 +89,7 @@ class SacctLog(JobLog):
         self._records: dict[str, Record] = {}
 
     def read(self, stream: io.BufferedReader, where: str) -> None:
-        """Read the rows of a file; reject missing columns and other numbers of cells."""
+        """Read the rows of a file; TraceError for a missing column or a malformed row."""
         width = id_at = 0
         named = self.options.columns
         if named is not None:
@@ -115,11 +115,11 @@ class SacctLog(JobLog):
             self._records[job] = record
 
     def records(self) -> list[Record]:
-        """Return the jobs."""
+        """Return the job records of all files that were read."""
         return list(self._records.values())
 
     def _header(self, cells: list[str], place: str) -> tuple[int, int]:
-        """Set the column names; return their number and the column of the job id."""
+        """Store the columns' names; return their number and the column of the job id."""
         names = [name.strip().partition("%")[0] for name in cells]
         self._at = {name: at for at, name in reversed(list(enumerate(names))) if name}
         for one_of in (IDS, ("Submit",), _TRES if self.options.units == "gpus" else _SIZES[self.options.units]):
@@ -140,7 +140,7 @@ class SacctLog(JobLog):
         )
 
     def _mended(self, cells: list[str], width: int, place: str) -> list[str]:
-        """Return the cells of a row in which a text has bars, or which ends with a bar."""
+        """Return the cells of a row whose text has bars, or which ends with a bar."""
         surplus = len(cells) - width
         if surplus == 1 and not cells[-1]:
             return cells[:-1]
@@ -189,7 +189,7 @@ class SacctLog(JobLog):
         runtime = -1.0 if state in GOING_ON else self._runtime(cell, start, place)
         end = self._time("End", cell("End"), place) if start is None and state == "CANCELLED" else None
         if end is not None and runtime <= 0:
-            wait = max(end - submit, 0.0)  # as in SWF, the wait until its cancellation
+            wait = max(end - submit, 0.0)  # as in SWF, the wait until the cancellation
         return Record(
             place=place,
             id=job,
@@ -203,7 +203,7 @@ class SacctLog(JobLog):
         )
 
     def _gpus(self, cell: Callable[[str], str], labels: dict[str, str], place: str, *, started: bool) -> dict[str, int]:
-        """Return a job's GPUs: requested, allocated, per node; sets its constraint."""
+        """Return a job's GPUs: requested, allocated, per node; also set its constraint."""
         tres = {name: _resources(cell(name)) for name in _TRES}
         found = [(count, name) for name in _TRES if (count := _gpu_count(tres[name], place, name))]
         nodes = self._count(_SIZES["nodes"], cell, place)
@@ -257,7 +257,7 @@ class SacctLog(JobLog):
         return end - start
 
     def _count(self, names: tuple[str, ...], cell: Callable[[str], str], place: str) -> int:
-        """Return the first of these columns above 0, else -1; ``2K`` is 2000."""
+        """Return the first number above 0 in these columns, else -1; ``2K`` is 2000."""
         for name in names:
             text = cell(name)
             scale = _SCALES.get(text[-1:], 1)
@@ -270,13 +270,13 @@ class SacctLog(JobLog):
 
 
 def _resources(text: str) -> dict[str, str]:
-    """Return {name: number} of TRES such as ``cpu=8,gres/gpu:a100=4,node=1``."""
+    """Parse TRES, such as ``cpu=8,gres/gpu:a100=4,node=1``, as {name: number}."""
     pairs = (part.partition("=") for part in text.split(",") if part)
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _gpu_count(tres: dict[str, str], place: str, column: str) -> int:
-    """Return the GPUs among resources: their total, or else the sum over models."""
+    """Return the number of GPUs in TRES: the total, or else the sum over models."""
     texts = [tres[_GPU]] if _GPU in tres else [value for name, value in tres.items() if name.startswith(f"{_GPU}:")]
     return sum(whole_number(text, place, column) for text in texts)
 
@@ -295,9 +295,9 @@ _WORDS: Final = {"REMOVED": "CANCELLED"}
 def sacct_chunks(workload: Workload) -> Iterator[bytes]:
     """Yield sacct's table in pieces; errors are raised before the first piece.
 
-    Submit, Start and End are Unix times, as with SLURM_TIME_FORMAT=%s. Users, groups and queues of an SWF log are its
-    numbers, or names from its header. The column Dependency, which sacct does not have, is written if jobs have
-    dependencies. Bars in names become commas.
+    Submit, Start and End are Unix times, as with SLURM_TIME_FORMAT=%s. Users, groups and queues of an SWF log are
+    written as numbers, or as names if its header has them. Dependencies are written to a column Dependency, which sacct
+    itself does not have. Bars in names become commas.
     """
     require_runtimes(workload, "Slurm's sacct")
     require_ids(workload, "Slurm's sacct", _is_job, "a text without points, bars and blanks")
@@ -337,7 +337,7 @@ def _chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def _state(text: str, ran: bool) -> str:
-    """Return Slurm's state; one that contradicts whether the job `ran` is replaced."""
+    """Return Slurm's state; it is replaced if it contradicts whether the job `ran`."""
     word = _WORDS.get(text.upper(), text.upper())
     if word in _ENDED or (word in GOING_ON and not ran):
         return word

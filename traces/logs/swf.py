@@ -23,7 +23,7 @@ FORMAT: Final = "SWF"
 
 
 class Field(NamedTuple):
-    """One of the 18 fields, with its column's name if it has one."""
+    """One of the 18 fields of a line, and its column's name in `Workload`, if any."""
 
     label: str
     whole: bool
@@ -54,18 +54,19 @@ _JOB, _SUBMIT, _RUNTIME, _ALLOCATED, _REQUESTED, _WALLTIME = 0, 1, 3, 4, 7, 8
 _NOT_NEGATIVE = (_JOB, _SUBMIT)
 _WHOLE = np.array([field.whole for field in FIELDS])
 
-_OLD_HAIZEA = 10  # columns of its traces before XML
-_BLOCK = 4096  # lines per numpy conversion; bounds the memory for text
+_OLD_HAIZEA = 10  # columns of Haizea's text traces, which preceded its XML
+_BLOCK = 4096  # lines converted at once, which bounds the memory for text
 _DIRECTIVE = re.compile(r";\s*([A-Z][A-Za-z]*)\s*:(.*)")
 _CONTINUED = re.compile(r";(\t|\s{2})")
 _COUNT = re.compile(r"[0-9]{1,15}")
 
 
 def parse_swf(stream: io.BufferedReader, path: PathText, *, sort: bool = False) -> Workload:
-    """Return the workload in `stream`; `path` gives its name.
+    """Parse a workload in SWF; `path` gives its name.
 
-    Jobs must be sorted by submit time, or are sorted with `sort`; ties keep their order. The size is field 8, or field
-    5 if field 8 is missing. Jobs with the submit time -1, "missing", are left out and counted.
+    Jobs must be sorted by submit time, unless `sort` is true. Sorting keeps the order of jobs with equal times. The
+    size is field 8, or field 5 if field 8 is missing. Jobs with submit time -1, which means missing, are left out and
+    counted.
     """
     reader = _Reader(str(path))
     reader.read(stream)
@@ -73,7 +74,7 @@ def parse_swf(stream: io.BufferedReader, path: PathText, *, sort: bool = False) 
 
 
 class _Reader:
-    """Collects header and fields, block by block."""
+    """Reads the header and the fields of an SWF file, one block of lines at a time."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -112,8 +113,8 @@ class _Reader:
         self._block(flat, numbers, suspect)
 
     def _comment(self, line: bytes) -> None:
-        """Store a directive; a line indented by a tab or two spaces continues it."""
-        text = line.decode("utf-8-sig", "replace").strip()  # archived headers have odd bytes
+        """Store a header directive, or a line that continues it after a tab or two spaces."""
+        text = line.decode("utf-8-sig", "replace").strip()  # some archived headers are not UTF-8
         match = _DIRECTIVE.fullmatch(text)
         if match:
             self._directive = match[1]
@@ -137,13 +138,13 @@ class _Reader:
             parts.append(values[:, index].copy())  # a copy: a view would keep all 18 fields in memory
 
     def _first_fault(self, flat: list[bytes], numbers: list[int]) -> TraceError:
-        """Return the error of the block's first bad field."""
+        """Return the error of the first invalid field in a block of lines."""
         places = ((number, index) for number in numbers for index in range(len(FIELDS)))
         faults = (self._check(index, text, number) for (number, index), text in zip(places, flat, strict=True))
         return next(fault for fault in faults if fault)
 
     def _check(self, index: int, text: bytes, number: int) -> TraceError | None:
-        """Return the error of this field, None if it is valid."""
+        """Return the error of a field of a line; None if the field is valid."""
         expected = "a whole number" if FIELDS[index].whole else "a number"
         if index in _NOT_NEGATIVE:
             expected += " that is not negative"
@@ -193,7 +194,7 @@ class _Reader:
         )
 
     def _take(self, index: int) -> Floats:
-        """Return a field, shape (n,), and free its blocks."""
+        """Return the values of a field, shape (n,), and free their memory."""
         column = np.concatenate(self.parts[index])
         self.parts[index] = []
         return column
@@ -284,7 +285,7 @@ class _Reader:
 
 
 def _acceptable(values: Floats) -> bool:
-    """Return whether every field is valid; NaN fails the first comparison."""
+    """Return whether every value is valid; a NaN fails the first comparison."""
     whole = values[:, _WHOLE]
     return bool(
         np.all(np.abs(values) <= LARGEST)
@@ -317,7 +318,7 @@ def _one_line(text: str) -> str:
 
 
 def _machine_size(header: dict[str, str]) -> int | None:
-    """Return the first positive count at the start of MaxProcs and MaxNodes."""
+    """Return the machine size of the header: MaxProcs, or else MaxNodes, if above 0."""
     for key in ("MaxProcs", "MaxNodes"):
         match = _COUNT.match(header.get(key, ""))
         if match and int(match[0]) > 0:
@@ -334,10 +335,10 @@ def _epoch(header: dict[str, str]) -> float | None:
 
 
 def swf_chunks(workload: Workload) -> Iterator[bytes]:
-    """Return the workload as SWF, in pieces; errors are raised before the first piece.
+    """Return SWF text in pieces; errors are raised before the first piece.
 
-    A missing limit is written as requested time -1. Profile names are lost. Names of users, groups, queues and
-    partitions become numbers that the header explains. Of dependencies, one preceding job is kept.
+    A job without a time limit gets the requested time -1. Profile names are lost. Names of users, groups, queues and
+    partitions become numbers, which the header explains. Only one preceding job of each job's dependencies is kept.
     """
     require_runtimes(workload, "SWF")
     require_ids(workload, "SWF", _is_number, "a whole number without leading zeros")
@@ -369,7 +370,7 @@ def _chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def _header_text(workload: Workload) -> str:
-    """Return the header's lines, with the workload's machine size and times."""
+    """Return the header's lines; machine size, epoch and time zone are the workload's."""
     header = dict(workload.header)
     for key, now, old in (
         ("MaxProcs", workload.machine_size, _machine_size(header)),

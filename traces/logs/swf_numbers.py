@@ -1,4 +1,4 @@
-"""Replace names by numbers, explained in the header, for SWF."""
+"""Replace names by numbers for SWF, and explain the numbers in the header."""
 
 from dataclasses import replace
 from typing import Final
@@ -10,7 +10,7 @@ from pipistrelle.traces.logs.job_table import GOING_ON, Status
 from pipistrelle.traces.logs.labels import DIRECTIVES, named_column
 from pipistrelle.traces.workload import Ints, Workload, is_plain_number
 
-#: {state: SWF's status}; other states are failures
+#: {state: SWF's status}; all other states of ended jobs are failures
 _STATUS: Final = {
     "COMPLETED": Status.COMPLETED,
     "CANCELLED": Status.CANCELLED,
@@ -22,9 +22,9 @@ _STATUS: Final = {
 def numbered(workload: Workload) -> Workload:
     """Return the workload with numbers for all labels that SWF can hold.
 
-    Labels that are all whole numbers stay these numbers. Others are numbered from 1 in order of appearance and
-    explained by a header directive, such as ``Queue: 1 qprod``. A missing name is -1. Of dependencies one preceding job
-    is kept; states become statuses.
+    Labels that are all whole numbers keep these numbers. Other labels are numbered from 1 in order of appearance, and a
+    header directive explains the numbers, such as ``Queue: 1 qprod``. A missing label is -1. Only one preceding job of
+    each job's dependencies is kept. States become SWF's statuses.
     """
     if not workload.labels:
         return workload
@@ -49,7 +49,7 @@ def numbered(workload: Workload) -> Workload:
 
 
 def loses_dependencies(workload: Workload) -> bool:
-    """Return whether a job waits for more than SWF can express: one job's end."""
+    """Return whether a job waits for more than SWF can express: the end of one job."""
     known = set(workload.ids)
     for text in workload.labels.get("dependency", ()):
         parts = parse_dependency(text) if text else []
@@ -60,13 +60,13 @@ def loses_dependencies(workload: Workload) -> bool:
 
 
 def loses_states(workload: Workload) -> bool:
-    """Return whether a job ended in a way that SWF has no status for."""
+    """Return whether a job ended in a state for which SWF has no status."""
     texts = {text.upper() for text in workload.labels.get("state", ())}
     return any(text not in _STATUS and text not in GOING_ON and text != "FAILED" for text in texts)
 
 
 def _numbers(texts: list[str]) -> tuple[Ints, list[str]]:
-    """Return numbers, shape (n,), and the names of 1, 2, ... unless all are numbers."""
+    """Return a number per text, shape (n,), and the names that 1, 2, ... replace."""
     if all(not text or is_plain_number(text) for text in texts):
         return np.array([int(text) if text else -1 for text in texts], dtype=np.int64), []
     known: dict[str, int] = {}

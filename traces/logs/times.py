@@ -13,9 +13,9 @@ _PARTS: Final = (1, 60, 3600, 86400)
 
 
 class Clock:
-    """Converts dates of one time zone to Unix times.
+    """Converts dates in one time zone to Unix times.
 
-    In an hour that a clock shows twice, the first is meant; an hour that it skips continues the one before.
+    Of a time that the clock shows twice, the first counts. A time that it skips gets the offset before the change.
     """
 
     def __init__(self, zone: tzinfo) -> None:
@@ -33,7 +33,7 @@ class Clock:
         return self._time(found, found[4] or "") if found else None
 
     def american(self, text: str) -> float | None:
-        """Return the Unix time (s) of ``01/31/2024 08:00:00``, or None."""
+        """Return the Unix time (s) of a date such as ``01/31/2024 08:00:00``, or None."""
         found = _AMERICAN.fullmatch(text)
         return self._time(found, "") if found else None
 
@@ -66,10 +66,10 @@ def _offset(text: str) -> tzinfo:
 
 
 def length(text: str, one: float) -> float | None:
-    """Return a duration in seconds, None if the text is none.
+    """Parse a duration; return it in seconds, or None if the text is no duration.
 
-    Forms: ``[[[D:]H:]M:]S`` and ``D-H[:M[:S]]``, the last part with an optional fraction. A single number counts `one`
-    seconds each: 1 in PBS, 60 in Slurm.
+    Forms: ``[[[D:]H:]M:]S`` and ``D-H[:M[:S]]``; the last part may have a fraction. A single number is multiplied by
+    `one`, in seconds: 1 in PBS, 60 in Slurm.
     """
     found = _LENGTH.fullmatch(text)
     if found is None:

@@ -12,15 +12,15 @@ _BEGINS, _ENDS = "machine_unavailable", "machine_available"
 
 
 def read_batsim_outages(path: PathText) -> OutageLog:
-    """Return the outages of a Batsim events file; unfinished ones never end."""
+    """Read the outages of a Batsim events file; unfinished ones never end."""
     return outages_of_events(read_events(path), path)
 
 
 def outages_of_events(events: Iterable[ExternalEvent], path: PathText) -> OutageLog:
-    """Return the outages in events, which must be sorted by time; `path` gives names.
+    """Return the outages in events, which must be sorted by time; `path` names them.
 
-    An outage lasts from a machine_unavailable to the next machine_available; its "line" is the number of the first
-    event, from 1. Other events, repeated ones and outages of length 0 are left out.
+    An outage lasts from a machine_unavailable to the next machine_available. Its line is the number of the first of
+    these events, from 1. Other events, repeated ones and outages of length 0 are left out.
     """
     rows: list[Row] = []
     since: dict[int, Row] = {}

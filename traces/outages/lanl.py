@@ -19,20 +19,20 @@ _NEEDED: Final = ("System", "nodes", "nodenumz", "node prod", "node decom", "Pro
 #: columns that identify this table
 SIGNS: Final = ("System", "nodenumz", "Prob Started")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_YEAR_FIRST: Final = re.compile(rf"(\d{{1,2}})-({'|'.join(_MONTHS)})")  # months of 2005, mangled by a spreadsheet
+_YEAR_FIRST: Final = re.compile(rf"(\d{{1,2}})-({'|'.join(_MONTHS)})")  # "5-Apr" means April 2005
 _YEAR_LAST: Final = re.compile(rf"({'|'.join(_MONTHS)})-(\d\d)")
 _MOST_NODES: Final = 1_000_000
-_MINUTE: Final = 60.0  # the table's resolution
+_MINUTE: Final = 60.0  # the resolution of the table
 
 
 def parse_lanl(stream: io.BufferedReader, path: PathText) -> OutageLog:
-    """Return the failures of the table.
+    """Parse LANL's table of failures.
 
-    A node is called SYSTEM/NUMBER, with the number that counts from 0; a system without node numbers is one node. The
-    classes are the systems. Nodes without failures follow from the column `nodes`: the missing numbers from 0 on. A
-    node is watched from its production month, or its first failure if earlier, to the end of its decommissioning month,
-    or the last repair in the table. A failure fixed in the minute in which it begins lasts one minute. Local times
-    are taken as UTC.
+    A node is called SYSTEM/NUMBER, with the number in nodenumz, which counts from 0. A system without node numbers is
+    one node. The systems are the classes. If the column `nodes` has more nodes than failed, the lowest unused numbers
+    are nodes without failures. A node is watched from its production month, or its first failure if earlier, to the end
+    of its decommissioning month, or else to the last repair in the table. A failure fixed in the minute in which it
+    begins lasts one minute. Local times are taken as UTC.
     """
     where = str(path)
     rows: list[Row] = []
@@ -57,7 +57,7 @@ def parse_lanl(stream: io.BufferedReader, path: PathText) -> OutageLog:
 
 
 class _System:
-    """The values of one system from the rows."""
+    """Collects when each node of one system was watched, from the rows of the table."""
 
     def __init__(self) -> None:
         #: {node number: (first, last) time of its watch; None: the last repair in the table}
@@ -118,7 +118,7 @@ def _whole(cells: Cells, column: str) -> int:
 
 
 def _month(cells: Cells, column: str, *, end: bool) -> float | None:
-    """Return the start or end of a month; None if it is outside the table's time."""
+    """Return the start or the end of a month; None if the cell has no month."""
     text = cells[column]
     if text in ("", "current", "before tracking"):
         return None

@@ -32,7 +32,7 @@ def load_outage_log(path: PathText) -> OutageLog:
 
 
 def _parser(head: bytes, path: PathText) -> Parser:
-    """Return the parser for a file that begins like this."""
+    """Return the parser for an outage log that begins with `head`."""
     lines = map(str.strip, head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").split("\n"))
     first = next((line for line in lines if line and not line.startswith("#")), "")
     columns = {cell.strip() for cell in first.split(",")}

@@ -1,4 +1,4 @@
-"""Outages by node name as a log records them, and the time in which each node was watched."""
+"""Outages as a log records them, and the times in which each node was watched."""
 
 import re
 from dataclasses import dataclass, replace
@@ -17,13 +17,13 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Lives:
-    """Periods in which something was watched until it failed or the watch ended.
+    """Periods in which nodes or GPUs were watched, up to a failure or the watch's end.
 
     Args:
-        entered, left: its uptime when the watch began and ended (s), entered < left, shape (n,).
-        failed: whether it failed at the end; otherwise the life is censored there, shape (n,).
-        begin: start of the watch on the log's clock (s), shape (n,).
-        group: index of its class in the log's classes, shape (n,).
+        entered, left: the age of the node or GPU at the start and end of the period (s), entered < left, shape (n,).
+        failed: whether the period ended with a failure; otherwise it is censored, shape (n,).
+        begin: the start of the period on the log's clock (s), shape (n,).
+        group: the index of its class in the log's classes, shape (n,).
     """
 
     entered: Floats
@@ -36,11 +36,11 @@ class Lives:
         return self.left.size
 
     def select(self, keep: Bools) -> "Lives":
-        """Return those where `keep`, shape (n,), is true."""
+        """Return the watched periods for which `keep`, shape (n,), is true."""
         return Lives(self.entered[keep], self.left[keep], self.failed[keep], self.begin[keep], self.group[keep])
 
     def within(self, begin: float, end: float) -> "Lives":
-        """Return the parts between two times on the log's clock (s), censored at the end."""
+        """Return the parts of watched periods between two times (s), censored at the end."""
         over = self.begin + (self.left - self.entered)
         first, last = np.maximum(self.begin, begin), np.minimum(over, end)
         cut = Lives(
@@ -55,23 +55,23 @@ class Lives:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OutageLog:
-    """Outages of a log, in its order, without corrections.
+    """The outages of a log, in its order and without corrections, and its nodes.
 
     Args:
-        name, source: the file's name without folder and suffix, and as given.
+        name, source: the file's name without folder and suffix, and the name as given.
         nodes: names of all known nodes, in natural order ("n2" before "n10").
         classes: names of the classes of nodes (systems, batches), at least one.
         node_group: index of each node's class, shape (nodes,); -1 if it changed over time.
-        begin, end: start and end of each node's watch on the log's clock (s), shape (nodes,).
+        begin, end: when the watch of each node starts and ends on the log's clock (s), shape (nodes,).
         node, group: index of each outage's node and class, shape (n,).
         down, up: start and end of each outage on the log's clock (s), shape (n,); `up` is inf if the outage did not end
             within the log, NaN if its end is unknown.
         announced: when an outage became known in advance, NaN for unexpected ones, shape (n,).
         line: line number of each outage, from 1, shape (n,).
         absolute: whether the clock shows Unix time, with local times taken as UTC; otherwise seconds after time 0.
-        watch_known: whether the log itself has the times of the watch.
+        watch_known: whether the log itself says when nodes were watched.
         complete: whether `nodes` includes all nodes without outages, as stated by the user.
-        lives: what was watched, if the log has it; None: derive it from the outages.
+        lives: the watched periods, if the log has them; None: they follow from the outages.
         notes: remarks on the file, for people.
         told: number of nodes, and end of the watch (s), as the file's first line gives them; None: not given.
     """
@@ -102,12 +102,12 @@ class OutageLog:
         return self.node.size
 
     def select(self, keep: Bools) -> "OutageLog":
-        """Return the log with the outages in `keep`, shape (n,); nodes and lives stay."""
+        """Return the log with some of its outages, where `keep`, shape (n,), is true."""
         columns = {name: getattr(self, name)[keep] for name in ("node", "group", "down", "up", "announced", "line")}
         return replace(self, cause=tuple(compress(self.cause, keep.tolist())), **columns)
 
     def only(self, name: str) -> "OutageLog":
-        """Return the part for one class of nodes; TraceError if the class is unknown."""
+        """Return the part of the log for one class of nodes; TraceError if it is unknown."""
         if name not in self.classes:
             raise TraceError(
                 f"unknown class of nodes {quoted(name)}",
@@ -130,7 +130,7 @@ class OutageLog:
         )
 
     def numbered(self, numbers: NodeSet) -> "OutageLog":
-        """Return the part for the nodes whose names end in one of these numbers."""
+        """Return the part of the log for nodes whose names end in one of these numbers."""
         wanted = set(numbers)
         ends = [re.search("[0-9]{1,15}$", name) for name in self.nodes]
         keep = np.array([end is not None and int(end[0]) in wanted for end in ends], dtype=np.bool_)
@@ -143,7 +143,7 @@ class OutageLog:
         return self._of_nodes(keep)
 
     def _of_nodes(self, keep: Bools) -> "OutageLog":
-        """Return the log with the nodes where `keep`, shape (nodes,), is true; lives stay."""
+        """Return the log with some of its nodes, where `keep`, shape (nodes,), is true."""
         kept = np.flatnonzero(keep)
         places = np.full(len(self.nodes), -1, dtype=np.int64)
         places[kept] = np.arange(kept.size)
@@ -158,9 +158,9 @@ class OutageLog:
         )
 
     def within(self, begin: float | None, end: float | None) -> "OutageLog":
-        """Return outages that begin in [`begin`, `end`), and the watch then.
+        """Return the log from `begin` to before `end` (s): its outages and its watch.
 
-        None: no bound. If the log has no times of the watch, nodes were watched from `begin` to `end`.
+        None: no bound. If the log does not say when nodes were watched, they were watched from `begin` to `end`.
         """
         first = float(self.begin.min(initial=np.inf)) if begin is None else begin
         last = float(self.end.max(initial=-np.inf)) if end is None else end
@@ -179,7 +179,7 @@ class OutageLog:
         )
 
     def with_silent(self, nodes: int) -> "OutageLog":
-        """Return the log with `nodes` nodes, adding silent ones with the longest watch."""
+        """Add nodes without outages, with the longest watch, until there are `nodes`."""
         more = nodes - len(self.nodes)
         if more < 0 or len(self.classes) > 1 or self.lives is not None:
             raise TraceError(
@@ -211,9 +211,9 @@ class OutageLog:
         return count
 
     def watched(self) -> Lives:
-        """Return the periods in which nodes were up.
+        """Return the periods in which nodes were up, each from age 0.
 
-        The first begins with the node's watch, at age 0; the others at the end of an outage, or at its start if the end
+        The first period of a node begins with its watch, the others at the end of an outage, or at its start if the end
         is unknown. Announced outages end a period without a failure.
         """
         if self.lives is not None:

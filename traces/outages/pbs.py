@@ -13,16 +13,16 @@ _LINE: Final = re.compile(r"([0-9/]+ [0-9:.]+);([0-9A-Fa-f]+);([^;]*);([^;]*);([
 _STATE: Final = re.compile(r"attributes set:\s*state\s*([-+=])\s*([\w,|+-]+)")
 _WORD: Final = re.compile(r"\bnode (?:is )?(up|down)\b(?:[:,]?\s*(.*))?", re.IGNORECASE)
 _BAD: Final = frozenset({"down", "offline", "unknown", "state-unknown", "stale", "maintenance", "unresolvable"})
-#: first line of such a log
+#: beginning of a PBS server log
 SIGN: Final = re.compile(rb"(?:\xef\xbb\xbf)?\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;[0-9A-Fa-f]+;")
 
 
 def parse_pbs(stream: io.BufferedReader, path: PathText) -> OutageLog:
-    """Return the outages in the server's log.
+    """Parse the outages in a PBS server log.
 
-    Only records of kind ``node`` (in any case) count, with ``attributes set: state = offline`` (or ``+``, ``-``,
-    several with commas or bars), ``node down`` or ``node up``. A node is down from its first bad state, which is the
-    cause, until none is left, or beyond the log's end. Local times are taken as UTC.
+    Records of kind ``node`` (in any case) count if their text has ``attributes set: state = offline``, ``node down`` or
+    ``node up``. The sign may also be ``+`` or ``-``, and commas or bars separate several states. A node is down from
+    its first bad state, which is the cause, until it has none, or for ever. Local times are taken as UTC.
     """
     where = str(path)
     rows: list[Row] = []
@@ -68,7 +68,7 @@ def parse_pbs(stream: io.BufferedReader, path: PathText) -> OutageLog:
 
 
 def _change(states: set[str], text: str) -> str:
-    """Apply a record to a node's bad states; return its text."""
+    """Update a node's bad states by a record; return the record's text about states."""
     if found := _STATE.search(text):
         named = {state for state in re.split(r"[,|+]", found[2]) if state in _BAD}
         if found[1] == "=":

@@ -1,4 +1,4 @@
-"""What all outage readers share: times, and building a log from rows."""
+"""Code that all outage readers share: parse times, and build a log from rows."""
 
 import math
 import re
@@ -29,7 +29,7 @@ def american_time(text: str) -> float | None:
 
 
 def seconds(text: str) -> float | None:
-    """Return a number of seconds of at least 0, or None."""
+    """Parse a number of seconds of at least 0; return None if the text is not one."""
     if _NUMBER.fullmatch(text) is None:
         return None
     value = float(text)
@@ -43,7 +43,7 @@ def unix_time(year: int, month: int, day: int, hour: int = 0, minute: int = 0, s
 
 @dataclass(slots=True)
 class Row:
-    """One outage as a reader finds it; group None means its node's class."""
+    """One outage of a file; `group` is its class, None for the class of its node."""
 
     line: int
     node: str
@@ -70,14 +70,14 @@ def assemble(
     classes: tuple[str, ...] | None = None,
     notes: Iterable[str] = (),
 ) -> OutageLog:
-    """Return the log of these rows.
+    """Build the log of outages from its rows.
 
     Args:
-        known: further nodes, without outages.
-        span, spans: watch of all nodes, or of each (s); neither: from time 0, or from the first outage if `absolute`,
-            to the last time in the rows.
-        class_of: the class of a node; None: one class "all", unless rows have classes.
-        classes: the classes in order; None: those of the nodes, in natural order.
+        known: names of further nodes, which need not have outages.
+        span, spans: when all nodes, or each node, were watched (s); neither: from time 0, or from the first outage if
+            `absolute`, to the last time in the rows.
+        class_of: a function that returns the class of a node; None: all are of one class.
+        classes: all classes in order; None: those of the nodes, in natural order.
     """
     names = sorted({*known, *(row.node for row in rows)}, key=natural)
     index = {node: at for at, node in enumerate(names)}
@@ -123,9 +123,9 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def names_of(text: str, most: int) -> list[str] | None:
-    """Return the names of a pattern such as "n[001-016,20],login".
+    """Return the names that a pattern such as "n[001-016,20],login" gives.
 
-    The last range varies fastest. None if it is no pattern, or has more than ``most`` names.
+    The last range varies fastest. The result is None for an invalid pattern, or one of more than ``most`` names.
     """
     names: list[str] = []
     for part in re.split(r",(?![^\[]*\])", text):
@@ -156,12 +156,12 @@ def _numbered(text: str, most: int) -> list[str]:
 
 
 def clean_cause(text: str) -> str:
-    """Return the first 200 printable characters of a cause, or "failure"."""
+    """Return the first 200 printable characters of a cause; "failure" if it has none."""
     words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return words[:200].strip() or "failure"
 
 
 def malformed(source: str, line: int, what: str, expected: str, found: object) -> TraceError:
-    """Return the error for a row that cannot be read."""
+    """Return the error for a row of an outage log that cannot be read."""
     hint = "Correct or remove the line; 'pipistrelle help outages' has the formats."
     return line_fault(f"{source}, line {line}", what, expected, found, hint)

@@ -10,17 +10,17 @@ from pipistrelle.traces.outages.log import OutageLog
 from pipistrelle.traces.outages.rows import Row, assemble, clean_cause, iso_time, malformed
 from pipistrelle.traces.outages.table import Cells, require_columns, text_lines
 
-#: sacctmgr may cut column names to the column width
+#: the required columns, whose names sacctmgr may cut to the column width
 _NEEDED: Final = ("NodeName", "TimeStart", "TimeEnd", "State")
-_OPEN: Final = ("Unknown", "None", "")  # not ended yet
-#: states in which a node starts nothing new
+_OPEN: Final = ("Unknown", "None", "")  # TimeEnd of an event that has not ended
+#: states in which a node starts no jobs
 _BAD: Final = re.compile(r"\b(DOWN|DRAIN|DRAINED|DRAINING|FAIL|FAILING|ERROR|NO_RESPOND|NOT_RESPONDING|MAINT)\b")
 _SET: Final = re.compile(r"(.*?)\s*\[([^\[\]@]*)@([0-9T:-]+)\]")
 _KEY: Final = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z_]*)=")
 
 
 def parse_sacctmgr(stream: io.BufferedReader, path: PathText) -> OutageLog:
-    """Return the outages in ``sacctmgr show event``, also with ``-P`` or ``-p``.
+    """Parse the output of ``sacctmgr show event``, also with ``-P`` or ``-p``.
 
     The columns NodeName, TimeStart, TimeEnd and State are required; Reason is the cause. Rows without a node concern
     the cluster and are left out. An event without an end never ends. Local times are taken as UTC.
@@ -57,9 +57,9 @@ def parse_sacctmgr(stream: io.BufferedReader, path: PathText) -> OutageLog:
 
 
 def parse_scontrol(stream: io.BufferedReader, path: PathText) -> OutageLog:
-    """Return the nodes that are down in ``scontrol show node``, also with ``-o``.
+    """Parse the nodes that are down in ``scontrol show node``, also with ``-o``.
 
-    A node is down if its State says so, since the time in brackets in its Reason; the end is unknown.
+    A node is down if its State says so. The outage begins at the time in brackets in Reason and never ends.
     """
     where = str(path)
     records: list[tuple[int, dict[str, str]]] = []

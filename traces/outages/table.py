@@ -17,7 +17,7 @@ from pipistrelle.traces.outages.log import OutageLog
 from pipistrelle.traces.outages.rows import Row, assemble, iso_time, malformed, names_of, seconds
 
 COLUMNS: Final = ("node", "down", "up", "cause", "announced")
-#: further columns of the outages that a run writes
+#: further columns in a run's own file of outages
 _OF_RUNS: Final = ("planned", "ended")
 _NEEDED: Final = ("node", "down", "up")
 _MOST_NODES: Final = 10_000_000
@@ -26,11 +26,11 @@ _NEVER: Final = ("", "inf", "never")
 
 
 def parse_outage_csv(stream: io.BufferedReader, path: PathText) -> OutageLog:
-    """Return the outages of a CSV file with a header.
+    """Parse the outages of a CSV file with a header.
 
-    A node is a number or a name; sets such as ``0-3 8``, or patterns such as ``n[001-016],login``, mean one outage of
-    each. Times are seconds after time 0, or all of them dates such as ``2017-01-29 08:00``. An empty `up` means never.
-    Lines with ``#`` before the header are comments, except that of `watch_line`.
+    A node is a number or a name. Several nodes, such as ``0-3 8`` or ``n[001-016],login``, have one outage each. Times
+    are seconds after time 0, or all of them are dates such as ``2017-01-29 08:00``. If `up` is empty, the outage never
+    ends. Lines with ``#`` before the header are comments, except the line that `watch_line` returns.
     """
     reader = _Reader(str(path))
     rows = list(reader.rows(stream))
@@ -40,12 +40,12 @@ def parse_outage_csv(stream: io.BufferedReader, path: PathText) -> OutageLog:
 
 
 def watch_line(nodes: int, end: float) -> bytes:
-    """Return the comment that keeps the number of nodes and the end of the watch (s) in a CSV file."""
+    """Return a CSV comment with the number of nodes and the end of the watch (s)."""
     return f"# nodes: {nodes}, end: {end!r} s\n".encode()
 
 
 class Cells(dict[str, str]):
-    """A row as {column: text}, with its first line's number."""
+    """A row of a table as {column: text}, with the number of its first line."""
 
     def __init__(self, columns: list[str], texts: list[str], where: str, line: int) -> None:
         super().__init__(zip(columns, texts, strict=False))
@@ -53,7 +53,7 @@ class Cells(dict[str, str]):
         self._where = where
 
     def fault(self, what: str, expected: str, column: str) -> TraceError:
-        """Return the error for a row because of a column's text, or of another text."""
+        """Return the error for a row; it quotes the cell of `column`, or `column` itself."""
         return malformed(self._where, self.line, what, expected, self.get(column, column))
 
 
@@ -92,13 +92,13 @@ class CsvLines:
 
 
 def text_lines(stream: Iterable[bytes]) -> Iterator[tuple[int, str]]:
-    """Yield (number, line)."""
+    """Yield (line number from 1, text) of each line of a file."""
     for number, line in enumerate(stream, 1):
         yield number, line.decode("utf-8-sig" if number == 1 else "utf-8", "replace")
 
 
 def require_columns(needed: tuple[str, ...], columns: list[str], where: str, expected: str, found: str) -> None:
-    """Raise TraceError if a table lacks a column; `found` is its header."""
+    """Raise TraceError if a table lacks a needed column; `found` is its header."""
     for column in needed:
         if column not in columns:
             raise TraceError(f"the column '{column}' is missing", where=where, expected=expected, found=quoted(found))
@@ -107,13 +107,13 @@ def require_columns(needed: tuple[str, ...], columns: list[str], where: str, exp
 class _Reader:
     def __init__(self, where: str) -> None:
         self._where = where
-        #: whether times are dates; None before the first one
+        #: whether times are dates; None until a time has been read
         self.dates: bool | None = None
         #: see `OutageLog.told`
         self.told: tuple[int, float] | None = None
 
     def _table(self, stream: io.BufferedReader) -> Iterator[bytes]:
-        """Yield the lines, with empty ones for the comments before the header."""
+        """Yield the file's lines, with comments before the header replaced by empty lines."""
         begun = False
         for line in stream:
             begun = begun or (bool(line.strip()) and not line.startswith(b"#"))

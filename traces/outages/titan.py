@@ -21,7 +21,7 @@ _NEEDED: Final = ("SN", "location", "insert", "remove", "duration", "event")
 SIGNS: Final = ("SN", "location", "insert", "remove", "event")
 _DATE: Final = "a time such as 2017-04-09 21:36:19"
 _EVENTS: Final = ("DBE", "OTB")  # a double-bit error; a GPU that fell off the bus
-#: "new" GPUs were first seen from 2016 on, when the exchange began, as in TitanGPULife's own summary
+#: "new" GPUs were first seen from 2016 on, when GPUs were exchanged, as in TitanGPULife's own summary
 CLASSES: Final = ("old", "new")
 _EXCHANGE: Final = unix_time(2016, 1, 1)
 
@@ -38,12 +38,12 @@ class _Life:
 
 
 def parse_titan(stream: io.BufferedReader, path: PathText) -> OutageLog:
-    """Return the failures of the table, and the lives of its GPUs.
+    """Parse the failures of Titan's GPUs, and the lives of the GPUs.
 
-    A node is a place, such as ``c11-2c1s4n1``. A row with an event is an outage from the time of removal; its end is
+    A node is a location, such as ``c11-2c1s4n1``. A row with an event is an outage from the time of removal. Its end is
     unknown, because `insert` is the date of an inventory. A row without `insert` is a further event of a GPU whose life
-    is in another row: an outage, but no life. The classes are those of the GPUs: ``new`` if first seen from 2016 on,
-    otherwise ``old``. A GPU's age includes its time in earlier places. Local times are taken as UTC.
+    is in another row: an outage, but no life. The class of a GPU is ``new`` if it was first seen from 2016 on,
+    otherwise ``old``. A GPU's age includes its time in earlier locations. Local times are taken as UTC.
     """
     where = str(path)
     found, by_gpu, batch = _read(stream, where)
@@ -71,10 +71,10 @@ def parse_titan(stream: io.BufferedReader, path: PathText) -> OutageLog:
 
 
 def gpus_at(stream: io.BufferedReader, path: PathText, time: float) -> dict[str, tuple[str, float]]:
-    """Return {place: (class, age in s)} of the GPUs in place at a Unix time.
+    """Return {location: (class, age in s)} of the GPUs installed at a Unix time.
 
-    A GPU is there from `insert` until before `remove`; of two in one place the later one counts. Classes and ages, and
-    errors, are as in `parse_titan`.
+    A GPU is installed from `insert` until before `remove`; of two in one location the later one counts. Classes, ages
+    and errors are as in `parse_titan`.
     """
     _, by_gpu, batch = _read(stream, str(path))
     there: dict[str, tuple[float, str, float]] = {}
@@ -91,7 +91,7 @@ def gpus_at(stream: io.BufferedReader, path: PathText, time: float) -> dict[str,
 
 
 def _read(stream: io.BufferedReader, where: str) -> tuple[list[_Life], dict[str, list[_Life]], dict[str, str]]:
-    """Return all rows, the rows of each GPU, and each GPU's class."""
+    """Return all rows of the table, the rows of each GPU, and each GPU's class."""
     found = [_life(cells) for cells in CsvLines(stream, where, _NEEDED, "the columns of TitanGPULife's table of lives")]
     by_gpu: dict[str, list[_Life]] = defaultdict(list)
     for life in found:

@@ -16,11 +16,11 @@ _TICK: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """The times between submissions.
+    """A distribution of the times between submissions.
 
     Args:
         kind: ``fixed``; ``exp``, exponential; or ``unif``, uniform.
-        low: the time itself, the mean, or the least time (s).
+        low: the fixed time, the mean, or the least time (s), by kind.
         high: the greatest time (s), for ``unif`` only.
     """
 
@@ -60,8 +60,8 @@ def shuffle_submits(workload: Workload, rng: np.random.Generator, window: float 
     """Return the workload with its submit times shuffled among its jobs.
 
     Args:
-        window: length (s) of the windows, counted from the first submission, within which times are exchanged; inf:
-            among all jobs.
+        window: jobs exchange times only within windows of this length (s), counted from the first submission; inf:
+            all jobs exchange times.
     """
     if not window > 0:
         raise out_of_range("value", "window", "a time above 0", repr(window))
@@ -73,7 +73,7 @@ def shuffle_submits(workload: Workload, rng: np.random.Generator, window: float 
 
 
 def redraw_submits(workload: Workload, gaps: Gaps, rng: np.random.Generator) -> Workload:
-    """Return the workload with new submit times; the first time and the order of jobs stay."""
+    """Return the workload with new submit times; first time and order of jobs stay."""
     order = np.argsort(workload.submit, kind="stable")
     submit = np.empty_like(workload.submit)
     submit[order] = gaps.times(float(workload.submit.min()), len(workload), rng)

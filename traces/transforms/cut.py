@@ -1,4 +1,4 @@
-"""Cut jobs out of workloads, and what all changes share. Pure functions."""
+"""Select jobs of workloads, and update what depends on jobs. Pure functions."""
 
 import re
 from collections.abc import Set
@@ -21,7 +21,7 @@ _BOUNDS: Final = ("StartTime", "EndTime")
 
 
 def changed(workload: Workload, **columns: Any) -> Workload:
-    """Return the workload with other columns, also in the jobs' JSON objects.
+    """Return the workload with new columns, also in the jobs' JSON objects.
 
     Raises:
         TraceError: if a submit time would be negative, or a number above 2^53.
@@ -41,10 +41,7 @@ def changed(workload: Workload, **columns: Any) -> Workload:
 
 
 def keep(workload: Workload, which: NDArray[np.bool_] | Ints) -> Workload:
-    """Return the selected jobs, without dependencies on removed ones.
-
-    Ids and times do not change.
-    """
+    """Return the selected jobs, unchanged but without dependencies on removed jobs."""
     kept = workload.select(which)
     if not len(kept):
         raise TraceError(
@@ -63,20 +60,20 @@ def sample(workload: Workload, count: int, rng: np.random.Generator) -> Workload
 
 
 def from_zero(workload: Workload) -> Workload:
-    """Return the workload with time 0 at the first submission; dates stay."""
+    """Return the workload with time 0 at the first submission; dates do not change."""
     first = float(workload.submit.min())
     epoch = None if workload.epoch is None else workload.epoch + first
     return changed(workload, submit=workload.submit - first, epoch=epoch)
 
 
 def resubmitted(workload: Workload, submit: Floats) -> Workload:
-    """Return the workload stably sorted by new submit times (s, shape (n,))."""
+    """Return the workload with new submit times (s), shape (n,), sorted by them."""
     moved = changed(workload, submit=submit)
     return recounted(moved.select(np.argsort(submit, kind="stable")), moved=True)
 
 
 def recounted(workload: Workload, *, moved: bool = False) -> Workload:
-    """Return the workload with its header's job counts updated.
+    """Return the workload with the job counts in its header updated.
 
     The dates of the first and last job are removed if the count changed or submit times have `moved`.
     """
@@ -116,7 +113,7 @@ def _check_range(workload: Workload, name: str, values: Floats | Ints) -> None:
 def forget_jobs(workload: Workload, gone: Set[str]) -> Workload:
     """Return the workload without dependencies on the jobs in `gone`.
 
-    Otherwise a later job with such an id would take their place. A preceding job becomes -1.
+    Otherwise a later job with one of their ids would be taken for them. A preceding job in `gone` becomes -1.
     """
     if not gone:
         return workload
@@ -132,7 +129,7 @@ def forget_jobs(workload: Workload, gone: Set[str]) -> Workload:
 def forget_in(text: str, gone: Set[str]) -> str:
     """Return a dependency text without the jobs in `gone`.
 
-    ``afterok:3:4,afterany:7`` without 4 and 7 is ``afterok:3``. Parts that name no jobs stay.
+    For example, ``afterok:3:4,afterany:7`` without 4 and 7 is ``afterok:3``. Parts that name no jobs stay.
     """
     first, *others = re.split("([,?])", text)
     parts = [("", first), *zip(others[::2], others[1::2], strict=True)]
@@ -141,7 +138,7 @@ def forget_in(text: str, gone: Set[str]) -> str:
 
 
 def _left(part: str, gone: Set[str]) -> str | None:
-    """Return what is left of one part, None if nothing."""
+    """Return a part of a dependency without the jobs in `gone`; None if none is left."""
     kind, colon, listed = part.partition(":")
     jobs = listed.split(":")
     plain = [names[0] if names else None for job in jobs for _, names in parse_dependency(f"{kind}:{job}")]

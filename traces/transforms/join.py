@@ -21,27 +21,26 @@ from pipistrelle.traces.workload import LARGEST, Floats, Workload, is_plain_numb
 Align = Literal["date", "zero", "first"]
 Draw = Literal["job", "copy", "once"]
 
-#: columns and labels whose values mean something else in another log
+#: columns whose numbers mean something else in another log
 _LOCAL: Final = frozenset(("user", "group", "application", "queue", "partition"))
-#: more jobs do not fit into memory
+#: more jobs than this do not fit into memory
 _MOST_JOBS: Final = 10_000_000
 _LOCAL_LABELS: Final = frozenset(("user", "group", "account", "queue", "qos", "partition"))
 
 
 def merge(workloads: Sequence[Workload], align: Align = "zero", *, apart: bool = False) -> Workload:
-    """Return the jobs of several workloads as one, by submit time.
+    """Merge the jobs of several workloads into one workload, by submit time.
 
-    Ties are in the order of `workloads`. If an id occurs twice, all jobs are renumbered 1, 2, ... in the new order, and
-    dependencies follow. If headers give numbers different names, as in ``Queue: 1 batch``, the names replace the
-    numbers. The machine is the largest one. Time zone and header lines stay if all workloads agree.
+    Jobs with equal times are in the order of `workloads`. If an id occurs twice, all jobs are renumbered 1, 2, ... in
+    the new order, also in dependencies. If headers give numbers different names, as in ``Queue: 1 batch``, the names
+    replace the numbers. The machine is the largest one. Time zone and header lines stay if all workloads agree.
 
     Args:
         workloads: at least one.
-        align: what coincides: ``date``, equal dates, with time 0 at the earliest epoch; ``zero``, the time 0 of each;
-            ``first``, the first job of each, which becomes time 0. Except for ``date``, the epoch stays only if all
-            have the same.
-        apart: keep users, groups, accounts, queues and so on of different workloads apart: from the second workload on,
-            their numbers continue after the highest before, and names get ``@2``, ``@3``, ...
+        align: what coincides. ``date``: equal dates, with time 0 at the earliest epoch. ``zero``: time 0 of each; the
+            epoch stays if all have the same. ``first``: the first job of each, which becomes time 0, without an epoch.
+        apart: whether to keep users, groups, accounts, queues and so on of different workloads apart: from the second
+            workload on, their numbers continue after the highest before, and names get ``@2``, ``@3``, ...
     """
     first = workloads[0]
     zones = {workload.timezone for workload in workloads}
@@ -85,13 +84,13 @@ def copies(
     """Return the workload with each job `count` times, by submit time.
 
     At equal times the originals come first, then the first copies, and so on. For ids see `copy_ids`. A copy depends on
-    the copies of the jobs that its original depends on, and equals it otherwise.
+    the copies of the jobs on which its original depends. Otherwise it equals its original.
 
     Args:
-        count: jobs per original job, at least 1.
-        every: the k-th copy is submitted k times this after the original (s).
+        count: the number of jobs per original job, including itself, at least 1.
+        every: a delay (s): the k-th copy is submitted k times this delay after the original.
         shift: least and greatest time (s) added to the copies' submit times, uniform in steps of 1 ms.
-        draw: draw this time for each ``job`` of each copy, for each ``copy``, or ``once``.
+        draw: whether the shift is drawn for each ``job`` of each copy, for each ``copy``, or ``once``.
         gaps: times between submissions of each copy, which starts with the first original; None: those of the original.
     """
     if count < 1:
@@ -135,8 +134,8 @@ def copies(
 def copy_ids(ids: list[str], number: int) -> list[str]:
     """Return the ids of the `number`-th copies, from 1.
 
-    For whole numbers, add `number` times the smallest power of ten above the largest id: the first copies of 11 and
-    28490 are 100011 and 128490. Otherwise append the number: ``a.1``.
+    If all ids are whole numbers, `number` times the smallest power of ten above the largest id is added: the first
+    copies of 11 and 28490 are 100011 and 128490. Otherwise the number is appended: ``a.1``.
     """
     if not all(is_plain_number(job, 16) for job in ids):
         return [f"{job}.{number}" for job in ids]
@@ -153,7 +152,7 @@ def copy_ids(ids: list[str], number: int) -> list[str]:
 
 
 def _aligned(workloads: list[Workload], align: Align) -> tuple[list[Workload], float | None]:
-    """Return the workloads on one clock, and its epoch."""
+    """Return the workloads on one common clock, and the epoch of this clock."""
     if align == "first":
         return [from_zero(workload) for workload in workloads], None
     epochs = [workload.epoch for workload in workloads]
@@ -177,7 +176,7 @@ def _aligned(workloads: list[Workload], align: Align) -> tuple[list[Workload], f
 
 
 def _named(workloads: list[Workload], apart: bool) -> list[Workload]:
-    """Return the workloads with names for numbers that headers explain differently."""
+    """Replace numbers by names if the headers of workloads explain them differently."""
     result = workloads
     for name, directive in DIRECTIVES.items():
         lines = {workload.header.get(directive) for workload in workloads}
@@ -225,13 +224,13 @@ def _numbered(parts: list[Workload]) -> list[Workload]:
 
 
 def _order(parts: list[Workload]) -> NDArray[np.int64]:
-    """Return the order of all jobs by submit time; ties keep their order."""
+    """Return the order of all jobs by submit time; equal times keep their order."""
     order: NDArray[np.int64] = np.argsort(np.concatenate([part.submit for part in parts]), kind="stable")
     return order
 
 
 def _joined(parts: list[Workload]) -> Workload:
-    """Return all jobs by submit time, with the first workload's attributes."""
+    """Return all jobs by submit time, with all other attributes of the first workload."""
     if len(parts) == 1:
         return resubmitted(parts[0], parts[0].submit)
     columns: dict[str, Any] = {

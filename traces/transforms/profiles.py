@@ -12,7 +12,7 @@ from pipistrelle.traces.workload import Workload
 
 
 def with_profiles(workload: Workload) -> Workload:
-    """Return the workload with profiles; a log's jobs get delays."""
+    """Return the workload with profiles; a job of a log gets a delay."""
     if workload.profiles is not None:
         return workload
     names = [workload.profile_of(row) for row in range(len(workload))]
@@ -29,7 +29,7 @@ def with_profiles(workload: Workload) -> Workload:
 def united_profiles(workloads: list[Workload]) -> list[Workload]:
     """Return the workloads with one common table of profiles.
 
-    If a name has another meaning in an earlier workload, all profiles of the later one, the k-th, get the suffix
+    If a name means another profile in an earlier workload, all profiles of the later one, the k-th, get the suffix
     ``@k``, repeated as needed.
     """
     table: dict[str, Profile] = {}
@@ -62,7 +62,7 @@ def _renamed(profile: Profile, suffix: str, known: dict[int, Profile]) -> Profil
 
 
 def _renamed_parts(text: bytes, suffix: str) -> bytes:
-    """Return a profile's JSON object with its parts renamed, if it is composed."""
+    """Return a profile's JSON object with its parts renamed, if it has parts."""
     if not suffix:
         return text
     value = msgspec.json.decode(text)

@@ -17,7 +17,7 @@ from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal
 
 
 def scale_arrivals(workload: Workload, factor: float) -> Workload:
-    """Return the workload with the times between submissions multiplied."""
+    """Return the workload with the times between submissions multiplied by `factor`."""
     _require_factor(factor, "arrivals")
     first = float(workload.submit.min())
     submit = first + (workload.submit - first) * factor
@@ -27,7 +27,7 @@ def scale_arrivals(workload: Workload, factor: float) -> Workload:
 def scale_to_load(workload: Workload, load: float, units: int | None = None) -> Workload:
     """Return the workload with arrivals scaled so that the offered load is `load`.
 
-    Only jobs that fit on `units` units count; None: the trace's own machine.
+    The load counts only jobs that fit on `units` units; None: the size of the trace's machine.
     """
     _require_factor(load, "load")
     units = workload.machine_size if units is None else units
@@ -49,9 +49,9 @@ def scale_to_load(workload: Workload, load: float, units: int | None = None) -> 
 
 
 def scale_runtimes(workload: Workload, factor: float) -> Workload:
-    """Return the workload with run times multiplied, not rounded.
+    """Return the workload with run times multiplied by `factor`, not rounded.
 
-    In Batsim's JSON the delays of the profiles are multiplied, also inside composed ones.
+    In Batsim's JSON the delays of profiles are multiplied, also inside composed profiles.
     """
     _require_factor(factor, "run times")
     _require_runtimes(workload, "multiplied")
@@ -68,7 +68,7 @@ def scale_runtimes(workload: Workload, factor: float) -> Workload:
 
 
 def scale_sizes(workload: Workload, factor: float) -> Workload:
-    """Return the workload with sizes multiplied, rounded halves up, at least 1."""
+    """Return the workload with sizes multiplied by `factor`, rounded, at least 1."""
     _require_factor(factor, "sizes")
     return _resized(workload, np.floor(workload.size * factor + 0.5))
 
@@ -80,27 +80,27 @@ def scale_machine(workload: Workload, units: int) -> Workload:
     """
     if workload.machine_size is None:
         raise TraceError("the machine's size is unknown, so the jobs cannot be scaled to another", where=workload.name)
-    # integer division after adding half of the divisor: no rounding of doubles
+    # adding half of the divisor before an integer division rounds without doubles
     old = workload.machine_size
     sizes = [(2 * size * units + old) // (2 * old) for size in workload.size.tolist()]
     return replace(_resized(workload, np.array(sizes, dtype=np.float64)), machine_size=units)
 
 
 def fix_walltimes(workload: Workload, seconds: float) -> Workload:
-    """Return the workload with one requested time (s) for all; inf: no limit."""
+    """Return the workload with one requested time (s) for all jobs; inf: no limit."""
     if not (0 < seconds <= LARGEST or seconds == inf):
         raise _bad_factor("requested time", seconds)
     return changed(workload, walltime=np.full(len(workload), seconds, dtype=np.float64))
 
 
 def scale_walltimes(workload: Workload, factor: float) -> Workload:
-    """Return the workload with requested times multiplied, not rounded."""
+    """Return the workload with requested times multiplied by `factor`, not rounded."""
     _require_factor(factor, "requested times")
     return changed(workload, walltime=np.where(workload.walltime > 0, workload.walltime * factor, workload.walltime))
 
 
 def draw_walltimes(workload: Workload, low: int, high: int, rng: np.random.Generator) -> Workload:
-    """Return the workload with random requested times of whole seconds."""
+    """Return the workload with random requested times, whole seconds `low` to `high`."""
     _require_order(low, high, "requested time", 1)
     return changed(workload, walltime=_whole(low, high, len(workload), rng))
 
@@ -108,8 +108,8 @@ def draw_walltimes(workload: Workload, low: int, high: int, rng: np.random.Gener
 def walltimes_of_runtimes(workload: Workload, low: float, high: float, rng: np.random.Generator) -> Workload:
     """Return the workload with requested times as percentages of run times.
 
-    If `low` and `high` differ, each job's percentage is a random whole number from `low` to `high`. Jobs without a run
-    time keep their requested time.
+    If `low` and `high` differ, each job's percentage is a random whole number from `low` to `high`. Results are rounded
+    up to whole seconds. Jobs without a run time keep their requested time.
     """
     _require_order(low, high, "percentage of the run time", 0)
     _require_runtimes(workload, "used for requested times")

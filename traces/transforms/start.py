@@ -1,4 +1,4 @@
-"""Start in the middle of a log, with or without its running jobs."""
+"""Start in the middle of a log, with or without the jobs that run at that time."""
 
 from typing import Any, Final
 
@@ -9,15 +9,15 @@ from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.transforms.cut import changed, keep
 from pipistrelle.traces.workload import Floats, Workload
 
-#: submit time (s) of jobs that waited at the start: after the running ones started; a power of two keeps sums exact
+#: submit time (s) of jobs that waited at the start, so that running jobs start first; a power of two keeps sums exact
 AFTERWARDS: Final = 2.0**-10
 
 
 def begun_at(workload: Workload, time: float, *, warm: bool) -> Workload:
-    """Return the workload from `time` on, which becomes time 0; dates stay.
+    """Return the workload from `time` on, which becomes time 0; dates do not change.
 
-    Without ``warm`` only jobs submitted at `time` or later are kept. With ``warm``, jobs that were running then are
-    submitted at time 0 with their remaining run and requested times, and jobs that were waiting are submitted at
+    Without ``warm`` only jobs submitted at `time` or later are kept. With ``warm``, jobs that were running at `time`
+    are submitted at time 0 with their remaining run and requested times. Jobs that were waiting are submitted at
     `AFTERWARDS`, in their order. Earlier jobs without a start in the log are dropped.
     """
     if not warm:

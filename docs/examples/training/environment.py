@@ -1,4 +1,4 @@
-"""A scheduler to be learned: an environment of Gymnasium whose steps are the decisions of a run."""
+"""A Gymnasium environment for learning a scheduler; each step is a decision of a run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -42,23 +42,23 @@ except ImportError:
 
 
 Observation = NDArray[np.float32]
-#: what is observed of a job that waits, and of the machine
+#: what an observation contains: features per queued job, and features of the machine
 JOB_FEATURES: Final = ("there", "size", "walltime", "wait", "fits")
 MACHINE_FEATURES: Final = ("free", "queue")
-#: times that are observed as 1, on a log scale (s)
+#: longest times, observed as 1 on a log scale (s)
 _LONGEST_S: Final = 30 * 86400.0
 _MOST_WAITING: Final = 10_000
 _HOUR_S: Final = 3600.0
 
 
-#: its name in Gymnasium, once this module is imported
+#: name of the environment in Gymnasium, once this module is imported
 ENVIRONMENT: Final = "pipistrelle/Scheduling-v0"
-#: options of the scheduler and its connection
+#: options that the environment sets itself: scheduler, protocol and seed
 _DECIDED: Final = {*PolicySpec.__struct_encode_fields__, "dialect", "batsim", "seed"}
 
 
 class _Outside:
-    """A policy that decides nothing itself."""
+    """A policy without decisions of its own, because the agent makes them."""
 
     name = "agent"
 
@@ -66,14 +66,14 @@ class _Outside:
         self.order: Order = Fcfs()
 
     def decide(self, view: View) -> None:
-        """Decide nothing."""
+        """Make no decision."""
 
 
 class Dispatcher:
-    """A run that stops whenever a queued job could start; jobs get the lowest free units.
+    """A run that stops whenever a job could start; jobs get the lowest free units.
 
     Args:
-        seen: how many queued jobs can be chosen, by submission.
+        seen: number of queued jobs, by submission, from which the agent can choose.
         observers: receive every event.
     """
 
@@ -91,19 +91,19 @@ class Dispatcher:
 
     @property
     def view(self) -> View:
-        """The scheduler's view of machine and queue."""
+        """Return the scheduler's view of machine and queue."""
         view = self._runtime.view
         assert view is not None, "the run has begun"
         return view
 
     @property
     def waiting(self) -> list[SchedulerJob]:
-        """The first ``seen`` queued jobs, by submission."""
+        """Return the first ``seen`` queued jobs, by submission."""
         return list(islice(self.view.waiting, self._seen))
 
     @property
     def has_choice(self) -> bool:
-        """Whether one of them can start now."""
+        """Return whether one of the `waiting` jobs can start now."""
         return any(map(self.fits, self.waiting))
 
     def units_for(self, job: SchedulerJob) -> NodeSet | None:
@@ -121,7 +121,7 @@ class Dispatcher:
         return (view.plain and not job.by_nodes) or self.units_for(job) is not None
 
     def start(self, job: SchedulerJob) -> None:
-        """Start a job that fits."""
+        """Start a job for which `fits` is true."""
         view = self.view
         units = self.units_for(job)
         assert units is not None, f"{job.id} does not fit"
@@ -150,14 +150,14 @@ class Dispatcher:
                 return
 
     def summary(self) -> Summary:
-        """Return the figures of the run so far."""
+        """Return the metrics of the run so far."""
         return self._simulation.metrics.summary(self._simulation.engine.cluster.running.values())
 
 
 def observed(dispatcher: Dispatcher, queue: int, mask: NDArray[np.bool_]) -> Observation:
-    """Return what is seen of the first ``queue`` jobs and of the machine, shape (queue * features + 2,), 0 to 1.
+    """Return an observation of ``queue`` jobs and the machine, values 0 to 1.
 
-    ``mask`` tells which of these jobs fit.
+    The shape is (queue * features + 2,). ``mask`` tells which of these jobs can start now.
     """
     view, width = dispatcher.view, len(JOB_FEATURES)
     found = np.zeros(queue * width + len(MACHINE_FEATURES), dtype=np.float32)
@@ -178,21 +178,21 @@ def _shown(value: float, largest: float) -> float:
 
 
 class Rewards(Observer):
-    """What an episode's jobs add to the reward as they end: ``kind`` is that of the environment."""
+    """Sums the rewards of jobs as they end; ``kind`` is ``wait`` or ``bounded_slowdown``."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._count = 1
         self._sum = 0.0
-        #: jobs that have not ended
+        #: number of jobs that have not ended
         self.left = 0
 
     def begin(self, jobs: int) -> None:
-        """Begin an episode of so many jobs."""
+        """Begin an episode of ``jobs`` jobs."""
         self._count, self._sum, self.left = max(jobs, 1), 0.0, jobs
 
     def ended(self, now: float, job: Job) -> None:
-        """Count a job's wait, or its slowdown; one that comes back counts with each attempt."""
+        """Subtract a job's wait or slowdown from the reward; a requeued job counts per attempt."""
         if job.attempt is None or not job.attempt.retried:
             self.left -= 1
         if job.state in NEVER_RAN:
@@ -202,32 +202,32 @@ class Rewards(Observer):
         self._sum -= cost / self._count
 
     def take(self) -> float:
-        """Return what has come since it was last asked."""
+        """Return the reward since the last call of this method."""
         paid, self._sum = self._sum, 0.0
         return paid
 
 
 class TrainingError(PipistrelleError):
-    """The environment's arguments are wrong."""
+    """An argument of the environment is wrong."""
 
 
 class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
     """A run in which an agent chooses the next job to start.
 
-    There is a step whenever a queued job could start. The action is the queue position (by submission) of the job that
-    starts on the lowest free units. The last action, or one whose job does not exist or fit, lets time advance.
+    There is a step whenever a queued job could start. The action is the queue position (by submission) of the job to
+    start on the lowest free units. The last action lets time advance, as does a position without a job that fits.
 
-    An observation has `JOB_FEATURES` of the first ``queue`` jobs, then `MACHINE_FEATURES`, all from 0 to 1: sizes and
-    free units as shares of the machine, times and the queue's length on a log scale. ``info["action_mask"]`` says which
-    actions are possible.
+    An observation has `JOB_FEATURES` of the first ``queue`` jobs, then `MACHINE_FEATURES`, all from 0 to 1. Sizes and
+    free units are shares of the machine; times and the queue's length are on a log scale. ``info["action_mask"]`` says
+    which actions are possible.
 
     The rewards of an episode add up to minus its mean wait (hours), or minus its mean bounded slowdown (of attempts).
-    An episode that stalls is truncated, with a reward of -1 per unfinished job. ``info["summary"]`` has the figures
-    of an ended episode.
+    An episode in which no job can start any more is truncated, with a reward of -1 per unfinished job.
+    ``info["summary"]`` has the metrics of a finished episode.
 
     Args:
-        run: options of `pipistrelle run` by name, as ``{"workload": "demo"}``, without those of the scheduler.
-        queue: how many jobs the agent sees.
+        run: options of `pipistrelle run` by name, such as ``{"workload": "demo"}``, except those of the scheduler.
+        queue: number of queued jobs that the agent sees.
         jobs: consecutive jobs per episode, from a random position or ``first`` in the options of `reset`; None: all.
         reward: ``wait`` or ``bounded_slowdown``.
 
@@ -264,7 +264,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode, with failures of its own."""
+        """Begin an episode; each episode draws its own failures."""
         super().reset(seed=seed)
         setup = self._setup(None if options is None else options.get("first"))
         self._paid.begin(setup.jobs)
@@ -292,7 +292,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         return observation, paid, dispatcher.over and not stalled, stalled, info
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Return which actions do something, shape (queue + 1,): jobs that fit, and to wait."""
+        """Return which actions have an effect, shape (queue + 1,): jobs that fit, and waiting."""
         dispatcher = self._dispatcher
         assert dispatcher is not None, "reset comes first"
         mask = np.zeros(self._queue + 1, dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""Trains a small policy on pieces of the demo and tries it on all of it: python train_policy.py"""
+"""Train a small policy on parts of the demo workload, and test it on the whole: python train_policy.py"""
 
 import numpy as np
 from environment import JOB_FEATURES, SchedulingEnv
@@ -11,11 +11,11 @@ WIDTH = len(JOB_FEATURES)
 
 
 def episode(env, weights, **how):
-    """Let the jobs that score most start first; return minus the mean wait in hours, and the figures."""
+    """Run an episode that starts jobs with the highest score first; return its reward and summary."""
     observation, info = env.reset(**how)
     paid, over = 0.0, False
     while not over:
-        scores = observation[: SEEN * WIDTH].reshape(SEEN, WIDTH)[:, 1:4] @ weights  # size, walltime, wait
+        scores = observation[: SEEN * WIDTH].reshape(SEEN, WIDTH)[:, 1:4] @ weights  # features size, walltime and wait
         scores[~info["action_mask"][:-1]] = -np.inf
         observation, reward, ended, stalled, info = env.step(int(np.argmax(scores)))
         paid, over = paid + reward, ended or stalled
@@ -23,12 +23,12 @@ def episode(env, weights, **how):
 
 
 def train(env, rounds=4, tries=8, best=3):
-    """Return weights by the cross-entropy method: draw some, keep the best, draw near these."""
+    """Return weights by the cross-entropy method: draw weights, keep the best, draw near the best."""
     chance = np.random.default_rng(1)
     mean, spread = np.zeros(3), np.ones(3)
     for number in range(rounds):
         drawn = mean + spread * chance.standard_normal((tries, 3))
-        paid = [episode(env, weights, seed=number)[0] for weights in drawn]  # the same jobs for all
+        paid = [episode(env, weights, seed=number)[0] for weights in drawn]  # one seed: all weights get the same jobs
         chosen = drawn[np.argsort(paid)[-best:]]
         mean, spread = chosen.mean(axis=0), chosen.std(axis=0) + 0.05
     return mean

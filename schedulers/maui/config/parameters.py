@@ -11,11 +11,11 @@ class Support(Enum):
     """How a parameter in a file is handled."""
 
     YES = "supported"
-    #: only for the running daemon (logs, ports, files, statistics, its simulator), not for decisions
+    #: concerns only Maui's daemon (logs, ports, files, statistics, its simulator), not decisions
     DAEMON = "of the daemon"
-    #: no decision here depends on it
+    #: read, but no decision of this policy depends on it
     IDLE = "without effect"
-    #: Maui would decide differently
+    #: not supported: Maui would decide differently
     NO = "not supported"
 
 

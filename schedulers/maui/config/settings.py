@@ -28,9 +28,9 @@ class TargetMode(Enum):
     TARGET = ""
     FLOOR = "+"
     CEILING = "-"
-    #: largest usage in percent
+    #: a cap on usage, in percent
     CAP = "%"
-    #: largest usage in processor-seconds
+    #: a cap on usage, in processor-seconds
     ABSOLUTE_CAP = "^"
 
 
@@ -106,10 +106,10 @@ class Names(NamedTuple):
 
 @dataclass(frozen=True)
 class MauiSettings:
-    """A whole configuration; parameters that are not set have Maui's defaults.
+    """The settings of a maui.cfg; parameters that are not set have Maui's defaults.
 
     Attributes:
-        values: {parameter: value} of those set.
+        values: {parameter: value} of the parameters that the file sets.
         credentials: {kind: {name: attributes}}; DEFAULT is for credentials that lack an attribute.
         system: limits of all jobs together, and the default QOS.
         stacks: {stack: (number of reservations, QOS names or None for all)}.

@@ -153,7 +153,7 @@ class OutstandingRooms:
             self._rooms.clear()
 
     def ended(self, counter: int, number: int) -> None:
-        """Stop counting a job."""
+        """Stop counting the outstanding work of a job."""
         if counter in self._running:
             self._running[counter].pop(number, None)
             self._rooms.clear()

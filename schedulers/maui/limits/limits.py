@@ -194,7 +194,7 @@ class Limits:
             self._outstanding.started(number, job.number, job.size, end)
 
     def ended(self, job: SchedulerJob, code: int) -> None:
-        """Stop counting a job."""
+        """Stop counting a job that has ended."""
         for number in self._count(job, code, -1):
             self._outstanding.ended(number, job.number)
 

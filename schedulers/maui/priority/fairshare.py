@@ -107,11 +107,11 @@ class Fairshare(Kept):
         return (self._window + 1) * self.interval if self.active and self._window != -inf else inf
 
     def started(self, now: float, code: int, units: int) -> None:
-        """Count a job of a combination of credentials from ``now`` (s) on."""
+        """Start counting the units of a job at ``now`` (s), for its credentials ``code``."""
         self._change(now, code, units)
 
     def ended(self, now: float, code: int, units: int) -> None:
-        """Stop counting a job."""
+        """Stop counting the units of a job at ``now`` (s)."""
         self._change(now, code, -units)
 
     def _change(self, now: float, code: int, units: int) -> None:

@@ -1,1 +1,1 @@
-"""Schedulers that serve Batsim, or a server in its dialect."""
+"""Schedulers that serve Batsim, or Pipistrelle's server in Batsim's dialect."""

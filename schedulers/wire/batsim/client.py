@@ -1,7 +1,7 @@
 """The scheduler's listening socket in the batsim dialect, for one simulation.
 
-On the wire it behaves like ZeroMQ's REP, but on plain sockets (protocol/zmtp.py). The work that strangers can cause is
-bounded, and none of it delays the simulation.
+To its peers it behaves like ZeroMQ's REP socket, but it uses plain sockets (protocol/zmtp.py). The work that unknown
+peers can cause is bounded and does not delay the simulation.
 """
 
 import time
@@ -18,13 +18,13 @@ from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.schedulers.wire.interrupts import Interrupts
 from pipistrelle.schedulers.wire.native import leaving
 
-#: interval at which a waiting scheduler checks for the server and for strangers, s
+#: interval at which a waiting scheduler checks for input of the server and unknown peers, s
 _TICK_S: Final = 0.1
 #: longest time for sending the last message, s
 _LINGER_S: Final = 0.5
-#: most messages of strangers answered at a time
+#: most messages of unknown peers answered at a time
 _ANSWERED_AT_ONCE: Final = 64
-#: reply to a second server; not a message of Batsim, so that server stops at once instead of waiting
+#: reply to a second server; it is not a message of Batsim, so that server stops at once instead of waiting
 _BUSY: Final = b"this scheduler serves another simulation"
 
 
@@ -36,7 +36,7 @@ def serve_batsim(
 ) -> None:
     """Serve the first server that sends a message, until its simulation ends.
 
-    Other servers are turned away without disturbing the simulation.
+    Other servers are refused without disturbing the simulation.
 
     Args:
         listener: a listening socket, closed by the caller.
@@ -58,7 +58,7 @@ def serve_batsim(
 
 
 def _first_message(listener: ListeningSocket[_C], timeout: float) -> tuple[_C, ZmtpMessage]:
-    """Return the first message from anybody, and its connection."""
+    """Return the first message from any peer, and the connection that it came from."""
     now = time.monotonic()
     deadline = now + timeout
     while (came := listener.message()) is None:
@@ -82,7 +82,7 @@ class _Conversation(Generic[_C]):
         self._listener = listener
         self._connection = connection
         self._session = BatsimSchedulerSession()
-        #: parts before each frame
+        #: message parts that precede each frame
         self._route = route
         listener.release(connection)
         listener.unwatch(connection)
@@ -109,7 +109,7 @@ class _Conversation(Generic[_C]):
                 raise
 
     def _leave(self, error: KeyboardInterrupt | PolicyFailed, interrupts: Interrupts) -> None:
-        """Tell a Pipistrelle server why the scheduler ends, in reply to its next message."""
+        """Tell a Pipistrelle server why the scheduler leaves, in reply to its next message."""
         session = self._session
         if session.state == "SERVER_TURN" and self._comes_soon():
             session.receive_notice(self._next_frame(interrupts))
@@ -135,9 +135,9 @@ class _Conversation(Generic[_C]):
                 return
 
     def _next_frame(self, interrupts: Interrupts) -> bytes:
-        """Return the server's next message, and turn others away meanwhile.
+        """Return the server's next message; refuse other servers meanwhile.
 
-        KeyboardInterrupt if none has arrived and an interrupt was received.
+        KeyboardInterrupt if no message has arrived and an interrupt was received.
         """
         while True:
             try:
@@ -155,13 +155,13 @@ class _Conversation(Generic[_C]):
             self._turn_away()
 
     def _frame_of(self, message: ZmtpMessage) -> bytes:
-        """Return the frame: the first part that differs from the first message's prefix."""
+        """Return a message's frame: its first part that is not the first message's prefix."""
         if message.left_out:
             raise RemoteProtocolError(
                 "a message is too long", expected=f"at most {LONGEST_NOTICE:,} bytes", found=f"{message.left_out:,}"
             )
         for part, expected in zip(message.parts, self._route, strict=False):
-            if part != expected:  # it lacks the empty part that the first message had
+            if part != expected:  # this message lacks the empty part that the first message had
                 return part
         return message.parts[min(len(self._route), len(message.parts) - 1)]
 

@@ -1,4 +1,4 @@
-"""The machine described by Batsim's hosts: their nodes and pools."""
+"""Read the machine's nodes and pools from the hosts that Batsim sends."""
 
 from collections.abc import Mapping
 from itertools import groupby
@@ -11,7 +11,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 class _Node(NamedTuple):
-    """A node: name, first unit, number of units, and properties, sorted."""
+    """A node: its name, first unit, number of units, and sorted properties."""
 
     name: str
     first: int
@@ -22,8 +22,9 @@ class _Node(NamedTuple):
 def platform_of(data: SimulationBeginsData) -> PlatformInfo | None:
     """Return the machine that hosts describe; None if they have no useful properties.
 
-    Adjacent hosts with the same property ``node`` are one node; any other host is a node. Adjacent nodes with the same
-    properties (own or their zone's) are a pool. Pipistrelle's servers set ``pool``, ``class`` and ``unit``.
+    Adjacent hosts with the same property ``node`` form one node; any other host is a node of its own. Adjacent nodes
+    with the same properties (their own or their zone's) form a pool. Pipistrelle's servers set ``pool``, ``class`` and
+    ``unit``.
     """
     hosts = sorted(data.compute_resources, key=lambda host: host["id"]) if isinstance(data, BatsimBeginsData) else []
     if len(hosts) != data.nb_resources:
@@ -78,7 +79,7 @@ def _texts(told: Any) -> dict[str, str]:
 
 
 def _value(text: str) -> str | int | float | bool:
-    """Return a property's value as in a platform file."""
+    """Return a host property's text as the value that a platform file would have."""
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):

@@ -1,4 +1,4 @@
-"""Serve Batsim with a policy: differences between its dialect and the native one."""
+"""Serve Batsim with a policy: translate between the batsim and the native dialect."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -39,18 +39,18 @@ from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.schedulers.wire.batsim.hosts import platform_of
 
-#: decisions that this dialect lacks or that need extra work
+#: decisions that the batsim dialect lacks or that need extra work
 _SPECIAL: Final[frozenset[type[Decision]]] = frozenset((CallMeLater, CancelCall, RegisterJob))
 
 
 class BatsimRuntime(Runtime):
     """A runtime for the batsim dialect, which hides the dialect from the policy.
 
-    Calls have no names there and cannot be cancelled: names are kept here, and a cancelled call is not passed on. If
-    Batsim does not acknowledge registered jobs, they are submitted to the policy here, and it decides again. If it
-    allows dynamic jobs, it is notified when no more will be registered: at once, or, for a policy with the feature
-    ``dynamic_jobs``, when no job waits, runs or will be submitted.
-    Machines that Batsim declares unavailable are out of service until they are available again.
+    - Batsim's calls have no names and cannot be cancelled. The runtime keeps the names and drops cancelled calls.
+    - If Batsim does not acknowledge registered jobs, the runtime submits them to the policy, which decides again.
+    - If Batsim allows dynamic jobs, the runtime tells it when no more will be registered. That is at once, or, for a
+      policy with the feature ``dynamic_jobs``, when no job waits, runs or will be submitted.
+    - Machines that Batsim declares unavailable are out of service until they are available again.
 
     Raises:
         PolicyError: the policy needs features that this dialect lacks.
@@ -72,9 +72,9 @@ class BatsimRuntime(Runtime):
             )
         #: pending calls: (time in s, number, name or None if cancelled)
         self._calls: list[tuple[float, int, str | None]] = []
-        #: number of calls so far
+        #: number of calls requested so far
         self._asked_for = 0
-        #: whether jobs may be registered
+        #: whether the scheduler may register jobs
         self._dynamic = False
         self._acknowledged = False
         self._registering = False
@@ -89,11 +89,11 @@ class BatsimRuntime(Runtime):
         }
 
     def hello(self) -> HelloData:
-        """Return the scheduler's name; the dialect has no optional features."""
+        """Return the scheduler's name; the batsim dialect has no optional features."""
         return HelloData(self._policy.name, self._version)
 
     def answer(self, notice: Notice) -> Reply:
-        """Return the decisions for a notice in this dialect; PolicyFailed as in `Runtime`."""
+        """Return the decisions in Batsim's form; PolicyFailed as in `Runtime`."""
         begins = self._view is None
         reply = super().answer(notice)
         view = self._view
@@ -121,7 +121,7 @@ class BatsimRuntime(Runtime):
 
     def _beginning(self, notice: Notice) -> list[Decision]:
         event = notice.events[0]
-        assert isinstance(event, SimulationBegins)  # the view exists
+        assert isinstance(event, SimulationBegins)  # other events come only after the view exists
         config = event.data.config
         self._dynamic = config.get("dynamic-jobs-enabled") is True
         self._acknowledged = config.get("dynamic-jobs-acknowledged") is True
@@ -144,7 +144,7 @@ class BatsimRuntime(Runtime):
         )
 
     def _translated(self, view: View) -> list[Decision]:
-        """Return the decisions in this dialect; the policy first decides on its own jobs."""
+        """Return the decisions in Batsim's form; the policy first decides on its own jobs."""
         sent: list[Decision] = []
         seen = 0
         while seen < len(view.decisions):
@@ -251,8 +251,8 @@ _CHANGES: Final[dict[str, Callable[[View, NodeSet], None]]] = {
 def estimated_wait(view: View, size: int) -> float:
     """Return the longest wait (s) of a job of ``size`` units submitted now.
 
-    It assumes that all jobs run their full walltime and start in queue order, without backfilling. It is inf if a job
-    without a walltime blocks it, or the machine is too small.
+    The estimate assumes that all jobs run their full walltime and start in queue order, without backfilling. It is inf
+    if a job without a walltime blocks the new job, or the machine is too small.
     """
     time, free = view.now, view.free.count
     ends = [(job.expected_end, job.size) for job in view.running]
@@ -270,10 +270,10 @@ def estimated_wait(view: View, size: int) -> float:
 
 
 def _with_nodes(data: SimulationBeginsData) -> SimulationBeginsData:
-    """Add the machine from a Pipistrelle server's configuration, or from the hosts."""
+    """Add the machine's nodes from a Pipistrelle server's configuration, or from the hosts."""
     told = data.config.get("platform")
     if isinstance(told, dict) and data.platform is None:
-        with suppress(ValidationError):  # another server's key with another meaning
+        with suppress(ValidationError):  # another server may use this configuration key with another meaning
             platform = convert(told, PlatformInfo)
             if sum(len(NodeSet.parse(pool.units)) for pool in platform.pools) == data.nb_resources:
                 return structs.replace(data, platform=platform)

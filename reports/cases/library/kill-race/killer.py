@@ -1,4 +1,4 @@
-"""Starts jobs as they come; at 50 s it kills all that it has started, the first of which is over by itself then."""
+"""A scheduler that kills all its started jobs at 50 s, although the first job ends by itself at that time."""
 
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -6,7 +6,7 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class Killer:
-    """First come, first served, until it kills."""
+    """Start jobs first come, first served, until it kills them at 50 s."""
 
     name = "killer"
     order = Fcfs()
@@ -16,7 +16,7 @@ class Killer:
         self.killed = False
 
     def decide(self, view: View) -> None:
-        """Start jobs in their order; at 50 s kill what runs, or did when it was started."""
+        """Start jobs in order of submission; at 50 s kill all jobs started so far."""
         if view.now == 0.0:
             view.call_me_later(50.0, "kill")
         elif view.now == 50.0 and not self.killed:
