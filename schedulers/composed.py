@@ -45,11 +45,14 @@ class ComposedPolicy:
 
     @property
     def backfill(self) -> Backfill:
-        """The backfilling rule."""
+        """Return the backfilling rule."""
         return self._backfill
 
     def decide(self, view: View) -> None:
-        """Reject the jobs that order or placement refuse, rank the others, and start those that may start."""
+        """Rank the queue, and start the jobs that the backfilling rule allows.
+
+        Jobs that the order or the placement refuse are rejected first.
+        """
         if self._choosy is not None:
             self._refuse(view, self._choosy.refusal)
         counts = self.placement.fits_by_count

@@ -17,7 +17,7 @@ from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 
-#: compiling takes some seconds; it pays off after this many placements of jobs
+#: From this many job placements on, the compiled loops are used. Compiling takes some seconds.
 MANY_LOOKS: Final = 10_000
 
 
@@ -32,13 +32,13 @@ def _compiled() -> ModuleType:
 
 
 class Conservative:
-    """Every waiting job has a reservation, and no job ever delays it.
+    """Every waiting job has a reservation, and no other job ever delays it.
 
-    A new job is placed behind all reservations. When a job ends, each waiting job, in the order of the queue, is placed
-    again while all others keep their places. Its own place is free then, so its reservation only moves forward (Mu'alem
-    and Feitelson, 2001). docs/reference/scheduling.md has the full rule.
-    Without windows, and if jobs get the lowest units, only the jobs that a change can move are placed again. For long
-    queues the loops are compiled if numba is installed. All forms make the same decisions.
+    A new job gets a reservation behind all others. When a job ends, each waiting job is planned again, in the order of
+    the queue, while all others keep their reservations. The old reservation is released first, so the new start is
+    never later (Mu'alem and Feitelson, 2001). docs/reference/scheduling.md has the full rule. Without windows, and if
+    jobs get the lowest units, only jobs that can move are planned again. For long queues the loops are compiled if
+    numba is installed. All variants make the same decisions.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Conservative:
         return inf if self._plan is None else self._plan.begin(job.number)
 
     def state(self) -> Any:
-        """Return the plan and the places of waiting jobs; None if it is certain that no job waits."""
+        """Return the plan and all reservations; None if it is certain that no job waits."""
         plan = self._plan
         return None if plan is None else {"swift": type(plan) is not _InSlices, **plan.state()}
 
@@ -70,7 +70,7 @@ class Conservative:
         self._plan = plan
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start every job whose place begins now."""
+        """Start every job whose reservation begins now."""
         plan = self._plan
         if plan is not None and not plan.holds_for(view):
             plan = None
@@ -95,13 +95,13 @@ class Conservative:
 
 
 class _InSlices(Plan):
-    """The places of all waiting jobs, for any placement, with windows."""
+    """The reservations of all waiting jobs, for any placement, with windows."""
 
     needed = True
 
     def __init__(self, view: View, placement: Placement, places: Mapping[int, Place]) -> None:
         super().__init__(view, placement)
-        #: {job's number: place}
+        #: {job's number: its reservation (start, end and units)}
         self._places: dict[int, Place] = {}
         self._claim(places)
 
@@ -111,16 +111,16 @@ class _InSlices(Plan):
             self.slices.take(place.units, place.begin, place.end)
 
     def begin(self, number: int) -> float:
-        """Return when (s) a waiting job's place begins; inf if it has none."""
+        """Return when (s) a waiting job's reservation begins; inf if it has none."""
         place = self._places.get(number)
         return inf if place is None else place.begin
 
     def places(self) -> dict[int, Place]:
-        """Return the places of the waiting jobs, by number."""
+        """Return the reservations (start, end and units) by number of the waiting job."""
         return self._places
 
     def state(self) -> dict[str, Any]:
-        """Return the plan and the places of waiting jobs."""
+        """Return the plan and the reservations of waiting jobs."""
         return {**super().state(), "places": plain(self._places)}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -129,11 +129,11 @@ class _InSlices(Plan):
         self._claim(message_of(state["places"]))
 
     def holds_for(self, view: View) -> bool:
-        """Return whether the plan is still valid and every job whose place has begun was started."""
+        """Return whether the plan is valid and every job whose reservation has begun was started."""
         return super().holds_for(view) and not any(place.begin < view.now for place in self._places.values())
 
     def schedule(self, *, anew: bool) -> None:
-        """Place new jobs in the queue's order, and after a release all jobs."""
+        """Reserve for new jobs in the queue's order, and after a release for all jobs."""
         view = self._view
         self.follow()
         if view.cancelled:

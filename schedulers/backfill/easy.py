@@ -17,7 +17,7 @@ from pipistrelle.schedulers.policy.view import View
 
 def start_by_count(view: View, placement: Placement, job: SchedulerJob, why: str | None = None) -> None:
     """Start a job on free units picked by a placement that never refuses."""
-    alloc = None  # the lowest
+    alloc = None  # None: the lowest free units
     if not takes_lowest(placement):
         alloc, view.free = take(placement, job, view.free, view.machine)
     view.start(job, alloc, why)
@@ -40,7 +40,7 @@ class NoBackfill(Stateless):
     """Jobs start strictly in the order of the queue."""
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start from the front until a job does not fit."""
+        """Start jobs from the front until one does not fit."""
         if view.windows or not placement.fits_by_count:
             OpenUnits(view, placement).start_in_order()
         else:
@@ -106,13 +106,13 @@ class Easy:
         self._by_units: OpenUnits | None = None
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the first job's latest expected start (s), inf if unknown; else None."""
+        """Return the first job's latest expected start (s), inf if unknown; None for every other job."""
         if self._by_units is not None:
             return self._by_units.reserve(job).shadow if self._by_units.is_first(job) else None
         return self._shadow if job is self._reserved_for else None
 
     def state(self) -> dict[str, Any]:
-        """Return the reservation by counts; its job is None if no count is reserved."""
+        """Return the first job's reservation by number of units; its job is None if there is none."""
         first = None if self._reserved_for is None else self._reserved_for.id
         by_units = self._by_units is not None
         return {"first": first, "shadow": self._shadow, "extra": self._extra, "by_units": by_units}
@@ -125,7 +125,7 @@ class Easy:
         self._by_units = OpenUnits(view, placement) if state["by_units"] else None
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start from the front, then backfill behind the first job that does not fit."""
+        """Start jobs from the front, then backfill behind the first job that does not fit."""
         if not (view.plain and placement.fits_by_count):
             self._by_units = OpenUnits(view, placement)
             self._schedule_by_units(view, self._by_units)

@@ -13,9 +13,9 @@ from pipistrelle.schedulers.policy.view import View
 class EasySlices(Kept):
     """EASY backfilling with one reservation on single units, in time slices.
 
-    The first job is promised a time and units. A job that would hold some of these units beyond that time does not
-    pass, even if enough others will be free (Horace et al., "Exploring the Trade-off Between Repair Time and
-    Reliability in Large Scale Cluster Computers", algorithm 1 and figure 1).
+    The first job gets a reservation on chosen units. A job that would still hold one of these units at the reserved
+    start does not pass, even if enough others will be free (Horace et al., "Exploring the Trade-off Between Repair Time
+    and Reliability in Large Scale Cluster Computers", algorithm 1 and figure 1).
     """
 
     _kept = ("_reserved_for", "_place")
@@ -30,7 +30,7 @@ class EasySlices(Kept):
         return self._place.begin if self._place is not None and job.number == self._reserved_for else None
 
     def state(self) -> Any:
-        """Return the plan, and the first job's number and place."""
+        """Return the plan, and the first job's number and reservation."""
         return None if self._plan is None else {**super().state(), "plan": self._plan.state()}
 
     def restore(self, state: Any, view: View, placement: Placement) -> None:
@@ -43,7 +43,7 @@ class EasySlices(Kept):
                 plan.slices.take(self._place.units, self._place.begin, self._place.end)
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start from the front, then backfill around the first job's place."""
+        """Start jobs from the front, then backfill around the first job's reservation."""
         plan = self._plan
         if plan is None or not plan.holds_for(view):
             plan = self._plan = Plan(view, placement)
@@ -67,7 +67,7 @@ class EasySlices(Kept):
                 plan.start_if_fits(job)
 
     def _front(self, view: View, plan: Plan) -> SchedulerJob | None:
-        """Start jobs from the front while they fit; give the next a place and return it."""
+        """Start jobs from the front while they fit; reserve for the next and return it."""
         if self._place is not None:
             plan.clear(self._place)
         self._place = None

@@ -104,7 +104,7 @@ class Candidates:
         return max((step.width for access in self._accesses for step in self._plan.steps(access)), default=0)
 
     def select(self, until: float, depth: int) -> None:
-        """Select the ``depth`` first jobs (0: all) that fit a window until ``until`` (s)."""
+        """Select the first ``depth`` jobs (0: all) that fit a window until ``until`` (s)."""
         queue, rows = self._queue, self._fitting
         for access in self._accesses:
             lasting = (step.width for step in self._plan.steps(access) if step.end >= until)
@@ -187,7 +187,7 @@ class Candidates:
                 self._fitting = only(self._fitting, self._fitting != row)
 
     def best_by_rank(self, places: Rows | None = None) -> int:
-        """Return the first row by rank, of all or of those at these positions."""
+        """Return the first row by rank, among all rows or the rows at `places`."""
         rows = self.rows if places is None else self.rows[places]
         return int(rows[np.argmax(self._ranks[rows])])
 
@@ -315,10 +315,10 @@ class _Rows(Struct):
 
 
 class Fill(KeepsBegins):
-    """The first jobs that do not fit get reservations; then Maui's windows are filled.
+    """Reserve for the first jobs that do not fit, then fill Maui's windows.
 
-    A window lasts until fewer units are free than now. The first window is the widest and shortest. Each decision plans
-    everything again.
+    A window lasts until fewer units are free than now. The first window is the widest and shortest. Nothing is kept
+    between decisions; each one recomputes all reservations.
     """
 
     def __init__(self, options: FillOptions | None = None) -> None:

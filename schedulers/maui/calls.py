@@ -132,8 +132,8 @@ class Calls(Kept):
     def _overtaking(self, fits: Bools, reserved: Collection[int], ranks: Floats, now: float) -> list[float]:
         """Return when a job that fits may pass a job with a reservation that blocks it.
 
-        In a deep queue only some jobs are considered: of the oldest ones, the first by rank. Other events are
-        frequent then, so that is enough.
+        In a deep queue only the first jobs by rank among the oldest ones are checked. Other events are frequent then,
+        so that is enough.
         """
         queue = self._queue
         first = np.array([queue.row_of[number] for number in reserved if number in queue.row_of], dtype=np.intp)

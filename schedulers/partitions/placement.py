@@ -1,4 +1,4 @@
-"""The placement that keeps jobs in partitions and asks another one within these."""
+"""The placement that keeps each job in a partition; another picks units in it."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -17,8 +17,8 @@ class PartitionOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Options of partitions by reliability.
 
     Attributes:
-        classes: of jobs; ``auto``: powers of two, with the rates and times of the jobs seen so far.
-        blocking: B: partitions have (1 - B) n lambda t units.
+        classes: classes of jobs; ``auto``: powers of two, with the rates and times of the jobs seen so far.
+        blocking: blocking probability B; a partition has (1 - B) n lambda t units.
         admission: ``queue``: jobs wait for their partition (type IV); ``block``: jobs that cannot start at once are
             rejected (type I).
     """
@@ -44,7 +44,7 @@ class ByPartition:
     def __init__(self, inner: Placement) -> None:
         self._inner = inner
         self._classes: tuple[RankedClass, ...] = ()
-        #: most reliable first
+        #: the partitions, most reliable first
         self.parts: Sequence[Partition] = ()
         #: {job's number: index of its first partition; None: the whole machine}
         self._begins: dict[int, int | None] = {}
@@ -58,7 +58,7 @@ class ByPartition:
         self._classes, self.parts, self._begins = classes, parts, {}
 
     def assign(self, job: SchedulerJob, units: NodeSet, machine: Machine) -> None:
-        """Choose the job's first partition; ``units`` are all that it may use."""
+        """Choose the job's first partition; ``units`` are all units that it may use."""
         self._begins[job.number] = self._begin(job, units, machine)
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:

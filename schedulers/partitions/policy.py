@@ -27,7 +27,7 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class PartitionedPolicy(Kept):
-    """Divides the machine into partitions by reliability, and runs a policy on these.
+    """Divides the machine into partitions by reliability, and runs a policy on them.
 
     Args:
         policy: takes the decisions; its placement picks units within a partition from now on.
@@ -63,7 +63,7 @@ class PartitionedPolicy(Kept):
         return self._policy.order
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the policy's reservation."""
+        """Return the latest expected start (s) of a waiting job; None if unreserved."""
         return self._policy.reservation(job)
 
     def learn(self, machine: Machine) -> None:

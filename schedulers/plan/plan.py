@@ -16,7 +16,7 @@ from pipistrelle.schedulers.policy.windows import Closure
 
 
 class Plan(Kept):
-    """Free units over time, given the running jobs and the places of waiting ones.
+    """Free units over time, beside running jobs and reservations of waiting jobs.
 
     A running job holds its units until its expected end (start + walltime), or until maintenance kills it; it is
     removed when it ends. Windows are not in the slices because they differ from job to job.
@@ -54,7 +54,7 @@ class Plan(Kept):
         )
 
     def state(self) -> dict[str, Any]:
-        """Return the plan without the places of waiting jobs; the rules take those again."""
+        """Return the plan without the reservations of waiting jobs; the rules restore them."""
         return {**super().state(), "now": self.slices.now}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -77,7 +77,7 @@ class Plan(Kept):
 
     @property
     def cuts_short(self) -> bool:
-        """Whether maintenance will kill a running job."""
+        """Return whether maintenance will kill a running job."""
         return bool(self._killed)
 
     def follow(self) -> None:
@@ -122,7 +122,7 @@ class Plan(Kept):
     def fit(self, job: SchedulerJob, old: Place | None = None) -> Fit | None:
         """Return the earliest time and units at which a job fits, or None.
 
-        ``old`` is its current place; later places are not searched.
+        ``old`` is its current reservation; later times are not searched.
         """
 
         def choose(begin: float, units: int) -> int:
@@ -136,7 +136,7 @@ class Plan(Kept):
         )
 
     def start_if_fits(self, job: SchedulerJob) -> None:
-        """Start a job if it gets units now that stay free for its whole length."""
+        """Start a job if enough units are free from now on for its whole length."""
         view = self._view
         if job.size > view.free.count:
             return
@@ -151,7 +151,7 @@ class Plan(Kept):
         return place
 
     def clear(self, place: Place) -> None:
-        """Free a place."""
+        """Remove a reservation."""
         self.slices.give_back(place.units, place.begin, place.end)
 
     def start(self, job: SchedulerJob, units: int) -> None:

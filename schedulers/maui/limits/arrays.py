@@ -121,7 +121,7 @@ def _joined(lists: Mapping[int, GrowingInts], counters: Sequence[int]) -> Ints:
 
 
 class OutstandingRooms:
-    """The room under limits of outstanding work (MAXPS) and time (MAXWC); it grows with time."""
+    """The work (MAXPS) and time (MAXWC) that limits still allow; both grow with time."""
 
     def __init__(self) -> None:
         #: of work (0) and of time (1)
@@ -159,12 +159,12 @@ class OutstandingRooms:
             self._rooms.clear()
 
     def of(self, counter: int, metric: int, now: float) -> float:
-        """Return what is outstanding for a counter: units x s (0) or s (1)."""
+        """Return the outstanding work (0: units x s) or time (1: s) of a counter."""
         left = [(units, max(end - now, 0.0)) for units, end in self._running.get(counter, {}).values()]
         return fsum(time if metric else units * time for units, time in left)
 
     def _usage(self, now: float) -> tuple[Floats, Floats]:
-        """Return what is outstanding for each counter: units x s, and s."""
+        """Return the outstanding work (units x s) and time (s) of each counter."""
         every = [(at, *job) for at, jobs in self._running.items() for job in jobs.values()]
         counters, units, ends = np.array(every, dtype=np.float64).reshape(-1, 3).T
         left, size = np.maximum(ends - now, 0.0), max(self._running, default=0) + 1

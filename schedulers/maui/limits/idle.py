@@ -1,4 +1,4 @@
-"""MAXIJOB: choose the waiting jobs that are considered, and keep the choice between decisions.
+"""MAXIJOB: choose the jobs of the idle queue; keep them between decisions.
 
 Source: admin manual of Maui, 6.2.1.3: of each credential, its first jobs by priority are in the idle queue.
 """
@@ -13,17 +13,17 @@ from pipistrelle.schedulers.maui.limits.arrays import Rows
 from pipistrelle.schedulers.maui.priority.waiting import Bools, FixedColumn, GrowingInts, Ints, MauiQueue, RowsByCounter
 from pipistrelle.schedulers.policy.order import Floats
 
-#: up to this many counters are filled one by one
+#: up to this many limits (counters) are filled one by one
 _FEW: Final = 24
 #: rows scanned between two removals of rows that cannot be chosen any more
 _PART: Final = 2048
 
 
 class IdleRows:
-    """Chooses rows of a queue by the limits of waiting jobs.
+    """Chooses the waiting jobs that MAXIJOB puts in the idle queue; one row per job.
 
-    Usually a combination of credentials has at most one such limit. Then a counter is filled again only if it lost a
-    chosen row, or another row passed a chosen one. Counter 0 is for combinations without such a limit.
+    A counter is the number of a limit; 0 is for combinations of credentials without one. Usually a combination has at
+    most one limit. Then rows are chosen again only if a chosen row left, or another row passed it by rank.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class IdleRows:
         self._single &= len(numbers) < 2
 
     def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, level: int, use: str) -> Bools:
-        """Return the eligible rows considered, at the soft (0) or hard (1) level."""
+        """Return the eligible rows in the idle queue, at the soft (0) or hard (1) level."""
         if not self._single:
             return self._considered_by_several(queue, eligible, ranks, level)
         self._by_counter.follow(queue)
@@ -92,9 +92,9 @@ class IdleRows:
         return chosen | (eligible & (counter == 0)) if unlimited else chosen.copy()
 
     def _passed(self, counter: Ints, others: Bools, ranks: Floats, least: Floats, latest: Ints) -> list[int]:
-        """Return the counters with room, or in which another row passed a chosen one.
+        """Return the counters below their limit, or where a row passed a chosen one.
 
-        ``least`` is the rank of the last chosen row of each counter, ``latest`` that row; -inf if there is room.
+        ``least`` is the rank of the last chosen row of each counter, ``latest`` that row; -inf if below the limit.
         """
         if len(least) == 2 and 0 not in self._by_counter.rows:  # one counter for all rows
             tied = slice(0, int(latest[1]))
@@ -108,7 +108,7 @@ class IdleRows:
         return np.flatnonzero(found).tolist()
 
     def _choose(self, chosen: Bools, number: int, eligible: Bools, ranks: Floats, limit: float) -> None:
-        """Choose the first by rank of one counter, ties by submission."""
+        """Choose the first eligible rows of one counter by rank, ties by submission."""
         every = self._by_counter.rows[number].array()
         others = every[np.flatnonzero(eligible[every] & ~chosen[every])]
         mine = every[np.flatnonzero(chosen[every])]

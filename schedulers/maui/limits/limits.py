@@ -280,7 +280,7 @@ class Limits:
     def next_room(self, queue: MauiQueue, rows: Rows, now: float) -> float:
         """Return when (s) MAXPS and MAXWC first allow one of these rows; inf if unknown.
 
-        Outstanding work shrinks while jobs run, so a limit may get room without an event. Rows that may start now do
+        Outstanding work shrinks while jobs run, so a limit may allow a job without an event. Rows that may start now do
         not count.
         """
         self._extend()

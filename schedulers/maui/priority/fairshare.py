@@ -12,7 +12,7 @@ from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.waiting import Bools, longer
 from pipistrelle.schedulers.policy.order import Floats
 
-#: initial room for names
+#: initial number of entries for names
 _ROOM = 16
 
 
@@ -53,7 +53,7 @@ class _Counters(Kept):
         self.targets = _Targets.of(())
 
     def grow(self, names: int) -> None:
-        """Make room for this many names."""
+        """Extend the arrays to this many names."""
         if names > len(self.rates):
             self.rates, self.older = longer(self.rates, names), longer(self.older, names)
             self.usage = np.pad(self.usage, ((0, 0), (0, len(self.rates) - self.usage.shape[1])))
@@ -200,7 +200,7 @@ class Fairshare(Kept):
         return factors
 
     def _ready(self, index: int) -> _Counters:
-        """Return the counters of a kind with room and a target for each name."""
+        """Return the usage of a credential kind, with an entry and a target for each name."""
         counters = self._counters[index]
         names = self._credentials.names[index]
         counters.grow(len(names))

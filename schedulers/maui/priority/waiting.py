@@ -190,7 +190,7 @@ class FixedColumn(Generic[_Scalar]):
 
 
 class RowsByCounter:
-    """The rows of a queue by counter; each combination has some counters."""
+    """The rows of a queue by counter of a limit; each combination of credentials has some."""
 
     def __init__(self) -> None:
         #: counters by combination
