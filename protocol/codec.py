@@ -160,8 +160,8 @@ def decode_reply(frame: bytes) -> Reply:
     """Return the reply in a frame, with a `Malformed` for each unreadable decision.
 
     Raises:
-        RemoteProtocolError: if the frame is too long, is not JSON or is not a reply, or if too many of its decisions are
-            unreadable or it has too many in all.
+        RemoteProtocolError: if the frame is too long, is not JSON or is not a reply, or if too many of its decisions
+            are unreadable, or it has too many in all.
     """
     if len(frame) > MAX_FRAME_BYTES:
         too_long(len(frame), RemoteProtocolError)

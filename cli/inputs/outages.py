@@ -57,7 +57,7 @@ def generate_command(
 ) -> None:
     """Write random outages as CSV: node, down, up, cause; times in seconds.
 
-    The first line keeps the number of nodes and the horizon for 'failures show' and 'failures fit'.
+    The first line has the number of nodes and the horizon, which 'failures show' and 'failures fit' need.
     """
     if (platform is None) == (nodes is None):
         raise click.UsageError("give either --platform or --nodes.")

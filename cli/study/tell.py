@@ -53,7 +53,7 @@ def summary_command(
     method: Method,
     form: str | None,
 ) -> None:
-    """Print means with confidence intervals for each combination of axes.
+    """Print means with confidence intervals for each combination of axis values.
 
     DIR is the folder of a study, or its Parquet file.
     """
@@ -227,9 +227,10 @@ def break_even_command(
     level: float,
     form: str | None,
 ) -> None:
-    """Find the repair time at which one factor equals another or a target.
+    """Find the repair time at which a result reaches a target or another factor's value.
 
-    DIR is the folder of a study, or its Parquet file. --x and --by choose axes other than repair time and factor.
+    DIR is the folder of a study, or its Parquet file. The study varies the repair time and --reliability-factor; --x
+    and --by choose other axes.
     """
     from pipistrelle.studies.inference.crossing import Curves, break_even
     from pipistrelle.studies.inference.trials import label
