@@ -89,10 +89,10 @@ def _kept(path: Path, key: str) -> RunIndex | None:
 
 
 def _keep(path: Path, index: RunIndex) -> None:
-    """Write an index atomically; ignore a failure to write."""
+    """Write an index atomically; ignore a failure."""
     beside = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        files = replace(index.files, folder=Path())  # the index does not depend on where the folder is
+        files = replace(index.files, folder=Path())  # the same wherever the folder is
         beside.write_bytes(msgspec.msgpack.encode(replace(index, files=files), enc_hook=_plain))
         beside.replace(path)
     except OSError:
