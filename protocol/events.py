@@ -287,7 +287,7 @@ class NodesRepairedData(Struct, frozen=True):
 
 
 class MaintenanceAnnouncedData(Struct, frozen=True, omit_defaults=True):
-    """Nodes will be down from ``begin`` to ``end``; jobs that run at ``begin`` are ended."""
+    """Nodes will be down from ``begin`` to ``end``; jobs that run at ``begin`` end."""
 
     id: MaintenanceId
     begin: Instant

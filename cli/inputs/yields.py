@@ -36,7 +36,7 @@ from pipistrelle.traces.resilience import parse_resilience
 @click.option(
     "--target", "targets", multiple=True, metavar="SHARE", help="Find the longest wait for a yield: '89%'; repeatable."
 )
-@click.option("--exact", is_flag=True, help="Use the exact expectation instead of first order.")
+@click.option("--exact", is_flag=True, help="Use the exact expectation instead of the first-order formula.")
 @click.option(
     "--simulate", metavar="N", type=click.IntRange(10, 100_000), help="Also simulate N allocations for each yield."
 )

@@ -191,7 +191,7 @@ target_option = click.option(
     metavar="VALUE",
     multiple=True,
     callback=_targets,
-    help="Value to reach, such as 2h or 0.8; repeatable.",
+    help="Value of the metric to reach, such as 2h or 0.8; repeatable.",
 )
 x_option = click.option(
     "--x", metavar="AXIS", show_default="repair, or the last axis", help="Numeric axis to search or draw."

@@ -173,7 +173,7 @@ class PageServer:
             await asyncio.sleep(0)
 
     def _has_room(self) -> bool:
-        """Return whether another connection fits; if full, drop the oldest non-follower."""
+        """Make room for another connection, if possible; return whether there is room."""
         if len(self._visitors) < MOST_VISITORS:
             return True
         first = next((one for one in self._visitors if one not in self._following), None)

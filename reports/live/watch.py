@@ -41,7 +41,7 @@ class LiveView(Protocol):
 class LiveWatch(Observer):
     """Show a run in live views while it is in progress.
 
-    Call it between two steps; it returns the seconds until it wants to be called again. Sampling takes a small share of
+    Call it between two steps; it returns the seconds until the next call. Sampling takes a small share of
     the time on any machine: the next sample waits 30 times as long as the last one took.
 
     Args:

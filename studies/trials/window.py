@@ -47,7 +47,7 @@ NOTHING: Final = Leave()
 
 @dataclass(frozen=True, slots=True)
 class WindowOfRun:
-    """The period of a run (s), and the rows of its jobs, that metrics cover."""
+    """The period (s) and the jobs of a run that its metrics cover."""
 
     begin: float
     end: float
