@@ -1,8 +1,8 @@
 """The server's events: one struct per type.
 
-On the wire an event is ``{"timestamp", "type", "data"}``. Events in a notice are in the order in which they happened;
-at one instant: ends of jobs, submissions, calls, and then the effects of decisions (SPEC.md, "Order"). Constructors do
-not validate; only the codec does, when it decodes.
+On the wire an event is ``{"timestamp", "type", "data"}``. Events in a notice are in the order in which they happened.
+Events at one instant have this order: ends of jobs, submissions, calls, effects of decisions (SPEC.md, "Order").
+Constructors do not validate; only the codec does, when it decodes.
 """
 
 from typing import Annotated, Any, Literal
@@ -167,7 +167,7 @@ class TopologyInfo(Struct, frozen=True, omit_defaults=True):
 
 
 class PlatformInfo(Struct, frozen=True, omit_defaults=True):
-    """The machine, described by groups of nodes."""
+    """The machine: its pools of nodes, its queues and its network."""
 
     name: Annotated[str, Meta(description="the machine's name")]
     pools: Annotated[tuple[PoolInfo, ...], Meta(description="its pools, by ascending unit numbers")]
@@ -327,13 +327,13 @@ class Event(Struct, tag_field="type", frozen=True, gc=False):
 
 
 class SimulationBegins(Event, frozen=True, tag="SIMULATION_BEGINS"):
-    """First event of the first notice."""
+    """The first event of the first notice: the simulation begins."""
 
     data: SimulationBeginsData
 
 
 class SimulationEnds(Event, frozen=True, tag="SIMULATION_ENDS"):
-    """Last event of the last notice; no reply follows."""
+    """The last event of the last notice; the scheduler does not reply to it."""
 
     data: SimulationEndsData = field(default_factory=SimulationEndsData)
 

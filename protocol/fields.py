@@ -1,4 +1,4 @@
-"""Field types of the protocol, with units, bounds and descriptions; its limits."""
+"""Field types of the protocol with units and bounds, and limits of the protocol."""
 
 from functools import cache
 from typing import Annotated, Final, Literal, get_args

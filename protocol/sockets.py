@@ -58,7 +58,7 @@ class AcceptedConnection(Protocol):
         """Send more of the remaining bytes; return False if some are still left."""
 
     def holds_more(self) -> bool:
-        """Return whether there is something to read."""
+        """Return whether the connection has unread data."""
 
     def close(self) -> None:
         """Send the remaining bytes and close the connection."""
@@ -84,7 +84,7 @@ class ListeningSocket(Protocol[_C]):
         """Send a message, or drop it if it cannot be sent at once."""
 
     def holds_more(self) -> bool:
-        """Return whether a connection or data is waiting."""
+        """Return whether a new connection or unread data is waiting."""
 
     def release(self, stranger: _C) -> None:
         """Let the caller read this connection's messages itself."""

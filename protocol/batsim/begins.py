@@ -27,7 +27,7 @@ _HINT: Final = "Only Batsim 3 and 4 are spoken here, with the whole description 
 
 
 class BeginsDataFrame(Struct):
-    """The fields that are read from Batsim's description; all others are ignored."""
+    """The fields of Batsim's SIMULATION_BEGINS that are read; all others are ignored."""
 
     nb_compute_resources: int | None = None
     nb_resources: int | None = None
@@ -52,7 +52,7 @@ def begins_of(frame: BeginsFrame) -> SimulationBegins:
     """Return the event in a frame, with a `BatsimBeginsData`.
 
     Raises:
-        RemoteProtocolError: if jobs are in Redis, or compute hosts are missing or not numbered from 0.
+        RemoteProtocolError: if jobs are in Redis, there are no compute hosts, or the hosts are not numbered from 0.
     """
     data = frame.data
     redis = data.config.get("redis")

@@ -152,7 +152,7 @@ class Witness:
         return Look(view.now, limit, detail, count, place, waiting, first, reservation, terms)
 
     def _reserved_before(self, view: View, job: SchedulerJob, begin: float) -> str:
-        """Name the job behind this one that has the earliest reservation before ``begin`` (s)."""
+        """Say which later job in the queue has the first reservation before ``begin`` (s)."""
         found = [
             (theirs, other.number, other.id)
             for other in view.waiting
