@@ -181,10 +181,7 @@ def decode_reply(frame: bytes) -> Reply:
 
 
 def _one_decision(raw: msgspec.Raw, index: int, now: float) -> Decision:
-    """Return a decoded decision, or a `Malformed` if it is invalid.
-
-    A decision without a timestamp gets the time ``now``.
-    """
+    """Return a decision, or a `Malformed` if invalid; the default timestamp is ``now``."""
     try:
         return _decision.decode(raw)
     except UNREADABLE as error:

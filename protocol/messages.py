@@ -22,10 +22,7 @@ from pipistrelle.protocol.fields import (
 
 
 class HelloData(Struct, frozen=True, omit_defaults=True):
-    """The scheduler's name, its protocol versions, and the features that it requests.
-
-    The list may include features that the server does not know.
-    """
+    """The scheduler's name, its protocol versions, and the features that it requests."""
 
     name: Annotated[str, Meta(description="the scheduler's name, for messages and outputs")]
     version: Annotated[str, Meta(description="the scheduler's own version, free text")] = ""
@@ -111,10 +108,7 @@ class RestoreData(Struct, frozen=True):
 
 
 class Restore(Struct, frozen=True, tag_field="type", tag="RESTORE"):
-    """The server returns a saved state to a scheduler; it is message ``seq``.
-
-    The scheduler answers with an empty reply.
-    """
+    """Gives a scheduler a saved state, as message ``seq``; its reply must be empty."""
 
     data: RestoreData
 

@@ -299,11 +299,7 @@ class SchedulerSession(_Session):
         return frame
 
     def receive_notice(self, frame: bytes) -> Notice | Refused | Save | Restore:
-        """Read a notice or the frame sent instead of one.
-
-        Raises:
-            RemoteProtocolError: if the frame is invalid, or a notice before it was lost.
-        """
+        """Read a notice or the frame sent instead; RemoteProtocolError if invalid or one was lost."""
         message = codec.decode_notice(frame)
         if not isinstance(message, Notice):
             return self._receive_other(message)

@@ -43,10 +43,7 @@ class AcceptedConnection(Protocol):
     lost: bool
 
     def serve(self, route: list[bytes], longest: int) -> None:
-        """Let `frame` wait briefly for input; messages begin with ``route``.
-
-        A message of more than ``longest`` bytes is skipped.
-        """
+        """Let `frame` wait for input; messages begin with ``route``, up to ``longest`` bytes."""
 
     def frame(self, flags: int) -> bytes | ZmtpMessage | None:
         """Return the next frame, or a message of another form; None if it is incomplete."""

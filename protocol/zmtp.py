@@ -223,10 +223,7 @@ class ZmtpStream:
         return True
 
     def _head(self) -> tuple[int, int, int] | None:
-        """Return the next frame's flags and the lengths of its head and body, or None.
-
-        None means that the head is incomplete.
-        """
+        """Return the next frame's flags, head and body length; None if the head is incomplete."""
         said = self._buffer
         if not self._greeted or len(said) < _SHORT_HEAD:
             return None

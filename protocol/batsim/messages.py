@@ -62,7 +62,7 @@ class TaskProgress(Progress, frozen=True, omit_defaults=True, gc=False, kw_only=
 
 
 class ResourceStateChangedData(Struct, frozen=True, gc=False):
-    """All of these hosts have reached this power state."""
+    """All given hosts have reached the given power state."""
 
     resources: Allocation
     state: PState
@@ -84,10 +84,7 @@ class Notify(Event, frozen=True, tag="NOTIFY"):
 
 
 class Answer(Event, frozen=True, tag="ANSWER"):
-    """The server's answer to a QUERY: {request: answer}; ``consumed_energy`` in J.
-
-    The energy counts from time 0.
-    """
+    """The server's answer to a QUERY: {request: answer}; energy in J since time 0."""
 
     data: dict[str, Any]
 
@@ -117,7 +114,7 @@ class BatsimExecuteJob(Decision, frozen=True, tag="EXECUTE_JOB"):
 
 
 class SetResourceStateData(Struct, frozen=True, gc=False):
-    """Switch these hosts to this power state."""
+    """Switch the given hosts to the given power state."""
 
     resources: Allocation
     state: PState

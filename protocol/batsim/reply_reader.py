@@ -182,10 +182,7 @@ def _reply_by_decisions(frame: bytes, notice: Notice) -> Reply:
 
 
 def _one_decision(raw: Raw, index: int, now: float, ready: float) -> Decision:
-    """Return a decoded decision, or a `Malformed` if it is invalid.
-
-    A decision without a timestamp gets the time ``ready``.
-    """
+    """Return a decision, or a `Malformed` if invalid; the default timestamp is ``ready``."""
     try:
         decision = _decision.decode(raw)
     except UNREADABLE as error:

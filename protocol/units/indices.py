@@ -73,10 +73,7 @@ def set_of(numbers: NDArray[np.intp]) -> NodeSet:
 
 
 def set_of_ordered(units: NDArray[np.integer[Any]]) -> NodeSet:
-    """Return the set of the given units: distinct, ascending, shape (units,).
-
-    The set keeps the array.
-    """
+    """Return the set of the given distinct ascending units; the set keeps the array."""
     count = len(units)
     if not count:
         return NodeSet.EMPTY

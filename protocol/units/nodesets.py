@@ -353,10 +353,7 @@ class NodeSet:
         return self if count == self._count else self._make(tuple(rest), count)
 
     def _without(self, theirs: tuple[tuple[int, int], ...]) -> "NodeSet":
-        """Return the units that are in this set but not in the other one.
-
-        The search bisects, because the other set has many intervals.
-        """
+        """Return the units not in the other set; bisect, because that set has many intervals."""
         rest: list[tuple[int, int]] = []
         count = 0
         for lo, high in self._intervals:

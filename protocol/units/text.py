@@ -24,7 +24,7 @@ class NodeSetError(PipistrelleError):
 
 
 def piece_error(piece: str, number: int, position: int) -> NodeSetError:
-    """Return the error for one piece of a text; number and position count from 1."""
+    """Return the error for an invalid interval; number and position count from 1."""
     where = f"interval {number}, character {position}"
     shown = repr(piece if len(piece) <= _SHOWN else piece[:_SHOWN] + "...")
     what, expected = "a piece is no interval of units", "'lo' or 'lo-hi' in decimal digits"

@@ -66,7 +66,7 @@ def _passed_words(passed_by: Sequence[Passing]) -> str:
 
 
 def remarks(files: RunFiles, line: JobLine) -> list[str]:
-    """Return further facts about a job or the run's outputs."""
+    """Return further remarks about a job's wait or the run's outputs."""
     found = []
     root, mark, number = line.id.rpartition("#")
     if mark and number.isdigit() and root in files.jobs:

@@ -207,9 +207,7 @@ class Curves:
 def break_even(
     curves: Curves, targets: Sequence[float] = (), place: int = 0
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return where curves reach targets and where they equal other curves.
-
-    Both lists hold plain values.
+    """Return where curves reach targets, and where they equal other curves.
 
     Args:
         targets: values of the metric.

@@ -188,10 +188,7 @@ class TrialTable:
             ) from None
 
     def only(self, conditions: Sequence[tuple[str, str]]) -> "TrialTable":
-        """Return the trials that have the given axis values.
-
-        Several values of one axis select the trials with any of them.
-        """
+        """Return the trials with the given axis values; several values of an axis match any."""
         wanted: dict[str, set[Value]] = {}
         for name, text in conditions:
             axis = column_of(name)

@@ -59,9 +59,7 @@ class Journal:
 
 @contextmanager
 def open_folder(folder: Path, study: Study, grid: tuple[Prepared, ...]) -> Iterator[Journal]:
-    """Open a study's folder as its only writer and yield its journal.
-
-    A missing folder is made.
+    """Open or make a study's folder as its only writer, and yield its journal.
 
     Raises:
         StudyError: the folder has the results of another study, or its journal is damaged.

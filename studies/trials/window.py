@@ -59,7 +59,7 @@ class WindowOfRun:
 
     @classmethod
     def of(cls, table: JobTable, warm_up: Leave, drain: Leave) -> "WindowOfRun":
-        """Return the window of a run that warm-up and drain leave."""
+        """Return the window of a run between warm-up and drain."""
         submit, count = table.submit, len(table)
         whole = warm_up == NOTHING and drain == NOTHING
         first = float(submit[0]) if count else 0.0
@@ -90,10 +90,7 @@ class WindowOfRun:
         return found
 
     def held(self, table: JobTable) -> float:
-        """Return the unit-seconds that jobs held in the window.
-
-        If the run ended at a time limit, jobs that were still running count up to it.
-        """
+        """Return the unit-seconds that jobs held in the window, up to the time limit if any."""
         begin, until, units = table.held_from, table.held_until, table.held_units
         if table.reason == "horizon":
             until = np.where(np.isnan(until), table.ended, until)

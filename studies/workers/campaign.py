@@ -29,10 +29,7 @@ _TICK_S: Final = 0.5
 
 
 class Headway(NamedTuple):
-    """The progress of a study: numbers of trials.
-
-    ``done`` trials have ended, ``known`` trials are known to be needed, and ``before`` trials had ended earlier.
-    """
+    """Numbers of a study's trials: ended, known to be needed, ended before this run."""
 
     done: int
     known: int
