@@ -77,7 +77,7 @@ def encode(message: Hello | Welcome | Refused | Notice | Reply | Save | Saved | 
 
 
 def decode_hello(frame: bytes) -> Hello:
-    """Return the HELLO in a frame; RemoteProtocolError if it is too long or not a HELLO."""
+    """Return the HELLO in a frame; RemoteProtocolError if too long or not a HELLO."""
     if len(frame) > MAX_FRAME_BYTES:
         too_long(len(frame), RemoteProtocolError)
     message = _decode(frame, "HELLO")
@@ -181,7 +181,7 @@ def decode_reply(frame: bytes) -> Reply:
 
 
 def _one_decision(raw: msgspec.Raw, index: int, now: float) -> Decision:
-    """Return a decision, or a `Malformed` if invalid; the default timestamp is ``now``."""
+    """Return a decision, or a `Malformed`; the default timestamp is ``now``."""
     try:
         return _decision.decode(raw)
     except UNREADABLE as error:

@@ -47,7 +47,7 @@ class KillJobData(Struct, frozen=True, omit_defaults=True):
 
 
 class PreemptJobData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Take back a running job's units after ``grace`` seconds (feature ``preemption``)."""
+    """Preempt a running job after ``grace`` seconds (feature ``preemption``)."""
 
     job_id: JobId
     mode: Annotated[PreemptMode, Meta(description="whether the job is requeued or cancelled")] = "requeue"

@@ -93,7 +93,7 @@ class PoolInfo(Struct, frozen=True, omit_defaults=True):
 
 
 class NodeGroupInfo(Struct, frozen=True, omit_defaults=True):
-    """Properties of some nodes; they override those of the pool and of earlier groups."""
+    """Properties of some nodes; they override properties of pools and earlier groups."""
 
     nodes: NodeNumbers
     node_class: Annotated[str, Meta(description="the class of these nodes; empty: unchanged")] = ""
@@ -201,7 +201,7 @@ class JobSubmittedData(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class JobStartedData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A running job, started by an earlier scheduler, for the one that takes over the run."""
+    """A running job that an earlier scheduler started; sent when another takes over."""
 
     job_id: JobId
     alloc: Allocation
@@ -251,7 +251,7 @@ class RequestedCallData(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class NoMoreJobsData(Struct, frozen=True, gc=False):
-    """The last job of the workloads was submitted; only REGISTER_JOB can add more jobs."""
+    """The last job of the workloads was submitted; REGISTER_JOB can still add jobs."""
 
 
 class DecisionRejectedData(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -306,7 +306,7 @@ class MaintenanceBeginsData(Struct, frozen=True, omit_defaults=True):
 
 
 class MaintenanceEndsData(Struct, frozen=True, omit_defaults=True):
-    """Maintenance is over: jobs can start on the nodes, except on units that have failed."""
+    """Maintenance is over: jobs can start on all units that have not failed."""
 
     id: MaintenanceId
     nodes: NodeNumbers

@@ -208,7 +208,7 @@ def encode_value(value: Any, what: str) -> bytes:
 
 
 def _decoded(value: Any) -> Any:
-    """Return a Python value, or ``""`` for undecoded JSON, which may hold a valid null."""
+    """Return a Python value, or ``""`` for undecoded JSON, where null is valid."""
     return "" if isinstance(value, msgspec.Raw) else plain(value)
 
 

@@ -22,7 +22,7 @@ from pipistrelle.protocol.fields import (
 
 
 class HelloData(Struct, frozen=True, omit_defaults=True):
-    """The scheduler's name, its protocol versions, and the features that it requests."""
+    """The scheduler's name, its protocol versions and the features that it requests."""
 
     name: Annotated[str, Meta(description="the scheduler's name, for messages and outputs")]
     version: Annotated[str, Meta(description="the scheduler's own version, free text")] = ""
@@ -32,7 +32,7 @@ class HelloData(Struct, frozen=True, omit_defaults=True):
 
 
 class WelcomeData(Struct, frozen=True, omit_defaults=True):
-    """The protocol version and features of the session; equal inputs give equal ``run_id``."""
+    """The session's version and features; equal inputs give equal ``run_id``."""
 
     protocol: Version
     features: Annotated[tuple[Feature, ...], Meta(description="the requested features that both sides will use")]
@@ -62,7 +62,7 @@ class Hello(Struct, frozen=True, tag_field="type", tag="HELLO"):
 
 
 class Welcome(Struct, frozen=True, tag_field="type", tag="WELCOME"):
-    """The server's answer to HELLO, message 0; the scheduler sends an empty reply to it."""
+    """The server's answer to HELLO, message 0; it needs an empty reply."""
 
     data: WelcomeData
 
@@ -100,7 +100,7 @@ class Saved(Struct, frozen=True, tag_field="type", tag="SAVED"):
 
 
 class RestoreData(Struct, frozen=True):
-    """The state that a scheduler sent in an earlier SAVED, and the time of that state."""
+    """The state that a scheduler sent in an earlier SAVED, and its time."""
 
     seq: Sequence
     now: Instant

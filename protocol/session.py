@@ -82,7 +82,7 @@ def negotiate(
 
 
 def check_times(notice: Notice, before: float) -> None:
-    """Raise RemoteProtocolError if times in a notice decrease or are below ``before`` (s)."""
+    """Raise RemoteProtocolError if times decrease or are below ``before`` (s)."""
     if notice.now < before:
         raise RemoteProtocolError(
             "time goes back", where="$.now", expected=f"at least {before!r}", found=repr(notice.now)
@@ -226,7 +226,7 @@ class ServerSession(_Session):
         return frame
 
     def pass_on(self, seq: int, frame: bytes) -> None:
-        """Record that notice ``seq`` of another session was sent here without decoding it."""
+        """Record that notice ``seq`` of another session was sent here, undecoded."""
         self.state, self.seq = self._after("NOTICE", LocalProtocolError), seq
 
     def answered(self) -> None:
@@ -257,7 +257,7 @@ class SchedulerSession(_Session):
         return frame
 
     def receive_greeting(self, frame: bytes) -> Welcome | Refused:
-        """Read the answer to HELLO; RemoteProtocolError if it names a feature that was not offered."""
+        """Read the answer to HELLO; RemoteProtocolError if it differs from the offer."""
         message = codec.decode_greeting(frame)
         state = self._after_greeting(message, RemoteProtocolError)
         if isinstance(message, Welcome):
@@ -299,7 +299,7 @@ class SchedulerSession(_Session):
         return frame
 
     def receive_notice(self, frame: bytes) -> Notice | Refused | Save | Restore:
-        """Read a notice or the frame sent instead; RemoteProtocolError if invalid or one was lost."""
+        """Read a notice or the frame sent instead; RemoteProtocolError if one was lost."""
         message = codec.decode_notice(frame)
         if not isinstance(message, Notice):
             return self._receive_other(message)

@@ -24,7 +24,7 @@ class KeyPair(NamedTuple):
 
 
 class ListenerKeys(NamedTuple):
-    """A listener's own keys, and the public keys of allowed peers; None allows any peer."""
+    """A listener's own keys, and allowed peers' public keys; None allows any peer."""
 
     own: KeyPair
     known: frozenset[bytes] | None = None
@@ -43,7 +43,7 @@ class AcceptedConnection(Protocol):
     lost: bool
 
     def serve(self, route: list[bytes], longest: int) -> None:
-        """Let `frame` wait for input; messages begin with ``route``, up to ``longest`` bytes."""
+        """Let `frame` wait for messages of ``route`` and at most ``longest`` bytes."""
 
     def frame(self, flags: int) -> bytes | ZmtpMessage | None:
         """Return the next frame, or a message of another form; None if it is incomplete."""
@@ -65,14 +65,14 @@ _C = TypeVar("_C", bound=AcceptedConnection)
 
 
 class ListeningSocket(Protocol[_C]):
-    """A listening socket and the connections whose peer is still unknown; never blocks."""
+    """A listening socket and its connections to unknown peers; it never blocks."""
 
     endpoint: str
     #: why the last unknown peer was disconnected; empty if none was
     fault: str
 
     def look(self, now: float, patience: float) -> bool:
-        """Accept connections and read, for up to ``patience`` (s); return whether data arrived."""
+        """Accept and read for up to ``patience`` (s); return whether data arrived."""
 
     def message(self) -> tuple[_C, ZmtpMessage] | None:
         """Return the next message and its connection, or None."""

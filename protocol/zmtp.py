@@ -38,11 +38,11 @@ LONGEST_NOTICE: Final = 1 << 30
 
 
 class ZmtpError(Exception):
-    """The peer violated the protocol; the text completes a sentence: ``refuses the connection``."""
+    """The peer violated the protocol, in words such as ``refuses the connection``."""
 
 
 class ZmtpMessage(NamedTuple):
-    """The parts of a message; parts that were too long are empty and counted in ``left_out``."""
+    """A message's parts; parts too long are empty and counted in ``left_out``."""
 
     parts: list[bytes]
     left_out: int = 0
@@ -223,7 +223,7 @@ class ZmtpStream:
         return True
 
     def _head(self) -> tuple[int, int, int] | None:
-        """Return the next frame's flags, head and body length; None if the head is incomplete."""
+        """Return the next frame's flags, head and body length; None if incomplete."""
         said = self._buffer
         if not self._greeted or len(said) < _SHORT_HEAD:
             return None
@@ -257,7 +257,7 @@ class ZmtpStream:
         return flags, body
 
     def _read_over(self, flags: int, begin: int, size: int) -> tuple[int, bytes] | None:
-        """Skip a body that is too long; keep its head, with length 0, until the body has passed."""
+        """Skip a body that is too long; keep its head until the body has passed."""
         there = min(len(self._buffer) - begin, size)
         del self._buffer[: begin + there]
         self._buffer[:0] = bytes((flags & ~_LONG, 0))

@@ -227,7 +227,7 @@ def break_even_command(
     level: float,
     form: str | None,
 ) -> None:
-    """Find the repair time at which a result reaches a target or another factor's value.
+    """Find the repair time at which a result equals a target or another factor's.
 
     DIR is the folder of a study, or its Parquet file. The study varies the repair time and --reliability-factor; --x
     and --by choose other axes.

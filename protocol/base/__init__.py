@@ -1,1 +1,1 @@
-"""Parts that every layer uses: errors, lengths of time, TOML, plain values, the log."""
+"""Parts for every layer: errors, lengths of time, TOML, plain values, the log."""

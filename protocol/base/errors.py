@@ -79,7 +79,7 @@ class ProtocolError(PipistrelleError):
 
 
 class LocalProtocolError(ProtocolError):
-    """This side tried to send a message that the protocol forbids: a bug in the caller."""
+    """This side tried to send a forbidden message, which is a bug in the caller."""
 
 
 class RemoteProtocolError(ProtocolError):

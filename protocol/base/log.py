@@ -10,7 +10,7 @@ _prepared: list[Callable[["Logger"], None]] = []
 
 
 def prepare_log(set_up: Callable[["Logger"], None]) -> None:
-    """Register ``set_up`` to run before the log's first message, instead of an earlier one."""
+    """Run ``set_up`` before the log's first message, instead of an earlier one."""
     _prepared[:] = [set_up]
 
 

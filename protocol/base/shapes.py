@@ -93,7 +93,7 @@ def _any_of(words: list[str]) -> str:
 
 
 def _below(raw: Any, kind: Any, step: str) -> tuple[Any, Any, str]:
-    """Follow a path by one step; return the value there, its type, and its key or index."""
+    """Follow a path by one step; return the value there, its type, its key or index."""
     if step == "...":  # msgspec does not name the key: use the first value that cannot be converted
         (inner,) = (get_args(one)[1] for one in _alternatives(kind) if get_origin(one) is dict)
         return next((value, inner, key) for key, value in raw.items() if not _fits(value, inner))

@@ -21,7 +21,7 @@ def to_json(state: Any) -> bytes:
 
 
 def from_json(text: bytes) -> Any:
-    """Return the values of a JSON text; numbers keep their values, tuples become lists."""
+    """Return the values of a JSON text; numbers stay exact, tuples become lists."""
     return json.loads(text)
 
 

@@ -45,7 +45,7 @@ class BatsimJob(JobDescription, frozen=True, omit_defaults=True, gc=False, kw_on
 
 
 class BatsimSubmittedData(JobSubmittedData, frozen=True, omit_defaults=True, gc=False):
-    """A job joined the queue; ``profile_raw`` is its profile's object, if Batsim sends it."""
+    """A job joined the queue; ``profile_raw`` is its profile's object, if sent."""
 
     profile_raw: Raw | None = None
 

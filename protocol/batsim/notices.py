@@ -227,7 +227,7 @@ class _ReadSubmittedData(Struct):
 
 
 class _Task(Struct):
-    """The progress of a job or one of its parts; one that has parts lacks ``progress``."""
+    """The progress of a job or of a part of it; ``progress`` is None if it has parts."""
 
     profile_name: str | None = None
     progress: float | None = None

@@ -182,7 +182,7 @@ def _reply_by_decisions(frame: bytes, notice: Notice) -> Reply:
 
 
 def _one_decision(raw: Raw, index: int, now: float, ready: float) -> Decision:
-    """Return a decision, or a `Malformed` if invalid; the default timestamp is ``ready``."""
+    """Return a decision, or a `Malformed`; the default timestamp is ``ready``."""
     try:
         decision = _decision.decode(raw)
     except UNREADABLE as error:
@@ -259,7 +259,7 @@ def _read_profile(decision: RegisterProfile, at: float, _now: float) -> Decision
 
 
 def _object(raw: Raw, name: str) -> Raw:
-    """Return a copy of an undecoded JSON object, so that its frame's memory can be freed."""
+    """Return a copy of an undecoded JSON object, to free the memory of its frame."""
     try:
         text = bytes(raw).decode("utf-8")
     except UnicodeDecodeError:

@@ -102,7 +102,7 @@ def _execution(decision: ExecuteJob | BatsimExecuteJob) -> list[Decision]:
 
 
 def _bare(decision: RejectJob | KillJob | CallMeLater) -> list[Decision]:
-    """Return the decision with only the first field of its data, without reason and id."""
+    """Return the decision with only the first field of its data: no reason, no id."""
     data: Any = decision.data
     return [type(decision)(decision.timestamp, type(data)(getattr(data, data.__struct_fields__[0])))]
 

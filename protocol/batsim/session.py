@@ -61,7 +61,7 @@ class BatsimServerSession(_Session):
     _frame: bytes = b""
 
     def pass_on(self, seq: int, frame: bytes) -> None:
-        """Record that notice ``seq`` of another session was sent here without decoding it."""
+        """Record that notice ``seq`` of another session was sent here, undecoded."""
         self.state = self._after("NOTICE" if self.seq else "FIRST_NOTICE", LocalProtocolError)
         self.seq, self._frame, self._notice = seq, frame, None
 

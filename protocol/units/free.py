@@ -170,7 +170,7 @@ class FreeUnits:
             raise AssertionError(f"count is {self.count} but the intervals hold {count}")
 
     def _rebuilt(self, units: NodeSet, change: Callable[[NodeSet, NodeSet], NodeSet]) -> bool:
-        """Rebuild in one pass the intervals that `units` spans, unless there are too many."""
+        """Rebuild the intervals that `units` spans; return False if there are too many."""
         at, past = bisect_left(self._ends, units.first - 1), bisect_right(self._starts, units.last + 1)
         if past - at > 4 * len(units.intervals):
             return False

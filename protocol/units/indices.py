@@ -1,4 +1,4 @@
-"""Convert sets of units to array indices (slices or one array) and boolean arrays."""
+"""Convert sets of units to array indices (slices or an array) and boolean arrays."""
 
 from itertools import chain
 from typing import Any, Final
@@ -42,7 +42,7 @@ def numbers(units: NodeSet) -> NDArray[np.intp]:
 
 
 def flags(units: NodeSet, count: int) -> NDArray[np.bool_]:
-    """Return whether each of the units 0 to ``count`` - 1 is in the set, shape (count,)."""
+    """Return whether each unit below ``count`` is in the set, shape (count,)."""
     intervals = units.intervals
     if len(intervals) <= _MANY:
         found = np.zeros(count, dtype=np.bool_)
@@ -88,7 +88,7 @@ def set_of_ordered(units: NDArray[np.integer[Any]]) -> NodeSet:
 
 
 def kept_numbers(units: NodeSet) -> NDArray[np.intp]:
-    """Return the set's unit numbers, as `numbers` does, and keep the array in the set."""
+    """Return the set's unit numbers (see `numbers`), and keep the array in the set."""
     known: NDArray[np.intp] | None = units._units
     if known is None:
         known = units._units = numbers(units)
@@ -101,7 +101,7 @@ def drop_numbers(units: NodeSet) -> None:
 
 
 def packed(units: NodeSet) -> bytes:
-    """Return a non-empty set as bits, one per unit: unit 0 is the lowest bit of byte 0."""
+    """Return a non-empty set as bits: unit 0 is the lowest bit of byte 0."""
     return np.packbits(flags(units, units.last + 1), bitorder="little").tobytes()
 
 

@@ -1,4 +1,4 @@
-"""Explain why a job waited: limits, reservations, priorities, jobs that passed it."""
+"""Explain why a job waited: limits, reservations, priorities, passing jobs."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence

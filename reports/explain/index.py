@@ -69,7 +69,7 @@ def kept_index(folder: Path) -> RunIndex | None:
 
 
 def _key(folder: Path) -> str:
-    """Return a digest of the outputs and of the Pipistrelle version that explains them."""
+    """Return a digest of the outputs and of the version that explains them."""
     digest = hashlib.sha256(package_version().encode())
     for name in _SOURCES:
         digest.update(f"\n{name}\n".encode())

@@ -30,7 +30,7 @@ class Stretch(Struct):
 def timeline_of(
     files: RunFiles, line: JobLine, seen: Seen | None, begin: float, end: float, depends_on: str, polls: bool
 ) -> list[Stretch]:
-    """Return a job's limits from ``begin`` to ``end`` (s); arguments as for `explain`."""
+    """Return a job's limits from ``begin`` to ``end`` (s); arguments: see `explain`."""
     found: list[Stretch] = []
     if seen is None:
         _fill(found, files, line, begin, end, "unknown")

@@ -39,7 +39,7 @@ class Look(Struct, frozen=True, array_like=True):
 
 
 class Happening(Struct, frozen=True):
-    """Nodes that went down or came up at ``time`` (s), with the number of their units."""
+    """Nodes that went down or came up at ``time`` (s), with their number of units."""
 
     time: float
     what: Literal["failed", "maintenance", "repaired"]

@@ -70,7 +70,7 @@ class Holder(Struct):
 
 
 class Promise(Struct):
-    """A reservation, made at ``time`` (s), for the start time ``start`` (s; None: unknown)."""
+    """A reservation made at ``time`` (s) for a start at ``start`` (s; None: unknown)."""
 
     time: float
     start: float | None
@@ -97,7 +97,7 @@ def promises_of(looks: Sequence[Look]) -> list[Promise]:
 def passed_by(
     files: RunFiles, line: JobLine, seen: Seen | None, begin: float, end: float, promises: Sequence[Promise]
 ) -> list[Passing]:
-    """Return the jobs that passed a job waiting from ``begin`` to ``end`` (s), by start."""
+    """Return the jobs that passed a job during its wait, ``begin`` to ``end`` (s)."""
     times = [promise.time for promise in promises]
     # Jobs submitted at the same instant queue in the workload's order, but the outputs do not have this order.
     order = {} if seen is None else {name: number for number, name in enumerate(seen.submitted)}
@@ -137,7 +137,7 @@ def passed_by(
 
 
 def passed_of(files: RunFiles, line: JobLine, seen: Seen | None) -> list[Passed]:
-    """Return the jobs that a job passed: submitted earlier, still waiting at its start."""
+    """Return the jobs that a job passed: earlier ones still waiting at its start."""
     if line.start is None:
         return []
     order = {} if seen is None else {name: number for number, name in enumerate(seen.submitted)}
@@ -210,7 +210,7 @@ def _others(files: RunFiles, seen: Seen | None, *, waiting: bool = False) -> lis
 
 
 def _lacking(files: RunFiles, line: JobLine, seen: Seen | None, begin: float) -> tuple[Floats, Floats]:
-    """Return times (s) and the free units from each time on; inf if more would not help."""
+    """Return times (s), and the free units from each on; inf if more do not help."""
     states = files.states
     if seen is None or not len(states.times):
         return states.times, states.idle

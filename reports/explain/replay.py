@@ -152,7 +152,7 @@ class Witness:
         return Look(view.now, limit, detail, count, place, waiting, first, reservation, terms)
 
     def _reserved_before(self, view: View, job: SchedulerJob, begin: float) -> str:
-        """Say which later job in the queue has the first reservation before ``begin`` (s)."""
+        """Say which later job in the queue has a reservation before ``begin`` (s)."""
         found = [
             (theirs, other.number, other.id)
             for other in view.waiting
@@ -184,7 +184,7 @@ class Witness:
 
 
 def _limit(view: View, job: SchedulerJob, free: NodeSet, held_back: str | None) -> tuple[Limit, str, int]:
-    """Return a waiting job's limit, the limit's name, and the free units of the job's class."""
+    """Return a waiting job's limit, the limit's name, and its class's free units."""
     now = view.now
     windows = list(view.windows.against(job, now, end_of(now, job.occupies)))
     for window in windows:
@@ -252,7 +252,7 @@ class ExpectedStarts:
 
 
 class _Book(Observer):
-    """Record facts that the scheduler does not get, and compare starts with the original run."""
+    """Record facts that the scheduler does not get, and compare the starts."""
 
     def __init__(self, setup: Setup, starts: Mapping[str, float]) -> None:
         # A scheduler may not need labels; then the jobs of a run have none.

@@ -18,7 +18,7 @@ _MOST_LONGEST: Final = 10
 
 
 class Share(Struct):
-    """A limit that kept jobs waiting: total seconds, share of all waits, number of jobs."""
+    """A limit that kept jobs waiting: total time (s), share of waits, number of jobs."""
 
     limit: Limit
     seconds: float

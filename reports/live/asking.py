@@ -1,4 +1,4 @@
-"""Parse HTTP requests to the live page, and make the answers (HTTP/1.1, RFC 9112)."""
+"""Parse HTTP requests to the live page, and make answers (HTTP/1.1, RFC 9112)."""
 
 import re
 from typing import Final

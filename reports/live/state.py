@@ -49,7 +49,7 @@ class SeenWaiting(Struct, frozen=True):
 
 
 class SeenRunning(Struct, frozen=True, array_like=True):
-    """A running job; ``since`` is its start time (s), other fields as in `SeenWaiting`."""
+    """A running job; ``since`` is its start time (s), all else as in `SeenWaiting`."""
 
     id: str
     size: int
@@ -159,7 +159,7 @@ class Onlooker:
         notice_rate: float,
         end: tuple[EndReason, str] | None = None,
     ) -> LiveState:
-        """Return the state of a run; keywords add facts that the simulation does not know."""
+        """Return the state of a run; keywords add facts unknown to the simulation."""
         engine, metrics = simulation.engine, simulation.metrics
         cluster = engine.cluster
         reason, message = end or ("", "")
@@ -214,7 +214,7 @@ class Onlooker:
     def _of_nodes(
         self, on: NDArray[np.int64], used: NDArray[np.float64], down: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
-        """Aggregate units to nodes: the last job, the mean use, and whether all units are down."""
+        """Aggregate units to nodes: last job, mean use, and whether all units are down."""
         jobs, shares, out = np.empty(self._nodes, np.int64), np.empty(self._nodes), np.empty(self._nodes, np.bool_)
         for node, count, unit, each in self._node_units.pools:
             here, there = slice(node, node + count), slice(unit, unit + count * each)

@@ -32,7 +32,7 @@ class LiveView(Protocol):
         """Seconds until the next state is wanted."""
 
     def show(self, state: LiveState) -> None:
-        """Show a state of the run; never raise, because a display must not disturb the run."""
+        """Show a state of the run; never raise, so that the run is not disturbed."""
 
     def over(self, state: LiveState) -> None:
         """Show the last state of the run."""

@@ -47,7 +47,7 @@ class Crossing(Struct, frozen=True, kw_only=True):
     target: float
 
     def plain(self) -> dict[str, float | str | None]:
-        """Return the crossing as JSON values; a point beyond the axis is "above" or "below"."""
+        """Return the crossing as JSON values; "above" or "below" is beyond the axis."""
         ends = {"at": self.at, "low": self.low, "high": self.high}
         return {**{name: _told(end) for name, end in ends.items()}, "target": self.target}
 
@@ -102,7 +102,7 @@ class Curves:
         self._resample(samples, seed)
 
     def _resample(self, samples: Sequence[dict[int, float]], seed: int) -> None:
-        """Compute the means, shape (curves, x), and the bootstrap's, shape (draws, curves, x)."""
+        """Compute means, shape (curves, x), and resampled ones, (draws, curves, x)."""
         shape = (len(self.names), len(self.x))
         self.means = np.array([math.fsum(one.values()) / len(one) for one in samples]).reshape(shape)
         self._sign = 1.0 if math.fsum((self.means[:, -1] - self.means[:, 0]).tolist()) >= 0 else -1.0
@@ -160,7 +160,7 @@ class Curves:
         return self._reach(curve, target, targets)
 
     def meet(self, curve: int, other: int, place: int) -> Crossing:
-        """Return where a curve reaches the value that another curve has at index ``place``."""
+        """Return where a curve reaches the value of another curve at index ``place``."""
         targets = None if self.drawn is None else self._monotone(self.drawn[:, other])[:, place]
         return self._reach(curve, float(self._monotone(self.means[other][None])[0, place]), targets)
 
@@ -174,7 +174,7 @@ class Curves:
         return Crossing(at=at, low=float(found[low]), high=float(found[high]), target=target)
 
     def _monotone(self, means: Floats) -> Floats:
-        """Return curves, shape (n, x), made monotone in the common direction of all curves."""
+        """Return curves, shape (n, x), made monotone in their common direction."""
         upright = means * self._sign
         above = np.maximum.accumulate(upright, axis=1)
         below = np.minimum.accumulate(upright[:, ::-1], axis=1)[:, ::-1]

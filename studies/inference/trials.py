@@ -143,7 +143,7 @@ class TrialTable:
         return self.columns[name]
 
     def axis(self, name: str) -> str:
-        """Return the column name of an axis; StatisticsError unless it has several values."""
+        """Return an axis's column name; StatisticsError unless it has several values."""
         name = column_of(name)
         if name not in self.axes:
             self.column(name)
@@ -188,7 +188,7 @@ class TrialTable:
             ) from None
 
     def only(self, conditions: Sequence[tuple[str, str]]) -> "TrialTable":
-        """Return the trials with the given axis values; several values of an axis match any."""
+        """Return the trials with the given axis values (any of several for an axis)."""
         wanted: dict[str, set[Value]] = {}
         for name, text in conditions:
             axis = column_of(name)

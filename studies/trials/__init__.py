@@ -1,1 +1,1 @@
-"""Studies of many runs: descriptions, trials, their metrics, the table of results."""
+"""Studies of many runs: descriptions, trials, metrics, the table of results."""

@@ -1,4 +1,4 @@
-"""Read the axes of a study from its description, and list the points of their grid."""
+"""Read the axes of a study from its description, and list their grid's points."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +66,7 @@ class Axis:
 
 
 def read_axes(raw: Mapping[str, Any], where: str) -> tuple[Axis, ...]:
-    """Return the axes of a study; StudyError if one is empty or unknown, or two set an option."""
+    """Return the axes of a study; StudyError if one is empty, unknown or repeated."""
     axes = tuple(_axis(name, value, f"{where}: axes.{printable(name)}") for name, value in raw.items())
     owners: dict[str, str] = {}
     for axis in axes:

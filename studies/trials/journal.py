@@ -121,7 +121,7 @@ def _text(identity: Mapping[str, Any]) -> bytes:
 
 
 def read_journal(path: Path) -> tuple[list[Outcome], int]:
-    """Return the outcomes in a journal, and the length of its complete lines in bytes."""
+    """Return the outcomes in a journal, and the length of its whole lines in bytes."""
     lines, length = read_lines(path, "the journal", StudyError)
     outcomes: list[Outcome] = []
     for number, line in enumerate(lines, 1):

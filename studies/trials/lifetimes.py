@@ -92,7 +92,7 @@ class YieldRow(NamedTuple):
 
 
 class WaitRow(NamedTuple):
-    """The largest wait for which a target yield is reached; ``best`` is None without one."""
+    """The largest wait that reaches a target yield; ``best`` is None without one."""
 
     target: float
     shape: Shape | None

@@ -1,4 +1,4 @@
-"""The metrics of a trial, for all jobs or for a window of the run, and by job size."""
+"""The metrics of a trial, for all jobs or a window of the run, and by job size."""
 
 from collections.abc import Sequence
 from math import fsum

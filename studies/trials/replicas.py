@@ -1,4 +1,4 @@
-"""Select the trials that a study still needs, in rounds of replicas of each point."""
+"""Select the trials that a study still needs: replicas of each point, in rounds."""
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping

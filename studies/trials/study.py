@@ -72,7 +72,7 @@ class Measures(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, re
 
     @property
     def left_out(self) -> tuple[Leave, Leave]:
-        """The parts of a run that are left out at both ends; WindowError if a text is malformed."""
+        """The parts of a run left out at both ends; WindowError if a text is malformed."""
         warm_up = NOTHING if self.warm_up is None else Leave.parse(self.warm_up, "metrics.warm-up")
         return warm_up, NOTHING if self.drain is None else Leave.parse(self.drain, "metrics.drain")
 
@@ -250,7 +250,7 @@ class Study:
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
-        """All points in order; SpecError, with the combination, if one is not a valid run."""
+        """All points in order; SpecError, with its values, if one is not a valid run."""
         found: list[Point] = []
         for number, places in enumerate(points(self.axes)):
             settings: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""One trial of a study as plain values, which any process can run, and its outcome."""
+"""One trial of a study as plain values that any process can run; its outcome."""
 
 import os
 from dataclasses import replace

@@ -20,7 +20,7 @@ class WindowError(PipistrelleError):
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """A part of a run to leave out at one end: simulated seconds, or a number of jobs."""
+    """A part of a run to leave out at one end, as seconds or a number of jobs."""
 
     seconds: float = 0.0
     jobs: int = 0
@@ -90,7 +90,7 @@ class WindowOfRun:
         return found
 
     def held(self, table: JobTable) -> float:
-        """Return the unit-seconds that jobs held in the window, up to the time limit if any."""
+        """Return the unit-seconds that jobs held in the window, up to a time limit."""
         begin, until, units = table.held_from, table.held_until, table.held_units
         if table.reason == "horizon":
             until = np.where(np.isnan(until), table.ended, until)

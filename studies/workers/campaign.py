@@ -128,7 +128,7 @@ def estimate(study: Study, out: str | Path | None = None) -> StudyEstimate:
 
 
 def _timed(trial: Trial) -> tuple[float, float]:
-    """Return the wall-clock seconds of imports and compilation, and of the trial itself."""
+    """Return the wall-clock seconds of imports and compilation, and of the trial."""
     took: list[float] = []
     while len(took) < 2 and sum(took) < _SURE_S:
         began = perf_counter()

@@ -143,7 +143,7 @@ class SlurmCrew(DaskCrew):
 
 
 def _knock(address: str) -> None:
-    """Raise StudyError unless the address accepts connections; Dask itself retries for long."""
+    """Raise StudyError unless the address accepts connections; Dask retries for long."""
     try:
         place = urlsplit(address)
         if not place.hostname or place.port is None:
