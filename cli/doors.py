@@ -62,7 +62,7 @@ _EXPLAIN: Final = {
     "placement": Door("Report which nodes jobs used and which failures hit them.", "results.placement:report_command"),
     "order": Door("Estimate what another order of nodes would change.", "results.placement:order_command"),
     "accuracy": Door("Compare simulated waits with those in the log.", "results.accuracy"),
-    "titan": Door("Print the failure arithmetic for Titan's GPUs.", "results.placement:titan_command"),
+    "titan": Door("Compare failure figures of Titan's GPUs with a paper.", "results.placement:titan_command"),
 }
 _NEW: Final = {
     "scheduler": Door("Write a small working scheduler in one of five languages.", "schedulers.new"),

@@ -1,4 +1,4 @@
 """The protocol of server and scheduler: messages, codec, session, errors, units.
 
-SPEC.md specifies it for other languages. The batsim dialect's functions are named like the native codec's.
+SPEC.md specifies the protocol for other languages. The batsim dialect's functions have the names of the native codec's.
 """

@@ -37,7 +37,7 @@ from pipistrelle.protocol.messages import (
 
 
 class _Envelope(msgspec.Struct):
-    """A reply whose decisions are not decoded yet, to find an invalid decision."""
+    """A reply with its decisions still undecoded, used to find the invalid ones."""
 
     reply_to: int
     now: float
@@ -50,7 +50,7 @@ class _Envelope(msgspec.Struct):
 # With a single struct msgspec does not require the `type` field; with a union it does.
 _handshake: msgspec.json.Decoder[Hello | Welcome | Refused] = msgspec.json.Decoder(Hello | Welcome | Refused)
 _notice = msgspec.json.Decoder(Notice)
-#: what a server may send instead of a notice; HELLO and WELCOME are here only to name them in the error
+#: frames that a server may send instead of a notice; HELLO and WELCOME are listed so that errors can name them
 _instead: msgspec.json.Decoder[Hello | Welcome | Refused | Save | Restore] = msgspec.json.Decoder(
     Hello | Welcome | Refused | Save | Restore
 )
@@ -77,7 +77,7 @@ def encode(message: Hello | Welcome | Refused | Notice | Reply | Save | Saved | 
 
 
 def decode_hello(frame: bytes) -> Hello:
-    """Return the HELLO in a frame; RemoteProtocolError if it is too long or no HELLO."""
+    """Return the HELLO in a frame; RemoteProtocolError if too long or not a HELLO."""
     if len(frame) > MAX_FRAME_BYTES:
         too_long(len(frame), RemoteProtocolError)
     message = _decode(frame, "HELLO")
@@ -98,7 +98,7 @@ def decode_notice(frame: bytes) -> Notice | Refused | Save | Restore:
     """Return the notice in a frame, or the SAVE, RESTORE or REFUSED sent instead.
 
     Raises:
-        RemoteProtocolError: if it is another message.
+        RemoteProtocolError: if the frame is another message.
     """
     try:
         return _notice.decode(frame)
@@ -117,10 +117,10 @@ def decode_notice(frame: bytes) -> Notice | Refused | Save | Restore:
 def decode_saved(frame: bytes) -> SavedData | Reply:
     """Return the data of a SAVED frame, or the last reply of a scheduler that leaves.
 
-    The state may be any JSON of at most `MAX_STATE` bytes; it is not decoded.
+    The scheduler's state may be any JSON of at most `MAX_STATE` bytes. It is not decoded.
 
     Raises:
-        RemoteProtocolError: if it is another message.
+        RemoteProtocolError: if the frame is another message.
     """
     if len(frame) > MAX_FRAME_BYTES:
         too_long(len(frame), RemoteProtocolError)
@@ -157,11 +157,11 @@ def _check_text(frame: bytes, state: bytes, what: str) -> None:
 
 
 def decode_reply(frame: bytes) -> Reply:
-    """Return the reply in a frame; a `Malformed` replaces each unreadable decision.
+    """Return the reply in a frame, with a `Malformed` for each unreadable decision.
 
     Raises:
-        RemoteProtocolError: if the frame is too long, is not JSON or is not a reply, has too many decisions, or has
-            too many that cannot be read.
+        RemoteProtocolError: if the frame is too long, is not JSON or is not a reply, or if too many of its decisions
+            are unreadable, or it has too many in all.
     """
     if len(frame) > MAX_FRAME_BYTES:
         too_long(len(frame), RemoteProtocolError)
@@ -181,7 +181,7 @@ def decode_reply(frame: bytes) -> Reply:
 
 
 def _one_decision(raw: msgspec.Raw, index: int, now: float) -> Decision:
-    """Return a decision, or a `Malformed` if it is invalid; without a date it gets ``now``."""
+    """Return a decision, or a `Malformed`; the default timestamp is ``now``."""
     try:
         return _decision.decode(raw)
     except UNREADABLE as error:

@@ -33,21 +33,21 @@ class ExecuteJobData(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class RejectJobData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Refuse a queued job permanently."""
+    """Reject a queued job permanently."""
 
     job_id: JobId
     why: Why | None = None
 
 
 class KillJobData(Struct, frozen=True, omit_defaults=True):
-    """End running jobs now; a job that has just ended by itself is not an error."""
+    """Kill running jobs now; a job that has just ended by itself is not an error."""
 
     job_ids: Annotated[tuple[JobId, ...], Meta(max_length=MAX_ENTRIES, description="the jobs to end")]
     why: Why | None = None
 
 
 class PreemptJobData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Take a running job's units in ``grace`` seconds (feature ``preemption``)."""
+    """Preempt a running job after ``grace`` seconds (feature ``preemption``)."""
 
     job_id: JobId
     mode: Annotated[PreemptMode, Meta(description="whether the job is requeued or cancelled")] = "requeue"
@@ -56,7 +56,7 @@ class PreemptJobData(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class CallMeLaterData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Ask for a REQUESTED_CALL at ``timestamp``; without ``id`` it is not cancellable."""
+    """Ask for a REQUESTED_CALL at ``timestamp``; an ``id`` makes it cancellable."""
 
     timestamp: Instant
     id: CallId = ""
@@ -71,7 +71,7 @@ class CancelCallData(Struct, frozen=True, gc=False):
 class RegisterJobData(Struct, frozen=True, omit_defaults=True):
     """Submit a job created by the scheduler (feature ``dynamic_jobs``).
 
-    ``runtime`` is how long it will really run.
+    ``runtime`` is the job's actual run time.
     """
 
     job_id: JobId
@@ -80,14 +80,14 @@ class RegisterJobData(Struct, frozen=True, omit_defaults=True):
 
 
 class SetJobMetadataData(Struct, frozen=True, gc=False):
-    """Attach a text to a job; it is written to the jobs file."""
+    """Attach a text to a job; the server writes the text to the jobs file."""
 
     job_id: JobId
     metadata: Annotated[str, Meta(description="free text; it replaces any earlier metadata of the job")]
 
 
 class StopData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """End the simulation now and keep the outputs."""
+    """End the simulation now; the outputs are written as usual."""
 
     reason: Annotated[str, Meta(description="free text, kept in the outputs")] = ""
 
@@ -105,19 +105,19 @@ class ExecuteJob(Decision, frozen=True, tag="EXECUTE_JOB", gc=False):
 
 
 class RejectJob(Decision, frozen=True, tag="REJECT_JOB", gc=False):
-    """Refuse a queued job."""
+    """Reject a queued job permanently."""
 
     data: RejectJobData
 
 
 class KillJob(Decision, frozen=True, tag="KILL_JOB", gc=False):
-    """End running jobs."""
+    """Kill running jobs."""
 
     data: KillJobData
 
 
 class PreemptJob(Decision, frozen=True, tag="PREEMPT_JOB", gc=False):
-    """Take a running job's units away."""
+    """Preempt a running job: take back its units."""
 
     data: PreemptJobData
 
@@ -129,7 +129,7 @@ class CallMeLater(Decision, frozen=True, tag="CALL_ME_LATER", gc=False):
 
 
 class CancelCall(Decision, frozen=True, tag="CANCEL_CALL", gc=False):
-    """Cancel a CALL_ME_LATER."""
+    """Cancel a pending CALL_ME_LATER."""
 
     data: CancelCallData
 
@@ -158,7 +158,7 @@ AnyDecision = (
 
 
 class Malformed(Decision, frozen=True, tag="(malformed)"):
-    """Takes the place of a decision that could not be read; never on the wire."""
+    """Stands in for a decision that could not be read; it is never sent."""
 
     decision: str
     code: RejectionCode

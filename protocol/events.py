@@ -1,8 +1,8 @@
 """The server's events: one struct per type.
 
-On the wire an event is ``{"timestamp", "type", "data"}``. Events in a notice are in the order in which they happened;
-at one instant: ends of jobs, submissions, calls, and then the effects of decisions (SPEC.md, "Order"). Constructors do
-not validate; only the codec does, when it decodes.
+On the wire an event is ``{"timestamp", "type", "data"}``. Events in a notice are in the order in which they happened.
+Events at one instant have this order: ends of jobs, submissions, calls, effects of decisions (SPEC.md, "Order").
+Constructors do not validate; only the codec does, when it decodes.
 """
 
 from typing import Annotated, Any, Literal
@@ -39,15 +39,15 @@ from pipistrelle.protocol.fields import (
 
 
 class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A job as its scheduler knows it: what was requested, never the actual runtime.
+    """A job as the scheduler sees it: the request, without the actual runtime.
 
-    Without ``walltime`` the job may run without limit. Only the batsim dialect uses ``profile``. ``user`` to ``qos``
-    are absent if the workload does not give them. A job that lost its nodes or was preempted is submitted again, with
-    ``attempt`` 1, 2, ... and in ``remaining`` the share of its work that is left. ``constraint``, ``units_per_node``
-    and ``whole_nodes`` restrict the nodes it may have; without them any units will do. ``recorded_start`` and
-    ``recorded_nodes`` are when and where the job really ran, if the workload gives them (feature ``recorded``).
-    ``recorded_room`` is the first time with enough free units, if there were too few at the recorded start or that is
-    unknown.
+    Without ``walltime`` the job may run without limit. Only the batsim dialect uses ``profile``. The labels ``user``,
+    ``group``, ``account``, ``queue`` and ``qos`` are absent if the workload does not give them. A job that lost its
+    nodes or was preempted is submitted again: ``attempt`` is then 1, 2, ..., and ``remaining`` is the share of its work
+    that is left. ``constraint``, ``units_per_node`` and ``whole_nodes`` restrict the nodes that the job may use;
+    without them it may use any units. The start and nodes in the log are ``recorded_start`` and ``recorded_nodes``
+    (feature ``recorded``). ``recorded_room`` is set if too few units were free at the recorded start, or that start is
+    unknown. It is the first time at which enough were free.
     """
 
     id: JobId
@@ -73,7 +73,7 @@ class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
 class PoolInfo(Struct, frozen=True, omit_defaults=True):
     """A group of equal nodes, with inclusive intervals of node and unit numbers.
 
-    ``mttf`` is the mean time to failure of one of its nodes; ``age`` is their time in service at time 0.
+    ``mttf`` is the mean time to failure of one node. ``age`` is the time that the nodes have been in service at time 0.
     """
 
     name: Annotated[str, Meta(description="the pool's name, unique on its machine")]
@@ -93,7 +93,7 @@ class PoolInfo(Struct, frozen=True, omit_defaults=True):
 
 
 class NodeGroupInfo(Struct, frozen=True, omit_defaults=True):
-    """Properties of some nodes, which replace those of their pool and earlier groups."""
+    """Properties of some nodes; they override properties of pools and earlier groups."""
 
     nodes: NodeNumbers
     node_class: Annotated[str, Meta(description="the class of these nodes; empty: unchanged")] = ""
@@ -105,10 +105,10 @@ class NodeGroupInfo(Struct, frozen=True, omit_defaults=True):
 
 
 class ClassInfo(Struct, frozen=True, omit_defaults=True):
-    """The limits of one queue's jobs, which the scheduler enforces, not the server.
+    """The limits on the jobs of one queue, enforced by the scheduler.
 
-    The queue's jobs may use ``units``; an absent limit means no limit. The number of a job's nodes is the smallest
-    that holds its units.
+    Jobs of the queue may use ``units``; an absent limit means no limit. A job's node count is the smallest number of
+    nodes that holds its units.
     """
 
     name: Annotated[str, Meta(min_length=1, description="the queue's name, unique on its machine")]
@@ -123,11 +123,11 @@ class ClassInfo(Struct, frozen=True, omit_defaults=True):
 
 
 class TopologyInfo(Struct, frozen=True, omit_defaults=True):
-    """Where the nodes are.
+    """The network: which router each node is attached to.
 
-    Places are numbered from 0, and node n is at the n-th place that is not absent. A router has ``nodes_per_router``
-    consecutive places and a coordinate in each dimension of ``shape``: place p is at router p // nodes_per_router,
-    whose number ``numbering`` splits into digits.
+    Each router has ``nodes_per_router`` places for nodes. Places are numbered from 0: place p is at router p //
+    nodes_per_router. Node n is at the n-th place that is not ``absent``. A router has a coordinate in each dimension of
+    ``shape``; ``numbering`` defines how the router's number gives the coordinates.
     """
 
     kind: Annotated[
@@ -167,7 +167,7 @@ class TopologyInfo(Struct, frozen=True, omit_defaults=True):
 
 
 class PlatformInfo(Struct, frozen=True, omit_defaults=True):
-    """The machine, described by groups of nodes."""
+    """The machine: its pools of nodes, its queues and its network."""
 
     name: Annotated[str, Meta(description="the machine's name")]
     pools: Annotated[tuple[PoolInfo, ...], Meta(description="its pools, by ascending unit numbers")]
@@ -201,7 +201,7 @@ class JobSubmittedData(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class JobStartedData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A job was started by an earlier scheduler; sent to one that takes over a run."""
+    """A running job that an earlier scheduler started; sent when another takes over."""
 
     job_id: JobId
     alloc: Allocation
@@ -236,7 +236,7 @@ class Progress(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class JobKilledData(Struct, frozen=True, omit_defaults=True):
-    """Answer to one KILL_JOB; ``job_progress`` has only the jobs that it really ended."""
+    """The result of one KILL_JOB; ``job_progress`` lists only the jobs that it ended."""
 
     job_ids: Annotated[tuple[JobId, ...], Meta(description="the jobs that the KILL_JOB named")]
     job_progress: Annotated[dict[str, Progress], Meta(description="{id of a job that was ended: its progress}")] = (
@@ -245,19 +245,19 @@ class JobKilledData(Struct, frozen=True, omit_defaults=True):
 
 
 class RequestedCallData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A call requested with CALL_ME_LATER is due; ``id`` is the one given there."""
+    """A call requested with CALL_ME_LATER is due; ``id`` is that of the request."""
 
     id: CallId = ""
 
 
 class NoMoreJobsData(Struct, frozen=True, gc=False):
-    """The workloads' last job has been submitted; only REGISTER_JOB can add more."""
+    """The last job of the workloads was submitted; REGISTER_JOB can still add jobs."""
 
 
 class DecisionRejectedData(Struct, frozen=True, omit_defaults=True, gc=False):
     """A decision was illegal and had no effect.
 
-    It was the ``index``-th (from 0) decision of the reply to notice ``reply_to``.
+    It was decision number ``index`` (from 0) of the reply to notice ``reply_to``.
     """
 
     code: Annotated[RejectionCode, Meta(description="which rule was broken, for programs")]
@@ -271,7 +271,7 @@ class DecisionRejectedData(Struct, frozen=True, omit_defaults=True, gc=False):
 class NodesFailedData(Struct, frozen=True, omit_defaults=True):
     """Nodes failed: no job can start on their units until they are repaired.
 
-    Jobs that ran there and could not continue have ended, each with a JOB_COMPLETED before this event.
+    The jobs that ran on these nodes and could not continue have ended. Each had a JOB_COMPLETED before this event.
     """
 
     nodes: NodeNumbers
@@ -280,14 +280,14 @@ class NodesFailedData(Struct, frozen=True, omit_defaults=True):
 
 
 class NodesRepairedData(Struct, frozen=True):
-    """Nodes are repaired: jobs can start there, except on units under maintenance."""
+    """Nodes are repaired: jobs can start on them, except on units under maintenance."""
 
     nodes: NodeNumbers
     units: Allocation
 
 
 class MaintenanceAnnouncedData(Struct, frozen=True, omit_defaults=True):
-    """Nodes will be down from ``begin`` to ``end``; jobs still running then are ended."""
+    """Nodes will be down from ``begin`` to ``end``; jobs that run at ``begin`` end."""
 
     id: MaintenanceId
     begin: Instant
@@ -306,7 +306,7 @@ class MaintenanceBeginsData(Struct, frozen=True, omit_defaults=True):
 
 
 class MaintenanceEndsData(Struct, frozen=True, omit_defaults=True):
-    """Maintenance is over: jobs can start there, except on units that have failed."""
+    """Maintenance is over: jobs can start on all units that have not failed."""
 
     id: MaintenanceId
     nodes: NodeNumbers
@@ -314,7 +314,7 @@ class MaintenanceEndsData(Struct, frozen=True, omit_defaults=True):
 
 
 class SimulationEndsData(Struct, frozen=True):
-    """Why the simulation ended; nothing follows."""
+    """The reason why the simulation ended; no event follows."""
 
     reason: Annotated[EndReason, Meta(description="why the simulation ended, for programs")] = "completed"
     message: Message = ""
@@ -327,13 +327,13 @@ class Event(Struct, tag_field="type", frozen=True, gc=False):
 
 
 class SimulationBegins(Event, frozen=True, tag="SIMULATION_BEGINS"):
-    """First event of the first notice."""
+    """The first event of the first notice: the simulation begins."""
 
     data: SimulationBeginsData
 
 
 class SimulationEnds(Event, frozen=True, tag="SIMULATION_ENDS"):
-    """Last event of the last notice; no reply follows."""
+    """The last event of the last notice; the scheduler does not reply to it."""
 
     data: SimulationEndsData = field(default_factory=SimulationEndsData)
 
@@ -363,7 +363,7 @@ class JobCancelled(Event, frozen=True, tag="JOB_CANCELLED", gc=False):
 
 
 class JobKilled(Event, frozen=True, tag="JOB_KILLED", gc=False):
-    """A KILL_JOB was carried out."""
+    """A KILL_JOB was executed."""
 
     data: JobKilledData
 
@@ -375,7 +375,7 @@ class RequestedCall(Event, frozen=True, tag="REQUESTED_CALL", gc=False):
 
 
 class NoMoreJobs(Event, frozen=True, tag="NO_MORE_JOBS", gc=False):
-    """The workloads are exhausted."""
+    """The last job of the workloads was submitted."""
 
     data: NoMoreJobsData = field(default_factory=NoMoreJobsData)
 

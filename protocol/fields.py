@@ -1,11 +1,11 @@
-"""Field types with unit, bounds and description; limits of the protocol."""
+"""Field types of the protocol with units and bounds, and limits of the protocol."""
 
 from functools import cache
 from typing import Annotated, Final, Literal, get_args
 
 from msgspec import Meta
 
-#: protocol version of this package, independent of the package's version; SPEC.md has the same
+#: protocol version of this package, as in SPEC.md; independent of the package's version
 PROTOCOL_VERSION = 1
 #: oldest protocol version that this package understands
 PROTOCOL_OLDEST = 1
@@ -14,19 +14,19 @@ PROTOCOL_OLDEST = 1
 LONGEST = 1e16
 LATEST = 1e18
 
-#: most decisions in a reply, and most illegal ones before the next notice
+#: maximum number of decisions in a reply, and of illegal decisions before the next notice
 MAX_DECISIONS = 1_000_000
 MAX_REJECTIONS = 10_000
-#: most pending calls, and most jobs that a scheduler may register
+#: maximum number of pending calls, and of jobs that a scheduler may register
 MAX_CALLS = 100_000
 MAX_REGISTERED = 1_000_000
-#: units or nodes of the largest machine: unit numbers have 15 digits
+#: maximum number of units or nodes of a machine: unit numbers have 15 digits
 MOST_UNITS = 10**15
-#: most entries of any other list in a scheduler's frame
+#: maximum number of entries of any other list in a scheduler's frame
 MAX_ENTRIES = 1_000_000
-#: most texts, without field names, in a scheduler's frame: they take the most memory for their length
+#: maximum number of strings, without field names, in a scheduler's frame: short strings take much memory
 MAX_TEXTS = 5_000_000
-#: most bytes of a scheduler's state as JSON
+#: maximum length of a scheduler's state in bytes of JSON
 MAX_STATE = 60 * 1024 * 1024
 
 Seconds = Annotated[float, Meta(ge=0, le=LONGEST, description="a duration in seconds, finite")]
@@ -83,14 +83,14 @@ WakeType = Literal["JOB_SUBMITTED", "JOB_COMPLETED", "JOB_KILLED", "NO_MORE_JOBS
 Feature = Literal["cancellations", "dynamic_jobs", "failures", "labels", "preemption", "recorded", "wake_filter"]
 FEATURES: tuple[Feature, ...] = get_args(Feature)
 
-#: feature of a HELLO if the scheduler can take over another one's run; never in a WELCOME
+#: feature in a HELLO: the scheduler can take over another scheduler's run; never in a WELCOME
 TAKEOVER: Final = "takeover"
-#: feature of a HELLO if the scheduler can give and restore its state; never in a WELCOME, which has ``max_state``
+#: feature in a HELLO: the scheduler can save and restore its state; a WELCOME has ``max_state`` instead
 STATE: Final = "state"
 
-#: what happens to a preempted job: requeue it without the work since its last dump, or after a new dump, or cancel it
+#: modes of preemption: requeue the job without the work since its last dump, requeue it after a new dump, or cancel it
 PreemptMode = Literal["requeue", "checkpoint", "cancel"]
-#: the ``cause`` of a preempted job's JOB_COMPLETED
+#: the ``cause`` in the JOB_COMPLETED of a preempted job
 PREEMPTED: Final = "preempted"
 
 EndReason = Literal[

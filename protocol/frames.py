@@ -1,4 +1,4 @@
-"""Helpers of both dialects: writing JSON, errors for frames, a socket's monitor."""
+"""Helpers of both dialects: JSON encoding, errors about frames, socket monitors."""
 
 import json
 import math
@@ -14,19 +14,19 @@ from pipistrelle.protocol.base.errors import LocalProtocolError, RemoteProtocolE
 from pipistrelle.protocol.decisions import Decision, Malformed
 from pipistrelle.protocol.fields import MAX_DECISIONS, MAX_REJECTIONS, MAX_TEXTS, Instant
 
-#: longest frame of a scheduler in bytes (100,000 decisions have about 12 MB); the server's may carry a whole log
+#: maximum length of a scheduler's frame in bytes (100,000 decisions take about 12 MB); a server's may hold a whole log
 MAX_FRAME_BYTES: Final = 64 * 1024 * 1024
 _STAND_IN: Final = "\N{REPLACEMENT CHARACTER}"
 _EXCERPT_BYTES: Final = 80
-#: most characters quoted from each end of a peer's text
+#: maximum number of characters quoted from each end of a peer's text
 _QUOTED: Final = 80
 
-#: what the decoder raises for a frame that it cannot read, for example if it is nested too deep
+#: errors that the decoder raises for an unreadable frame, for example one that is nested too deep
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-#: what the encoder raises for a value without a JSON form
+#: errors that the encoder raises for a value without a JSON form
 UNWRITABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
 
-#: missing JSON, because the decoder does not support `Raw | None`
+#: placeholder for missing JSON, because the decoder does not support `Raw | None`
 ABSENT: Final = msgspec.Raw(b"")
 
 _M = TypeVar("_M")
@@ -41,13 +41,13 @@ class _Named(msgspec.Struct):
 
 
 class Stamped(msgspec.Struct):
-    """The time of an event or decision; its other fields are not decoded."""
+    """The time of an undecoded event or decision."""
 
     timestamp: Instant
 
 
 def plain(value: Any) -> Any:
-    """Return a value of another library, such as numpy, as a Python value."""
+    """Convert a value of another library, such as a numpy number, to a Python value."""
     if isinstance(value, str):
         return "".join(value)
     if isinstance(value, SupportsIndex):
@@ -60,7 +60,7 @@ def plain(value: Any) -> Any:
 encoder: Final = msgspec.json.Encoder(enc_hook=plain)
 _named = msgspec.json.Decoder(_Named)
 _events = msgspec.json.Decoder(_Events)
-#: finds each string in JSON, even an unterminated one; group 1 matches if it is a field's name
+#: matches each string in JSON, even an unterminated one; group 1 matches if the string is a field's name
 _text: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+(\s*+:)?', re.DOTALL).finditer
 _scan: Final = json.JSONDecoder().raw_decode
 _stamped = msgspec.json.Decoder(Stamped)
@@ -75,7 +75,7 @@ def name_of(raw: msgspec.Raw) -> str | None:
 def malformed(raw: msgspec.Raw, index: int, now: float, error: Exception, known: tuple[str, ...]) -> Malformed:
     """Return a `Malformed` for the reply's unreadable ``index``-th decision.
 
-    Its timestamp is ``now`` if the decision has no usable one; ``known`` are the types that exist.
+    Its timestamp is ``now`` if the decision has no usable one. ``known`` lists the decision types that exist.
     """
     name, stamped = name_of(raw), _part(_stamped, raw)
     at = now if stamped is None else stamped.timestamp
@@ -88,7 +88,7 @@ def malformed(raw: msgspec.Raw, index: int, now: float, error: Exception, known:
 
 
 def placed(error: Exception, index: int) -> str:
-    """Return an error's text in which the path starts at the ``index``-th event."""
+    """Return an error's text with a path that starts at event number ``index``."""
     text = str(error)
     return text.replace("`$", f"`$.events[{index}]") if "`$" in text else f"{text} - at `$.events[{index}]`"
 
@@ -104,7 +104,7 @@ def refuse_frame(frame: bytes, what: str, error: object) -> NoReturn:
     """Raise RemoteProtocolError for a frame that is not a ``what``; ``error`` says why."""
     excerpt = " ".join(frame[:_EXCERPT_BYTES].decode("utf-8", "replace").split())
     more = "..." if len(frame) > _EXCERPT_BYTES else ""
-    # Both the error and the excerpt quote the peer: neither may flood or control a terminal.
+    # Both the error and the excerpt quote the peer: limit their length and remove control characters.
     raise RemoteProtocolError(
         f"the frame cannot be read ({shortened(str(error))})",
         expected=what,
@@ -125,7 +125,7 @@ def too_long(size: int, error: type[LocalProtocolError | RemoteProtocolError]) -
 def check_decisions(frame: bytes) -> None:
     """Raise RemoteProtocolError if a reply exceeds `MAX_DECISIONS` or `MAX_TEXTS`.
 
-    This happens before decoding, which takes memory. Frames that cannot be read pass; decoding reports them.
+    The check comes before decoding, because decoding takes memory. Unreadable frames pass; the decoder reports them.
     """
     _check_texts(frame)
     if len(frame) < 2 * MAX_DECISIONS or frame.count(b",") < MAX_DECISIONS:  # nearly always
@@ -187,7 +187,7 @@ def few_malformed(decisions: Iterable[Decision]) -> list[Decision]:
 
 
 def shortened(text: str) -> str:
-    """Return a text that quotes the peer: printable, cut in the middle if long."""
+    """Return a peer's text in printable form, with its middle cut out if it is long."""
     return printable(text if len(text) <= 2 * _QUOTED else f"{text[:_QUOTED]}...{text[-_QUOTED:]}", _STAND_IN)
 
 
@@ -199,7 +199,7 @@ def encode_value(value: Any, what: str) -> bytes:
     """
     try:
         frame = encoder.encode(value)
-        # Numbers that are not finite become `null`, and hardly anything else does, since absent fields are omitted.
+        # Only numbers that are not finite become `null`, with few exceptions, because absent fields are omitted.
         if frame.find(b"null") >= 0:  # twice as fast as `in`
             require_finite(msgspec.to_builtins(value, enc_hook=_decoded), "$")
     except UNWRITABLE as error:
@@ -208,7 +208,7 @@ def encode_value(value: Any, what: str) -> bytes:
 
 
 def _decoded(value: Any) -> Any:
-    """Return a Python value; for undecoded JSON ``""``, because its ``null`` is valid."""
+    """Return a Python value, or ``""`` for undecoded JSON, where null is valid."""
     return "" if isinstance(value, msgspec.Raw) else plain(value)
 
 
@@ -231,8 +231,8 @@ _EVENT: Final = Struct("=Hi")
 def socket_event(frames: Sequence[bytes]) -> tuple[int, int]:
     """Return the event in a socket monitor's message, and its value (a descriptor).
 
-    The format: see zmq_socket_monitor. pyzmq's function for this is in a module that imports asyncio, which takes
-    longer than all other imports of a server.
+    The manual page zmq_socket_monitor defines the format. pyzmq has a function for it, in a module that imports
+    asyncio; that takes longer than all other imports of a server.
     """
     event, value = _EVENT.unpack(frames[0])
     return event, value

@@ -22,7 +22,7 @@ from pipistrelle.protocol.fields import (
 
 
 class HelloData(Struct, frozen=True, omit_defaults=True):
-    """A scheduler's name, protocol versions and wanted features, known or not."""
+    """The scheduler's name, its protocol versions and the features that it requests."""
 
     name: Annotated[str, Meta(description="the scheduler's name, for messages and outputs")]
     version: Annotated[str, Meta(description="the scheduler's own version, free text")] = ""
@@ -32,7 +32,7 @@ class HelloData(Struct, frozen=True, omit_defaults=True):
 
 
 class WelcomeData(Struct, frozen=True, omit_defaults=True):
-    """What both sides will speak; ``run_id`` is the same for equal inputs."""
+    """The session's version and features; equal inputs give equal ``run_id``."""
 
     protocol: Version
     features: Annotated[tuple[Feature, ...], Meta(description="the requested features that both sides will use")]
@@ -49,38 +49,38 @@ class WelcomeData(Struct, frozen=True, omit_defaults=True):
 
 
 class RefusedData(Struct, frozen=True):
-    """Why the server ends the conversation: a stable ``code`` and a text for people."""
+    """Why the server ends the session: a stable ``code`` and a text for people."""
 
     code: Annotated[RefusalCode, Meta(description="the cause, for programs")]
     message: Message
 
 
 class Hello(Struct, frozen=True, tag_field="type", tag="HELLO"):
-    """First frame, from the scheduler."""
+    """The first frame of a session, sent by the scheduler."""
 
     data: HelloData
 
 
 class Welcome(Struct, frozen=True, tag_field="type", tag="WELCOME"):
-    """Answer to HELLO and message 0; the scheduler sends an empty reply to it."""
+    """The server's answer to HELLO, message 0; it needs an empty reply."""
 
     data: WelcomeData
 
 
 class Refused(Struct, frozen=True, tag_field="type", tag="REFUSED"):
-    """The server's last message to a peer."""
+    """The server's last message to a peer that it refuses."""
 
     data: RefusedData
 
 
 class SaveData(Struct, frozen=True):
-    """The last notice that the scheduler has answered."""
+    """The number of the last notice that the scheduler has answered."""
 
     seq: Sequence
 
 
 class Save(Struct, frozen=True, tag_field="type", tag="SAVE"):
-    """Asks a scheduler for its state; sent by the server instead of a notice."""
+    """The server asks for the scheduler's state; sent instead of a notice."""
 
     data: SaveData
 
@@ -94,13 +94,13 @@ class SavedData(Struct, frozen=True, omit_defaults=True):
 
 
 class Saved(Struct, frozen=True, tag_field="type", tag="SAVED"):
-    """Answer to SAVE."""
+    """The scheduler's answer to SAVE."""
 
     data: SavedData
 
 
 class RestoreData(Struct, frozen=True):
-    """The state in a scheduler's earlier SAVED, and its time."""
+    """The state that a scheduler sent in an earlier SAVED, and its time."""
 
     seq: Sequence
     now: Instant
@@ -108,13 +108,13 @@ class RestoreData(Struct, frozen=True):
 
 
 class Restore(Struct, frozen=True, tag_field="type", tag="RESTORE"):
-    """Gives a scheduler its state; it counts as message ``seq``, with an empty reply."""
+    """Gives a scheduler a saved state, as message ``seq``; its reply must be empty."""
 
     data: RestoreData
 
 
 class Notice(Struct, frozen=True):
-    """What happened up to ``now``; a notice with SIMULATION_ENDS has no reply."""
+    """The events up to ``now``; a notice with SIMULATION_ENDS needs no reply."""
 
     seq: Sequence
     now: Instant
@@ -124,10 +124,10 @@ class Notice(Struct, frozen=True):
 class Reply(Struct, frozen=True, omit_defaults=True):
     """A scheduler's decisions.
 
-    ``now`` is the simulated time at which the scheduler is ready again. ``wake`` lists the event types that wake it
-    next; without it, all do. The other events are not lost: they come, in order, with the next notice. A reply with
-    ``leaves`` is the scheduler's last: the simulation ends and its decisions are ignored. ``keeps`` is for people: if
-    the run stalls, the message quotes it.
+    ``now`` is the simulated time at which the scheduler is ready again. ``wake`` lists the event types that wake the
+    scheduler next; without ``wake``, all events do. Other events are not lost: they come, in order, with the next
+    notice. A reply with ``leaves`` is the scheduler's last: the simulation ends, and the server ignores the decisions.
+    ``keeps`` is a text for people: if the run stalls, the error message quotes it.
     """
 
     reply_to: Sequence

@@ -1,7 +1,7 @@
-"""The JSON Schema (draft 2020-12) of every frame, made from the structs.
+"""Make the JSON Schema (draft 2020-12) of all frames from the structs.
 
-``protocol/schema.json`` is its committed export, for validators in other languages. To regenerate it, run
-``python -m pipistrelle.protocol.schema > protocol/schema.json``.
+``protocol/schema.json`` holds the schema for validators in other languages. To regenerate that file, run ``python -m
+pipistrelle.protocol.schema > protocol/schema.json``.
 """
 
 import json
@@ -32,7 +32,7 @@ def build() -> dict[str, Any]:
     """Return the schema of any frame, with frames, events and decisions in ``$defs``."""
     _, components = msgspec.json.schema_components(FRAMES.values(), ref_template=_REF)
     definitions = {_public(name): _tidied(component) for name, component in components.items()}
-    # On the wire there is one kind of reply; that `ReplyFrame` derives from `Reply` is an internal matter.
+    # A peer sees only one kind of reply, so the schema does not show that `ReplyFrame` derives from `Reply`.
     definitions["Reply"] |= {"title": "Reply", "description": _one_line(Reply.__doc__ or "")}
     return {
         "$schema": DIALECT,

@@ -1,4 +1,4 @@
-"""The conversation of server and scheduler as a state machine without I/O.
+"""The session between server and scheduler as a state machine without I/O.
 
 All changes of a session's state are in this file, and both sides use the same table of transitions.
 """
@@ -40,7 +40,7 @@ from pipistrelle.protocol.messages import (
 State = Literal["IDLE", "GREETED", "SCHEDULER_TURN", "SAVING", "SERVER_TURN", "CLOSED"]
 Kind = Literal["HELLO", "WELCOME", "REFUSED", "REPLY", "LEAVING", "NOTICE", "LAST_NOTICE", "SAVE", "SAVED", "RESTORE"]
 
-#: {state: {kind of message: next state}}; everything else is illegal
+#: {state: {kind of message: next state}}; all other messages are illegal
 TRANSITIONS: Final[dict[State, dict[Kind, State]]] = {
     "IDLE": {"HELLO": "GREETED"},
     "GREETED": {"WELCOME": "SCHEDULER_TURN", "REFUSED": "CLOSED"},
@@ -63,7 +63,7 @@ def negotiate(
 ) -> Welcome | Refused:
     """Return the answer to a HELLO: highest common version, common features.
 
-    With ``saves`` the server will ask schedulers for their state if they support that.
+    With ``saves`` the server will ask the scheduler for its state if the scheduler supports that.
     """
     if hello.protocol_min > hello.protocol_max:
         return Refused(RefusedData("malformed", "protocol_min is above protocol_max"))
@@ -82,7 +82,7 @@ def negotiate(
 
 
 def check_times(notice: Notice, before: float) -> None:
-    """Raise RemoteProtocolError if a notice has decreasing times, or one before ``before`` (s)."""
+    """Raise RemoteProtocolError if times decrease or are below ``before`` (s)."""
     if notice.now < before:
         raise RemoteProtocolError(
             "time goes back", where="$.now", expected=f"at least {before!r}", found=repr(notice.now)
@@ -144,7 +144,7 @@ class _Session:
                 hint="Send back the 'seq' of the last notice (0 after WELCOME).",
             )
         if self.seq == self.quiet and reply.events:
-            # No simulation has begun: without this error the decisions would be lost silently.
+            # No simulation has begun yet: without this error the decisions would be lost silently.
             raise error(
                 "the reply to RESTORE carries decisions, but nothing has happened"
                 if self.seq
@@ -171,7 +171,7 @@ class _Session:
 
 
 class ServerSession(_Session):
-    """The server's end of a conversation with one scheduler."""
+    """The server's end of a session with one scheduler."""
 
     __slots__ = ()
 
@@ -210,7 +210,7 @@ class ServerSession(_Session):
         return codec.encode(Save(SaveData(self.seq)))
 
     def receive_saved(self, frame: bytes) -> SavedData | Reply:
-        """Read the answer to SAVE or a leaving reply; RemoteProtocolError otherwise."""
+        """Read a SAVED or the reply of a leaving scheduler; else RemoteProtocolError."""
         data = codec.decode_saved(frame)
         if isinstance(data, Reply):
             self.state = self._after("LEAVING", RemoteProtocolError)
@@ -219,29 +219,29 @@ class ServerSession(_Session):
         return data
 
     def send_restore(self, data: RestoreData) -> bytes:
-        """Return the frame of a RESTORE; its empty reply goes to `receive_reply`."""
+        """Return the frame of a RESTORE; pass the empty reply to it to `receive_reply`."""
         state = self._after_restore(data, LocalProtocolError)
         frame = codec.encode(Restore(data))
         self.state, self.seq, self.quiet = state, data.seq, data.seq
         return frame
 
     def pass_on(self, seq: int, frame: bytes) -> None:
-        """Record that another session's ``seq``-th notice was sent; it is not decoded."""
+        """Record that notice ``seq`` of another session was sent here, undecoded."""
         self.state, self.seq = self._after("NOTICE", LocalProtocolError), seq
 
     def answered(self) -> None:
-        """Record that the reply was the same as in the other session; it is not decoded."""
+        """Record that the reply equals that in the other session, without decoding it."""
         self.state = self._after("REPLY", RemoteProtocolError)
 
     def refuse(self, refused: Refused) -> bytes:
-        """Return the frame that refuses a peer because of its mistake; close the session."""
+        """Close the session; return the frame that tells the peer its mistake."""
         self.state = "CLOSED"
         return codec.encode(refused)
 
 
 @dataclass(slots=True)
 class SchedulerSession(_Session):
-    """The scheduler's end of a conversation with one server."""
+    """The scheduler's end of a session with one server."""
 
     #: the data of the HELLO; None before the HELLO
     hello: HelloData | None = None
@@ -249,7 +249,7 @@ class SchedulerSession(_Session):
     now: float = 0.0
 
     def send_hello(self, hello: HelloData) -> bytes:
-        """Return the first frame."""
+        """Return the frame of the HELLO."""
         state = self._after("HELLO", LocalProtocolError)
         frame = codec.encode(Hello(hello))
         self.state = state
@@ -257,7 +257,7 @@ class SchedulerSession(_Session):
         return frame
 
     def receive_greeting(self, frame: bytes) -> Welcome | Refused:
-        """Read the answer to HELLO; RemoteProtocolError if it names a feature that was not offered."""
+        """Read the answer to HELLO; RemoteProtocolError if it differs from the offer."""
         message = codec.decode_greeting(frame)
         state = self._after_greeting(message, RemoteProtocolError)
         if isinstance(message, Welcome):
@@ -292,14 +292,14 @@ class SchedulerSession(_Session):
         return frame
 
     def send_saved(self, data: SavedData) -> bytes:
-        """Return the frame that answers SAVE."""
+        """Return the frame that answers a SAVE."""
         state = self._after_save("SAVED", data.reply_to, LocalProtocolError, "$.data.reply_to")
         frame = codec.encode(Saved(data))
         self.state = state
         return frame
 
     def receive_notice(self, frame: bytes) -> Notice | Refused | Save | Restore:
-        """Read a notice or the frame sent instead; RemoteProtocolError if it is invalid or one was lost."""
+        """Read a notice or the frame sent instead; RemoteProtocolError if one was lost."""
         message = codec.decode_notice(frame)
         if not isinstance(message, Notice):
             return self._receive_other(message)

@@ -1,4 +1,4 @@
-"""Interfaces of listening sockets, and the keys of encrypted ones (CurveZMQ)."""
+"""Interfaces of listening sockets, and the keys of encrypted sockets (CurveZMQ)."""
 
 import re
 from typing import Final, NamedTuple, Protocol, TypeVar
@@ -11,7 +11,7 @@ _LOOPBACK: Final = re.compile(r"tcp://(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:
 def is_loopback(endpoint: str) -> bool:
     """Return whether an endpoint is a Unix socket or a loopback address.
 
-    Other host names and interfaces count as remote, whatever they resolve to.
+    All other host names and interfaces count as remote, whatever they resolve to.
     """
     return endpoint.startswith("ipc://") or _LOOPBACK.fullmatch(endpoint) is not None
 
@@ -24,55 +24,55 @@ class KeyPair(NamedTuple):
 
 
 class ListenerKeys(NamedTuple):
-    """A listener's keys, and its peers' allowed public keys; None allows any."""
+    """A listener's own keys, and allowed peers' public keys; None allows any peer."""
 
     own: KeyPair
     known: frozenset[bytes] | None = None
 
 
 class CallerKeys(NamedTuple):
-    """A connecting side's keys, and the public key that the listener must have."""
+    """The keys of a connecting side, and the public key that the listener must have."""
 
     own: KeyPair
     listener: bytes
 
 
 class AcceptedConnection(Protocol):
-    """An accepted connection, perhaps from the awaited server or scheduler."""
+    """An accepted connection; it may be the expected server or scheduler."""
 
     lost: bool
 
     def serve(self, route: list[bytes], longest: int) -> None:
-        """Serve the peer: `frame` then waits briefly, and ``route`` precedes the frame of each message."""
+        """Let `frame` wait for messages of ``route`` and at most ``longest`` bytes."""
 
     def frame(self, flags: int) -> bytes | ZmtpMessage | None:
-        """Return the next frame, or a whole message if its form differs; None if incomplete."""
+        """Return the next frame, or a message of another form; None if it is incomplete."""
 
     def send_frame(self, frame: bytes) -> bool:
-        """Send a frame; return False if some of it is left for `flush`."""
+        """Send a frame; return False if `flush` must send the rest."""
 
     def flush(self) -> bool:
-        """Send more of the remaining bytes; return False if some still remain."""
+        """Send more of the remaining bytes; return False if some are still left."""
 
     def holds_more(self) -> bool:
-        """Return whether there is something to read."""
+        """Return whether the connection has unread data."""
 
     def close(self) -> None:
-        """Close the connection after sending what is left."""
+        """Send the remaining bytes and close the connection."""
 
 
 _C = TypeVar("_C", bound=AcceptedConnection)
 
 
 class ListeningSocket(Protocol[_C]):
-    """A listening socket and its unidentified connections, which cannot block it."""
+    """A listening socket and its connections to unknown peers; it never blocks."""
 
     endpoint: str
     #: why the last unknown peer was disconnected; empty if none was
     fault: str
 
     def look(self, now: float, patience: float) -> bool:
-        """Accept connections and read, waiting up to ``patience`` (s); return whether anything arrived."""
+        """Accept and read for up to ``patience`` (s); return whether data arrived."""
 
     def message(self) -> tuple[_C, ZmtpMessage] | None:
         """Return the next message and its connection, or None."""
@@ -81,10 +81,10 @@ class ListeningSocket(Protocol[_C]):
         """Send a message, or drop it if it cannot be sent at once."""
 
     def holds_more(self) -> bool:
-        """Return whether a connection or data is waiting."""
+        """Return whether a new connection or unread data is waiting."""
 
     def release(self, stranger: _C) -> None:
-        """Hand a connection over to its new reader."""
+        """Let the caller read this connection's messages itself."""
 
     def unwatch(self, connection: _C) -> None:
         """Stop watching a released connection for input."""

@@ -1,8 +1,8 @@
 """ZeroMQ's wire protocol without I/O: ZMTP 3.0 with mechanism NULL.
 
-Functions make outgoing bytes; incoming bytes go through a `ZmtpStream`. The format: https://rfc.zeromq.org/spec/23/,
-with PING and PONG from https://rfc.zeromq.org/spec/37/.
-docs/explanation/design.md, "Parts we do not write", says why this is here.
+Functions make outgoing bytes; a `ZmtpStream` reads incoming bytes. https://rfc.zeromq.org/spec/23/ defines the format,
+and https://rfc.zeromq.org/spec/37/ defines PING and PONG. docs/explanation/design.md, "Parts we do not write", says why
+Pipistrelle has this module.
 """
 
 from typing import Final, NamedTuple
@@ -21,35 +21,35 @@ _SHORTEST_LONG: Final = 256
 #: bytes before the body of a frame
 _SHORT_HEAD: Final = 2
 _LONG_HEAD: Final = 9
-#: longest command in bytes, and most parts of a message
+#: maximum length of a command in bytes, and maximum number of parts of a message
 _LONGEST_COMMAND: Final = 65536
 _MOST_PARTS: Final = 64
-#: bytes of a PING before its context, and at most with the context, which the PONG repeats
+#: length of a PING in bytes before its context, and at most with the context; the PONG repeats the context
 _PING_HEAD: Final = 7
 _PING_BYTES: Final = _PING_HEAD + 16
 _STRANGE: Final = "does not speak ZeroMQ's protocol (ZMTP 3, mechanism NULL)"
-#: bytes read at once; nearly every message comes in one piece
+#: bytes read at once; nearly every message arrives in one piece
 RECEIVED_BYTES: Final = 16384
 _MOST_RECEIVED_BYTES: Final = 1 << 20
 
 
-#: bytes of the longest message of a server: longer ones are refused because they would fill the memory
+#: maximum length of a server's message in bytes; longer messages are refused because they would fill the memory
 LONGEST_NOTICE: Final = 1 << 30
 
 
 class ZmtpError(Exception):
-    """A peer broke the protocol; the text is the rest of a sentence, such as ``refuses the connection``."""
+    """The peer violated the protocol, in words such as ``refuses the connection``."""
 
 
 class ZmtpMessage(NamedTuple):
-    """A message's parts; parts that were too long are empty and counted in ``left_out``."""
+    """A message's parts; parts too long are empty and counted in ``left_out``."""
 
     parts: list[bytes]
     left_out: int = 0
 
 
 def framed(body: bytes, flags: int = 0) -> bytes:
-    """Return the frame of a message part; by default it is the message's last one."""
+    """Return the frame of a message part; by default the last part of its message."""
     size = len(body)
     if size < _SHORTEST_LONG:
         return b"%c%c%b" % (flags, size, body)
@@ -62,9 +62,9 @@ def parts_before(parts: list[bytes]) -> bytes:
 
 
 def sole_frame(data: bytes, before: bytes) -> bytes | None:
-    """Return a message's last part if ``data`` is ``before`` and that part, else None.
+    """Return a message's last part if ``data`` is ``before`` plus that part, or None.
 
-    This is the fast path: nearly always a peer's bytes are one whole message.
+    This is the fast path: a peer's bytes are nearly always one complete message.
     """
     if data.startswith(before):
         at = len(before)
@@ -82,14 +82,14 @@ def sole_frame(data: bytes, before: bytes) -> bytes | None:
 class ZmtpStream:
     """Reads a peer's bytes: its greeting and READY, then messages.
 
-    Bytes may be fed in pieces of any length. `answers` returns our READY, and a PONG for each PING. Memory is at most a
-    few times the peer's longest message.
+    Bytes may be fed in pieces of any length. `answers` returns our READY, and a PONG for each PING. Memory use is at
+    most a few times the peer's longest message.
 
     Args:
         kind: our type of socket: ``b"REQ"``, ``b"ROUTER"``.
-        wanted: types of sockets that may connect to ours; a peer that does not state its type may, too.
-        longest: most bytes of a message, all parts together; longer parts are skipped.
-        farthest: most bytes of a frame that may be skipped.
+        wanted: types of sockets that may connect to ours; a peer that does not state its type may connect, too.
+        longest: maximum length of a message in bytes, all parts together; parts beyond it are skipped.
+        farthest: maximum length of a frame that may be skipped, in bytes.
     """
 
     __slots__ = (
@@ -116,10 +116,10 @@ class ZmtpStream:
         self._greeted = False
         #: whether the ZeroMQ handshake is complete
         self.ready = False
-        #: whether no part of the next message has come, so that `sole_frame` may be tried
+        #: whether no part of the next message has arrived, so that `sole_frame` may be tried
         self.at_rest = False
         self._parts: list[bytes] = []
-        #: bytes of these parts, and of the skipped ones
+        #: number of bytes of the parts that have arrived, and of the skipped ones
         self._size = 0
         self._left_out = 0
         #: number of bytes still to be skipped
@@ -141,18 +141,18 @@ class ZmtpStream:
         self._buffer += data
 
     def answers(self) -> bytes:
-        """Return the bytes to send in answer, once."""
+        """Return the bytes to send to the peer; each is returned only once."""
         answers, self._answers = self._answers, b""
         return answers
 
     @property
     def held(self) -> int:
-        """The number of received bytes that are kept."""
+        """The number of received bytes in memory."""
         return len(self._buffer) + self._size
 
     @property
     def convenient(self) -> int:
-        """The number of bytes to read next."""
+        """How many bytes to read next."""
         missing = self._skip
         head = self._head()
         if head is not None:
@@ -190,7 +190,7 @@ class ZmtpStream:
         Raises:
             ZmtpError: if the peer is not a suitable ZeroMQ socket.
         """
-        # Check every byte: another kind of peer may send less than a greeting and then wait.
+        # Check every byte as it arrives: another kind of peer may send less than a greeting and then wait.
         said = self._buffer
         if not self._greeted:
             if (
@@ -223,7 +223,7 @@ class ZmtpStream:
         return True
 
     def _head(self) -> tuple[int, int, int] | None:
-        """Return the next frame's flags, lengths of head and body; None if incomplete."""
+        """Return the next frame's flags, head and body length; None if incomplete."""
         said = self._buffer
         if not self._greeted or len(said) < _SHORT_HEAD:
             return None
@@ -257,7 +257,7 @@ class ZmtpStream:
         return flags, body
 
     def _read_over(self, flags: int, begin: int, size: int) -> tuple[int, bytes] | None:
-        """Skip a body: keep its head, with length 0, until the body has passed."""
+        """Skip a body that is too long; keep its head until the body has passed."""
         there = min(len(self._buffer) - begin, size)
         del self._buffer[: begin + there]
         self._buffer[:0] = bytes((flags & ~_LONG, 0))

@@ -1,9 +1,9 @@
-"""Studies of many runs, and whole runs from one description: `run` and `Study`."""
+"""Studies of many runs: `run`, `estimate`, `Study` and `Results`."""
 
 from importlib import import_module
 from typing import Any, Final
 
-#: {name of the public API: its module}, imported on first use because that is slow
+#: {name of the public API: its module}; modules are imported on first use, because that is slow
 _HOMES: Final = {
     "run": "workers.campaign",
     "estimate": "workers.campaign",
@@ -13,7 +13,7 @@ _HOMES: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name of the public API."""
+    """Import and return a name of the public API."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -57,7 +57,7 @@ def generate_command(
 ) -> None:
     """Write random outages as CSV: node, down, up, cause; times in seconds.
 
-    The first line keeps the number of nodes and the horizon for 'failures show' and 'failures fit'.
+    The first line has the number of nodes and the horizon, which 'failures show' and 'failures fit' need.
     """
     if (platform is None) == (nodes is None):
         raise click.UsageError("give either --platform or --nodes.")
@@ -104,7 +104,7 @@ def generate_command(
 def show_command(file: str, nodes: int | None, **part: str | None) -> None:
     """Describe a failure log: rates, hazard, clustering, repairs.
 
-    Formats: CSV (node,down,up,cause), LANL LA-UR-05-7318, Titan GPU lives, Batsim events, 'sacctmgr show event',
+    Formats: CSV (node,down,up,cause), LANL LA-UR-05-7318, TitanGPULife, Batsim events, 'sacctmgr show event',
     'scontrol show node', PBS server log; plain or compressed.
     """
     import_numpy()

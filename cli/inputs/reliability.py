@@ -126,7 +126,7 @@ def plan_command(
     "--admission",
     type=Choice(("queue", "block")),
     default="block",
-    help="Queue jobs, or reject those that cannot start.",
+    help="Queue or reject jobs that cannot start at once.",
 )
 @click.option("--every", metavar="TIME", default="1h", help="Time between failures.")
 @click.option("--repair", metavar="TIME", default="1h", help="Duration of a repair.")
@@ -144,8 +144,8 @@ def partitions_command(
 ) -> None:
     """Compare random placement with reliability partitions.
 
-    Both placements get the same random jobs of CLASSES and the same failures. Every --every, one random node and its
-    job fail. The probability of a node is proportional to 1 / MTTF.
+    Both placements get the same random jobs of CLASSES and the same failures. At each interval --every one random node
+    fails, with its job. A node's probability of failing is proportional to 1 / MTTF.
     """
     import_numpy()
     from pipistrelle.models.workloads.classes import load_classes

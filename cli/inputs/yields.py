@@ -36,7 +36,7 @@ from pipistrelle.traces.resilience import parse_resilience
 @click.option(
     "--target", "targets", multiple=True, metavar="SHARE", help="Find the longest wait for a yield: '89%'; repeatable."
 )
-@click.option("--exact", is_flag=True, help="Use the exact expectation instead of first order.")
+@click.option("--exact", is_flag=True, help="Use the exact expectation instead of the first-order formula.")
 @click.option(
     "--simulate", metavar="N", type=click.IntRange(10, 100_000), help="Also simulate N allocations for each yield."
 )
@@ -58,9 +58,10 @@ def command(
 ) -> None:
     """Compute the yield of an application with spare nodes.
 
-    The yield is the useful share of its node time, including the waits for new allocations. A failure costs one node
-    and the work since the last checkpoint. When too few nodes are left, the application waits for a new allocation. A
-    rigid application keeps spares; a moldable one uses all nodes that are up; a grid one uses a grid of them.
+    The yield is the share of its node time that does useful work; waits for new allocations count as node time. A
+    failure costs one node and the work since the last checkpoint. When too few nodes are left, the application waits
+    for a new allocation. A rigid application keeps spares. A moldable one uses all nodes that are up. A grid
+    application uses a grid of them.
     """
     if seed is not None and simulate is None:
         raise click.UsageError("--seed without --simulate: nothing is drawn.")

@@ -17,7 +17,7 @@ listening_options: Final = together(
         "--curve",
         metavar="FILE",
         type=FILE_OR_FOLDER,
-        help="Encrypt with this private key, from 'pipistrelle new keys'.",
+        help="Encrypt with the private key in FILE, made by 'pipistrelle new keys'.",
     ),
     click.option(
         "--clients",

@@ -30,7 +30,7 @@ def timeout_option(what: str, whom: str) -> Callable[[_C], _C]:
     )
 
 
-_DIALECT: Final = {"dialect": "Protocol; with batsim (that of Batsim 3 and 4) the scheduler listens."}
+_DIALECT: Final = {"dialect": "Protocol: native, or that of Batsim 3 and 4, in which the scheduler listens."}
 dialect_option: Final = added(options_of(RunSpec, _DIALECT))
 
 
@@ -78,7 +78,7 @@ endpoint_options: Final = together(
         "--endpoint",
         metavar="ADDRESS",
         show_default="a private Unix socket",
-        help="Address to listen on: tcp://127.0.0.1:PORT (PORT *: any free one) or ipc://PATH.",
+        help="Address to listen on: tcp://127.0.0.1:PORT (PORT *: any free port) or ipc://PATH.",
     ),
     click.option("--insecure", is_flag=True, help="Allow connections from other machines without encryption."),
 )

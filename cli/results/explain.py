@@ -23,7 +23,7 @@ _labels: Final = together(
     )
 )
 _trust_option: Final = click.option(
-    "--trust", is_flag=True, help="Allow Python code that the folder names as scheduler."
+    "--trust", is_flag=True, help="Run the Python code that the folder names as its scheduler."
 )
 
 
@@ -31,7 +31,9 @@ _trust_option: Final = click.option(
 @click.argument("run", type=FILE_OR_FOLDER)
 @click.argument("job", required=False)
 @_labels
-@click.option("--at", type=MomentOfRun(), metavar="TIME", help="Show one moment: seconds, 36h, 12:30:00 or a date.")
+@click.option(
+    "--at", type=MomentOfRun(), metavar="TIME", help="Show the job at TIME: seconds, 36h, 12:30:00 or a date."
+)
 @all_json_option
 @click.option("--no-replay", is_flag=True, help="Use the output files only; do not repeat the run.")
 @_trust_option

@@ -59,8 +59,9 @@ def report_command(
 ) -> None:
     """Report which nodes the jobs used, and which failures hit them.
 
-    RUN is the folder of a run's outputs. The report shows the network hops between a job's nodes, how many of them are
-    stable (fail rarely), and how long each part of the node list was used. Mean hops are over all pairs of nodes.
+    RUN is the folder of a run's outputs. The report shows the network hops between a job's nodes, and how many of the
+    nodes are stable (fail rarely). It also shows how long each part of the node list was used. Mean hops are over all
+    pairs of a job's nodes.
     """
     import_numpy()
     from pipistrelle.reports.placement.pictures import busiest_time, is_picture
@@ -137,7 +138,7 @@ def order_command(
 @click.option("--end", default="2017-12-01", metavar="DATE", help="End of the period for failure rates.")
 @all_json_option
 def titan_command(lives: str | None, begin: str, end: str, as_json: bool) -> None:
-    """Print the failure arithmetic for Titan's GPUs, with the values of the paper."""
+    """Compute failure figures of Titan's GPUs, and compare them with the paper's."""
     import_numpy()
     from pipistrelle.reports.placement.stability import (
         LEADERSHIP_HOURS,

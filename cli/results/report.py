@@ -22,9 +22,9 @@ _MOST_MOMENTS: Final = 1000
     "--estimates",
     type=click.IntRange(1, _MOST_MOMENTS),
     metavar="N",
-    help="Repeat the runs to show expected starts at N moments.",
+    help="Repeat the runs to show jobs' expected starts at N times.",
 )
-@click.option("--trust", is_flag=True, help="Allow Python code that a folder names as scheduler.")
+@click.option("--trust", is_flag=True, help="Run the Python code that a folder names as its scheduler.")
 def command(runs: tuple[Path, ...], page: Path, repeat: bool, estimates: int | None, trust: bool) -> None:
     """Write one or more runs as one HTML page.
 

@@ -122,7 +122,7 @@ def _own(*names: str) -> Callable[[_C], _C]:
 @in_section(
     INPUTS,
     click.option(
-        "-w", "--workload", metavar="FILE", multiple=True, help="Jobs as Batsim JSON; repeatable (w0, w1, ...)."
+        "-w", "--workload", metavar="FILE", multiple=True, help="Jobs as Batsim JSON; repeatable (ids w0!..., w1!...)."
     ),
     transform_option,
     _own("events"),
@@ -162,7 +162,7 @@ def _own(*names: str) -> Callable[[_C], _C]:
     click.option("-q", "--quiet", is_flag=True, help="Same as --verbosity quiet."),
     snapshot_options,
 )
-@click.option("--dump-execution-context", is_flag=True, help="Print socket address and prefix as JSON, and exit.")
+@click.option("--dump-execution-context", is_flag=True, help="Print the socket address and prefix as JSON, and exit.")
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @click.pass_context
 def command(ctx: click.Context, /, dump_execution_context: bool, quiet: bool, **options: Any) -> None:

@@ -55,21 +55,21 @@ def spec_file(*kinds: str) -> Callable[[_C], _C]:
 _CHANGES: Final = "STEP\tChange the workload before the run: 'scale --load 0.9'; repeatable."
 transform_option: Final = added(options_of(RunSpec, {"transform": _CHANGES}, {"transform": _steps}))
 _UNTIL: Final = {
-    "from_": "TIME\tStart at TIME in the log: '30d' or a date.\tits begin",
+    "from_": "TIME\tStart the run at TIME of the log: '30d' or a date.\tits begin",
     "warm": "With --from: include the jobs that ran or waited at that time.",
     "until": "TIME\tStop at TIME, even if jobs are running or queued.",
 }
 _POOLS: Final = {
-    "partition_pools": "PARTITION=POOL\tRun jobs of a partition in these pools only: '2=gpu|old'; repeatable.",
-    "cancellations": "Keep jobs cancelled while queued until their cancellation, or drop them.",
+    "partition_pools": "PARTITION=POOL\tRun jobs of PARTITION only in these pools: '2=gpu|old'; repeatable.",
+    "cancellations": "Simulate jobs that were cancelled while queued, or drop them.",
     "ignore_constraints": "Ignore the node requirements of jobs.",
 }
-_STRICT: Final = {"strict": "Stop at illegal decisions (exit code 3) and unreadable records."}
+_STRICT: Final = {"strict": "Stop at an illegal decision (exit code 3) or an unreadable record."}
 _MACHINE: Final = {
     "scale_platform": "FACTOR\tMultiply the number of nodes of each pool: 120% or 1.2 adds a fifth.",
-    "node_table": "FILE[,at=DATE]\tFile with class, age or MTTF of each node: CSV, TOML or GPU lives.",
+    "node_table": "FILE[,at=DATE]\tFile with class, age or MTTF of each node: CSV, TOML or TitanGPULife.",
 }
-_DISPERSION: Final = {"dispersion": "SHARE\tLengthen jobs on distant nodes: share added on the whole machine.\tnone"}
+_DISPERSION: Final = {"dispersion": "SHARE\tLengthen jobs on distant nodes, by SHARE if they span the machine.\tnone"}
 _QUEUE: Final = {
     "queue_lengths": "Also write out_queue.csv: queue length over time.",
     "format": "Write tables as CSV only, or also as Parquet (needs pyarrow).",
@@ -80,19 +80,19 @@ _FAILURES: Final = {
     "seed": "Random seed of failures.",
     "reliability_factor": "Multiply all failure rates.",
     "outages": "FILE\tReplay recorded outages: CSV, LANL, Titan, Batsim, Slurm or PBS file.",
-    "outages_class": "NAME\tUse the outages of one node class only.",
-    "outages_start": "TIME\tMoment of the outage file at which the run starts: a date or a time.",
+    "outages_class": "NAME\tUse only the outages of one node class.",
+    "outages_start": "TIME\tDate or time in the outage file at which the run starts.",
     "outages_shortest": "TIME\tIgnore outages shorter than TIME.",
     "maintenance": "RULE|FILE\tPlan maintenance (start, length, nodes): '2017-01-29 08:00 +20000s all'; repeatable.",
-    "checkpoint": "daly|young|SECONDS\tCheckpoint jobs at this interval; restart them from the last checkpoint.",
+    "checkpoint": "daly|young|SECONDS\tWrite checkpoints at this interval; restart jobs from the last one.",
     "dump": "TIME\tTime to write a checkpoint.\t0",
     "read": "TIME\tTime to read a checkpoint at a restart.\t0",
     "spares": "N|SHARE%\tSpare nodes per job, which replace failed nodes.",
-    "resilience": "Let jobs continue on fewer nodes, or on a smaller grid.",
+    "resilience": "After a failure, continue jobs on fewer nodes or a smaller grid.",
     "requeue": "Queue position of a job after a failure.",
     "max_attempts": "Maximum number of starts per job.",
-    "expected_attempts": "End the run if a job is expected to need more starts; 0: never.",
-    "restart_walltime": "Walltime of a new attempt: full, or reduced by the saved work.",
+    "expected_attempts": "End the run if a job is expected to need more than NUMBER starts; 0: never.",
+    "restart_walltime": "Walltime of a restarted job: in full, or reduced by the saved work.",
     "checkpoint_walltime": "Count checkpoint time in the walltime, or extend the walltime by it.",
 }
 _MODELS: Final = {"failures": completed("failures", or_file=True)}

@@ -44,7 +44,7 @@ _REACHED: Final = (
 @part_options
 @in_section(
     CONNECTION,
-    click.option("--trust", is_flag=True, help="Allow a scheduler program or Python code from the snapshot."),
+    click.option("--trust", is_flag=True, help="Run the scheduler program or Python code that the snapshot names."),
     click.option("--serve", is_flag=True, help="Listen for another scheduler, as 'serve' does."),
     endpoint_options,
     click.option("--connect", metavar="ADDRESS", help="Address of a Batsim scheduler that is started elsewhere."),

@@ -92,8 +92,8 @@ def command(ctx: click.Context, /, spec_file: Path | None, in_process: bool, out
     """Simulate a workload under a scheduler.
 
     Without options, simulate the bundled workload 'demo' under EASY backfilling. SPEC is a scheduler's name, a TOML
-    description of a run, or the out_command.json of an earlier run; options replace its values. A scheduler program
-    takes the rest of the line. 'pipistrelle show' lists bundled names.
+    description of a run, or the out_command.json of an earlier run. Options override the values of SPEC. The words
+    after a scheduler program are its arguments. 'pipistrelle show' lists bundled names.
 
     \b
     pipistrelle run -w KTH-SP2-1996-2.1-cln.swf.gz -p kth-sp2

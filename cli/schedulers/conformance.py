@@ -55,7 +55,7 @@ def _names(ctx: click.Context) -> list[str]:
     "--limit",
     type=click.FloatRange(min=0, min_open=True),
     default=_LIMIT,
-    help="Seconds to wait for connection, each reply and exit.",
+    help="Seconds to wait for the connection, each reply and the exit.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with the messages of failed scripts.")
 @junit_option("script")

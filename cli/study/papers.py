@@ -34,7 +34,7 @@ _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")
     "--size",
     type=Choice(["small", "full"]),
     default="small",
-    help="Simulate for a minute per paper, or as much as the paper.",
+    help="Simulate a minute per paper, or as much as the paper did.",
 )
 @click.option(
     "-o",
@@ -70,8 +70,8 @@ def command(
     """Reproduce the tables and figures of five papers.
 
     000: repair time and reliability at LANL; 001: reliability partitions; 002: Maui as a simulator; 003: spares and
-    moldable applications; 004: stable GPUs on Titan. Without a number, all are computed. DIR gets one page per paper
-    with printed and computed values, papers.json and papers.csv.
+    moldable applications; 004: stable GPUs on Titan. Without a number, all papers are reproduced. DIR gets one page per
+    paper with printed and computed values, papers.json and papers.csv.
 
     \b
     pipistrelle study papers --list

@@ -53,7 +53,7 @@ def command(
 ) -> None:
     """Run a study, or continue an interrupted one.
 
-    DIR/trials.parquet gets one row per trial.
+    A trial is one simulation. DIR/trials.parquet gets one row per trial.
     """
     import_numpy()
     verbose = click.get_current_context().find_root().params.get("verbose", 0)

@@ -53,7 +53,7 @@ def summary_command(
     method: Method,
     form: str | None,
 ) -> None:
-    """Print means with confidence intervals for each combination of axes.
+    """Print means with confidence intervals for each combination of axis values.
 
     DIR is the folder of a study, or its Parquet file.
     """
@@ -191,7 +191,7 @@ target_option = click.option(
     metavar="VALUE",
     multiple=True,
     callback=_targets,
-    help="Value to reach, such as 2h or 0.8; repeatable.",
+    help="Value of the metric to reach, such as 2h or 0.8; repeatable.",
 )
 x_option = click.option(
     "--x", metavar="AXIS", show_default="repair, or the last axis", help="Numeric axis to search or draw."
@@ -227,9 +227,10 @@ def break_even_command(
     level: float,
     form: str | None,
 ) -> None:
-    """Find the repair time at which one factor equals another or a target.
+    """Find the repair time at which a result equals a target or another factor's.
 
-    DIR is the folder of a study, or its Parquet file. --x and --by choose axes other than repair time and factor.
+    DIR is the folder of a study, or its Parquet file. The study varies the repair time and --reliability-factor; --x
+    and --by choose other axes.
     """
     from pipistrelle.studies.inference.crossing import Curves, break_even
     from pipistrelle.studies.inference.trials import label

@@ -64,7 +64,7 @@ method_option: Final = click.option(
     "method",
     type=Choice(["t", "bootstrap"]),
     default="t",
-    help="Method: Student's t or a seeded bootstrap.",
+    help="Method of the intervals: Student's t or a seeded bootstrap.",
 )
 form_options: Final = together(
     click.option("--json", "form", flag_value="json", help="Print JSON instead of tables."),

@@ -17,13 +17,13 @@ filter_step = StepCommand(
     do not change. Dependencies on removed jobs are dropped.
     """,
     {
-        "begin": "TIME\tJobs submitted at TIME or later: a date or a time.",
-        "end": "TIME\tJobs submitted before TIME.",
+        "begin": "TIME\tKeep jobs submitted at TIME or later: a date or a time.",
+        "end": "TIME\tKeep jobs submitted before TIME.",
         "timezone": "ZONE\tTime zone of dates and of the log's clock.\tas in IN, or UTC",
-        "size": "MIN:MAX\tJobs of these sizes; either bound is optional.",
-        "runtime": "MIN:MAX\tJobs with these run times, such as 1h:24h.",
-        "walltime": "MIN:MAX\tJobs with these requested times.",
-        **{name: f"VALUE[,VALUE...]\tJobs of this {name}{_NAMED.get(name, '.')}" for name in FIELDS},
+        "size": "MIN:MAX\tKeep jobs of MIN to MAX units; either bound is optional.",
+        "runtime": "MIN:MAX\tKeep jobs with run times from MIN to MAX, such as 1h:24h.",
+        "walltime": "MIN:MAX\tKeep jobs with requested times from MIN to MAX.",
+        **{name: f"VALUE[,VALUE...]\tKeep jobs of this {name}{_NAMED.get(name, '.')}" for name in FIELDS},
         "invert": "Keep the jobs that do not fulfil all conditions.",
         "clean": "Remove jobs that cannot run.",
         "first": "NUMBER\tKeep only the first NUMBER jobs of the result.",
@@ -40,8 +40,8 @@ scale_step = StepCommand(
     IN is a bundled name or a file. A FACTOR is a number above 0 or a percentage: 0.5 or 50%.
     """,
     {
-        "machine": "UNITS\tScale sizes to a machine of this size.",
-        "sizes": "FACTOR\tMultiply and round the sizes.",
+        "machine": "UNITS\tScale job sizes to a machine of this size.",
+        "sizes": "FACTOR\tMultiply and round the job sizes.",
         "runtimes": "FACTOR\tMultiply the run times.",
         "walltime": "LIMIT\tSet requested times: 12h, 101%, 50%:150%, 100:3000 (random), x2, none.",
         "arrivals": "FACTOR\tMultiply submit times: 50% is twice as fast.",

@@ -1,1 +1,1 @@
-"""What every layer uses: errors, lengths of time, TOML, plain values, the log."""
+"""Parts for every layer: errors, lengths of time, TOML, plain values, the log."""

@@ -1,4 +1,4 @@
-"""Errors that a user can correct: what, where, expected, found, what to do next.
+"""Errors that a user can correct, with the same fields for every message.
 
 Each layer derives its own classes. Only the command line turns an error into terminal text and an exit code.
 """
@@ -60,7 +60,7 @@ class PipistrelleError(Exception):
 
 
 class InputError(PipistrelleError):
-    """A platform, workload or option that cannot be used."""
+    """A platform, workload or option cannot be used."""
 
 
 @contextmanager
@@ -73,22 +73,22 @@ def said_of(option: str) -> Iterator[None]:
 
 
 class ProtocolError(PipistrelleError):
-    """A rule of the protocol was broken; each derived class is for one side."""
+    """A rule of the protocol was broken; each derived class blames one side."""
 
     exit_code = 4
 
 
 class LocalProtocolError(ProtocolError):
-    """This side tried to send what the protocol forbids: a bug in the calling code."""
+    """This side tried to send a forbidden message, which is a bug in the caller."""
 
 
 class RemoteProtocolError(ProtocolError):
-    """The peer sent what the protocol forbids; the session is over."""
+    """The peer sent a message that the protocol forbids; the session is over."""
 
 
-#: most characters of a value in a message
+#: maximum number of characters of a value in a message
 _SHOWN = 60
-#: most names listed in a message
+#: maximum number of names listed in a message
 _MOST_NAMED = 40
 
 
@@ -105,7 +105,7 @@ def did_you_mean(name: str, known: list[str]) -> str:
 
 
 def printable(text: str, stand_in: str = "?") -> str:
-    """Return the text with ``stand_in`` for characters that could control a terminal."""
+    """Return the text with control characters replaced by ``stand_in``."""
     return "".join(c if c.isprintable() else stand_in for c in text)
 
 

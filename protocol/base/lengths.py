@@ -1,4 +1,4 @@
-"""Lengths of time as users write them (``24h``, ``1.5e3``) and read them; dates."""
+"""Read and write lengths of time (``24h``, ``1.5e3``), and write dates."""
 
 import math
 import re
@@ -36,17 +36,17 @@ def date_text(seconds: float, zone: tzinfo = UTC) -> str | None:
 
 
 def length_text(seconds: float, forms: Mapping[str, str] = _THREE_DIGITS) -> str:
-    """Return a length of time in the largest unit that it reaches, as ``3.2 d``.
+    """Return a length of time in the largest unit that it reaches, such as ``3.2 d``.
 
     Args:
-        forms: {unit: format of a number of it}, largest unit first; the last also serves shorter times.
+        forms: {unit: number format}, largest unit first; the last unit also serves shorter times.
     """
     unit = next((unit for unit in forms if seconds >= UNITS[unit]), [*forms][-1])
     return forms[unit].format(seconds / UNITS[unit])
 
 
 def two_units_text(seconds: float) -> str:
-    """Return a length of time in its two largest units, as ``3 h 12 min``."""
+    """Return a length of time in its two largest units, such as ``3 h 12 min``."""
     if seconds < 60:
         return f"{seconds:.3g} s"
     whole = round(seconds)
@@ -62,10 +62,10 @@ class LengthError(PipistrelleError):
 
 
 def parse_seconds(text: str, what: str = "length of time", *, or_zero: bool = False) -> float:
-    """Return the seconds that a text states: a number and one of `UNITS` (or none).
+    """Return the seconds of a text: a number with one of `UNITS`, or without a unit.
 
     Raises:
-        LengthError: if the text is not one, is negative, or is 0 without ``or_zero``.
+        LengthError: if the text is not a length of time, is negative, or is 0 without ``or_zero``.
     """
     found = QUANTITY.fullmatch(text.strip())
     if found is None:
@@ -82,7 +82,7 @@ def parse_seconds(text: str, what: str = "length of time", *, or_zero: bool = Fa
 
 
 def seconds_of(span: float | str, what: str | None = None) -> float:
-    """Return the seconds that a number, ``168h`` or ``168:00:00`` (as in PBS) states.
+    """Return the seconds of a number, or of a text such as ``168h`` or ``168:00:00``.
 
     Args:
         what: the name of the length in messages.

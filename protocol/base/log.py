@@ -1,4 +1,4 @@
-"""The log: loguru's, imported with the first message because that takes long."""
+"""The log of loguru, imported with the first message because the import is slow."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -10,12 +10,12 @@ _prepared: list[Callable[["Logger"], None]] = []
 
 
 def prepare_log(set_up: Callable[["Logger"], None]) -> None:
-    """Call ``set_up`` before the log's first message; it replaces an earlier ``set_up``."""
+    """Run ``set_up`` before the log's first message, instead of an earlier one."""
     _prepared[:] = [set_up]
 
 
 def logger() -> "Logger":
-    """Return the log; call this before running foreign code, which may use loguru."""
+    """Return the log; call this before running user code, which may use loguru."""
     from loguru import logger as log
 
     while _prepared:

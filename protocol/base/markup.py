@@ -1,4 +1,4 @@
-"""An XML reader, element by element, without external files and entities."""
+"""Read XML element by element, without external files or entities."""
 
 import re
 from abc import ABC, abstractmethod
@@ -8,12 +8,12 @@ from xml.parsers import expat
 from pipistrelle.protocol.base.errors import PipistrelleError
 
 _BEFORE: Final = re.compile(r"\ufeff?[ \t\r\n]*(<\?xml\s[^<>]*\?>)?")
-#: replaces the text's own declaration, so that undefined entities are errors even with a document type
+#: replaces the text's own XML declaration, so that undefined entities are errors even with a document type
 _STANDALONE: Final = '<?xml version="1.0" standalone="yes"?>'
 
 
 class XmlReader(ABC):
-    """Base class: calls `begin` and `end` for each element of one text.
+    """Base class of XML readers: calls `begin` and `end` for each element.
 
     Args:
         where: the name of the text in messages, usually the file's.

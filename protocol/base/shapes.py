@@ -1,4 +1,4 @@
-"""Errors for values of a file or command line that lack the required structure."""
+"""Errors for values of a file or command line that have the wrong structure."""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _KINDS: Final = {
 
 
 def convert_table(raw: Any, kind: type[_T], where: str, make: type[_E], manual: str = "") -> _T:
-    """Return plain values as a struct of class ``kind``; parameters: see `misfit`.
+    """Convert plain values to a struct of class ``kind``; parameters as for `misfit`.
 
     Raises:
         PipistrelleError: of class ``make``, for an unknown or missing key or an invalid value.
@@ -93,8 +93,8 @@ def _any_of(words: list[str]) -> str:
 
 
 def _below(raw: Any, kind: Any, step: str) -> tuple[Any, Any, str]:
-    """Follow a path by one step; return the value found there, its type, and its key or index."""
-    if step == "...":  # msgspec does not name the key: take the first value that does not convert
+    """Follow a path by one step; return the value there, its type, its key or index."""
+    if step == "...":  # msgspec does not name the key: use the first value that cannot be converted
         (inner,) = (get_args(one)[1] for one in _alternatives(kind) if get_origin(one) is dict)
         return next((value, inner, key) for key, value in raw.items() if not _fits(value, inner))
     if isinstance(raw, dict):

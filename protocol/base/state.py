@@ -1,4 +1,4 @@
-"""State as plain values that pass through JSON unchanged, for snapshots."""
+"""Convert the state of a run's parts to plain values for snapshots, and back."""
 
 import json
 from array import array
@@ -21,16 +21,17 @@ def to_json(state: Any) -> bytes:
 
 
 def from_json(text: bytes) -> Any:
-    """Return the values of a JSON text: each number exactly as it was, tuples as lists."""
+    """Return the values of a JSON text; numbers stay exact, tuples become lists."""
     return json.loads(text)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Kept:
-    """Base class of parts of a run: the state is the attributes listed in ``_kept``.
+    """Base class of parts of a run whose state can be saved and restored.
 
-    Another part made with the same arguments can restore that state and then behaves as this one would. An attribute
-    that has `state` and `restore` itself (or a tuple of such objects) uses these; all others are saved by `plain`.
+    The state is the attributes listed in ``_kept``. A part made with the same arguments can restore it, and then
+    behaves as the saved part would. An attribute with its own `state` and `restore`, or a tuple of such objects, uses
+    these methods. All other attributes are saved by `plain`.
     """
 
     __slots__ = ()
@@ -41,7 +42,7 @@ class Kept:
         return {name: plain(getattr(self, name)) for name in self._kept}
 
     def restore(self, state: Any, *made: Any, **more: Any) -> None:
-        """Restore what `state` returned; the other arguments are passed to the parts."""
+        """Restore a state that `state` returned; pass the other arguments to the parts."""
         for name in self._kept:
             mine: Any = getattr(self, name, None)
             if hasattr(mine, "restore"):
@@ -61,7 +62,7 @@ _WRITTEN: Final[dict[type, tuple[str, Callable[[Any], list[Any]]]]] = {}
 
 
 def register(kind: type, written: Callable[[Any], list[Any]], read: Callable[[list[Any]], Any]) -> None:
-    """Let `plain` and `message_of` write and read values of type ``kind`` as lists."""
+    """Let `plain` write values of type ``kind`` as lists, and `message_of` read them."""
     _WRITTEN[kind] = (kind.__name__, written)
     _READ[kind.__name__] = read
 
@@ -99,7 +100,7 @@ def plain(message: Any) -> Any:
 
 
 def message_of(state: Any) -> Any:
-    """Return the value that `plain` was given; the modules of its structs must be imported."""
+    """Return the value that `plain` converted; its structs' modules must be imported."""
     if isinstance(state, dict):
         return {key: message_of(value) for key, value in state.items()}
     if not isinstance(state, list):

@@ -1,4 +1,4 @@
-"""Read TOML texts with errors that name the place, and write TOML values."""
+"""Read TOML texts, with errors that name the line, and write TOML values."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def read_toml(text: str, where: str, error: type[PipistrelleError], *, manual: s
         raise error("arrays or tables are nested too deep", where=where, hint=manual) from None
     except ValueError as fault:
         found = _POSITION.fullmatch(str(fault))
-        if found is None:  # not tomllib's own error: int() refuses thousands of digits
+        if found is None:  # this error is not tomllib's own: int() refuses numbers of thousands of digits
             raise error("a number is too long", where=where, hint=manual) from None
         said, line, column = found.groups()
         place = f"line {line}, column {column}" if line else "end of the text"

@@ -1,1 +1,1 @@
-"""The batsim dialect: messages, frames and turns of Batsim 3 and 4."""
+"""The batsim dialect: messages, frames and sessions of Batsim 3 and 4."""

@@ -10,7 +10,7 @@ from pipistrelle.protocol.batsim.messages import BatsimBeginsData
 from pipistrelle.protocol.events import SimulationBegins, SimulationBeginsData
 from pipistrelle.protocol.fields import MOST_UNITS, Instant
 
-#: settings that Batsim's clients read without checking that they exist
+#: settings that Batsim's clients read without checking whether they exist
 _CONFIG: Final[dict[str, Any]] = {
     "redis-enabled": False,
     "redis-hostname": "127.0.0.1",
@@ -27,7 +27,7 @@ _HINT: Final = "Only Batsim 3 and 4 are spoken here, with the whole description 
 
 
 class BeginsDataFrame(Struct):
-    """The fields that are read from Batsim's description; all others are ignored."""
+    """The fields of Batsim's SIMULATION_BEGINS that are read; all others are ignored."""
 
     nb_compute_resources: int | None = None
     nb_resources: int | None = None
@@ -49,10 +49,10 @@ class BeginsFrame(Struct):
 
 
 def begins_of(frame: BeginsFrame) -> SimulationBegins:
-    """Return the event, with a `BatsimBeginsData`.
+    """Return the event in a frame, with a `BatsimBeginsData`.
 
     Raises:
-        RemoteProtocolError: if jobs are in Redis, there are no compute hosts, or these are not numbered from 0.
+        RemoteProtocolError: if jobs are in Redis, there are no compute hosts, or the hosts are not numbered from 0.
     """
     data = frame.data
     redis = data.config.get("redis")
@@ -91,8 +91,8 @@ def begins_of(frame: BeginsFrame) -> SimulationBegins:
 def begins_on_wire(data: SimulationBeginsData) -> dict[str, Any]:
     """Return a SIMULATION_BEGINS' data with every field that Batsim's clients need.
 
-    Native data gets hosts without properties, named by their numbers, and no profiles. Settings missing from ``config``
-    get Batsim's defaults.
+    Hosts of native data get their numbers as names, no properties and no profiles. Settings missing from ``config`` get
+    Batsim's defaults.
     """
     if not isinstance(data, BatsimBeginsData):
         bare: dict[str, Any] = {"state": "idle", "properties": {}, "zone_properties": {}}

@@ -1,17 +1,18 @@
 """Encode and decode frames of the batsim dialect: Batsim 3 and 4 without Redis.
 
-Messages are the native ones if Batsim has the same; `pipistrelle.protocol.batsim.messages` has the others. Differences:
+A message is a native one if Batsim has the same message; `pipistrelle.protocol.batsim.messages` has all others.
+Differences from the native dialect:
 
-- Messages are not numbered: a reply answers the last notice. There is neither a greeting nor a wake filter.
-- Batsim and many clients print times with six decimals, so a reply's time within `ROUNDING` seconds of the notice's
-  counts as equal to it.
+- Messages have no numbers: a reply answers the last notice. There is neither a greeting nor a wake filter.
+- Batsim and many clients print times with six decimals. So a reply's time within `ROUNDING` seconds of the notice's
+  time counts as equal to it.
 - NO_MORE_JOBS is a NOTIFY, SIMULATION_ENDS has no reason, and calls have no ids.
-- Batsim refuses unknown fields, so ``why`` is not sent, except to our own server, recognised by the field ``server`` in
-  its first notice.
+- Batsim refuses unknown fields, so ``why`` is sent only to our own server. The field ``server`` in the first notice
+  identifies our server.
 - An illegal decision ends the run; there is no DECISION_REJECTED.
-- NODES_FAILED and MAINTENANCE_BEGINS are NOTIFYs of ``event_machine_unavailable``, NODES_REPAIRED and MAINTENANCE_ENDS
-  of ``event_machine_available``, with the units as ``resources``. Causes and announcements are not sent.
-- A job submitted again after losing its nodes is a new job, ``w0!17#1``, without ``attempt`` and ``remaining``.
+- NODES_FAILED and MAINTENANCE_BEGINS are NOTIFYs of ``event_machine_unavailable``. NODES_REPAIRED and MAINTENANCE_ENDS
+  are NOTIFYs of ``event_machine_available``. Their ``resources`` are the units. Causes and announcements are not sent.
+- A job that is submitted again after losing its nodes is a new job, ``w0!17#1``, without ``attempt`` and ``remaining``.
 
 A server uses `encode_notice` and `decode_reply`, a scheduler `decode_notice` and `encode_reply`.
 """

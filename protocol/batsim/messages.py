@@ -1,8 +1,8 @@
-"""Events and decisions of Batsim 3 and 4 without a native counterpart.
+"""Events and decisions of Batsim 3 and 4 that the native dialect does not have.
 
-They are structs like the native ones but not in the native unions: only `pipistrelle.protocol.batsim.codec` reads and
-writes them. Constructors do not validate. ``msgspec.Raw`` is one undecoded JSON value, so that jobs and profiles pass
-between workload, scheduler and engine with all their fields, known or not.
+They are structs like the native ones, but not members of the native unions: only `pipistrelle.protocol.batsim.codec`
+reads and writes them. Constructors do not validate. A ``msgspec.Raw`` is one undecoded JSON value. Jobs and profiles
+use it to pass between workload, scheduler and engine with all their fields, known or not.
 """
 
 from typing import Annotated, Any
@@ -23,7 +23,7 @@ class BatsimBeginsData(SimulationBeginsData, frozen=True, omit_defaults=True, kw
 
     ``nb_resources`` is the number of compute resources; Batsim's field of that name includes storage. The lists of
     resources have one object per host (``id``, ``name``, ``state``, ``properties``, ``zone_properties``). ``profiles``
-    is {prefix of job ids: {name of a profile: its JSON object}}.
+    is {prefix of job ids: {profile name: its JSON object}}.
     """
 
     nb_compute_resources: int = 0
@@ -36,16 +36,16 @@ class BatsimBeginsData(SimulationBeginsData, frozen=True, omit_defaults=True, kw
 
 
 class BatsimJob(JobDescription, frozen=True, omit_defaults=True, gc=False, kw_only=True):
-    """A job with ``raw``, its object in the workload with the whole id (``"w0!1"``).
+    """A job with ``raw``, its JSON object in the workload.
 
-    Only ``raw`` is written.
+    The object has the full id, such as ``"w0!1"``. Only ``raw`` is written to frames.
     """
 
     raw: Raw
 
 
 class BatsimSubmittedData(JobSubmittedData, frozen=True, omit_defaults=True, gc=False):
-    """A job joined the queue; ``profile_raw`` is its profile's object, if forwarded."""
+    """A job joined the queue; ``profile_raw`` is its profile's object, if sent."""
 
     profile_raw: Raw | None = None
 
@@ -53,8 +53,8 @@ class BatsimSubmittedData(JobSubmittedData, frozen=True, omit_defaults=True, gc=
 class TaskProgress(Progress, frozen=True, omit_defaults=True, gc=False, kw_only=True):
     """The progress of a killed job with a composed profile.
 
-    ``current_task_index`` counts parts from 0 and is -1 if none had begun; ``current_task`` is that part's progress.
-    ``progress``, the completed share of the whole, is not in Batsim's form: it is 0 if read from there.
+    ``current_task_index`` counts the parts of the profile from 0; it is -1 if no part had begun. ``current_task`` is
+    the progress of that part. Batsim's form lacks ``progress``, the completed share of the job: it is read as 0.
     """
 
     current_task_index: int
@@ -62,7 +62,7 @@ class TaskProgress(Progress, frozen=True, omit_defaults=True, gc=False, kw_only=
 
 
 class ResourceStateChangedData(Struct, frozen=True, gc=False):
-    """All of these hosts are now in this power state."""
+    """All given hosts have reached the given power state."""
 
     resources: Allocation
     state: PState
@@ -84,7 +84,7 @@ class Notify(Event, frozen=True, tag="NOTIFY"):
 
 
 class Answer(Event, frozen=True, tag="ANSWER"):
-    """The answer to a QUERY: {request: answer}; ``consumed_energy`` in J since time 0."""
+    """The server's answer to a QUERY: {request: answer}; energy in J since time 0."""
 
     data: dict[str, Any]
 
@@ -99,22 +99,22 @@ class Query(Event, frozen=True, tag="QUERY"):
 
 
 class BatsimExecuteJobData(ExecuteJobData, frozen=True, omit_defaults=True):
-    """Start a queued job; the mapping places its ranks.
+    """Start a queued job, with a position in the allocation for each of its ranks.
 
-    ``mapping`` is {rank: position in the allocation} for every rank, both from 0 and in decimal.
+    ``mapping`` is {rank: position}, for every rank, both from 0 and in decimal.
     """
 
     mapping: dict[str, str] | None = None
 
 
 class BatsimExecuteJob(Decision, frozen=True, tag="EXECUTE_JOB"):
-    """An EXECUTE_JOB with a mapping; one without is the native ExecuteJob."""
+    """An EXECUTE_JOB with a mapping; without a mapping it is the native ExecuteJob."""
 
     data: BatsimExecuteJobData
 
 
 class SetResourceStateData(Struct, frozen=True, gc=False):
-    """Switch these hosts to this power state."""
+    """Switch the given hosts to the given power state."""
 
     resources: Allocation
     state: PState
@@ -127,7 +127,7 @@ class SetResourceState(Decision, frozen=True, tag="SET_RESOURCE_STATE", gc=False
 
 
 class RegisterProfileData(Struct, frozen=True, gc=False):
-    """Add a profile to a workload, creating the workload if necessary."""
+    """Add a profile to a workload; create the workload if it does not exist."""
 
     workload_name: Annotated[str, Meta(description="prefix of job ids")]
     profile_name: str
@@ -155,7 +155,7 @@ class BatsimRegisterJob(Decision, frozen=True, tag="REGISTER_JOB", gc=False):
 
 
 class ChangeJobStateData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Declare that a job is in this state, one of Batsim's names."""
+    """Declare that a job is in the given state, one of Batsim's names."""
 
     job_id: JobId
     job_state: str
@@ -163,7 +163,7 @@ class ChangeJobStateData(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class ChangeJobState(Decision, frozen=True, tag="CHANGE_JOB_STATE", gc=False):
-    """Declare a job to be in another state."""
+    """Declare that a job is in another state."""
 
     data: ChangeJobStateData
 
@@ -184,6 +184,6 @@ class QueryServer(Decision, frozen=True, tag="QUERY"):
 
 
 class AnswerServer(Decision, frozen=True, tag="ANSWER"):
-    """The answer to a server's QUERY: {request: answer}."""
+    """The scheduler's answer to a QUERY of the server: {request: answer}."""
 
     data: dict[str, Any]

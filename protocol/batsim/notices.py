@@ -1,8 +1,7 @@
 """Read and write the server's messages in Batsim's form.
 
-Failures, repairs and maintenance are machines that become unavailable and available, without causes. Batsim has no
-announcements, so MAINTENANCE_ANNOUNCED is omitted. A notice with nothing but such an announcement becomes a message
-without events.
+In Batsim's form, failures, repairs and maintenance make machines unavailable or available, without a cause. Batsim has
+no announcements: MAINTENANCE_ANNOUNCED is omitted, and a notice with nothing else becomes a message without events.
 """
 
 from collections.abc import Callable
@@ -58,7 +57,7 @@ from pipistrelle.protocol.frames import (
 )
 from pipistrelle.protocol.messages import Notice
 
-#: the sender in our first notice, by which our scheduler recognises our server
+#: the sender in our server's first notice, by which our scheduler recognises the server
 SERVER: Final = "pipistrelle"
 _T = TypeVar("_T")
 _NO_MORE_JOBS: Final = "no_more_static_job_to_submit"
@@ -72,7 +71,7 @@ class _Written(Struct, gc=False):
 
 
 class _WrittenFirst(_Written, gc=False):
-    """The first notice; clients of Batsim ignore the additional field."""
+    """The first notice of our server; Batsim's clients ignore the additional field."""
 
     server: str
 
@@ -86,7 +85,7 @@ class _WrittenEvent(Struct, gc=False):
 
 
 class _CompletedData(Struct, gc=False):
-    """All fields, because clients require them."""
+    """The data of a JOB_COMPLETED with all fields, because clients require them."""
 
     job_id: str
     job_state: str
@@ -109,13 +108,13 @@ def encode_notice(notice: Notice) -> bytes:
     """Return the frame of a notice.
 
     Raises:
-        LocalProtocolError: if an event or value has no form here, or a number is NaN or infinite.
+        LocalProtocolError: if Batsim has no form for an event or value, or a number is NaN or infinite.
     """
     now = notice.now
     events: list[Any] = []
     finite = 0 <= now <= LATEST
     for event in notice.events:
-        # Nearly every event is of the first two kinds, which have no number but the time that can be invalid.
+        # Nearly every event is of the first two kinds. Their only number that can be invalid is the time.
         if type(event) is JobCompleted:
             data = event.data
             told = _CompletedData(data.job_id, data.job_state, data.return_code, data.alloc)
@@ -190,7 +189,7 @@ _WRITERS: Final[dict[type[Any], Callable[[Any], Any]]] = {
 
 # -- reading ----------------------------------------------------------------------------------------------------------
 
-#: events that need only the decoder; all others are rare
+#: events that need no conversion after decoding; all others are rare
 _PlainEvent = JobSubmitted | JobCompleted | JobKilled | RequestedCall | ResourceStateChanged | Query | Answer
 
 
@@ -209,7 +208,7 @@ class _Sender(Struct):
 
 
 class _Job(Struct):
-    """A job; its walltime may be Batsim's -1, which means none."""
+    """A job in Batsim's form; a walltime of -1 means that it has none."""
 
     id: JobId
     res: Units
@@ -228,7 +227,7 @@ class _ReadSubmittedData(Struct):
 
 
 class _Task(Struct):
-    """The progress of a job or of a part; only those without parts have ``progress``."""
+    """The progress of a job or of a part of it; ``progress`` is None if it has parts."""
 
     profile_name: str | None = None
     progress: float | None = None
@@ -268,11 +267,11 @@ def decode_notice(frame: bytes, seq: int, *, profiles: bool = False) -> Notice:
     """Return the notice in a frame, as message number ``seq``.
 
     SIMULATION_BEGINS has a `BatsimBeginsData`; jobs are native JobDescriptions. With ``profiles``, which is slower, the
-    profiles that Batsim forwards with jobs are read into `BatsimSubmittedData`. An event of an unknown type becomes a
-    `Notify` of ``{"type": its type, "data": its data}``, so that an extended Batsim's events are not lost.
+    profiles that Batsim sends with jobs are read into `BatsimSubmittedData`. An event of an unknown type, from an
+    extended Batsim, becomes a `Notify` of ``{"type": its type, "data": its data}``.
 
     Raises:
-        RemoteProtocolError: if it is not a message of Batsim, or Batsim keeps its jobs in Redis.
+        RemoteProtocolError: if the frame is not a message of Batsim, or Batsim keeps its jobs in Redis.
     """
     if profiles:
         return _notice_by_events(frame, seq)
@@ -336,7 +335,7 @@ def _read_kill(raw: Raw) -> Event:
 
 
 def _progress(task: _Task) -> Progress:
-    # Printed with six decimals, a share may slightly exceed 1; a part that has not begun has none.
+    # Printed with six decimals, a share may slightly exceed 1. A part that has not begun has no share.
     share = min(max(task.progress or 0.0, 0.0), 1.0)
     if task.current_task_index is None:
         return Progress(share, task.profile_name)

@@ -1,4 +1,4 @@
-"""Read replies in Batsim's form, for a server."""
+"""Read a scheduler's replies in Batsim's form, for a server."""
 
 from collections.abc import Callable
 from typing import Any, Final, get_args
@@ -46,9 +46,9 @@ from pipistrelle.protocol.frames import (
 )
 from pipistrelle.protocol.messages import Notice, Reply
 
-#: a reply's time within this many seconds of the notice's counts as equal: clients use six decimals
+#: a reply's time within this many seconds of the notice's time counts as equal, because clients print six decimals
 ROUNDING: Final = 1e-6
-#: most digits of ranks and positions; longer ones are expensive to convert
+#: maximum number of digits of ranks and positions, because long numbers are expensive to convert
 _DIGITS: Final = 9
 
 
@@ -116,35 +116,35 @@ class _Read(Struct, gc=False):
 
 
 class _Envelope(Struct):
-    """A reply whose decisions are not decoded yet, to find an invalid decision."""
+    """A reply with its decisions still undecoded, used to find the invalid ones."""
 
     now: Instant
     events: list[Raw]
 
 
 class _Wrong(Exception):
-    """A fault in a decision that could be decoded."""
+    """A decision could be decoded but is wrong."""
 
 
 _read = msgspec.json.Decoder(_Read)
 _envelope = msgspec.json.Decoder(_Envelope)
 _decision: msgspec.json.Decoder[_Readable] = msgspec.json.Decoder(_Readable)
 
-#: the types of decisions in this dialect
+#: the decision types of the batsim dialect
 DECISION_TYPES: Final = tuple(str(struct.__struct_config__.tag) for struct in get_args(_Readable))
-#: {a type's name before Batsim 3: its name now}
+#: {decision type before Batsim 3: its name now}
 _RENAMED: Final = {"SUBMIT_JOB": "REGISTER_JOB", "SUBMIT_PROFILE": "REGISTER_PROFILE"}
 
 
 def decode_reply(frame: bytes, notice: Notice) -> Reply:
     """Return the reply in a frame to ``notice``.
 
-    Times within `ROUNDING` of the notice's time become that time. A `Malformed` replaces each decision that cannot be
-    read or needs an unsupported feature.
+    A time within `ROUNDING` of the notice's time becomes the notice's time. A `Malformed` replaces each decision that
+    is unreadable or needs an unsupported feature.
 
     Raises:
-        RemoteProtocolError: if the frame is too long, is not JSON or is not a reply, has too many decisions, or has
-            too many that cannot be read.
+        RemoteProtocolError: if the frame is too long, is not JSON or is not a reply, or if too many of its decisions
+            are unreadable, or it has too many in all.
     """
     if len(frame) > MAX_FRAME_BYTES:
         too_long(len(frame), RemoteProtocolError)
@@ -182,7 +182,7 @@ def _reply_by_decisions(frame: bytes, notice: Notice) -> Reply:
 
 
 def _one_decision(raw: Raw, index: int, now: float, ready: float) -> Decision:
-    """Return a decision, or a `Malformed` if invalid; without a date it gets ``ready``."""
+    """Return a decision, or a `Malformed`; the default timestamp is ``ready``."""
     try:
         decision = _decision.decode(raw)
     except UNREADABLE as error:
@@ -227,7 +227,7 @@ def _read_execute(decision: _Execute, at: float, _now: float) -> Decision:
         if not (_is_number(rank) and _is_number(where)):
             raise _Wrong("ranks and places are whole numbers from 0 - at `$.data.mapping`")
         mapping[str(int(rank))] = str(int(where))
-    # A rank given twice, in two spellings, leaves another one without a position.
+    # If two spellings name the same rank, another rank has no position.
     if not data.mapping or any(str(rank) not in mapping for rank in range(len(data.mapping))):
         raise _Wrong("every rank from 0 must have its place - at `$.data.mapping`")
     return BatsimExecuteJob(at, BatsimExecuteJobData(data.job_id, data.alloc, data.why, mapping))
@@ -259,7 +259,7 @@ def _read_profile(decision: RegisterProfile, at: float, _now: float) -> Decision
 
 
 def _object(raw: Raw, name: str) -> Raw:
-    """Return a copy of an undecoded JSON object, to release its frame's memory."""
+    """Return a copy of an undecoded JSON object, to free the memory of its frame."""
     try:
         text = bytes(raw).decode("utf-8")
     except UnicodeDecodeError:

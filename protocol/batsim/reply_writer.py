@@ -1,4 +1,4 @@
-"""Write replies in Batsim's form, for a scheduler."""
+"""Write a scheduler's replies in Batsim's form."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -44,18 +44,19 @@ class _Written(Struct, gc=False, omit_defaults=True):
 def encode_reply(reply: Reply, *, why: bool = False) -> bytes:
     """Return the frame of a reply.
 
-    Batsim requires decisions sorted by time and none after the reply's ``now``: they are sorted, and ``now`` is raised
-    to the last one's time. Unknown fields are refused, so ids of calls are omitted, and so are reasons and ``keeps``,
-    unless ``why`` says that the server accepts them. A native REGISTER_JOB becomes a job with a delay profile.
+    Batsim requires that decisions are sorted by time and that none is later than the reply's ``now``. So decisions are
+    sorted, and ``now`` is raised to the last one's time. Batsim refuses unknown fields, so ids of calls are omitted.
+    Reasons and ``keeps`` are sent only with ``why``, to a server that accepts them. A native REGISTER_JOB becomes a job
+    with a delay profile.
 
     Raises:
-        LocalProtocolError: if a decision or a wake filter has no form here, a number is NaN or infinite, a value has no
-            JSON form, or the frame is longer than `MAX_FRAME_BYTES`.
+        LocalProtocolError: if Batsim has no form for a decision or wake filter, a number is NaN or infinite, a value
+            has no JSON form, or the frame is longer than `MAX_FRAME_BYTES`.
     """
     now, events = reply.now, reply.events
     finite = 0 <= now <= LATEST
     for decision in events:
-        # Nearly all decisions are like this: they need no conversion, and their numbers are valid.
+        # Nearly all decisions are of these kinds: they need no conversion, and their numbers are valid.
         if type(decision) is not ExecuteJob or decision.timestamp != now or not (why or decision.data.why is None):
             now, events = _in_batsims_way(reply, why)
             finite = False
@@ -84,7 +85,7 @@ def _in_batsims_way(reply: Reply, why: bool) -> tuple[float, list[Decision]]:
         kind = type(decision)
         events += [decision] if why and kind in _REASONED else _WRITERS.get(kind, _inexpressible)(decision)
     events.sort(key=lambda decision: decision.timestamp)
-    # `max` may drop a NaN, but the encoder finds it in the events.
+    # `max` may lose a NaN, but the encoder finds it in the events.
     return max(reply.now, max((decision.timestamp for decision in events), default=0.0)), events
 
 
@@ -101,7 +102,7 @@ def _execution(decision: ExecuteJob | BatsimExecuteJob) -> list[Decision]:
 
 
 def _bare(decision: RejectJob | KillJob | CallMeLater) -> list[Decision]:
-    """Return the decision with only the first field of its data: without reason or id."""
+    """Return the decision with only the first field of its data: no reason, no id."""
     data: Any = decision.data
     return [type(decision)(decision.timestamp, type(data)(getattr(data, data.__struct_fields__[0])))]
 
@@ -141,5 +142,5 @@ _WRITERS: Final[dict[type[Any], Callable[[Any], list[Decision]]]] = {
     **dict.fromkeys((ChangeJobState, NotifyServer, QueryServer, AnswerServer), _as_it_is),
 }
 
-#: decisions that may give a reason
+#: decisions that can have a reason
 _REASONED: Final = (ExecuteJob, BatsimExecuteJob, RejectJob, KillJob)

@@ -1,7 +1,7 @@
-"""The batsim dialect's conversation as a state machine without I/O.
+"""A session of the batsim dialect as a state machine without I/O.
 
-The server sends first, and then both take turns. The first notice begins with SIMULATION_BEGINS, without a greeting.
-The last one has SIMULATION_ENDS, which the scheduler also answers, with an empty reply.
+The server sends first, and then both sides take turns. There is no greeting: the first notice begins with
+SIMULATION_BEGINS. The last notice has SIMULATION_ENDS, and the scheduler answers it with an empty reply.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from pipistrelle.protocol.session import check_times
 BatsimState = Literal["IDLE", "SCHEDULER_TURN", "SERVER_TURN", "FAREWELL", "CLOSED"]
 BatsimKind = Literal["FIRST_NOTICE", "NOTICE", "LAST_NOTICE", "REPLY"]
 
-#: {state: {kind of message: next state}}; everything else is illegal
+#: {state: {kind of message: next state}}; all other messages are illegal
 BATSIM_TRANSITIONS: Final[dict[BatsimState, dict[BatsimKind, BatsimState]]] = {
     "IDLE": {"FIRST_NOTICE": "SCHEDULER_TURN"},
     "SCHEDULER_TURN": {"REPLY": "SERVER_TURN"},
@@ -31,7 +31,7 @@ class _Session:
     """State common to both sides; a message that is not allowed changes nothing."""
 
     state: BatsimState = "IDLE"
-    #: number of the last notice, from 1; not sent
+    #: number of the last notice, from 1; numbers are not sent
     seq: int = 0
 
     def _after(self, kind: BatsimKind, error: type[ProtocolError]) -> BatsimState:
@@ -54,19 +54,19 @@ class _Session:
 
 @dataclass(slots=True)
 class BatsimServerSession(_Session):
-    """The server's end of a conversation with one scheduler."""
+    """The server's end of a session with one scheduler."""
 
     _notice: Notice | None = None
-    #: the last notice's frame, if it was passed on undecoded
+    #: the frame of the last notice, if it was passed on undecoded
     _frame: bytes = b""
 
     def pass_on(self, seq: int, frame: bytes) -> None:
-        """Record that another session's ``seq``-th notice was sent, undecoded."""
+        """Record that notice ``seq`` of another session was sent here, undecoded."""
         self.state = self._after("NOTICE" if self.seq else "FIRST_NOTICE", LocalProtocolError)
         self.seq, self._frame, self._notice = seq, frame, None
 
     def answered(self) -> None:
-        """Record that the reply was the same as in the other session; it is not decoded."""
+        """Record that the reply equals that in the other session, without decoding it."""
         self.state = self._after("REPLY", RemoteProtocolError)
 
     def send_notice(self, notice: Notice) -> bytes:
@@ -85,10 +85,10 @@ class BatsimServerSession(_Session):
     def receive_reply(self, frame: bytes) -> Reply:
         """Read a reply to the last notice; RemoteProtocolError if invalid or not due.
 
-        Decisions in the reply to SIMULATION_ENDS come too late and are dropped.
+        Decisions in the reply to SIMULATION_ENDS come too late; the server drops them.
         """
         state = self._after("REPLY", RemoteProtocolError)
-        notice = self._notice  # a reply is legal only after one
+        notice = self._notice  # a reply is legal only after a notice
         reply = codec.decode_reply(frame, codec.decode_notice(self._frame, self.seq) if notice is None else notice)
         self.state = state
         return reply if state != "CLOSED" else Reply(reply.reply_to, reply.now)
@@ -96,9 +96,9 @@ class BatsimServerSession(_Session):
 
 @dataclass(slots=True)
 class BatsimSchedulerSession(_Session):
-    """The scheduler's end of a conversation with one server."""
+    """The scheduler's end of a session with one server."""
 
-    #: whether the server is ours, which accepts the reasons of decisions
+    #: whether the server is Pipistrelle's, which accepts the reasons of decisions
     ours: bool = False
     #: simulated time of the last notice, in seconds
     now: float = 0.0

@@ -1,4 +1,4 @@
-"""The mutable set of units, which schedulers use for the units that are free."""
+"""A mutable set of units, which schedulers use for the free units."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
@@ -9,16 +9,16 @@ from mypy_extensions import mypyc_attr
 from pipistrelle.protocol.base.state import register
 from pipistrelle.protocol.units.nodesets import NodeSet
 
-#: above this number of intervals, one pass over a stretch is cheaper than moving list tails for each change
+#: above this number of intervals, rebuilding part of the lists is faster than inserting or deleting each interval
 _LONG: Final = 2000
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FreeUnits:
-    """A mutable set of units, stored as the ascending begins and ends of its intervals.
+    """A mutable set of units, stored as ascending begins and ends of intervals.
 
-    A change costs a bisection and moving a list's tail: fast up to tens of thousands of intervals. A change that
-    raises an error leaves the set as it was.
+    Each change bisects a list and moves its tail, which is fast for up to tens of thousands of intervals. A change that
+    raises an error leaves the set unchanged.
     """
 
     __slots__ = ("_ends", "_starts", "count")
@@ -93,7 +93,7 @@ class FreeUnits:
         self.count -= units.count
         if len(intervals) > 1 and len(starts) > _LONG and self._rebuilt(units, NodeSet.__sub__):
             return
-        # From the last interval back, so that earlier positions stay valid.
+        # Go from the last interval to the first, so that earlier positions stay valid.
         for lo, hi, at in reversed(found):
             if starts[at] == lo:
                 if ends[at] == hi:
@@ -170,7 +170,7 @@ class FreeUnits:
             raise AssertionError(f"count is {self.count} but the intervals hold {count}")
 
     def _rebuilt(self, units: NodeSet, change: Callable[[NodeSet, NodeSet], NodeSet]) -> bool:
-        """Rebuild the stretch that `units` spans in one pass, unless it is too long."""
+        """Rebuild the intervals that `units` spans; return False if there are too many."""
         at, past = bisect_left(self._ends, units.first - 1), bisect_right(self._starts, units.last + 1)
         if past - at > 4 * len(units.intervals):
             return False

@@ -1,4 +1,4 @@
-"""Sets of units as array indices (slices or one array) and as boolean arrays."""
+"""Convert sets of units to array indices (slices or an array) and boolean arrays."""
 
 from itertools import chain
 from typing import Any, Final
@@ -11,13 +11,13 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 #: above this number of intervals, one index array is faster than slices (measured break-even: 10 to 20)
 _MANY: Final = 16
-#: consecutive numbers to cut intervals from, and the largest number of intervals for which that is faster
+#: consecutive numbers, whose slices become intervals; the largest number of intervals for which this is faster
 _ROW: Final = np.arange(1 << 17, dtype=np.intp)
 _JOINED: Final = 24
 
 
 def pieces(units: NodeSet) -> list[slice] | list[NDArray[np.intp]]:
-    """Return indices that together select each unit's element of an array once."""
+    """Return array indices that together select each unit's element once."""
     if len(units.intervals) > _MANY:
         return [numbers(units)]
     return [slice(low, high + 1) for low, high in units.intervals]
@@ -42,7 +42,7 @@ def numbers(units: NodeSet) -> NDArray[np.intp]:
 
 
 def flags(units: NodeSet, count: int) -> NDArray[np.bool_]:
-    """Return for units 0 to ``count`` - 1 whether each is in the set, shape (count,)."""
+    """Return whether each unit below ``count`` is in the set, shape (count,)."""
     intervals = units.intervals
     if len(intervals) <= _MANY:
         found = np.zeros(count, dtype=np.bool_)
@@ -59,7 +59,7 @@ def flags(units: NodeSet, count: int) -> NDArray[np.bool_]:
 
 
 def flagged(found: NDArray[np.bool_]) -> NodeSet:
-    """Return the set of units with true flags; ``found`` has shape (units,)."""
+    """Return the set of units whose flags in ``found``, shape (units,), are true."""
     edges = np.zeros(len(found) + 2, dtype=np.bool_)
     edges[1:-1] = found
     bounds = (edges[1:] != edges[:-1]).nonzero()[0]
@@ -68,12 +68,12 @@ def flagged(found: NDArray[np.bool_]) -> NodeSet:
 
 
 def set_of(numbers: NDArray[np.intp]) -> NodeSet:
-    """Return the set of distinct units in any order, shape (units,)."""
+    """Return the set of the given units: distinct, in any order, shape (units,)."""
     return set_of_ordered(np.sort(numbers))
 
 
 def set_of_ordered(units: NDArray[np.integer[Any]]) -> NodeSet:
-    """Return the set of distinct ascending units, shape (units,); it keeps the array."""
+    """Return the set of the given distinct ascending units; the set keeps the array."""
     count = len(units)
     if not count:
         return NodeSet.EMPTY
@@ -88,7 +88,7 @@ def set_of_ordered(units: NDArray[np.integer[Any]]) -> NodeSet:
 
 
 def kept_numbers(units: NodeSet) -> NDArray[np.intp]:
-    """Return the unit numbers as `numbers` does, and keep the array with the set."""
+    """Return the set's unit numbers (see `numbers`), and keep the array in the set."""
     known: NDArray[np.intp] | None = units._units
     if known is None:
         known = units._units = numbers(units)
@@ -96,17 +96,17 @@ def kept_numbers(units: NodeSet) -> NDArray[np.intp]:
 
 
 def drop_numbers(units: NodeSet) -> None:
-    """Drop the array of numbers kept with the set."""
+    """Remove the array of unit numbers from the set."""
     units._units = None
 
 
 def packed(units: NodeSet) -> bytes:
-    """Return one bit per unit of a non-empty set, unit 0 lowest in the first byte."""
+    """Return a non-empty set as bits: unit 0 is the lowest bit of byte 0."""
     return np.packbits(flags(units, units.last + 1), bitorder="little").tobytes()
 
 
 def unpacked(data: bytes) -> NodeSet:
-    """Return the set that `packed` was given."""
+    """Return the set of units that `packed` converted to ``data``."""
     return flagged(np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little").view(np.bool_))
 
 

@@ -5,9 +5,9 @@ from typing import Final
 from pipistrelle.protocol.units.indices import packed, unpacked
 from pipistrelle.protocol.units.nodesets import NodeSet
 
-#: intervals found one by one; beyond that, examining all units at once is faster
+#: up to this number of intervals, finding them one by one is faster than examining all units at once
 _FEW: Final = 8
-#: above this number of intervals in masks of more than _LONG bits, packing all units at once is faster
+#: above this number of intervals, packing all units at once is faster, for masks of more than _LONG bits
 _MANY: Final = 64
 _LONG: Final = 16384
 

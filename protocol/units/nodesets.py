@@ -23,7 +23,7 @@ from pipistrelle.protocol.units.text import (
 _new: Final = object.__new__
 
 
-#: {text: set} of recently written sets: within one process a text is read as the set that wrote it
+#: {text: set} of recently written sets, so that reading such a text in the same process returns the same set
 _written: Final[dict[str, "NodeSet"]] = {}
 _MOST_WRITTEN: Final = 4096
 
@@ -45,9 +45,9 @@ class NodeSet:
 
     _intervals: tuple[tuple[int, int], ...]
     _count: int
-    #: the canonical text, once it has been asked for
+    #: the canonical text, once it was requested
     _text: str | None
-    #: where intervals begin and end, of a set that has not yet made its tuple of intervals
+    #: begins and ends of the intervals, until the tuple of intervals is made
     _bounds: tuple[list[int], list[int]]
     #: the array of unit numbers, if `pipistrelle.protocol.units.indices` keeps it
     _units: Any
@@ -78,9 +78,9 @@ class NodeSet:
 
     @classmethod
     def _of_bounds(cls, lows: list[int], highs: list[int], count: int) -> Self:
-        """Return the set of canonical intervals given by their ends, unchecked.
+        """Return the set of canonical intervals with these begins and ends, unchecked.
 
-        Tuples and text are made only when asked for, because many fragmented sets are never read.
+        The tuple and the text are made only on request, because many fragmented sets are never read.
         """
         made = _new(cls)
         made._bounds = lows, highs
@@ -89,7 +89,7 @@ class NodeSet:
         return made
 
     def __getattr__(self, name: str) -> Any:
-        # Python calls this only for a slot without a value.
+        # Python calls this method only for a slot without a value.
         if name == "_intervals":
             self._intervals = tuple(zip(*self._bounds, strict=True))
             return self._intervals
@@ -103,14 +103,14 @@ class NodeSet:
         """Return the set of a text such as ``"0-3 8-19"``; intervals may be in any order.
 
         Raises:
-            NodeSetError: with the number and character position (both from 1) of the interval that is empty, not in
-                decimal digits, has a leading zero, runs backwards, exceeds `LARGEST_UNIT` or repeats a unit.
+            NodeSetError: if an interval is empty, is not in decimal digits, has a leading zero, runs backwards, exceeds
+                `LARGEST_UNIT` or repeats a unit. The error has its number and character position, both from 1.
         """
         known = _written.get(text)
         if known is not None:
             return known
         found = match_interval(text)
-        if found is not None:  # one interval, as in most allocations
+        if found is not None:  # the text is one interval, as in most allocations
             first, second = found.groups()
             lo = int(first)
             hi = lo if second is None else int(second)
@@ -210,7 +210,7 @@ class NodeSet:
         def written(self) -> str | None:
             """The canonical text if it has been made, else None."""
 
-    else:  # read at every step of a job, so without a Python call
+    else:  # this code runs at every step of a job, so it avoids a Python call
         intervals = property(
             attrgetter("_intervals"), doc="The intervals (lo, hi): disjoint, ascending, never adjacent."
         )
@@ -353,7 +353,7 @@ class NodeSet:
         return self if count == self._count else self._make(tuple(rest), count)
 
     def _without(self, theirs: tuple[tuple[int, int], ...]) -> "NodeSet":
-        """Return this set without those units; bisect, because the other set has many intervals."""
+        """Return the units not in the other set, by bisecting its many intervals."""
         rest: list[tuple[int, int]] = []
         count = 0
         for lo, high in self._intervals:
@@ -393,7 +393,7 @@ def _after(intervals: tuple[tuple[int, int], ...], unit: int, start: int = 0) ->
 def _by_length(
     one: tuple[tuple[int, int], ...], two: tuple[tuple[int, int], ...]
 ) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
-    """Return both sets, the one with fewer intervals first: loop over it, bisect in the other."""
+    """Return both sets' intervals, the shorter tuple first; loop over that one."""
     return (one, two) if len(one) <= len(two) else (two, one)
 
 

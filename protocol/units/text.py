@@ -1,11 +1,11 @@
-"""The grammar of sets of units as text, and its errors."""
+"""The text form of sets of units, and the errors of its parser."""
 
 import re
 from typing import Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 
-#: a set of units as text, canonical or not; overlaps and lo > hi are not detected
+#: matches a set of units as text, canonical or not; it does not detect overlaps or lo > hi
 PATTERN: Final = r"^((0|[1-9][0-9]{0,14})(-(0|[1-9][0-9]{0,14}))?( (0|[1-9][0-9]{0,14})(-(0|[1-9][0-9]{0,14}))?)*)?$"
 
 #: the largest unit number: 15 decimal digits, exact in a double
@@ -13,18 +13,18 @@ LARGEST_UNIT: Final = 10**15 - 1
 
 #: match one interval, ``lo`` or ``lo-hi``, as groups 1 and 2
 match_interval: Final = re.compile(r"(0|[1-9][0-9]{0,14})(?:-(0|[1-9][0-9]{0,14}))?").fullmatch
-#: match a whole set of units
+#: matches a complete set of units
 match_set: Final = re.compile(PATTERN.replace("(", "(?:")).fullmatch
 _match_digits: Final = re.compile(r"[0-9]+(?:-[0-9]+)?").fullmatch
 _SHOWN: Final = 40
 
 
 class NodeSetError(PipistrelleError):
-    """A text or a list of intervals that is not a set of units."""
+    """A text or list of intervals is not a valid set of units."""
 
 
 def piece_error(piece: str, number: int, position: int) -> NodeSetError:
-    """Return the error for a piece of a text, by its number and position, from 1."""
+    """Return the error for an invalid interval; number and position count from 1."""
     where = f"interval {number}, character {position}"
     shown = repr(piece if len(piece) <= _SHOWN else piece[:_SHOWN] + "...")
     what, expected = "a piece is no interval of units", "'lo' or 'lo-hi' in decimal digits"

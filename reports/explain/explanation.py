@@ -1,4 +1,4 @@
-"""Why a job waited: limits, reservations, priorities, jobs that passed it."""
+"""Explain why a job waited: limits, reservations, priorities, passing jobs."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ _MOST_HOLDERS: Final = 100
 
 
 class Sample(Struct):
-    """The terms of a job's place in the queue at a time (s)."""
+    """A job's place in the queue at a time (s), and the terms that decide it."""
 
     time: float
     place: int | None
@@ -37,7 +37,10 @@ class Sample(Struct):
 
 
 class Explanation(Struct):
-    """Why a job waited; times in seconds, None if unknown or if it did not happen."""
+    """The explanation of a job's wait.
+
+    Times are in seconds; None means that a time is unknown or that the event did not happen.
+    """
 
     job: str
     size: int
@@ -48,23 +51,23 @@ class Explanation(Struct):
     state: str
     waited: float
     scheduler: str
-    #: Unix time (s) of time 0 and the time zone's name; None if the workload does not have them
+    #: Unix time (s) of time 0 and the time zone's name; None if the workload lacks them
     epoch: float | None
     timezone: str | None
     answer: str
-    #: the scheduler's reason for starting or rejecting it, or ""
+    #: the scheduler's reason for starting or rejecting the job, or ""
     why: str
-    #: why the run was not repeated; None if it was
+    #: why the run was not repeated; None if it was repeated
     not_replayed: str | None
-    #: {limit: for how long (s)}
+    #: {limit: how long it kept the job waiting (s)}
     limits: dict[Limit, float]
     timeline: list[Stretch]
     reservations: list[Promise]
     priorities: list[Sample]
     passed_by: list[Passing]
-    #: jobs submitted earlier that still waited when it started
+    #: jobs submitted earlier that were still waiting when this job started
     passed: list[Passed]
-    #: jobs that held units while it lacked some, largest share first, cut to a useful number
+    #: the main jobs that held units while this job lacked some, largest share first
     holders: list[Holder]
     meanwhile: list[Happening]
     remarks: list[str]
@@ -82,9 +85,9 @@ def explain(
     """Return why a job waited.
 
     Args:
-        line: the job; without a start it waited until its rejection or the end of the outputs.
-        seen: the results of a replay; None for the reason ``not_replayed``.
-        depends_on: the jobs it waits for, in words.
+        line: the job. Without a start, its wait ends with its rejection or with the outputs.
+        seen: the results of a replay; None if there was no replay, for the reason ``not_replayed``.
+        depends_on: names of the jobs that it waits for.
         polls: whether the scheduler decides only at fixed steps.
     """
     begin = line.submit
@@ -129,13 +132,13 @@ def _lacking(timeline: Sequence[Stretch]) -> list[tuple[float, float]]:
 
 
 def look_at(seen: Seen, time: float) -> Look | None:
-    """Return the last look at or before ``time`` (s), if any."""
+    """Return the record of a job at ``time`` (s), or the last one before it, if any."""
     at = bisect_right([look.time for look in seen.looks], time)
     return seen.looks[at - 1] if at else None
 
 
 def _samples(looks: Sequence[Look]) -> list[Sample]:
-    """Return places and terms over time, cut to a useful number."""
+    """Return a job's places over time with their terms, thinned to a useful number."""
     found = [Sample(look.time, look.place, look.terms) for look in looks if look.terms is not None]
     if len(found) <= _MOST_SAMPLES:
         return found
@@ -144,7 +147,7 @@ def _samples(looks: Sequence[Look]) -> list[Sample]:
 
 
 def as_json(explanation: Explanation, look: Look | None = None) -> dict[str, Any]:
-    """Return an explanation as JSON values, with the requested ``moment`` if any."""
+    """Return an explanation as JSON values; ``look`` is added as ``moment``."""
     found: dict[str, Any] = to_builtins(explanation)
     if look is not None:
         moment = replace(look, reservation=known(look.reservation))
@@ -155,10 +158,10 @@ def as_json(explanation: Explanation, look: Look | None = None) -> dict[str, Any
 def account(index: RunIndex, job: str, at: float | None) -> tuple[Explanation, Look | None]:
     """Return why a job waited, and its state at a moment (s) if requested.
 
-    The state is None if the run was not repeated. ``job`` is its id, with or without the prefix.
+    The state is None if the run was not repeated. ``job`` is the job's id, with or without the prefix.
 
     Raises:
-        ExplainError: if the job does not exist or did not wait then.
+        ExplainError: if the job does not exist or did not wait at that moment.
     """
     files, replayed = index.files, index.replayed
     known = dict.fromkeys([*files.jobs, *files.starts, *(replayed.submitted if replayed else ()), *index.others])
@@ -186,7 +189,7 @@ def account(index: RunIndex, job: str, at: float | None) -> tuple[Explanation, L
 
 
 def unfinished(files: RunFiles, name: str, seen: Seen | None) -> JobLine:
-    """Return the known facts of a job that had not ended when the run did."""
+    """Return the known facts of a job that had not ended at the end of the run."""
     if seen is None or name not in seen.submitted:
         raise ExplainError(
             f"{name} had not {'ended' if seen is None else 'joined the queue'} when the run ended",

@@ -1,7 +1,7 @@
-"""The index of a run: everything that explains its jobs, kept with the outputs.
+"""The index of a run: all facts that explain its jobs, saved with the outputs.
 
-The first explanation repeats the run and writes `out_explain.index`. The index names the digest of the outputs, so one
-of other outputs is noticed and replaced. If it cannot be written, each explanation starts over.
+The first explanation repeats the run and writes `out_explain.index`. The index holds a digest of the outputs, so an
+index of other outputs is noticed and replaced. If the file cannot be written, every explanation repeats the run.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from pipistrelle.runs.folders.files import read_run
 from pipistrelle.server.outputs.folder import COMMAND_FILE, OUTPUT_PREFIX
 
 INDEX_FILE: Final = f"{OUTPUT_PREFIX}explain.index"
-#: the outputs that an explanation reads
+#: the output files that an explanation reads
 _SOURCES: Final = (
     *(f"{OUTPUT_PREFIX}{name}" for name in ("config.json", "summary.json", "jobs.csv", "decisions.csv")),
     *(f"{OUTPUT_PREFIX}{name}" for name in ("machine_states.csv", "attempts.csv")),
@@ -30,16 +30,16 @@ _SOURCES: Final = (
 
 
 def open_index(folder: Path, *, repeat: bool, wanted: Wanted, trust: bool = False) -> RunIndex:
-    """Return the kept index of a run, or a new one, kept if possible.
+    """Return the saved index of a run, or make a new one and save it if possible.
 
     Args:
-        repeat: whether the run may be repeated. If not, only the outputs are read and nothing is kept.
-        wanted: chooses jobs by id and labels if all would take too much; then nothing is kept.
-        trust: whether Python code that the outputs name as the scheduler may run. If not, such a run is explained
-            from its outputs and nothing is kept.
+        repeat: whether the run may be repeated. If not, only the outputs are read, and no index is saved.
+        wanted: chooses jobs by id and labels, if all jobs would take too much memory; then no index is saved.
+        trust: whether a scheduler in Python code that the outputs name may run. If not, such a run is explained from
+            its outputs, and no index is saved.
 
     Raises:
-        PipistrelleError: if there are no outputs, or a repeatable run cannot be repeated.
+        PipistrelleError: if there are no outputs, or repeating the run failed.
     """
     if not repeat:
         return RunIndex("", read_run(folder), "--no-replay was given")
@@ -59,7 +59,7 @@ def open_index(folder: Path, *, repeat: bool, wanted: Wanted, trust: bool = Fals
 
 
 def kept_index(folder: Path) -> RunIndex | None:
-    """Return the index kept for a folder's present outputs, if any."""
+    """Return the saved index of a folder, if it matches the present outputs."""
     if not (folder / INDEX_FILE).is_file():
         return None
     found = _kept(folder / INDEX_FILE, _key(folder))
@@ -69,7 +69,7 @@ def kept_index(folder: Path) -> RunIndex | None:
 
 
 def _key(folder: Path) -> str:
-    """Return the digest of the outputs and of the version that explains them."""
+    """Return a digest of the outputs and of the version that explains them."""
     digest = hashlib.sha256(package_version().encode())
     for name in _SOURCES:
         digest.update(f"\n{name}\n".encode())
@@ -80,7 +80,7 @@ def _key(folder: Path) -> str:
 
 
 def _kept(path: Path, key: str) -> RunIndex | None:
-    """Return the index kept for these outputs, if any."""
+    """Return the index saved in a file, if its key is ``key``."""
     with suppress(OSError, msgspec.DecodeError, ValueError):
         content = path.read_bytes()
         if _key_of.decode(content).key == key:

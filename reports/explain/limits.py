@@ -1,4 +1,4 @@
-"""The limits on a waiting job over time: the stretches of its wait."""
+"""The limits that kept a job waiting, as consecutive stretches of time."""
 
 from itertools import pairwise
 
@@ -11,9 +11,9 @@ from pipistrelle.runs.folders.files import JobLine, RunFiles
 
 
 class Stretch(Struct):
-    """A part of the wait with one limit, from ``begin`` to ``end`` (s).
+    """A part of a job's wait with one limit, from ``begin`` to ``end`` (s).
 
-    Quantities that changed in it have their least and greatest value (``free``) or their first and last.
+    ``free`` has the least and greatest value in the stretch. Other pairs have the first and last value.
     """
 
     begin: float
@@ -30,7 +30,7 @@ class Stretch(Struct):
 def timeline_of(
     files: RunFiles, line: JobLine, seen: Seen | None, begin: float, end: float, depends_on: str, polls: bool
 ) -> list[Stretch]:
-    """Return the limits on a job from ``begin`` to ``end`` (s) as in `explain`."""
+    """Return a job's limits from ``begin`` to ``end`` (s); arguments: see `explain`."""
     found: list[Stretch] = []
     if seen is None:
         _fill(found, files, line, begin, end, "unknown")
@@ -41,7 +41,7 @@ def timeline_of(
     else:
         queued = begin
     looks = [look for look in seen.looks if look.time < end]
-    # The scheduler was not asked because nothing had changed for the better.
+    # The server did not ask the scheduler, because nothing had changed for the better.
     _fill(found, files, line, queued, looks[0].time if looks else end, "poll" if polls else "order")
     for number, look in enumerate(looks):
         until = looks[number + 1].time if number + 1 < len(looks) else end
@@ -64,7 +64,7 @@ def timeline_of(
 
 
 def _fill(found: list[Stretch], files: RunFiles, line: JobLine, begin: float, end: float, otherwise: Limit) -> None:
-    """Add stretches that follow from the outputs' free units."""
+    """Add stretches that follow from the free units in the outputs."""
     states = files.states
     if end <= begin or not len(states.times):
         if end > begin:
@@ -81,7 +81,7 @@ def _fill(found: list[Stretch], files: RunFiles, line: JobLine, begin: float, en
     free, down, since, until = free[lasting], down[lasting], since[lasting], until[lasting]
     kinds: tuple[Limit, ...] = (otherwise, "units", "down")
     kind = np.where(free >= line.size, 0, np.where(free + down >= line.size, 2, 1))
-    # Neighbours with the same limit are one stretch.
+    # Merge neighbours with the same limit.
     edges = np.flatnonzero(np.diff(kind, prepend=-1, append=-1)).tolist()
     for first, after in pairwise(edges):
         limit = kinds[kind[first]]
@@ -91,7 +91,7 @@ def _fill(found: list[Stretch], files: RunFiles, line: JobLine, begin: float, en
 
 
 def _join(found: list[Stretch], fresh: Stretch) -> None:
-    """Add a stretch; extend the last one if its limit is the same."""
+    """Add a stretch, or extend the last one if the limit is the same."""
     if fresh.end <= fresh.begin:
         return
     if not found or found[-1].limit != fresh.limit:

@@ -1,4 +1,4 @@
-"""Records of what a witness saw of the waiting jobs."""
+"""Records of what a replay saw of the waiting jobs."""
 
 import zlib
 from collections.abc import Callable, Mapping
@@ -10,20 +10,21 @@ from msgspec import Struct
 from pipistrelle.runs.folders.files import JobLine, RunFiles
 from pipistrelle.server.engine.jobs import Labels
 
-#: names of the labels
+#: names of a job's labels
 LABELS: Final = ("user", "group", "account", "queue", "qos")
-#: tells by id and labels whether a job counts
+#: returns whether a job counts, given its id and labels
 Wanted = Callable[[str, Labels], bool]
 Limit = Literal["dependency", "class", "limit", "units", "down", "nodes", "window", "order", "poll", "other", "unknown"]
 
 
 class Look(Struct, frozen=True, array_like=True):
-    """A waiting job's state after the scheduler decided.
+    """The state of a waiting job after the scheduler decided.
 
-    ``limit`` keeps it waiting, ``detail`` names which one. ``free`` counts the free units open to its class. ``place``
-    is its place in the queue, from 1, of ``waiting`` jobs, and ``first`` the first job there; None if nothing was free,
-    so that the queue was not examined. ``reservation`` is its latest start (s; inf if unknown), None without one.
-    ``terms`` decide its place.
+    ``limit`` is what keeps the job waiting, ``detail`` the name of that limit. ``free`` is the number of free units
+    that the job's class may use. ``place`` is the job's place in the queue, from 1, of ``waiting`` jobs, and ``first``
+    is the first job of the queue. These three are None if no unit was free, because the queue was not examined.
+    ``reservation`` is the job's latest reserved start (s; inf if unknown), or None. ``terms`` are the terms of its
+    priority.
     """
 
     time: float
@@ -50,7 +51,7 @@ class Seen(Struct):
     """The results of a replay for one job.
 
     ``queued`` is when the job joined the queue (s), after its dependencies; None if it never did. ``rejected`` is when
-    it was rejected (s), if it was. ``submitted`` are all jobs that joined the queue, by id.
+    it was rejected (s), or None. ``submitted`` has all jobs that joined the queue, by id.
     """
 
     looks: list[Look]
@@ -61,7 +62,7 @@ class Seen(Struct):
 
 
 class Replayed(Struct):
-    """The results of a replay by job id: packed ``looks``, times in seconds."""
+    """The results of a replay by job id, with packed ``looks``; times in seconds."""
 
     looks: dict[str, bytes]
     queued: dict[str, float]
@@ -77,11 +78,11 @@ class Replayed(Struct):
 
 
 class RunIndex(Struct):
-    """Everything that explains the jobs of a run.
+    """All facts that explain the jobs of a run.
 
-    ``not_replayed`` says why the run was not repeated, None if it was. ``depends_on`` is {job id: the jobs it waits
-    for, in words}; ``others`` are ids of jobs that never joined the queue; ``polls`` tells whether the scheduler
-    decides only at fixed steps.
+    ``not_replayed`` says why the run was not repeated; None if it was. ``depends_on`` is {job id: names of the jobs
+    that it waits for}. ``others`` are the ids of jobs that never joined the queue. ``polls`` tells whether the
+    scheduler decides only at fixed steps.
     """
 
     key: str
@@ -94,11 +95,11 @@ class RunIndex(Struct):
 
 
 class TooMuch(Exception):
-    """The replay saw more than can reasonably be kept."""
+    """The replay's records would need too much memory."""
 
 
 def packed(looks: list[Look]) -> bytes:
-    """Return looks in the packed form of `Replayed`."""
+    """Return the records of a job in the packed form of `Replayed`."""
     return zlib.compress(_packer.encode(looks), 1)
 
 

@@ -1,4 +1,4 @@
-"""Make the index of a run: read its outputs and repeat it if possible."""
+"""Make the index of a run: read its outputs, and repeat the run if possible."""
 
 from math import inf
 from pathlib import Path
@@ -17,7 +17,7 @@ from pipistrelle.server.outputs.folder import COMMAND_FILE
 from pipistrelle.server.setup.described import describe_run
 from pipistrelle.server.setup.setup import Setup
 
-#: fields that decide a run in addition to workload and platform, with their names in messages
+#: {field that decides a run besides workload and platform: its name in messages}
 _REST: Final = (
     ("dropped", "the workload"),
     ("hosts_sha256", "the platform"),
@@ -27,13 +27,14 @@ _REST: Final = (
 
 
 def make_index(folder: Path, key: str, only: Wanted | None = None, *, trust: bool = False) -> RunIndex:
-    """Return a new index, of the jobs ``only`` or of all.
+    """Return a new index of a run, for the jobs ``only`` or for all jobs.
 
-    A run decided by Python code is repeated only with ``trust``, because that runs code that its folder names.
+    A run whose scheduler is Python code named by the folder is repeated only with ``trust``, because that executes the
+    code.
 
     Raises:
         TooMuch: if all jobs would take too much memory.
-        PipistrelleError: if there are no outputs, or a repeatable run cannot be repeated.
+        PipistrelleError: if there are no outputs, or repeating the run failed.
     """
     files = read_run(folder)
     spec = described(files)

@@ -1,4 +1,4 @@
-"""Jobs that passed a waiting job: submitted later, started earlier."""
+"""Find jobs that passed a waiting job: submitted later, but started earlier."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from pipistrelle.reports.explain.looks import Look, Seen
 from pipistrelle.runs.folders.files import Floats, JobLine, RunFiles
 from pipistrelle.server.engine.jobs import NEVER_RAN
 
-#: {part of a limit's text: index in `Labels` of the label that the jobs it counts together share}
+#: {part of a limit's text: index in `Labels` of the label by which the limit groups jobs}
 _COUNTED_TOGETHER: Final = {
     "class '": 3,
     "max_nodes_per_user": 0,
@@ -23,15 +23,15 @@ _COUNTED_TOGETHER: Final = {
     "CLASSCFG[": 3,
     "PERUSER": 0,
 }
-#: seconds; the outputs have six decimals
+#: tolerance in seconds, because the outputs have six decimals
 _ROUNDING: Final = 1e-6
 
 
 class Passing(Struct):
-    """A job that was submitted later and started earlier; times in seconds.
+    """A job that was submitted later than the explained job and started earlier.
 
-    ``reservation`` is the explained job's at that start, ``may_delay`` whether this start may have delayed it
-    (docs/how-to/explain.md has the rule).
+    Times are in seconds. ``reservation`` is the explained job's reserved start when this job started. ``may_delay``
+    tells whether this job may have delayed the explained one (docs/how-to/explain.md has the rule).
     """
 
     job: str
@@ -46,7 +46,7 @@ class Passing(Struct):
 
 
 class Passed(Struct):
-    """A job submitted earlier that still waited at the explained job's start; seconds."""
+    """A job submitted before the explained job and still waiting at its start; in s."""
 
     job: str
     size: int
@@ -55,9 +55,9 @@ class Passed(Struct):
 
 
 class Holder(Struct):
-    """A job that held units while the explained one lacked some; times in seconds.
+    """A job that held units while the explained job lacked some; times in seconds.
 
-    ``held`` are its unit-seconds in that time, ``share`` their part of all units held then.
+    ``held`` are its unit-seconds in that period. ``share`` is their share of all unit-seconds held in that period.
     """
 
     job: str
@@ -70,7 +70,7 @@ class Holder(Struct):
 
 
 class Promise(Struct):
-    """A reservation made at ``time`` (s) for ``start`` (s; None if unknown)."""
+    """A reservation made at ``time`` (s) for a start at ``start`` (s; None: unknown)."""
 
     time: float
     start: float | None
@@ -82,11 +82,11 @@ def known(time: float | None) -> float | None:
 
 
 def promises_of(looks: Sequence[Look]) -> list[Promise]:
-    """Return the changes of the reservation."""
+    """Return the changes of a job's reserved start."""
     found: list[Promise] = []
     for look in looks:
         start = known(look.reservation)
-        # A scheduler computes no reservation if nothing is free, or if no job waits that one could hold back.
+        # A scheduler makes no reservation if no unit is free, or if a reservation would hold back no waiting job.
         if look.reservation is None and look.place in (None, 1):
             continue
         if (found and found[-1].start != start) or (not found and start is not None):
@@ -97,9 +97,9 @@ def promises_of(looks: Sequence[Look]) -> list[Promise]:
 def passed_by(
     files: RunFiles, line: JobLine, seen: Seen | None, begin: float, end: float, promises: Sequence[Promise]
 ) -> list[Passing]:
-    """Return the jobs that passed one waiting from ``begin`` to ``end`` (s), by start."""
+    """Return the jobs that passed a job during its wait, ``begin`` to ``end`` (s)."""
     times = [promise.time for promise in promises]
-    # Jobs submitted at the same instant queue in the workload's order, which the outputs do not have.
+    # Jobs submitted at the same instant queue in the workload's order, but the outputs do not have this order.
     order = {} if seen is None else {name: number for number, name in enumerate(seen.submitted)}
     mine = (line.queued, order.get(line.id, inf))
     found = []
@@ -137,7 +137,7 @@ def passed_by(
 
 
 def passed_of(files: RunFiles, line: JobLine, seen: Seen | None) -> list[Passed]:
-    """Return the jobs that a job passed: earlier ones that still waited at its start."""
+    """Return the jobs that a job passed: earlier ones still waiting at its start."""
     if line.start is None:
         return []
     order = {} if seen is None else {name: number for number, name in enumerate(seen.submitted)}
@@ -155,7 +155,7 @@ def holders_of(
 ) -> list[Holder]:
     """Return the jobs that held units while a job lacked some, largest share first.
 
-    ``lacking`` are ascending intervals (begin, end; s).
+    ``lacking`` lists the periods in which it lacked units, ascending: (begin, end) in seconds.
     """
     others = [other for other in _others(files, seen) if other.id != line.id and other.start is not None]
     if not lacking or not others:
@@ -186,9 +186,10 @@ def holders_of(
 
 
 def _ask_of_the_first(time: float, line: JobLine, seen: Seen, passing: Sequence[Passing]) -> None:
-    """Correct ``may_delay`` of jobs that started at the first reservation (``time``).
+    """Correct ``may_delay`` of jobs that started when the first reservation was made.
 
-    The reservation may already include them: without them the job could have started at once.
+    ``time`` is that instant. The reservation may already include these jobs: without them the explained job could
+    perhaps have started at once.
     """
     look = next(look for look in seen.looks if look.time == time)
     started = [one for one in passing if one.started == time]
@@ -198,7 +199,7 @@ def _ask_of_the_first(time: float, line: JobLine, seen: Seen, passing: Sequence[
 
 
 def _others(files: RunFiles, seen: Seen | None, *, waiting: bool = False) -> list[JobLine]:
-    """Return all jobs with a start; ``waiting`` adds those without one."""
+    """Return all jobs that started, and with ``waiting`` also those that did not."""
     found = [other for other in files.jobs.values() if waiting or other.start is not None]
     if seen is not None:
         for name, job in seen.submitted.items():
@@ -209,7 +210,7 @@ def _others(files: RunFiles, seen: Seen | None, *, waiting: bool = False) -> lis
 
 
 def _lacking(files: RunFiles, line: JobLine, seen: Seen | None, begin: float) -> tuple[Floats, Floats]:
-    """Return times (s) and free units from each on; inf if more would not help."""
+    """Return times (s), and the free units from each on; inf if more do not help."""
     states = files.states
     if seen is None or not len(states.times):
         return states.times, states.idle
@@ -220,7 +221,7 @@ def _lacking(files: RunFiles, line: JobLine, seen: Seen | None, begin: float) ->
     row = max(int(np.searchsorted(states.times, queued, side="right")) - 1, 0)
     early = [row, *np.flatnonzero((states.times > queued) & (states.times < looked)).tolist()]
     times = [begin, *([] if queued == inf else [queued]), *states.times[early[1:]], *(look.time for look in seen.looks)]
-    # If nodes do not suit the job, any held unit may be the missing one.
+    # If some nodes do not suit the job, any held unit may be the missing one.
     late = [
         line.size - 1.0 if look.limit == "nodes" else float(look.free) if look.limit in ("units", "down") else inf
         for look in seen.looks
@@ -232,9 +233,9 @@ def _lacking(files: RunFiles, line: JobLine, seen: Seen | None, begin: float) ->
 def _held_enough(
     line: JobLine, passing: Sequence[Passing], since: Floats, free: Floats, begin: float, end: float
 ) -> list[bool]:
-    """Return for each passing job whether it helped hold what the job lacked.
+    """Return for each passing job whether it held units that the job lacked.
 
-    From each of the times ``since`` (s, ascending), ``free`` units were free.
+    ``free`` has the number of free units from each of the times ``since`` (s, ascending) on.
     """
     if not passing or not len(since):
         return [False] * len(passing)
@@ -257,10 +258,10 @@ def _held_enough(
 
 
 class _Held(Struct):
-    """A part of the wait, ``begin`` to ``end`` (s), in which a limit applied.
+    """A part of a job's wait, ``begin`` to ``end`` (s), in which a limit applied.
 
-    The limit counts jobs together that share ``labels`` (indices in `Labels`): started jobs, or all in the queue
-    (``queued``).
+    The limit counts together all jobs with the same ``labels`` (indices in `Labels`). It counts started jobs, or with
+    ``queued`` all jobs in the queue.
     """
 
     begin: float
@@ -270,7 +271,7 @@ class _Held(Struct):
 
 
 def _held_back(seen: Seen, end: float) -> list[_Held]:
-    """Return when limits of its class or of the scheduler held the job back."""
+    """Return when limits of the job's class or of the scheduler held the job back."""
     found: list[_Held] = []
     for number, look in enumerate(seen.looks):
         if look.limit not in ("class", "limit"):

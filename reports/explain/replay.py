@@ -1,4 +1,4 @@
-"""Repeat a run with a witness that observes its waiting jobs."""
+"""Repeat a run and record the state of its waiting jobs."""
 
 from collections.abc import Callable, Collection, Mapping
 from math import inf
@@ -31,22 +31,22 @@ from pipistrelle.server.errors import Interrupted
 from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.setup.workload_jobs import labels_of
 
-#: looks at a waiting job at an instant: more would fill the memory and take hours
+#: maximum number of records of waiting jobs: more would fill the memory and take hours
 MOST_LOOKS: Final = 20_000_000
 _NAMELESS: Final[Labels] = (None, None, None, None, None)
 _DONE: Final = "what was to be explained is known"
 
 
 class Witness:
-    """A policy that decides as another one does and then observes the waiting jobs.
+    """A policy that decides like another policy, and then records the waiting jobs.
 
     It calls the policy's ``reservation(job)``, ``held_back_by(job)``, ``ahead(job)`` and ``breakdown(job)``
-    (docs/how-to/explain.md) and its order's ``terms(job, now)`` if they exist. If nothing was free it asks for neither
-    terms nor place: the policy has not examined the queue either, and asking would update a fairshare's account at
-    other instants than in the run itself.
+    (docs/how-to/explain.md), and its order's ``terms(job, now)``, if these methods exist. If no unit was free, it asks
+    for neither terms nor place. The policy has not examined the queue then, and asking would update fairshare usage at
+    other instants than in the original run.
 
     Args:
-        only: chooses jobs by id and labels; None for all, up to `MOST_LOOKS` looks.
+        only: chooses jobs by id and labels; None for all jobs, up to `MOST_LOOKS` records.
         until: when the simulation ends (s).
     """
 
@@ -57,12 +57,12 @@ class Witness:
         self._left = MOST_LOOKS
         self.too_much = False
         self.features: tuple[str, ...] = tuple(getattr(policy, "features", ()))
-        #: numbers of the jobs seen so far
+        #: numbers of the jobs that were recorded
         self._met: set[int] = set()
-        #: {number: (a waiting job, its looks)}
+        #: {number: (a waiting job, its records)}
         self._waiting: dict[int, tuple[SchedulerJob, list[Look]]] = {}
         self._packed: dict[str, bytes] = {}
-        #: {number: place in the queue now}, computed on request
+        #: {number: current place in the queue}, computed on request
         self._places: dict[int, int] | None = None
 
     @property
@@ -76,7 +76,7 @@ class Witness:
         return self._policy.order
 
     def decide(self, view: View) -> None:
-        """Let the policy decide, then observe; end the simulation after ``until`` (s)."""
+        """Let the policy decide, then record; end the simulation after ``until`` (s)."""
         if view.now > self._until:
             view.stop(_DONE)
             return
@@ -97,16 +97,16 @@ class Witness:
             view.stop(_DONE)
 
     def kept(self) -> dict[str, bytes]:
-        """Return the packed looks of each job after the run."""
+        """Return the packed records of each job after the run."""
         while self._waiting:
             self._keep(self._waiting.popitem()[1])
         return self._packed
 
     def moment(self, view: View, unseen: Collection[SchedulerJob] = ()) -> dict[str, Look]:
-        """Return {job id: its look} of all waiting jobs after the policy decided.
+        """Return {job id: its record} for all waiting jobs after the policy decided.
 
-        ``unseen`` jobs wait as well, but the policy has not been asked since they arrived. Jobs outside the view, or
-        outside the policy's own queue, have no place. The view should be a copy because all places are computed.
+        Jobs in ``unseen`` are also waiting, but the policy has not been asked since they arrived. Jobs outside the view
+        or the policy's own queue have no place. Pass a copy of the view, because all places are computed.
         """
         self._places = None
         free = view.free.snapshot()
@@ -152,7 +152,7 @@ class Witness:
         return Look(view.now, limit, detail, count, place, waiting, first, reservation, terms)
 
     def _reserved_before(self, view: View, job: SchedulerJob, begin: float) -> str:
-        """Name the job behind this one with the earliest reservation before ``begin`` (s)."""
+        """Say which later job in the queue has a reservation before ``begin`` (s)."""
         found = [
             (theirs, other.number, other.id)
             for other in view.waiting
@@ -184,7 +184,7 @@ class Witness:
 
 
 def _limit(view: View, job: SchedulerJob, free: NodeSet, held_back: str | None) -> tuple[Limit, str, int]:
-    """Return a waiting job's limit, its name, and the free units of its class."""
+    """Return a waiting job's limit, the limit's name, and its class's free units."""
     now = view.now
     windows = list(view.windows.against(job, now, end_of(now, job.occupies)))
     for window in windows:
@@ -210,12 +210,12 @@ def _limit(view: View, job: SchedulerJob, free: NodeSet, held_back: str | None) 
 
 
 def _suffice(view: View, job: SchedulerJob, units: NodeSet) -> bool:
-    """Tell whether enough of these units are on suitable nodes."""
+    """Return whether enough of these units are on nodes that suit the job."""
     return not job.by_nodes or picked(LowestIds(), job, units, view.machine) is not None
 
 
 class ExpectedStarts:
-    """Compares a repeated run's starts with the original's, {job id: when (s)}."""
+    """Compare a repeated run's starts with the original run's, {job id: start (s)}."""
 
     def __init__(self, starts: Mapping[str, float]) -> None:
         self._expected = iter(starts.items())
@@ -223,7 +223,7 @@ class ExpectedStarts:
         self._astray: str | None = None
 
     def started(self, job_id: str, now: float) -> None:
-        """Compare a start."""
+        """Compare the start of a job with the original run's next start."""
         if self._astray is None:
             found = (job_id, now)
             expected = next(self._expected, found)
@@ -231,13 +231,13 @@ class ExpectedStarts:
                 self._astray = f"{found[0]} at {found[1]:.10g} s, in the run {expected[0]} at {expected[1]:.10g} s"
 
     def miss(self) -> None:
-        """Record a start of the original that the finished repetition lacks."""
+        """Record a start of the original run that did not happen in the repeated run."""
         missed = next(self._expected, None)
         if self._astray is None and missed is not None:
             self._astray = f"no start of {missed[0]}, in the run at {missed[1]:.10g} s"
 
     def check(self, files: RunFiles) -> None:
-        """Raise ExplainError if a start so far differs."""
+        """Raise ExplainError if a start so far differs from the original run's."""
         if self._astray is None:
             return
         made = files.config.get("versions")
@@ -252,10 +252,10 @@ class ExpectedStarts:
 
 
 class _Book(Observer):
-    """Records what the scheduler is not told, and compares the starts with the run's."""
+    """Record facts that the scheduler does not get, and compare the starts."""
 
     def __init__(self, setup: Setup, starts: Mapping[str, float]) -> None:
-        # A scheduler may not need labels, and then the jobs of a run have none.
+        # A scheduler may not need labels; then the jobs of a run have none.
         self._labels = {
             f"{prefix}!{one}": labels
             for prefix, workload in setup.workloads.items()
@@ -268,7 +268,7 @@ class _Book(Observer):
         self.happenings: list[Happening] = []
 
     def submitted(self, now: float, job: Job) -> None:
-        """Record the submission."""
+        """Record a job's submission."""
         walltime = None if job.walltime == inf else job.walltime
         labels = job.labels or self._labels.get(job.id.partition("#")[0], _NAMELESS)
         self.jobs[job.id] = JobLine(
@@ -282,21 +282,21 @@ class _Book(Observer):
             self.rejected[job.id] = now
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
-        """Compare a start."""
+        """Compare a job's start with the original run's."""
         if type(decision) is ExecuteJob and rejected is None:
             self._starts.started(decision.data.job_id, now)
 
     def check(self, files: RunFiles) -> None:
-        """Raise ExplainError if the finished repetition's starts differ from the run's."""
+        """Raise ExplainError if the repeated run's starts differ from the original run's."""
         self._starts.miss()
         self._starts.check(files)
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Record it."""
+        """Record that nodes went down."""
         self.happenings.append(Happening(now, "maintenance" if planned else "failed", str(nodes), len(units)))
 
     def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
-        """Record it."""
+        """Record that nodes came up."""
         self.happenings.append(Happening(now, "repaired", str(nodes), len(units)))
 
 
@@ -309,15 +309,15 @@ def replay(
     until: float,
     only: Wanted | None = None,
 ) -> Replayed:
-    """Repeat a run until at most ``until`` (s) and return what was seen of its jobs.
+    """Repeat a run until at most ``until`` (s) and return the records of its jobs.
 
     Args:
         spec, setup: the run's description and inputs.
-        policy: as in the run, but without polling.
-        only: chooses jobs by id and labels; None for all.
+        policy: the policy of the run, without polling.
+        only: chooses jobs by id and labels; None for all jobs.
 
     Raises:
-        ExplainError: if other jobs start, or at other times, than in the run.
+        ExplainError: if other jobs start than in the original run, or at other times.
         TooMuch: if all jobs would take too much memory.
         KeyboardInterrupt: if the user interrupts.
     """

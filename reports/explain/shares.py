@@ -1,4 +1,4 @@
-"""Shares of the waits of a user's, group's or queue's jobs, by reason."""
+"""Summarise why the jobs of a user, group or queue waited, by reason."""
 
 from collections.abc import Mapping
 from math import fsum
@@ -18,7 +18,7 @@ _MOST_LONGEST: Final = 10
 
 
 class Share(Struct):
-    """A limit on some jobs: total time (s), its share of their waits, number of jobs."""
+    """A limit that kept jobs waiting: total time (s), share of waits, number of jobs."""
 
     limit: Limit
     seconds: float
@@ -27,7 +27,7 @@ class Share(Struct):
 
 
 class Longest(Struct):
-    """A job with a long wait, and its longest limit."""
+    """A job with a long wait, and the limit that kept it waiting longest."""
 
     job: str
     size: int
@@ -39,7 +39,7 @@ class Longest(Struct):
 class Shares(Struct):
     """Why the jobs with the labels ``of`` waited; times in seconds.
 
-    ``epoch`` is the Unix time (s) of time 0, ``timezone`` the zone's name; None if unknown.
+    ``epoch`` is the Unix time (s) of time 0, and ``timezone`` the name of the zone; None if unknown.
     """
 
     of: dict[str, str]
@@ -55,17 +55,17 @@ class Shares(Struct):
 
 
 def chosen(of: Mapping[str, str], labels: Labels | None) -> bool:
-    """Tell whether a job with these labels has all requested values."""
+    """Return whether a job with these labels has all requested values."""
     return labels is not None and all(labels[LABELS.index(label)] == value for label, value in of.items())
 
 
 def shares(index: RunIndex, of: Mapping[str, str]) -> Shares:
     """Return why the jobs with these labels, such as {"user": "17"}, waited.
 
-    A wait ends with the start, the rejection or, for jobs that never start, the run.
+    A job's wait ends with its start or its rejection, or with the run.
 
     Raises:
-        ExplainError: if the run could not be repeated, because outputs have no users, or no job has these labels.
+        ExplainError: if no job has these labels, or the run was not repeated and its outputs have no users.
     """
     files, replayed = index.files, index.replayed
     if replayed is None:

@@ -1,4 +1,4 @@
-"""Why a job waited, in a sentence."""
+"""Say in a sentence why a job waited."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -10,7 +10,7 @@ from pipistrelle.runs.folders.files import JobLine, RunFiles
 from pipistrelle.server.outputs.folder import OUTPUT_PREFIX
 from pipistrelle.server.outputs.lock import is_written
 
-#: {limit: in words, after "for 2 h"}
+#: {limit: text that follows "for 2 h"}
 WORDS: Final[Mapping[Limit, str]] = {
     "dependency": "a job that it depends on had not reached the required state",
     "class": "its class or its user had reached a limit",
@@ -66,7 +66,7 @@ def _passed_words(passed_by: Sequence[Passing]) -> str:
 
 
 def remarks(files: RunFiles, line: JobLine) -> list[str]:
-    """Return further facts about a job or the run's outputs."""
+    """Return further remarks about a job's wait or the run's outputs."""
     found = []
     root, mark, number = line.id.rpartition("#")
     if mark and number.isdigit() and root in files.jobs:

@@ -1,13 +1,13 @@
-"""HTTP requests to the live page and the answers to them (HTTP/1.1, RFC 9112)."""
+"""Parse HTTP requests to the live page, and make answers (HTTP/1.1, RFC 9112)."""
 
 import re
 from typing import Final
 
 from msgspec import Struct
 
-#: maximum length of a request's head (bytes)
+#: maximum length of the head of a request (bytes)
 LONGEST_HEAD: Final = 8192
-#: The only host names accepted, against DNS rebinding. The port may differ from ours, as with an SSH tunnel.
+#: The only host names accepted, against DNS rebinding. The port may differ from the server's, as with an SSH tunnel.
 _HOST: Final = re.compile(rb"(?:127\.0\.0\.1|localhost)(?::[0-9]{1,5})?", re.IGNORECASE)
 _REQUEST: Final = re.compile(rb"([!-~]{1,32}) (/[!-~]{0,2000}) HTTP/1\.[01]")
 _FIELD: Final = re.compile(rb"([A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*")
@@ -21,7 +21,7 @@ _STATUS: Final = {
     431: "Request Header Fields Too Large",
     503: "Service Unavailable",
 }
-#: sent with every answer: no embedding, no caching, no reading by scripts of other sites
+#: headers of every answer: other sites may not embed or read it, and nobody may cache it
 _ALWAYS: Final = (
     "Cache-Control: no-store\r\n"
     "Connection: close\r\n"
@@ -40,14 +40,14 @@ STREAM: Final = (
 
 
 class Asked(Struct, frozen=True):
-    """What to do about a request: serve ``path``, or refuse it with ``answer``."""
+    """The reaction to a request: serve ``path``, or refuse it with ``answer``."""
 
     path: str = ""
     answer: bytes = b""
 
 
 def read_request(head: bytes) -> Asked | None:
-    """Parse the bytes received; return None if the head is still incomplete."""
+    """Parse the received bytes of a request; return None if its head is incomplete."""
     end = head.find(_END)
     if end < 0 and len(head) < LONGEST_HEAD:
         return None
@@ -72,12 +72,12 @@ def read_request(head: bytes) -> Asked | None:
 
 
 def refusal(status: int, text: str) -> bytes:
-    """Return a complete answer that refuses a request."""
+    """Return a complete HTTP answer that refuses a request."""
     return answer(f"{text}\n".encode(), _TEXT, status=status)
 
 
 def answer(body: bytes, kind: str, policy: str = _NOTHING_ELSE, status: int = 200) -> bytes:
-    """Return a complete answer.
+    """Return a complete HTTP answer.
 
     Args:
         kind: media type of the body.

@@ -1,4 +1,4 @@
-"""Positions of nodes on a map: in the rows of the network, or in order of number."""
+"""Place nodes on a map: in rows of the network, or in the order of their numbers."""
 
 from dataclasses import dataclass
 from math import ceil, prod
@@ -14,17 +14,18 @@ from pipistrelle.platforms.topology.topology import Topology
 Ints = NDArray[np.int64]
 #: marks a position without a node, or a cell without a job
 NOBODY: Final = -1
-#: cells between two blocks
+#: number of cells between two blocks
 _GAP: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class MapLayout:
-    """Blocks of nodes.
+    """The nodes of a machine in blocks, for a map.
 
     Attributes:
-        kind: of the network: ``flat``, ``torus``, ``mesh`` or ``groups``.
-        blocks: node numbers, `NOBODY` where there is no node, each (rows, columns); empty on a flat network.
+        kind: kind of the network: ``flat``, ``torus``, ``mesh`` or ``groups``.
+        blocks: arrays of node numbers, shape (rows, columns), with `NOBODY` where there is no node; empty on a flat
+            network.
     """
 
     kind: str
@@ -33,7 +34,7 @@ class MapLayout:
 
     @classmethod
     def of(cls, platform: Platform) -> "MapLayout":
-        """Lay out a torus or mesh by slices, groups with a row per outermost group."""
+        """Lay out a torus or mesh by slices, and groups with one row per outermost group."""
         topology = Machine(platform.units, platform.info).topology
         if len(topology.info.shape) < 2:
             return cls("flat", platform.nodes, ())
@@ -49,7 +50,7 @@ def _blocks(topology: Topology) -> tuple[Ints, ...]:
         across = prod(shape[1:]) * seats
         row, column = router // prod(shape[1:]), router % prod(shape[1:]) * seats + seat
         block, count, size = np.zeros_like(row), 1, (shape[0], across)
-    else:  # the first dimension runs to the right, the second down, as on the page of a finished run
+    else:  # the first dimension runs to the right, the second one down, as in the report of a finished run
         row, column = place[:, 1], place[:, 0] * seats + seat
         rest = shape[2:]
         block = np.ravel_multi_index(tuple(place[:, 2:].T), rest) if rest else np.zeros_like(row)
@@ -61,10 +62,10 @@ def _blocks(topology: Topology) -> tuple[Ints, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FittedMap:
-    """A map as a grid of cells; a cell shows one or more nodes.
+    """A map as a grid of cells; each cell shows one or more nodes.
 
     Attributes:
-        grid: the cell at each position, `NOBODY` where there is none, shape (rows, columns).
+        grid: the cell at each position, or `NOBODY`, shape (rows, columns).
         cell: the cell of each node, shape (nodes,).
         nodes_per_cell: maximum number of nodes in a cell.
     """
@@ -75,14 +76,14 @@ class FittedMap:
 
     @classmethod
     def of(cls, layout: MapLayout, width: int, height: int) -> "FittedMap":
-        """Use the finest cells that fit; without room for blocks, use node order."""
+        """Use the smallest cells that fit; if blocks do not fit, use the order of nodes."""
         return _in_blocks(layout, width, height) or _in_line(layout.nodes, width, height)
 
     def cells(self, on: Ints, used: NDArray[np.float64], down: NDArray[np.bool_]) -> "CellStates":
-        """Return what the cells show.
+        """Return what each cell of the map shows.
 
         Args:
-            on: a job on each node, by its number; negative without a job, shape (nodes,).
+            on: number of a job on each node, negative without a job, shape (nodes,).
             used: share of each node's units that jobs hold, shape (nodes,).
             down: whether each node is out of service, shape (nodes,).
         """
@@ -98,11 +99,11 @@ class FittedMap:
 
 @dataclass(frozen=True, slots=True)
 class CellStates:
-    """What cells show; shapes (cells,).
+    """What each cell of a map shows; arrays of shape (cells,).
 
     Attributes:
-        job: one of the jobs on the cell's nodes; negative without a job.
-        used: mean share of units held.
+        job: number of one of the jobs on the cell's nodes; negative without a job.
+        used: mean share of units that jobs hold.
         down: whether at least half of the nodes are out of service.
     """
 

@@ -1,4 +1,4 @@
-"""Users and queues of jobs by job id, stored in 16 bytes per job of a workload."""
+"""Look up users and queues by job id, with 16 bytes per job of a workload."""
 
 from collections.abc import Mapping
 
@@ -10,20 +10,20 @@ from pipistrelle.traces.workload import Workload
 
 
 class JobOwners:
-    """Users and queues of jobs; workloads are found by the prefix of a job's id."""
+    """The users and queues of all jobs; a job id's prefix tells its workload."""
 
     def __init__(self, workloads: Mapping[str, Workload]) -> None:
         self._books = {prefix: _OwnersBook(workload) for prefix, workload in workloads.items()}
 
     def of(self, job: Job) -> tuple[str, str]:
-        """Return the user and the queue of a job, "" where unknown."""
+        """Return the user and the queue of a job; "" if unknown."""
         prefix, _, name = (job.id if job.attempt is None else job.attempt.root).partition("!")
         book = self._books.get(prefix)
         return ("", "") if book is None else book.of(name)
 
 
 class _OwnersBook:
-    """The users and queues of one workload; rows are sorted by the hashes of the ids."""
+    """The users and queues of one workload, in rows sorted by hashes of job ids."""
 
     def __init__(self, workload: Workload) -> None:
         self._ids = workload.ids

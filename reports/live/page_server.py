@@ -1,11 +1,11 @@
 """Serve the live page read-only on the loopback interface, in its own thread.
 
-The run hands over immutable bytes and never waits. A slow viewer gets the newest state when it has taken the previous
-one; a viewer that takes nothing is disconnected. Memory is bounded: one state, and a few kilobytes for each of at most
-64 connections. Processor time is bounded too: the thread rests 20 times as long as it has worked.
+The run hands over immutable bytes and never waits. A slow viewer gets the newest state when it has received the
+previous one. A viewer that receives nothing is disconnected. Memory is bounded: one state, and a few kilobytes for each
+of at most 64 connections. Processor time is bounded too: the thread rests 20 times as long as it has worked.
 
-The standard library's http.server cannot keep these bounds; asyncio can
-(docs/explanation/design.md, "Parts we do not write").
+The standard library's http.server cannot keep these bounds; asyncio can (docs/explanation/design.md, "Parts we do not
+write").
 """
 
 import asyncio
@@ -23,19 +23,19 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.reports.live.asking import STREAM, answer, read_request, refusal
 
 HOST: Final = "127.0.0.1"
-#: connections at a time
+#: maximum number of simultaneous connections
 MOST_VISITORS: Final = 64
-#: time limits (s) for sending a request, for taking a piece of the answer, and for closing after the answer
+#: time limits (s): for a request to arrive, for a client to receive a piece of the answer, and for closing afterwards
 _ASK_S: Final = 10.0
 _TAKE_S: Final = 30.0
 _GO_S: Final = 2.0
-#: how long (s) the last state is offered, and how long accepting pauses when there are no file descriptors left
+#: how long (s) the last state is offered, and how long accepting pauses when no file descriptors are left
 _LAST_S: Final = 2.0
 _NO_ROOM_S: Final = 0.5
-#: rest per processor time of the thread, and the longest rest (s)
+#: ratio of rest to processor time of the thread, and the longest rest (s)
 _REST: Final = 20.0
 _LONGEST_REST_S: Final = 0.2
-#: bytes: read at once, sent at once, and in the system's send buffer per connection
+#: sizes in bytes: of a read, of a write, and of the system's send buffer per connection
 _READ: Final = 4096
 _SENT: Final = 1 << 14
 _KEPT: Final = 1 << 18
@@ -52,7 +52,7 @@ class PageError(PipistrelleError):
 
 
 class _RestingSelector(selectors.DefaultSelector):
-    """A selector that rests before it waits for the next events."""
+    """A selector that rests before it waits for the next events, to limit the load."""
 
     _begun = 0.0
 
@@ -65,11 +65,11 @@ class _RestingSelector(selectors.DefaultSelector):
 
 
 class PageServer:
-    """Serves one page, and the states of its run as server-sent events.
+    """Serve one page, and the states of its run as server-sent events.
 
     Args:
-        port: on the loopback interface; 0 takes any free port.
-        page: returns the complete answer that holds the page; called once the port is open.
+        port: port on the loopback interface; 0 takes any free port.
+        page: returns the complete HTTP answer with the page; called once the port is open.
 
     Raises:
         PageError: the port cannot be opened.
@@ -87,13 +87,13 @@ class PageServer:
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
         self._page = page()
-        #: the newest state: its number and its event
+        #: the newest state: its number and its server-sent event
         self._newest = (0, b"")
-        #: tasks that serve connections, oldest first; the subset that follows the run
+        #: the tasks that serve connections, oldest first; the subset whose viewers follow the run
         self._visitors: dict[asyncio.Task[None], None] = {}
         self._following: set[asyncio.Task[None]] = set()
         self._loop = asyncio.SelectorEventLoop(_RestingSelector())
-        #: set, then replaced, when there is a newer state or the server closes
+        #: event that is set, then replaced, when there is a newer state or the server closes
         self._news = asyncio.Event()
         self._woken = False
         self._closing = False
@@ -106,15 +106,15 @@ class PageServer:
 
     @property
     def viewers(self) -> int:
-        """Number of viewers that follow the run."""
+        """Number of viewers that follow the run now."""
         return len(self._following)
 
     def start(self) -> None:
-        """Start to serve."""
+        """Start to serve the page."""
         self._thread.start()
 
     def publish(self, state: bytes) -> None:
-        """Make a state, JSON on one line, the newest one; return at once."""
+        """Make a state (JSON on one line) the newest one; return at once."""
         self._newest = (self._newest[0] + 1, b"data: %b\n\n" % state)
         self._wake()
 
@@ -139,7 +139,7 @@ class PageServer:
         self._loop.run_until_complete(self._serve())
 
     def _tell(self) -> None:
-        """Wake the viewers that wait for a newer state."""
+        """Wake the viewers that are waiting for a newer state."""
         self._woken = False
         self._news.set()
         self._news = asyncio.Event()
@@ -159,7 +159,7 @@ class PageServer:
         while True:
             try:
                 connection, _ = await self._loop.sock_accept(self._listener)
-            except OSError:  # no descriptors, no memory, or the client has disconnected
+            except OSError:  # no file descriptors or memory are left, or the client has disconnected
                 await asyncio.sleep(_NO_ROOM_S)
                 continue
             if self._has_room():
@@ -173,7 +173,7 @@ class PageServer:
             await asyncio.sleep(0)
 
     def _has_room(self) -> bool:
-        """Return whether one more fits; if full, drop the oldest non-follower."""
+        """Make room for another connection, if possible; return whether there is room."""
         if len(self._visitors) < MOST_VISITORS:
             return True
         first = next((one for one in self._visitors if one not in self._following), None)
@@ -190,7 +190,7 @@ class PageServer:
             visitor.result()
 
     async def _meet(self, connection: socket.socket) -> None:
-        """Read a request and answer it; drop a connection that breaks or takes too long."""
+        """Read a request and answer it; drop a connection that fails or takes too long."""
         with suppress(OSError):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KEPT)
             async with asyncio.timeout(_ASK_S):
@@ -204,7 +204,7 @@ class PageServer:
                 await self._follow(connection)
                 return
             await self._give(connection, asked.answer or self._answer(asked.path))
-            # Closing at once would discard what the client has not read yet if it is still sending.
+            # If the client is still sending, closing at once would discard the unread part of the answer.
             connection.shutdown(socket.SHUT_WR)
             async with asyncio.timeout(_GO_S):
                 while await self._loop.sock_recv(connection, _READ):
@@ -220,7 +220,7 @@ class PageServer:
         )
 
     async def _follow(self, connection: socket.socket) -> None:
-        """Send each newest state once the viewer has taken the previous one."""
+        """Send a viewer the newest state each time that it has received the previous one."""
         visitor = asyncio.current_task()
         assert visitor is not None
         self._following.add(visitor)
@@ -241,7 +241,7 @@ class PageServer:
             self._loop.remove_reader(connection)
 
     def _overhear(self, connection: socket.socket, visitor: asyncio.Task[None]) -> None:
-        """Discard what a viewer sends; drop the viewer if it has disconnected."""
+        """Discard the bytes that a viewer sends; end its task if it has disconnected."""
         try:
             gone = not connection.recv(_READ)
         except BlockingIOError:

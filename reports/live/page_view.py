@@ -1,4 +1,4 @@
-"""Show a run as a live page: the document, and each state as JSON for it."""
+"""Show a run as a live page: the document, and each state of the run as JSON."""
 
 import time
 from typing import Any, Final
@@ -13,24 +13,24 @@ from pipistrelle.reports.live.state import LiveState, MachineNow
 from pipistrelle.reports.page.document import live_document
 from pipistrelle.server.setup.setup import Setup
 
-#: seconds between two states: with viewers, and without
+#: seconds between two states: if the page has viewers, and if not
 _EVERY_S: Final = 0.5
 _SELDOM_S: Final = 2.0
-#: moments kept for the curves; at this number every other one is dropped
+#: number of moments kept for the curves; when it is reached, every other moment is dropped
 _MOMENTS: Final = 480
 #: maximum number of nodes on the map; on larger machines some nodes are skipped
 _MOST_NODES: Final = 1 << 16
-#: codes on the map for a node without a job, and for one out of service
+#: codes on the map for a node without a job, and for a node out of service
 _FREE: Final = -1
 _DOWN: Final = -2
 _WAITING: Final = b'{"phase":"waiting"}'
 
 
 class PageView:
-    """Shows a run as a page; its server runs while the context is entered.
+    """Show a run as a live page; the page is served while the context is entered.
 
     Args:
-        port: see `PageServer`.
+        port: port on the loopback interface, as for `PageServer`.
 
     Raises:
         PageError: the port cannot be opened.
@@ -39,10 +39,10 @@ class PageView:
     def __init__(self, setup: Setup, port: int) -> None:
         self._server = PageServer(port, lambda: _document(setup))
         self._moments: list[tuple[float, float, int, float]] = []
-        #: every how many-th state is kept as a moment, and how many states there were
+        #: each how-many-th state is kept as a moment, and the number of states so far
         self._stride = 1
         self._met = 0
-        #: distinguishes this run from one served later at the same port
+        #: distinguishes this run from a later run at the same port
         self._token = f"{time.time_ns():x}"
         self._over = False
 
@@ -68,18 +68,18 @@ class PageView:
         self._server.close()
 
     def show(self, state: LiveState) -> None:
-        """Show a state."""
+        """Show a state of the run."""
         self._remember(state)
         self._server.publish(self._event(state, "running"))
 
     def over(self, state: LiveState) -> None:
-        """Show the last state."""
+        """Show the last state of the run."""
         self._over = True
         self._remember(state)
         self._server.publish(self._event(state, "over"))
 
     def _remember(self, state: LiveState) -> None:
-        """Keep a moment for the curves; their number is bounded."""
+        """Keep the state as a moment of the curves; the number of moments is bounded."""
         self._met += 1
         if self._met % self._stride == 0:
             self._moments.append((state.now, state.utilisation, state.queue, state.backlog))
@@ -103,9 +103,9 @@ class PageView:
 
 
 def _runs(machine: MachineNow) -> dict[str, Any]:
-    """Return the nodes run-length encoded: lengths, what is on them, percentage held.
+    """Return the nodes run-length encoded: lengths, contents, percentage in use.
 
-    On a machine with more than `_MOST_NODES` nodes, one node is taken out of each group of ``each``.
+    On a machine with more than `_MOST_NODES` nodes, only one node of each group of ``each`` nodes is shown.
     """
     each = -(-len(machine.on) // _MOST_NODES)
     on, used, down = machine.on[::each], machine.used[::each], machine.down[::each]
@@ -117,7 +117,7 @@ def _runs(machine: MachineNow) -> dict[str, Any]:
 
 
 def _document(setup: Setup) -> bytes:
-    """Return the complete answer that holds the page."""
+    """Return the complete HTTP answer with the page."""
     layout = MapLayout.of(setup.platform)
     facts = {
         "name": setup.name,

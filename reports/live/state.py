@@ -22,23 +22,23 @@ from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.simulation.simulate import Simulation
 
-#: how many of the queued jobs are shown, oldest first
+#: maximum number of queued jobs shown, oldest first
 _WAITING: Final = 12
-#: how many of the running jobs are shown
+#: maximum number of running jobs shown
 _RUNNING: Final = 4000
-#: maximum number of characters of a name or set of units, and of a reason
+#: maximum number of characters: of a name or set of units, and of a reason
 _NAME: Final = 60
 _WHY: Final = 240
-#: how many reservations of the scheduler are shown
+#: maximum number of reservations shown
 _KEEPS: Final = 3
-#: the units in a longer text are not counted
+#: the units in a text longer than this are not counted
 _LONGEST_ALLOC: Final = 4000
-#: a decision with its time (s), and its rejection if it was rejected
+#: a decision with its time (s) and, if it was rejected, its rejection
 Decided = tuple[float, Decision, DecisionRejectedData | None]
 
 
 class SeenWaiting(Struct, frozen=True):
-    """A queued job; size in units, submit time and walltime in s (None: no limit)."""
+    """A queued job: size in units, submit time and walltime in s (None: no limit)."""
 
     id: str
     size: int
@@ -49,7 +49,7 @@ class SeenWaiting(Struct, frozen=True):
 
 
 class SeenRunning(Struct, frozen=True, array_like=True):
-    """A running job; ``since`` is its start time (s), otherwise like `SeenWaiting`."""
+    """A running job; ``since`` is its start time (s), all else as in `SeenWaiting`."""
 
     id: str
     size: int
@@ -59,9 +59,9 @@ class SeenRunning(Struct, frozen=True, array_like=True):
 
 
 class SeenDecision(Struct, frozen=True):
-    """A decision at the time (s) when it was applied or rejected.
+    """A decision, at the time (s) when the server applied or rejected it.
 
-    ``why`` is the scheduler's reason, ``refused`` the reason of the rejection or "". ``size`` is None if unknown.
+    ``why`` is the scheduler's reason. ``refused`` is the reason for the rejection, or "". ``size`` is None if unknown.
     """
 
     time: float
@@ -74,11 +74,11 @@ class SeenDecision(Struct, frozen=True):
 
 
 class MachineNow(Struct, frozen=True):
-    """The state of the nodes; shapes (nodes,).
+    """The state of the nodes; arrays of shape (nodes,).
 
     Attributes:
-        idle: free units in service.
-        on: index of a job on the node, among the running jobs; negative without a job.
+        idle: number of free units in service.
+        on: index, among the running jobs, of a job on the node; negative without a job.
         used: share of the node's units that jobs hold.
         down: whether the node is out of service.
         colours: a number for each running job, constant while it runs.
@@ -93,12 +93,13 @@ class MachineNow(Struct, frozen=True):
 
 
 class LiveState(Struct, frozen=True, kw_only=True):
-    """A run at simulated time ``now`` (s), ``wall`` seconds after it began.
+    """The state of a run at simulated time ``now`` (s).
 
     Attributes:
+        wall: seconds since the run began.
         speed: simulated seconds per second, over the last seconds.
         notice_rate: notices per second, over the last seconds.
-        backlog: queued work in unit-seconds: units times run time, or times walltime where the run time is not known.
+        backlog: queued work in unit-seconds: units times run time, or times walltime if the run time is unknown.
         reason: why the run ended; "" while it is in progress.
     """
 
@@ -135,16 +136,16 @@ class LiveState(Struct, frozen=True, kw_only=True):
 
 
 class Onlooker:
-    """Makes the `LiveState` of a run between two of its steps."""
+    """Make the `LiveState` of a run between two of its steps."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._node_units = NodeUnits.told(setup.platform.info.pools)
         self._nodes = setup.platform.nodes
         self._owners = JobOwners(setup.workloads)
-        #: {job id: what is shown of it} of the jobs that ran at the previous look
+        #: {job id: record shown} of the jobs that were running at the previous look
         self._shown: dict[str, SeenRunning] = {}
-        #: {job id: its colour} of running jobs, and the number of colours given out so far
+        #: {job id: its colour} of running jobs, and the number of colours used so far
         self._colours: dict[str, int] = {}
         self._coloured = 0
 
@@ -158,7 +159,7 @@ class Onlooker:
         notice_rate: float,
         end: tuple[EndReason, str] | None = None,
     ) -> LiveState:
-        """Return the state of a run; keywords add what the simulation does not know."""
+        """Return the state of a run; keywords add facts unknown to the simulation."""
         engine, metrics = simulation.engine, simulation.metrics
         cluster = engine.cluster
         reason, message = end or ("", "")
@@ -246,7 +247,7 @@ class Onlooker:
 
 
 def _work(job: Job) -> float:
-    """Return the work of a job in unit-seconds, 0.0 if its length is unknown."""
+    """Return the work of a job in unit-seconds, or 0.0 if its length is unknown."""
     length = job.runtime if job.runtime <= job.walltime else job.walltime
     return job.size * length if isfinite(length) else 0.0
 
@@ -258,7 +259,7 @@ def _limit(job: Job) -> float | None:
 def _taken(
     now: float, decision: Decision, rejected: DecisionRejectedData | None, running: dict[str, Job]
 ) -> SeenDecision:
-    """Return what is shown of a decision."""
+    """Return the record of a decision that is shown."""
     data: Any = getattr(decision, "data", None)
     if isinstance(decision, Malformed):
         name, job_id = decision.decision, ""
@@ -283,7 +284,7 @@ def _taken(
 
 
 def _count(alloc: str) -> int | None:
-    """Return the number of units in a text, None if it is invalid or too long."""
+    """Return the number of units in a text; None if the text is invalid or too long."""
     try:
         return len(NodeSet.parse(alloc)) if len(alloc) <= _LONGEST_ALLOC else None
     except NodeSetError:

@@ -1,4 +1,4 @@
-"""Sample the state of a run from time to time, at little cost, for views."""
+"""Sample the state of a run at intervals, at little cost, for live views."""
 
 import time
 from collections import deque
@@ -14,35 +14,35 @@ from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.simulation.simulate import Simulation
 
-#: number of last decisions shown
+#: number of latest decisions shown
 _DECISIONS: Final = 16
-#: decisions that change nothing on the machine; shown only if they were rejected
+#: decisions that do not change the machine; shown only if they were rejected
 _QUIET: Final = (CallMeLater, CancelCall, SetJobMetadata)
 #: seconds over which speeds are averaged
 _OF_LATE_S: Final = 4.0
-#: the next look waits this many times as long as the last look took
+#: the next sample waits this many times as long as the last sample took
 _REST: Final = 30.0
 
 
 class LiveView(Protocol):
-    """Something that shows the state of a run."""
+    """A display of the state of a run."""
 
     @property
     def every(self) -> float:
         """Seconds until the next state is wanted."""
 
     def show(self, state: LiveState) -> None:
-        """Show a state; never raise, because a display must not disturb the run."""
+        """Show a state of the run; never raise, so that the run is not disturbed."""
 
     def over(self, state: LiveState) -> None:
-        """Show the last state."""
+        """Show the last state of the run."""
 
 
 class LiveWatch(Observer):
-    """Shows a run while it is in progress.
+    """Show a run in live views while it is in progress.
 
-    Call it between two steps; it returns the seconds until it wants to be called again. On any machine and with any
-    view, looking takes a small share of the time: the next look waits 30 times as long as the last one took.
+    Call it between two steps; it returns the seconds until the next call. Sampling takes a small share of
+    the time on any machine: the next sample waits 30 times as long as the last one took.
 
     Args:
         clock: a monotonic wall clock (s).
@@ -60,12 +60,12 @@ class LiveWatch(Observer):
         self._past: deque[tuple[float, float, int]] = deque()
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
-        """Keep the decision among the last ones."""
+        """Keep a decision among the latest ones."""
         if rejected is not None or not isinstance(decision, _QUIET):
             self._decided.append((now, decision, rejected))
 
     def __call__(self, simulation: Simulation) -> float:
-        """Show the run in the views that are due."""
+        """Show the run in the views that are due; return the seconds until the next call."""
         begun = self._clock()
         if self._simulation is None:
             self._simulation, self._began = simulation, begun
@@ -79,7 +79,7 @@ class LiveWatch(Observer):
         return max(min(self._due) - ended, _REST * (ended - begun))
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Show how the run ended."""
+        """Show in all views how the run ended."""
         if self._simulation is not None:
             state = self._look(self._simulation, self._clock(), (reason, message))
             for view in self._views:

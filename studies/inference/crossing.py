@@ -1,10 +1,11 @@
-"""Break-even points: where a curve over an axis reaches a value, or another curve.
+"""Break-even points: where a curve reaches a value, or another curve.
 
 A curve is the mean of a metric at each value of a numeric axis, for example waits by repair time. Between the values it
 is the monotone cubic of Fritsch and Carlson (Monotone Piecewise Cubic Interpolation, SIAM J. Numer. Anal. 17, 1980),
-over logarithms if all values are above 0. Means that rise and fall by chance are made monotone first, in the common
-direction of all curves: halfway between the greatest so far and the least to come. Intervals are quantiles of a
-bootstrap that draws whole replicas, the same for all cells, because cells share their random numbers.
+over logarithms if all values are above 0. Chance can make means rise and fall. So curves are made monotone first, in
+the common direction of all curves: each point lies halfway between the greatest mean so far and the least one to come.
+Intervals are quantiles of a bootstrap that draws whole replicas. All cells get the same replicas, because replicas with
+the same number share their random numbers.
 """
 
 import math
@@ -25,19 +26,19 @@ from pipistrelle.models.samples.estimates import (
 from pipistrelle.studies.inference.reports import more_axes
 from pipistrelle.studies.inference.trials import TrialTable, Value
 
-#: halvings of an interval between two axis values: to 10^-15 of it
+#: number of halvings of an interval between two axis values, down to 10^-15 of it
 _HALVINGS: Final = 50
-#: points of a drawn curve between two axis values
+#: number of points of a drawn curve between two axis values
 _FINE: Final = 20
 
 
 class Crossing(Struct, frozen=True, kw_only=True):
-    """Where a curve reaches a value.
+    """The point of an axis where a curve reaches a value.
 
     Attributes:
-        at: number on the axis; inf or -inf: above its greatest or below its least value.
-        low, high: interval, which may be infinite likewise; None: there is only one replica.
-        target: the value reached.
+        at: number on the axis; inf or -inf if the point is above its greatest or below its least value.
+        low, high: confidence interval, which may be infinite likewise; None if there is only one replica.
+        target: the value that the curve reaches.
     """
 
     at: float
@@ -46,7 +47,7 @@ class Crossing(Struct, frozen=True, kw_only=True):
     target: float
 
     def plain(self) -> dict[str, float | str | None]:
-        """Return it as JSON values: beyond the axis is "above" or "below"."""
+        """Return the crossing as JSON values; "above" or "below" is beyond the axis."""
         ends = {"at": self.at, "low": self.low, "high": self.high}
         return {**{name: _told(end) for name, end in ends.items()}, "target": self.target}
 
@@ -61,16 +62,16 @@ class Curves:
     """Means of a metric over a numeric axis, one curve per value of another axis.
 
     Args:
-        trials: with only these two axes.
+        trials: trials in which only these two axes vary.
         x: the numeric axis.
-        by: the axis of the curves; None: one curve, with the key None.
+        by: the axis with one curve per value; None for a single curve with the key None.
         metric: the column.
         level: confidence level of the intervals.
-        seed: of the bootstrap.
+        seed: seed of the bootstrap.
 
     Raises:
         StatisticsError: a column is missing, another axis varies, an axis has fewer than two numbers, or a curve lacks
-            one.
+            one of the numbers.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class Curves:
         self._resample(samples, seed)
 
     def _resample(self, samples: Sequence[dict[int, float]], seed: int) -> None:
-        """Compute the means, shape (curves, x), and resampled ones, (draws, curves, x)."""
+        """Compute means, shape (curves, x), and resampled ones, (draws, curves, x)."""
         shape = (len(self.names), len(self.x))
         self.means = np.array([math.fsum(one.values()) / len(one) for one in samples]).reshape(shape)
         self._sign = 1.0 if math.fsum((self.means[:, -1] - self.means[:, 0]).tolist()) >= 0 else -1.0
@@ -119,16 +120,16 @@ class Curves:
             np.float64
         )
         held = weights @ there
-        whole = held.min(axis=1) > 0  # a draw may have no replica of a small cell
+        whole = held.min(axis=1) > 0  # a draw may have no replica of a cell with few replicas
         self.drawn = ((weights @ values)[whole] / held[whole]).reshape(-1, *shape)
 
     def line(self, curve: int, *, normalised: bool = False) -> tuple[Floats, Floats | None]:
         """Return a curve's means, shape (x,), and their intervals, shape (2, x), or None.
 
-        There are no intervals with only one replica.
+        With only one replica the intervals are None.
 
         Args:
-            normalised: divide by the mean at the least number on the axis.
+            normalised: divide all values by the mean at the least number on the axis.
         """
         means = self.means[curve]
         drawn = None if self.drawn is None else self.drawn[:, curve]
@@ -141,7 +142,7 @@ class Curves:
         return means, np.quantile(drawn, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
 
     def path(self, curve: int) -> tuple[Floats, Floats]:
-        """Return points of a curve between its values: axis numbers and metric values."""
+        """Return points of an interpolated curve: axis numbers and metric values."""
         curves = self._monotone(self.means[curve][None])
         x = self._scaled
         fine = np.concatenate([np.linspace(x[:-1], x[1:], _FINE, endpoint=False).T.ravel(), x[-1:]])
@@ -154,12 +155,12 @@ class Curves:
         return scaled
 
     def reach(self, curve: int, target: float) -> Crossing:
-        """Return where a curve reaches a value."""
+        """Return where a curve reaches a target value."""
         targets = None if self.drawn is None else np.full(len(self.drawn), target)
         return self._reach(curve, target, targets)
 
     def meet(self, curve: int, other: int, place: int) -> Crossing:
-        """Return where a curve reaches the value of another one at a place of the axis."""
+        """Return where a curve reaches the value of another curve at index ``place``."""
         targets = None if self.drawn is None else self._monotone(self.drawn[:, other])[:, place]
         return self._reach(curve, float(self._monotone(self.means[other][None])[0, place]), targets)
 
@@ -206,11 +207,11 @@ class Curves:
 def break_even(
     curves: Curves, targets: Sequence[float] = (), place: int = 0
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return where curves reach targets, and where they equal others, as plain values.
+    """Return where curves reach targets, and where they equal other curves.
 
     Args:
         targets: values of the metric.
-        place: index on the axis at which the other curves are taken.
+        place: index on the axis at which the value of the other curve is taken.
     """
     reached = [
         {"curve": name, **curves.reach(number, target).plain()}

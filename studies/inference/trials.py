@@ -1,4 +1,4 @@
-"""The trials of a study as a table of axes, cells, and figures of replicas."""
+"""Read the trials of a study as a table with axes, cells and replicas."""
 
 import json
 import math
@@ -15,32 +15,32 @@ from pipistrelle.studies.trials.axes import column_of
 if TYPE_CHECKING:
     import pyarrow
 
-#: the trials' file in a study's folder
+#: name of the trials' file in a study's folder
 TRIALS: Final = "trials.parquet"
-#: suffix of the column with the seconds of an axis of times
+#: suffix of the column that has an axis of times in seconds
 SECONDS: Final = "_seconds"
 #: the columns of replica numbers and of seeds
 REPLICA, SEED = "replica", "seed"
-#: the metrics reported by default
+#: metrics that are reported by default
 USUAL: Final = ("mean_wait", "mean_bounded_slowdown", "utilisation")
-#: columns about a trial's origin
+#: columns that describe how a trial was made
 _ORIGIN: Final = ("point", REPLICA, SEED, "engine", "engine_why", "version", "reason", "message", "warm_up", "drain")
 
-#: columns of jobs running and queued at a trial's end
+#: numbers of jobs that were running or queued at a trial's end
 _NOT_ENDED: Final = ("running_at_end", "waiting_at_end")
 
 Value = str | int | float | bool | None
-#: values of the axes
+#: values of the axes of one cell
 CellKey = tuple[Value, ...]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The replicas of one combination of values.
+    """The replicas of one combination of axis values.
 
     Attributes:
-        key: values, in the order of the table's axes.
-        rows: {replica: row}.
+        key: the values, in the order of the table's axes.
+        rows: {replica: row of the table}.
     """
 
     key: CellKey
@@ -48,11 +48,11 @@ class Cell:
 
 
 class TrialTable:
-    """Trials, one per row.
+    """A table of trials, one per row.
 
     Args:
         columns: {name: values}, all of one length.
-        axes: columns that distinguish cells; None: those before the replicas with more than one value.
+        axes: columns that distinguish cells; None: columns before ``replica`` that have more than one value.
         where: the table's name in errors.
 
     Raises:
@@ -76,7 +76,7 @@ class TrialTable:
 
     @classmethod
     def read(cls, place: str | Path) -> "TrialTable":
-        """Return the trials of a study's folder or Parquet file, or raise StatisticsError."""
+        """Read the trials of a study's folder or Parquet file, or raise StatisticsError."""
         path = Path(place)
         shown = printable(str(place))
         if path.is_dir():
@@ -106,7 +106,7 @@ class TrialTable:
 
     @classmethod
     def of(cls, table: "pyarrow.Table", where: str = "the trials") -> "TrialTable":
-        """Return the trials of a pyarrow table; its metadata may name the varied axes."""
+        """Return the trials of a pyarrow table; its metadata may name the axes that vary."""
         told = json.loads((table.schema.metadata or {}).get(b"pipistrelle", b"{}")).get("varied")
         columns = {name: table.column(name).to_pylist() for name in table.column_names}
         axes = None if told is None else [name for name in told if name in columns]
@@ -134,7 +134,7 @@ class TrialTable:
         return [Cell(key, rows) for key, rows in found.items()]
 
     def column(self, name: str) -> Sequence[Any]:
-        """Return a column; StatisticsError, which suggests a similar one, if missing."""
+        """Return a column; StatisticsError, with a similar name, if it is missing."""
         if name not in self.columns:
             known = [one for one in self.columns if one not in _ORIGIN]
             raise StatisticsError(
@@ -159,7 +159,7 @@ class TrialTable:
         return list(dict.fromkeys(self.columns[axis]))
 
     def value(self, axis: str, text: str) -> Value:
-        """Return the value of an axis that a text means, or raise StatisticsError."""
+        """Return the axis value that a text names, or raise StatisticsError."""
         known = self.values(axis)
         for one in known:
             if _says(text, one):
@@ -170,7 +170,7 @@ class TrialTable:
         )
 
     def number(self, axis: str, value: Value) -> float:
-        """Return a value of an axis as a number (times in s), or raise StatisticsError."""
+        """Return an axis value as a number (times in s), or raise StatisticsError."""
         seconds = self.columns.get(f"{axis}{SECONDS}")
         if seconds is not None:
             found = seconds[list(self.columns[axis]).index(value)]
@@ -188,7 +188,7 @@ class TrialTable:
             ) from None
 
     def only(self, conditions: Sequence[tuple[str, str]]) -> "TrialTable":
-        """Return the trials whose axes have the given values, or one of them if several."""
+        """Return the trials with the given axis values (any of several for an axis)."""
         wanted: dict[str, set[Value]] = {}
         for name, text in conditions:
             axis = column_of(name)
@@ -205,7 +205,7 @@ class TrialTable:
         return TrialTable(columns, axes=self.axes, where=self.where)
 
     def sample(self, cell: Cell, metric: str) -> dict[int, float]:
-        """Return {replica: figure} of a cell's trials that have one, by replica."""
+        """Return {replica: metric} of a cell, without replicas that lack the metric."""
         values = self.column(metric)
         found = {}
         for replica in sorted(cell.rows):
@@ -217,7 +217,7 @@ class TrialTable:
         return found
 
     def remarks(self) -> list[str]:
-        """Return what all means leave out: windows at both ends, and unfinished jobs."""
+        """Return remarks about data that all means omit: windows and unfinished jobs."""
         found = []
         windows = [
             f"{name.replace('_', '-')} {printable(str(value))}"
@@ -235,7 +235,7 @@ class TrialTable:
         return found
 
     def metrics(self, names: Sequence[str]) -> list[str]:
-        """Return the named columns, or the usual ones that exist."""
+        """Return the named columns, or the default metrics that exist."""
         for name in names:
             self.column(name)
         found = list(names) or [name for name in USUAL if name in self.columns]

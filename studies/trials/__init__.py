@@ -1,1 +1,1 @@
-"""Studies of many runs: descriptions, trials, their metrics, the results' table."""
+"""Studies of many runs: descriptions, trials, metrics, the table of results."""

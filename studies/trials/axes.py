@@ -1,4 +1,4 @@
-"""The axes of a study, from their text, and the points of their grid."""
+"""Read the axes of a study from its description, and list their grid's points."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,21 +13,21 @@ from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, pri
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.runs.description.spec import Decides, RunSpec, decided
 
-#: the options of a run by name
+#: {name: option of a run}
 OPTIONS: Final = {one.encode_name: one for one in fields(RunSpec)}
 _NO_PART_OF_A_TRIAL: Final = {
     Decides.DIALECT: "trials run in one process and speak no dialect",
     Decides.OUTPUTS: "trials have no outputs",
     Decides.CHECK: "digests are taken by the study itself",
 }
-#: {option that no trial can have: reason}
+#: {option that trials cannot have: reason}
 REFUSED: Final = {"resumed": "a trial starts from the beginning"} | {
     one.encode_name: why for one in fields(RunSpec) if (why := _NO_PART_OF_A_TRIAL.get(decided()[one.name]))
 }
-#: significant digits of values inside a range, so few that every platform's math library agrees
+#: significant digits of values inside a range: few enough that all platforms' math libraries agree
 _DIGITS: Final = 6
 _MOST_VALUES: Final = 100_000
-#: {option: column}, if the column's name differs
+#: {option: its column in the results}, if the names differ
 _COLUMNS: Final = {"scheduler": "policy"}
 
 
@@ -36,7 +36,7 @@ class StudyError(PipistrelleError):
 
 
 class _Range(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Numbers or times from one value to another: ``count`` of them, or by ``step``."""
+    """A range of numbers or times: ``count`` values, or values at distance ``step``."""
 
     first: float | str = msgspec.field(name="from")
     last: float | str = msgspec.field(name="to")
@@ -47,12 +47,12 @@ class _Range(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis: its name, and the run options of each value.
+    """One axis of a study: its name, and the run options of each value.
 
     Attributes:
-        name: as in the study.
-        settings: {option: plain value} per place on the axis.
-        labels: a name per place, which becomes a column of the results; None: the options' values suffice.
+        name: the name in the study's description.
+        settings: for each value, {option: plain value}.
+        labels: a name for each value, which becomes a column of the results; None if the options' values suffice.
     """
 
     name: str
@@ -61,12 +61,12 @@ class Axis:
 
     @property
     def options(self) -> list[str]:
-        """All options that it sets, in order."""
+        """All options that the axis sets, in order."""
         return list(dict.fromkeys(option for setting in self.settings for option in setting))
 
 
 def read_axes(raw: Mapping[str, Any], where: str) -> tuple[Axis, ...]:
-    """Return the axes of a study; StudyError if empty, unknown, or set by two axes."""
+    """Return the axes of a study; StudyError if one is empty, unknown or repeated."""
     axes = tuple(_axis(name, value, f"{where}: axes.{printable(name)}") for name, value in raw.items())
     owners: dict[str, str] = {}
     for axis in axes:
@@ -81,7 +81,7 @@ def read_axes(raw: Mapping[str, Any], where: str) -> tuple[Axis, ...]:
 
 
 def points(axes: Sequence[Axis]) -> Iterator[tuple[int, ...]]:
-    """Yield the places on all axes of each grid point; the last axis varies fastest."""
+    """Yield the indices of each grid point on all axes; the last axis varies fastest."""
     return product(*(range(len(axis.settings)) for axis in axes))
 
 
@@ -91,7 +91,7 @@ def column_of(option: str) -> str:
 
 
 def check_option(name: str, where: str) -> None:
-    """Raise StudyError unless trials can have this option."""
+    """Raise StudyError unless trials can have the option ``name``."""
     if name not in OPTIONS:
         hint = f"{did_you_mean(name, list(OPTIONS))} Axes have the names of options of 'pipistrelle run'."
         raise StudyError(f"a run has no option {shown(name)}", where=where, hint=hint.strip())
@@ -128,7 +128,7 @@ def _axis(name: str, value: Any, where: str) -> Axis:
 
 
 def _variants(name: str, tables: list[dict[str, Any]], where: str) -> Axis:
-    """Return an axis whose places have names and set several options."""
+    """Return an axis whose values have names and set several options each."""
     if name in OPTIONS:
         check_option(name, where)
         raise StudyError(
@@ -165,7 +165,7 @@ def _values(value: Any, where: str) -> list[Any]:
 
 
 def _spread(told: _Range, where: str) -> list[Any]:
-    """Return the values of a range, rounded to six significant digits inside it."""
+    """Return the values of a range; those inside it are rounded to six digits."""
     kinds = {isinstance(one, str) for one in (told.first, told.last, told.step) if one is not None}
     if len(kinds) > 1:
         raise StudyError("a range mixes numbers and lengths of time", where=where)

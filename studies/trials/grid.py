@@ -1,4 +1,4 @@
-"""Checks of a whole study before its first run; the engine of each combination."""
+"""Check a whole study before its first run, and choose the engine of each point."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ from pipistrelle.studies.trials.window import WindowError
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A grid point that can run.
+    """A checked point of a study's grid.
 
     Attributes:
-        point: its run includes the digests of input files.
-        seeded: whether its failures are random.
+        point: the point; its run includes the digests of input files.
+        seeded: whether the run's failures are random.
         engine: ``reference`` or ``kernel``.
-        why: why it is not the kernel; empty if it is.
+        why: why the engine is not the kernel; empty if it is.
     """
 
     point: Point
@@ -40,13 +40,13 @@ class Prepared:
 def prepared(study: Study) -> tuple[Prepared, ...]:
     """Return the points of a study, each checked as far as possible without a run.
 
-    What a user should know of the inputs is logged as warnings.
+    Warnings about the inputs are logged.
 
     Raises:
         PipistrelleError: a combination cannot run, or all replicas would be equal.
     """
     if study.rule is not None:
-        t_quantile(study.rule.least)  # fails now if scipy is missing
+        t_quantile(study.rule.least)  # if scipy is missing, this fails before the first trial
         known = metric_names(study.metrics.sizes)
         if study.metric not in known:
             raise StudyError(
@@ -72,17 +72,17 @@ def prepared(study: Study) -> tuple[Prepared, ...]:
 
 
 class TrialMaker:
-    """Makes a study's trials from their numbers.
+    """Make a study's trials from their numbers.
 
     Args:
-        folder: file names are relative to it.
+        folder: file names in the study are relative to this folder.
     """
 
     def __init__(self, study: Study, grid: tuple[Prepared, ...], folder: str) -> None:
         self._study, self._grid, self._folder = study, grid, folder
 
     def __call__(self, point: int, replica: int) -> Trial:
-        """Return a trial."""
+        """Return the trial with these numbers."""
         one = self._grid[point]
         return Trial(
             point=point,

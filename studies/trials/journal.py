@@ -1,4 +1,4 @@
-"""A study's folder: the study's identity, and the journal of its trials."""
+"""The folder of a study: the study's identity, and the journal of its trials."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,14 +35,14 @@ _decoder: Final = msgspec.json.Decoder(Outcome)
 
 
 class Journal:
-    """The ended trials of a study, on disk.
+    """The file with the ended trials of a study.
 
-    A line is on disk before the next trial is requested. An incomplete last line is dropped when the journal is opened,
-    and its trial is repeated.
+    Each line is on disk before the next trial is requested. When the journal is opened, an incomplete last line is
+    dropped, and its trial is repeated.
 
     Args:
         lines: the journal's file.
-        outcomes: its contents so far.
+        outcomes: the outcomes in the file so far.
     """
 
     def __init__(self, lines: LineFile, outcomes: Iterable[Outcome]) -> None:
@@ -59,11 +59,11 @@ class Journal:
 
 @contextmanager
 def open_folder(folder: Path, study: Study, grid: tuple[Prepared, ...]) -> Iterator[Journal]:
-    """Open a study's folder, made if missing, as its only writer; yield its journal.
+    """Open or make a study's folder as its only writer, and yield its journal.
 
     Raises:
         StudyError: the folder has the results of another study, or its journal is damaged.
-        OutputFailed: the folder is not writable, or another process writes there.
+        OutputFailed: the folder is not writable, or another process writes to it.
     """
     with sole_writer(str(folder / "study")):
         identity = identity_of(study, grid)
@@ -76,7 +76,7 @@ def open_folder(folder: Path, study: Study, grid: tuple[Prepared, ...]) -> Itera
 
 
 def identity_of(study: Study, grid: tuple[Prepared, ...]) -> dict[str, Any]:
-    """Return everything that decides a study's results except the number of replicas."""
+    """Return all that decides a study's results, except the number of replicas."""
     files: dict[str, str] = {}
     for one in grid:
         files |= one.point.spec.files
@@ -85,7 +85,7 @@ def identity_of(study: Study, grid: tuple[Prepared, ...]) -> dict[str, Any]:
 
 
 def look_into(folder: Path, study: Study, grid: tuple[Prepared, ...]) -> dict[tuple[int, int], Outcome]:
-    """Return the trials in a study's folder, {(point, replica): outcome}, read-only."""
+    """Return {(point, replica): outcome} of a study's folder without writing to it."""
     if not _is_claimed(folder, identity_of(study, grid)):
         return {}
     return {(one.point, one.replica): one for one in read_journal(folder / JOURNAL)[0]}
@@ -121,7 +121,7 @@ def _text(identity: Mapping[str, Any]) -> bytes:
 
 
 def read_journal(path: Path) -> tuple[list[Outcome], int]:
-    """Return the trials in a journal, and the length of its whole lines in bytes."""
+    """Return the outcomes in a journal, and the length of its whole lines in bytes."""
     lines, length = read_lines(path, "the journal", StudyError)
     outcomes: list[Outcome] = []
     for number, line in enumerate(lines, 1):

@@ -1,8 +1,8 @@
-"""The yield of an application's allocations, simulated with the server's code.
+"""Simulate the yield of an application's allocations with the server's code.
 
 Each allocation is a `pipistrelle.server.attempts.progress.AttemptProgress`, as in a run. Failures occur at the total
-rate of the nodes that are up, each equally likely to fail. `pipistrelle.platforms.failures.yield_model` has the closed
-forms to compare with.
+rate of the nodes that are up, and each of these nodes is equally likely to fail.
+`pipistrelle.platforms.failures.yield_model` has the closed forms to compare with.
 """
 
 import math
@@ -22,14 +22,14 @@ from pipistrelle.traces.resilience import Kind, Resilience
 Floats = NDArray[np.float64]
 
 _KINDS: Final[dict[Shape, Kind]] = {"rigid": "spares", "moldable": "moldable", "grid": "grid"}
-#: seconds of work on the whole allocation: never finished
+#: work on the whole allocation, in seconds: so much that it never ends
 _ENDLESS: Final = 1e15
-#: seconds of work done before, so that the first allocation begins with a read, like all others
+#: earlier work in seconds, so that the first allocation begins with reading a checkpoint, like all others
 _BEFORE: Final = 1.0
 
 
 class Estimate(NamedTuple):
-    """A mean of a sample, and its confidence interval."""
+    """The mean of a sample, with its confidence interval."""
 
     value: float
     low: float
@@ -37,7 +37,7 @@ class Estimate(NamedTuple):
 
     @property
     def half(self) -> float:
-        """Half the width of the interval."""
+        """Half the width of the confidence interval."""
         return (self.high - self.low) / 2
 
     @classmethod
@@ -50,12 +50,12 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Lifetimes:
-    """Simulated consecutive allocations.
+    """Simulated allocations of an application, one after another.
 
     Attributes:
-        nodes: of each allocation.
-        length: from an allocation's start to the failure that ended it (s), shape (n,).
-        work: work saved (node-seconds), shape (n,).
+        nodes: number of nodes of each allocation.
+        length: time from an allocation's start to the failure that ended it (s), shape (n,).
+        work: saved work (node-seconds), shape (n,).
     """
 
     nodes: int
@@ -63,7 +63,7 @@ class Lifetimes:
     work: Floats
 
     def yield_after(self, wait: float, confidence: float = 0.95) -> Estimate:
-        """Return the yield with a wait (s) before each allocation: work / node time.
+        """Return the yield (work / node time) with a wait (s) before each allocation.
 
         The interval is normal, for a ratio of two means of independent pairs (delta method).
         """
@@ -75,11 +75,12 @@ class Lifetimes:
 
 
 class YieldRow(NamedTuple):
-    """A yield for a wait (s) with F failures, and the simulated yield.
+    """The yield for a wait (s) and a number of failures, computed and simulated.
 
     Attributes:
-        shape: None: each allocation ends with the first failure.
+        shape: how the application uses its nodes; None if each allocation ends with the first failure.
         length: mean lifetime of an allocation (s).
+        share: the computed yield.
     """
 
     wait: float
@@ -91,16 +92,16 @@ class YieldRow(NamedTuple):
 
 
 class WaitRow(NamedTuple):
-    """The largest wait for a target yield; ``best`` None: there is none."""
+    """The largest wait that reaches a target yield; ``best`` is None without one."""
 
     target: float
     shape: Shape | None
     best: Optimum | None
 
 
-#: without spares, then each shape
+#: the rows per wait: without spares, then each shape
 _ROWS: Final[tuple[Shape | None, ...]] = (None, *SHAPES)
-#: factor of the number of lifetimes if each ends with its first failure
+#: factor of the number of simulated allocations if each ends with its first failure
 SINGLE_FAILURES: Final = 100
 
 
@@ -113,13 +114,13 @@ def yield_rows(
     lifetimes: int = 0,
     seed: int = 1,
 ) -> list[YieldRow]:
-    """Return the yields without spares and of each shape, wait by wait.
+    """Return the yields without spares and for each shape, wait by wait.
 
     Args:
-        waits: in seconds.
-        failures: F; None: the best for each shape and wait.
-        lifetimes: simulated allocations per row (`SINGLE_FAILURES` times as many without spares); 0: none.
-        seed: of the simulations; each shape and F has its own stream.
+        waits: waits for a new allocation in seconds.
+        failures: number F of failures that an allocation survives; None: the best number for each shape and wait.
+        lifetimes: simulated allocations per row (`SINGLE_FAILURES` times as many without spares); 0 for none.
+        seed: seed of the simulations; each shape and F has its own random stream.
 
     Raises:
         YieldError: F is not below the number of nodes, or a wait is out of range.
@@ -150,7 +151,7 @@ def yield_rows(
 def wait_rows(
     allocation: Allocation, targets: Sequence[float], *, failures: int | None = None, form: Form = "paper"
 ) -> list[WaitRow]:
-    """Return the largest waits for target yields, without spares and by shape."""
+    """Return the largest waits for target yields, without spares and for each shape."""
     models = {shape: _model(shape, allocation, form) for shape in _ROWS}
     return [
         WaitRow(target, shape, models[shape].largest_wait(target, None if shape is None else failures))
@@ -169,17 +170,17 @@ def _model(shape: Shape | None, allocation: Allocation, form: Form) -> YieldMode
 
 
 def resilience_of_shape(shape: Shape, allocation: Allocation, failures: int) -> Resilience:
-    """Return the resilience of a shape that gives up after F + 1 failures."""
+    """Return the resilience of a shape whose allocation ends at failure F + 1."""
     return Resilience(_KINDS[shape], allocation.optimum, dump=allocation.dump, read=allocation.read, spares=failures)
 
 
 def live(
     shape: Shape, allocation: Allocation, *, failures: int, lifetimes: int, generator: np.random.Generator
 ) -> Lifetimes:
-    """Simulate allocations that end at failure F + 1.
+    """Simulate allocations that each end at failure F + 1.
 
     Args:
-        failures: F, fewer than the allocation's nodes.
+        failures: F, less than the number of nodes of an allocation.
         lifetimes: number of allocations, at least 2.
 
     Raises:

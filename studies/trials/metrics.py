@@ -1,4 +1,4 @@
-"""The metrics of a trial, for all jobs or a window, and by size."""
+"""The metrics of a trial, for all jobs or a window of the run, and by job size."""
 
 from collections.abc import Sequence
 from math import fsum
@@ -24,7 +24,7 @@ from pipistrelle.server.outputs.metrics import TAU, quantile
 from pipistrelle.server.outputs.reliability_book import ReliabilitySummary
 from pipistrelle.studies.trials.window import NOTHING, Leave, WindowOfRun, last_end
 
-#: None: undefined, such as the mean of no jobs
+#: a metric's value; None if it is undefined, such as the mean of no jobs
 Metric = float | int | None
 
 
@@ -33,20 +33,21 @@ def metrics(
 ) -> dict[str, Metric]:
     """Return the metrics of a run by name; without a window they equal its summary.
 
-    Jobs are selected by submission, so that the same jobs count under every policy. The warm-up leaves out the jobs
-    submitted in the first ``warm_up.seconds`` after time 0, or the first ``warm_up.jobs``. The drain leaves out those
-    submitted in the last ``drain.seconds`` before the time limit (without one, before the last submission), or the last
-    ``drain.jobs``.
+    Jobs are selected by submit time, so that the same jobs count under every policy. The warm-up leaves out the jobs
+    submitted in the first ``warm_up.seconds`` after time 0, or the first ``warm_up.jobs``. The drain leaves out the
+    jobs submitted in the last ``drain.seconds`` before the time limit (without one, before the last submission), or the
+    last ``drain.jobs``.
 
-    `utilisation` and `computing` cover the time in between. It begins at the end of the warm-up, or at the submission
-    of the first job that counts. It ends at the begin of the drain, or at the submission of the first job left out;
-    without a drain, at the time limit or the last end. Figures of nodes cover the whole run.
+    `utilisation` and `computing` cover the time between warm-up and drain. This time begins at the end of the warm-up,
+    or at the submission of the first job that counts. It ends at the begin of the drain, or at the submission of the
+    first job left out. Without a drain it ends at the time limit or at the last end. Metrics of nodes cover the whole
+    run.
 
-    Means leave out unfinished jobs, which are counted in ``running_at_end`` and ``waiting_at_end``.
+    Means leave out unfinished jobs, whose numbers are ``running_at_end`` and ``waiting_at_end``.
 
     Args:
-        sizes: lower bounds of size classes in units, ascending; they add ``jobs_1``, ``mean_wait_2_15``, ``..._16_up``
-            etc.
+        sizes: lower bounds of size classes in units, ascending. They add the metrics ``jobs_1``, ``mean_wait_2_15``,
+            ``..._16_up`` etc.
 
     Raises:
         WindowError: warm-up and drain leave no time in between.
@@ -153,7 +154,7 @@ def _bounded(turnarounds: Floats, runs: Floats) -> list[float]:
 
 
 def _classes(size: NDArray[np.int64], bounds: Sequence[int]) -> list[tuple[str, NDArray[np.bool_]]]:
-    """Return each size class: its name, and which jobs it has, shape (jobs,)."""
+    """Return the name of each size class, and which jobs it has, shape (jobs,)."""
     found = []
     for number, low in enumerate(bounds):
         if number + 1 == len(bounds):

@@ -1,4 +1,4 @@
-"""The trials that a study needs: replicas of each point, in rounds."""
+"""Select the trials that a study still needs: replicas of each point, in rounds."""
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -9,20 +9,20 @@ from pipistrelle.studies.trials.metrics import Metric
 from pipistrelle.studies.trials.study import Study
 from pipistrelle.studies.trials.trial import Outcome
 
-#: a trial's point and replica
+#: the point and the replica of a trial
 Key = tuple[int, int]
 
 
 class Replication(Protocol):
-    """Selects the next trial, depending on outcomes, never on their timing."""
+    """Selects the next trial by the outcomes so far, never by their timing."""
 
     @property
     def known(self) -> int:
-        """The number of trials known to be needed."""
+        """The number of trials that are known to be needed."""
 
     @property
     def left(self) -> int:
-        """The number of these that have not ended."""
+        """The number of needed trials that have not ended."""
 
     @property
     def ended(self) -> Collection[Key]:
@@ -30,17 +30,17 @@ class Replication(Protocol):
 
     @property
     def imprecise(self) -> int:
-        """The number of points that are imprecise and get no more replicas."""
+        """The number of points that are still imprecise but get no more replicas."""
 
     def next(self) -> Key | None:
-        """Return a new trial; None if there is none now."""
+        """Return a trial to start; None if there is none now."""
 
     def take(self, outcomes: Iterable[Outcome]) -> None:
         """Record ended trials."""
 
 
 class Counting:
-    """A fixed number of replicas per point, in rounds over all points.
+    """Select a fixed number of replicas of each point, in rounds over all points.
 
     Args:
         done: trials that have ended already.
@@ -73,14 +73,15 @@ class Counting:
 
 
 class Precise:
-    """Replicas of each point until a rule is fulfilled, in stages.
+    """Select replicas of each point in stages, until a rule is fulfilled.
 
-    A stage is decided when all replicas of the previous one have ended, from their metric in replica order, so timing
-    does not matter. A point whose replicas all lack the metric, because they stall, gets no more.
+    The next stage is decided when all replicas of a stage have ended. The decision uses their metric in the order of
+    the replicas, so timing does not matter. If no replica of a point has the metric, because all stall, the point gets
+    no more.
 
     Args:
         rule, metric: when a point has enough replicas, judged by this metric.
-        done: trials that have ended already.
+        done: outcomes of trials that have ended already.
     """
 
     def __init__(self, points: int, rule: Rule, metric: str, done: Iterable[Outcome]) -> None:
@@ -95,7 +96,7 @@ class Precise:
             self._look(point)
 
     def _look(self, point: int) -> None:
-        """Add stages of a point while all replicas so far have ended."""
+        """Add the next stages of a point as long as all its replicas have ended."""
         found = self._found[point]
         while all(replica in found for replica in range(self._wanted[point])):
             before = self._wanted[point]
@@ -111,7 +112,7 @@ class Precise:
 
     @property
     def known(self) -> int:
-        """The number of trials known to be needed so far."""
+        """The number of trials that are known to be needed so far."""
         return sum(self._wanted)
 
     @property
@@ -126,19 +127,19 @@ class Precise:
 
     @property
     def left(self) -> int:
-        """The number of current trials that have not ended."""
+        """The number of needed trials that have not ended."""
         return self.known - len(self.ended)
 
     @property
     def imprecise(self) -> int:
-        """The number of points with the most replicas allowed that are still imprecise."""
+        """The number of points with the maximum of replicas that are still imprecise."""
         return sum(
             len(found) >= self._rule.most and not reached([found[replica] for replica in range(wanted)], self._rule)
             for found, wanted in zip(self._found, self._wanted, strict=True)
         )
 
     def next(self) -> Key | None:
-        """Return the next trial; None until a stage has ended."""
+        """Return a trial to start; None until a stage has ended."""
         return self._rest.popleft() if self._rest else None
 
     def take(self, outcomes: Iterable[Outcome]) -> None:
@@ -149,7 +150,7 @@ class Precise:
 
 
 def replication_of(study: Study, outcomes: Mapping[Key, Outcome]) -> Replication:
-    """Return what selects the trials that a study still needs."""
+    """Return the object that selects the trials that a study still needs."""
     rule = study.rule
     if rule is None:
         return Counting(study.size, study.count, outcomes)

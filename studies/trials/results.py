@@ -1,4 +1,4 @@
-"""A study's results as one table, a row per trial: Parquet, pandas, or polars."""
+"""A study's results as one table with a row per trial: Parquet, pandas or polars."""
 
 import html
 import json
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
     import pyarrow
 
 TRIALS: Final = "trials.parquet"
-#: metrics that are whole numbers, except those of size classes
+#: metrics that are whole numbers, except metrics of size classes
 _COUNTS: Final = frozenset(
     one.encode_name
     for kind in (Summary, ReliabilitySummary)
     for one in msgspec.structs.fields(kind)
     if one.type is int or one.encode_name in ("dropped", "running_at_end", "waiting_at_end")
 )
-#: the whole-number metrics of size classes
+#: metrics of size classes that are whole numbers
 _COUNT: Final = re.compile(r"jobs_\d+(_\d+|_up)?")
-#: columns of the short table, if present
+#: columns of the short table, if they exist
 _SHOWN: Final = ("mean_wait", "mean_bounded_slowdown", "utilisation", "node_failures")
 _MOST_SHOWN: Final = 40
 
 
 class Results:
-    """The results of a study by point and replica, one row per trial.
+    """The results of a study: one row per trial, ordered by point and replica.
 
     Attributes:
         table: a pyarrow table; docs/how-to/studies.md describes its columns.
-        path: its file; None if it was not kept.
+        path: the table's file; None if it was not kept.
     """
 
     def __init__(self, table: "pyarrow.Table", path: Path | None = None) -> None:
@@ -54,7 +54,7 @@ class Results:
 
     @classmethod
     def read(cls, folder: str | Path) -> "Results":
-        """Return the results in a study's folder or Parquet file, or raise StudyError."""
+        """Read the results in a study's folder or Parquet file, or raise StudyError."""
         arrow = import_pyarrow()
         path = Path(folder)
         path = path / TRIALS if path.is_dir() else path
@@ -64,11 +64,11 @@ class Results:
             raise StudyError("these are not results of a study", where=str(path), found=str(error)[:100]) from None
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return a pandas data frame; pandas must be installed."""
+        """Return the results as a pandas data frame; pandas must be installed."""
         return self.table.to_pandas()
 
     def to_polars(self) -> "polars.DataFrame":
-        """Return a polars data frame; polars must be installed."""
+        """Return the results as a polars data frame; polars must be installed."""
         import polars
 
         found = polars.from_arrow(self.table)
@@ -77,7 +77,7 @@ class Results:
 
     @property
     def stalled(self) -> int:
-        """The number of stalled trials, which have no metrics."""
+        """The number of trials that stalled, which have no metrics."""
         return sum(reason == "stalled" for reason in self.table.column("reason").to_pylist())
 
     def __len__(self) -> int:
@@ -122,7 +122,7 @@ class Results:
 
 
 def import_pyarrow() -> Any:
-    """Return pyarrow.parquet; StudyError, which names the extra, if not installed."""
+    """Return pyarrow.parquet; StudyError with advice if pyarrow is not installed."""
     try:
         from pyarrow import parquet
     except ImportError:
@@ -136,12 +136,12 @@ def import_pyarrow() -> Any:
 def table_of(
     study: Study, grid: Sequence[Prepared], outcomes: Mapping[tuple[int, int], Outcome], identity: Mapping[str, Any]
 ) -> "pyarrow.Table":
-    """Return a study's trials as a table, by point and replica.
+    """Return a study's trials as a table, ordered by point and replica.
 
     Args:
         grid: the study's points.
         outcomes: {(point, replica): outcome}.
-        identity: what decides the study's results, kept in the file.
+        identity: the facts that decide the study's results, kept in the file.
     """
     import pyarrow
 

@@ -1,4 +1,4 @@
-"""A study's description: the run, what varies, replicas, and metrics."""
+"""The description of a study: the run, its axes, replicas and metrics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,18 +24,18 @@ from pipistrelle.studies.trials.window import NOTHING, Leave
 from pipistrelle.traces.files import read_text
 
 MANUAL: Final = "See 'pipistrelle help studies'."
-#: bits of a trial's seed, so that a double holds it exactly
+#: number of bits of a trial's seed, so that a double holds it exactly
 _SEED_BITS: Final = 53
-#: last letters of time units
+#: the last letters of units of time
 _TIMED: Final = frozenset(unit[-1] for unit in UNITS)
-#: most replicas of a point for any precision
+#: default maximum of replicas per point with a precision
 _AT_MOST: Final = 1000
 _MOST_TRIALS: Final = 100_000_000
-#: columns that every study has
+#: columns that the results of every study have
 _ALWAYS: Final = ("scheduler", "workload", "platform", "reliability-factor", "repair")
 
 Engine = Literal["auto", "reference", "kernel"]
-#: a value of a column that describes a trial
+#: a value in a column that describes a trial
 Label = str | int | float | bool | None
 
 
@@ -43,13 +43,12 @@ class Replicas(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, re
     """How often each combination is repeated with different random numbers.
 
     Attributes:
-        count: None: once, or as often as ``precision`` needs.
-        precision: repeat until the half-width of the 95 % interval of the mean of ``metric`` is at most this share of
-            it, such
-        as ``2%``.
-        at_most: with ``precision``: most replicas; default 1000.
-        metric: with ``precision``: default ``mean_wait``.
-        seed: a trial's random numbers depend only on it and the replica.
+        count: number of replicas; None for one replica, or for as many as ``precision`` needs.
+        precision: repeat until the 95 % interval of the mean of ``metric`` has a half-width of at most this share of
+            the mean, such as ``2%``.
+        at_most: maximum number of replicas with ``precision``; default 1000.
+        metric: the metric that ``precision`` judges; default ``mean_wait``.
+        seed: a trial's random numbers depend only on this seed and the replica's number.
     """
 
     count: Annotated[int, Meta(ge=1)] | None = None
@@ -60,11 +59,11 @@ class Replicas(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, re
 
 
 class Measures(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """What is measured in each trial.
+    """The metrics of each trial.
 
     Attributes:
-        warm_up, drain: what to leave out at the start and end: a time such as ``30d``, or ``1000 jobs``.
-        sizes: lower bounds of size classes, ascending, with their own means.
+        warm_up, drain: what to leave out at the start and the end of a run: a time such as ``30d``, or ``1000 jobs``.
+        sizes: lower bounds of size classes, ascending; each class gets its own means.
     """
 
     warm_up: str | None = None
@@ -73,7 +72,7 @@ class Measures(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, re
 
     @property
     def left_out(self) -> tuple[Leave, Leave]:
-        """What both ends leave out; WindowError if a text is malformed."""
+        """The parts of a run left out at both ends; WindowError if a text is malformed."""
         warm_up = NOTHING if self.warm_up is None else Leave.parse(self.warm_up, "metrics.warm-up")
         return warm_up, NOTHING if self.drain is None else Leave.parse(self.drain, "metrics.drain")
 
@@ -93,9 +92,9 @@ class Point:
     Attributes:
         number: index in the grid.
         spec: the run, without the replica's seed.
-        labels: {column: value} that describe it; a column of times has a second one in seconds.
-        settings: options set by the axes, as in the study.
-        drawing: random steps of the transformation without a seed of their own, which get the replica's.
+        labels: {column: value} that describe the point; a column of times has a second column in seconds.
+        settings: options that the axes set, as in the study's description.
+        drawing: indices of random transformation steps without a seed; they get a seed from the replica.
     """
 
     number: int
@@ -106,20 +105,20 @@ class Point:
 
 
 class Study:
-    """A study; equal descriptions give equal results, to the byte.
+    """The description of a study; equal descriptions give byte-identical results.
 
     Args:
         run: options of all runs, such as ``{"workload": "demo"}``.
-        axes: {option: values}: a list, or a range such as ``{"from": 1, "to": 16, "count": 5, "scale": "log"}``. The
-            key
-        ``"checkpoint,dump"`` takes a list of pairs. A new name takes a list of tables of options, each with a ``name``.
-        replicas: number of repetitions, or the table of a study's file.
-        metrics: the table of a study's file.
-        engine: ``auto``: the kernel where possible; ``reference``: never; ``kernel``: the kernel or an error.
+        axes: {option: values}, where values are a list, or a range such as ``{"from": 1, "to": 16, "count": 5, "scale":
+            "log"}``. The key ``"checkpoint,dump"`` takes a list of pairs. A new name takes a list of tables of options,
+            each with a ``name``.
+        replicas: number of replicas, or the table ``replicas`` of a study's file.
+        metrics: the table ``metrics`` of a study's file.
+        engine: ``auto`` uses the kernel where possible, ``reference`` never; ``kernel`` raises an error if it cannot.
         where: the study's name in errors.
 
     Raises:
-        PipistrelleError: something is wrong that shows without reading other files.
+        PipistrelleError: the description is wrong, as far as this shows without reading other files.
     """
 
     def __init__(
@@ -154,7 +153,7 @@ class Study:
 
     @classmethod
     def read(cls, path: str | Path) -> "Study":
-        """Return the study of a TOML file; PipistrelleError if it is unreadable or wrong."""
+        """Read the study in a TOML file; PipistrelleError if it is unreadable or wrong."""
         where = printable(str(path))
         raw = read_toml(read_text(Path(path)), where, StudyError, manual=MANUAL, hint="Texts need quotes.")
         try:
@@ -205,12 +204,12 @@ class Study:
 
     @property
     def metric(self) -> str:
-        """The metric of the precision."""
+        """The metric that the precision judges."""
         return self.replicas.metric or "mean_wait"
 
     @property
     def rule(self) -> Rule | None:
-        """When a point has enough replicas; None if they are counted."""
+        """The rule for when a point has enough replicas; None if their number is fixed."""
         told = self.replicas
         if told.precision is None:
             return None
@@ -228,7 +227,7 @@ class Study:
 
     @property
     def size(self) -> int:
-        """The number of points."""
+        """The number of points in the grid."""
         size = 1
         for axis in self.axes:
             size *= len(axis.settings)
@@ -236,7 +235,7 @@ class Study:
 
     @property
     def varied(self) -> list[str]:
-        """What distinguishes its points: names of axes, and the options that they set."""
+        """The names that distinguish points: axes, and the options that they set."""
         names: dict[str, None] = {}
         for axis in self.axes:
             if axis.labels is not None:
@@ -246,12 +245,12 @@ class Study:
 
     @property
     def seeds_varied(self) -> bool:
-        """Whether the seed is an axis."""
+        """Whether the seed is an axis of the study."""
         return any("seed" in axis.options for axis in self.axes)
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
-        """All combinations, in order; SpecError, which names one, if it is not a run."""
+        """All points in order; SpecError, with its values, if one is not a valid run."""
         found: list[Point] = []
         for number, places in enumerate(points(self.axes)):
             settings: dict[str, Any] = {}
@@ -281,7 +280,7 @@ class Study:
         return tuple(found)
 
     def spec_of(self, point: Point, replica: int, *, seeded: bool) -> RunSpec:
-        """Return a trial's run; ``seeded``: its failures are random."""
+        """Return the run of a trial; ``seeded`` tells that its failures are random."""
         seed = self.seed_of(point, replica)
         spec = replace(point.spec, seed=seed) if seeded else point.spec
         if not point.drawing or self.seeds_varied:
@@ -293,7 +292,7 @@ class Study:
         return replace(spec, transform=tuple(steps))
 
     def seed_of(self, point: Point, replica: int) -> int:
-        """Return a trial's seed: from its axis, or from the study's seed and the replica."""
+        """Return a trial's seed: from the axis, or from the study's seed and the replica."""
         if self.seeds_varied:
             return point.spec.seed
         low, high = np.random.SeedSequence([self.replicas.seed, replica]).generate_state(2).tolist()
@@ -301,7 +300,7 @@ class Study:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What decides the results, except the number of replicas, as plain values."""
+        """All that decides the results, except the number of replicas, as plain values."""
         return {
             "run": self.run,
             "axes": [[name, value] for name, value in self._raw_axes.items()],
@@ -321,7 +320,7 @@ def _drawing(spec: RunSpec, settings: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _seconds(value: Label) -> float | None:
-    """Return a label's length of time (s); None if it is not one."""
+    """Return the seconds of a label that is a length of time, else None."""
     if not isinstance(value, str) or value.strip()[-1:] not in _TIMED:
         return None
     try:
@@ -331,7 +330,7 @@ def _seconds(value: Label) -> float | None:
 
 
 def combination(settings: Mapping[str, Any]) -> str:
-    """Return a point's name in errors."""
+    """Return the name of a combination of settings in errors."""
     return ", ".join(f"{name} {_text(value)}" for name, value in settings.items())
 
 

@@ -1,4 +1,4 @@
-"""One trial, as plain values that any process can carry out, and its outcome."""
+"""One trial of a study as plain values that any process can run; its outcome."""
 
 import os
 from dataclasses import replace
@@ -19,7 +19,7 @@ from pipistrelle.studies.trials.axes import StudyError
 from pipistrelle.studies.trials.metrics import Metric, metrics
 from pipistrelle.studies.trials.study import Measures
 
-#: shared by the trials of a process
+#: inputs that the trials of a process share
 CACHE: Final = SetupCache()
 
 
@@ -29,8 +29,8 @@ class Trial(Struct, frozen=True, kw_only=True):
     Attributes:
         spec: the run, with its seed.
         engine: ``reference`` or ``kernel``.
-        measures: what is measured.
-        folder: file names are relative to it.
+        measures: the metrics to compute.
+        folder: file names in the run are relative to this folder.
     """
 
     point: int
@@ -42,15 +42,15 @@ class Trial(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Its name in errors."""
+        """The trial's name in errors."""
         return f"trial {self.point}.{self.replica}"
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """The outcome of a trial, a line of a study's journal.
+    """The outcome of a trial, which is one line of a study's journal.
 
     Attributes:
-        figures: its metrics; empty if the run stalled.
+        figures: the trial's metrics; empty if the run stalled.
         message: why the run stalled.
     """
 
@@ -62,7 +62,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 def carry_out(trial: Trial) -> Outcome:
-    """Run a trial in this process and return its outcome; a stalled run has one, too.
+    """Run a trial in this process and return its outcome, even if the run stalls.
 
     Raises:
         PipistrelleError: the trial cannot run, or its scheduler fails.
@@ -78,10 +78,10 @@ def carry_out(trial: Trial) -> Outcome:
 
 
 def table_of_run(spec: RunSpec, engine: str) -> JobTable:
-    """Simulate in this process, with the kernel or the reference engine."""
+    """Simulate a run in this process with the given engine and return its jobs."""
     setup = load_setup(spec, cache=CACHE)
     if engine == "kernel":
-        from pipistrelle.kernel.table import run_kernel  # slow: it compiles, or loads compiled code
+        from pipistrelle.kernel.table import run_kernel  # slow to import: it compiles code, or loads compiled code
 
         return replace(run_kernel(setup, spec), until=setup.until)
     book = JobTableBook()
@@ -97,7 +97,7 @@ def table_of_run(spec: RunSpec, engine: str) -> JobTable:
 
 @lru_cache(maxsize=256)
 def _go_to(folder: str, files: tuple[tuple[str, str], ...]) -> None:
-    """Change to the study's folder, and check that its files are unchanged."""
+    """Change to the study's folder and check that its files are unchanged."""
     try:
         os.chdir(folder)
     except OSError as error:

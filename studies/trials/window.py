@@ -1,4 +1,4 @@
-"""The window of a run that counts: warm-up and drain are left out."""
+"""The part of a run for which metrics are computed, without warm-up and drain."""
 
 from dataclasses import dataclass
 from math import fsum, inf, isfinite
@@ -15,19 +15,19 @@ _JOBS: Final = (" jobs", " job")
 
 
 class WindowError(PipistrelleError):
-    """A part of a run cannot be left out."""
+    """A warm-up or drain is malformed, or leaves nothing of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """What is left out at one end of a run: simulated seconds, or a number of jobs."""
+    """A part of a run to leave out at one end, as seconds or a number of jobs."""
 
     seconds: float = 0.0
     jobs: int = 0
 
     @classmethod
     def parse(cls, text: str, where: str) -> "Leave":
-        """Return what a text, ``30d`` or ``1000 jobs``, leaves out, or raise WindowError."""
+        """Parse a text such as ``30d`` or ``1000 jobs``, or raise WindowError."""
         found = text.strip()
         for suffix in _JOBS:
             if found.endswith(suffix):
@@ -47,19 +47,19 @@ NOTHING: Final = Leave()
 
 @dataclass(frozen=True, slots=True)
 class WindowOfRun:
-    """The time that counts (s), and the rows of jobs that count by their number."""
+    """The period (s) and the jobs of a run that its metrics cover."""
 
     begin: float
     end: float
-    #: submissions count before this time (s); inf: no drain by time
+    #: only jobs submitted before this time (s) count; inf if the drain is not a time
     before: float
     rows: slice
-    #: the whole run counts
+    #: whether the whole run counts
     whole: bool
 
     @classmethod
     def of(cls, table: JobTable, warm_up: Leave, drain: Leave) -> "WindowOfRun":
-        """Return the window of a run."""
+        """Return the window of a run between warm-up and drain."""
         submit, count = table.submit, len(table)
         whole = warm_up == NOTHING and drain == NOTHING
         first = float(submit[0]) if count else 0.0
@@ -83,14 +83,14 @@ class WindowOfRun:
         return cls(begin, end, before, slice(warm_up.jobs, count - drain.jobs), whole)
 
     def counts(self, table: JobTable) -> NDArray[np.bool_]:
-        """Return which jobs count, shape (jobs,)."""
+        """Return whether each job is in the window, shape (jobs,)."""
         chosen = np.zeros(len(table), dtype=np.bool_)
         chosen[self.rows] = True
         found: NDArray[np.bool_] = chosen & (table.submit >= self.begin) & (table.submit < self.before)
         return found
 
     def held(self, table: JobTable) -> float:
-        """Return the unit-seconds held in the window, until a time limit if there is one."""
+        """Return the unit-seconds that jobs held in the window, up to a time limit."""
         begin, until, units = table.held_from, table.held_until, table.held_units
         if table.reason == "horizon":
             until = np.where(np.isnan(until), table.ended, until)

@@ -1,1 +1,1 @@
-"""Workers that carry out trials; their number and order do not change the results."""
+"""Workers that run trials; their number and order do not change the results."""

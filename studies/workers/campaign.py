@@ -1,4 +1,4 @@
-"""A study from description to results: checks, trials, journal, table."""
+"""Carry out a study from its description to its results: checks, trials, table."""
 
 import os
 import tempfile
@@ -22,14 +22,14 @@ from pipistrelle.studies.workers.cluster import DaskCrew, SlurmCrew
 from pipistrelle.studies.workers.crew import Crew
 from pipistrelle.studies.workers.pool import LocalCrew
 
-#: a trial that takes less (s) is timed again, because imports and compilation precede its first run
+#: a trial shorter than this (s) is timed again, because its first run includes imports and compilation
 _SURE_S: Final = 60.0
-#: how long to wait for a trial before reporting progress again (s)
+#: maximum time between two reports of progress (s)
 _TICK_S: Final = 0.5
 
 
 class Headway(NamedTuple):
-    """The progress of a study: trials ended, known to be needed, ended before."""
+    """Numbers of a study's trials: ended, known to be needed, ended before this run."""
 
     done: int
     known: int
@@ -37,7 +37,11 @@ class Headway(NamedTuple):
 
 
 class StudyEstimate(NamedTuple):
-    """The cost of a study: wall-clock ``seconds`` per trial, from ``measured`` ones, and ``start`` per worker."""
+    """The estimated cost of a study, in wall-clock seconds.
+
+    ``seconds`` is the time per trial, averaged over ``measured`` trials. ``start`` is the time that each worker needs
+    first.
+    """
 
     points: int
     trials: int
@@ -61,18 +65,16 @@ def run(
 
     Args:
         study: the study, its file, or the values of its file.
-        out: folder of the journal and of ``trials.parquet``, made if missing; a study continues from its trials there;
-            None:
-        nothing is kept.
-        jobs: worker processes on this machine; None: one per processor.
-        dask: address of a Dask scheduler, whose workers are used instead.
+        out: folder of the journal and of ``trials.parquet``, made if missing. A study continues from the trials in it.
+            None keeps no files.
+        jobs: number of worker processes on this machine; None for one per processor.
+        dask: address of a Dask scheduler whose workers are used instead.
         slurm, slurm_options: number of Slurm jobs used as workers instead, and their options (docs/how-to/studies.md).
         watch: called regularly with the progress.
 
     Raises:
-        PipistrelleError: the study is wrong (before the first trial, where possible), a trial failed, or the folder is
-            not
-        writable; ended trials are kept.
+        PipistrelleError: the study is wrong (if possible, before the first trial), a trial failed, or the folder is not
+            writable; ended trials are kept.
         KeyboardInterrupt: Ctrl-C; ended trials are kept.
     """
     if not isinstance(study, Study):
@@ -108,7 +110,7 @@ def estimate(study: Study, out: str | Path | None = None) -> StudyEstimate:
     """Estimate a study's cost by running the first trial of its first and last point.
 
     Args:
-        out: its folder, whose trials count as done; nothing is written there.
+        out: the study's folder, whose trials count as done; nothing is written to it.
 
     Raises:
         PipistrelleError: as `run` does before the first trial.
@@ -126,7 +128,7 @@ def estimate(study: Study, out: str | Path | None = None) -> StudyEstimate:
 
 
 def _timed(trial: Trial) -> tuple[float, float]:
-    """Return the wall-clock seconds for imports and compilation before a trial, and for the trial."""
+    """Return the wall-clock seconds of imports and compilation, and of the trial."""
     took: list[float] = []
     while len(took) < 2 and sum(took) < _SURE_S:
         began = perf_counter()
@@ -166,7 +168,7 @@ def _carry_out(
     while crew.busy:
         ended = crew.ended(_TICK_S)
         replication.take(ended)
-        fill()  # before journalling, so that workers do not wait for the disk
+        fill()  # start trials before writing the journal, so that workers do not wait for the disk
         if ended:
             journal.append(ended)
         watch(Headway(len(replication.ended), replication.known, before))

@@ -14,13 +14,13 @@ from pipistrelle.studies.trials.axes import StudyError
 from pipistrelle.studies.trials.trial import Outcome, Trial
 from pipistrelle.studies.workers.crew import TrialFailed, asked, outcome_of, respond
 
-#: how long to wait for a scheduler's answer (s)
+#: how long to wait for an answer of the Dask scheduler (s)
 _TIMEOUT_S: Final = 10.0
-#: trials queued per worker thread, besides the running one
+#: number of trials queued per worker thread, besides the running one
 _AHEAD: Final = 1
 #: how long the number of workers is cached (s)
 _KNOWN_S: Final = 2.0
-#: {key of --slurm-option: argument of dask-jobqueue's cluster}
+#: {key of --slurm-option: argument of dask-jobqueue's cluster class}
 SLURM_KEYS: Final = {
     "queue": "queue",
     "account": "account",
@@ -35,10 +35,10 @@ _LISTS: Final = ("directive", "prologue")
 
 
 class DaskCrew:
-    """The workers of a Dask cluster; Dask replaces dead ones and repeats their trials.
+    """Workers of a Dask cluster; Dask replaces dead ones and repeats their trials.
 
     Args:
-        address: of its scheduler, such as ``tcp://host:8786``, or a Dask cluster object.
+        address: address of the Dask scheduler, such as ``tcp://host:8786``, or a Dask cluster object.
 
     Raises:
         StudyError: Dask is not installed, or no scheduler answers.
@@ -67,7 +67,7 @@ class DaskCrew:
 
     @property
     def free(self) -> int:
-        """The number of further trials that it takes now."""
+        """The number of further trials that the workers accept now."""
         if monotonic() >= self._known:
             self._known = monotonic() + _KNOWN_S
             self._threads = max(sum(self._client.nthreads().values()), 1)
@@ -75,7 +75,7 @@ class DaskCrew:
 
     @property
     def busy(self) -> int:
-        """The number of its trials that have not ended."""
+        """The number of started trials that have not ended."""
         return len(self._futures)
 
     def start(self, trial: Trial) -> None:
@@ -85,10 +85,10 @@ class DaskCrew:
         future.add_done_callback(self._done.put)
 
     def ended(self, patience: float) -> list[Outcome]:
-        """Return outcomes of ended trials, after at most ``patience`` (s); maybe none.
+        """Return the outcomes of ended trials; wait at most ``patience`` (s) for one.
 
         Raises:
-            StudyError: a trial failed, or the scheduler is gone.
+            StudyError: a trial failed, or the Dask scheduler does not answer any more.
         """
         found: list[Outcome] = []
         try:
@@ -120,7 +120,7 @@ class SlurmCrew(DaskCrew):
 
     Args:
         jobs: number of Slurm jobs.
-        options: ``KEY=VALUE`` with keys of `SLURM_KEYS`; defaults come from dask-jobqueue's configuration.
+        options: ``KEY=VALUE`` with keys of `SLURM_KEYS`; dask-jobqueue's configuration has the defaults.
 
     Raises:
         StudyError: dask-jobqueue is not installed, an option is malformed, or a job cannot be submitted.
@@ -137,13 +137,13 @@ class SlurmCrew(DaskCrew):
         super().__init__(self._cluster)
 
     def __exit__(self, *failed: object) -> None:
-        """End the jobs."""
+        """End the Slurm jobs."""
         super().__exit__(*failed)
         self._cluster.close()
 
 
 def _knock(address: str) -> None:
-    """Raise StudyError unless something listens; Dask itself would retry for long."""
+    """Raise StudyError unless the address accepts connections; Dask retries for long."""
     try:
         place = urlsplit(address)
         if not place.hostname or place.port is None:
@@ -191,6 +191,6 @@ def _import(module: str) -> Any:
         raise StudyError(
             f"workers on other machines need Dask ({module})", hint="Install it: pip install 'pipistrelle[dask]'."
         ) from None
-    finally:  # importing dask-jobqueue makes Ctrl-C end the process, which would lose results
+    finally:  # once imported, dask-jobqueue makes Ctrl-C end the process, which would lose results
         if before is not None and signal.getsignal(signal.SIGINT) is not before:
             signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""Crews of workers: trials go in, outcomes come out, as lines of JSON."""
+"""Crews of workers: they take trials and return outcomes, as lines of JSON."""
 
 import traceback
 from typing import Final, Protocol, Self
@@ -11,16 +11,16 @@ from pipistrelle.protocol.fields import package_version
 from pipistrelle.studies.trials.axes import StudyError
 from pipistrelle.studies.trials.trial import Outcome, Trial, carry_out
 
-#: how many workers may die in a trial before it is given up
+#: number of workers that may die in a trial before the study gives up
 MOST_DEATHS: Final = 3
 
 
 class TrialFailed(StudyError):
-    """A trial failed, which ends its study; the results of others are kept."""
+    """A trial failed, which ends its study; the results of other trials are kept."""
 
 
 class TrialAnswer(Struct, frozen=True, omit_defaults=True):
-    """A worker's answer: a trial's outcome, error, or traceback, and its version."""
+    """A worker's answer: its version, and a trial's outcome, error or traceback."""
 
     point: int
     replica: int
@@ -31,27 +31,27 @@ class TrialAnswer(Struct, frozen=True, omit_defaults=True):
 
 
 class Crew(Protocol):
-    """Workers that carry out trials; use it as a context manager."""
+    """Workers that run trials; use it as a context manager."""
 
     def __enter__(self) -> Self:
-        """Return it."""
+        """Return the crew."""
 
     def __exit__(self, *_: object) -> None:
-        """End the work; unfinished trials are lost."""
+        """End all workers; unfinished trials are lost."""
 
     @property
     def free(self) -> int:
-        """The number of further trials that it takes now."""
+        """The number of further trials that the workers accept now."""
 
     @property
     def busy(self) -> int:
-        """The number of its trials that have not ended."""
+        """The number of started trials that have not ended."""
 
     def start(self, trial: Trial) -> None:
-        """Take a trial."""
+        """Start a trial on a worker."""
 
     def ended(self, patience: float) -> list[Outcome]:
-        """Return outcomes of ended trials, after at most ``patience`` (s); maybe none.
+        """Return the outcomes of ended trials; wait at most ``patience`` (s) for one.
 
         Raises:
             StudyError: a trial failed, or its workers died repeatedly.
@@ -64,12 +64,12 @@ _answers: Final = msgspec.json.Decoder(TrialAnswer)
 
 
 def asked(trial: Trial) -> bytes:
-    """Return the line that requests a trial from a worker."""
+    """Return the line that asks a worker to run a trial."""
     return _encoder.encode(trial)
 
 
 def respond(line: bytes) -> bytes:
-    """Carry out the trial that a line requests, and return the answering line."""
+    """Run the trial that a line requests, and return the line with the answer."""
     trial = _trials.decode(line)
     try:
         answer = TrialAnswer(trial.point, trial.replica, carry_out(trial), version=package_version())
@@ -81,7 +81,7 @@ def respond(line: bytes) -> bytes:
 
 
 def outcome_of(line: bytes) -> Outcome:
-    """Return the outcome in a worker's line.
+    """Return the outcome in a worker's answer.
 
     Raises:
         TrialFailed: the trial failed.

@@ -1,4 +1,4 @@
-"""Workers as processes on this machine."""
+"""Workers that are processes on this machine."""
 
 import os
 import selectors
@@ -40,7 +40,7 @@ class _Worker:
     def ask(self, trial: Trial) -> None:
         self.trial = trial
         assert self.process.stdin is not None
-        with suppress(BrokenPipeError):  # it is dead, which shows when its output is read
+        with suppress(BrokenPipeError):  # the worker is dead, which is noticed when its output is read
             self.process.stdin.write(asked(trial) + b"\n")
             self.process.stdin.flush()
 
@@ -57,19 +57,19 @@ class _Worker:
 
 
 class LocalCrew:
-    """Worker processes; one that dies is replaced, and its trial is repeated.
+    """Worker processes; if one dies, another replaces it and repeats its trial.
 
-    They are started when needed, and end with this process in any case.
+    Workers are started when they are needed. They end with this process in any case.
 
     Args:
-        jobs: number of workers.
+        jobs: maximum number of workers.
     """
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
         self._workers: dict[int, _Worker] = {}
         self._selector = selectors.DefaultSelector()
-        #: trials whose workers have died
+        #: trials to repeat because their worker died; the number of workers that died in each trial
         self._again: deque[Trial] = deque()
         self._deaths: Counter[tuple[int, int]] = Counter()
 
@@ -77,7 +77,7 @@ class LocalCrew:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End all workers at once; their trials are lost."""
+        """End all workers at once; unfinished trials are lost."""
         for worker in self._workers.values():
             assert worker.process.stdin is not None
             with suppress(OSError):
@@ -93,12 +93,12 @@ class LocalCrew:
 
     @property
     def free(self) -> int:
-        """The number of further trials that it takes now."""
+        """The number of further trials that the workers accept now."""
         return self._jobs - self.busy
 
     @property
     def busy(self) -> int:
-        """The number of its trials that have not ended."""
+        """The number of started trials that have not ended."""
         return len(self._again) + sum(worker.trial is not None for worker in self._workers.values())
 
     def start(self, trial: Trial) -> None:
@@ -111,7 +111,7 @@ class LocalCrew:
         idle.ask(trial)
 
     def ended(self, patience: float) -> list[Outcome]:
-        """Return outcomes of ended trials, after at most ``patience`` (s); maybe none.
+        """Return the outcomes of ended trials; wait at most ``patience`` (s) for one.
 
         Raises:
             StudyError: a trial failed, or its workers died repeatedly.
@@ -133,7 +133,7 @@ class LocalCrew:
         return found
 
     def _bury(self, worker: _Worker) -> None:
-        """Remove a dead worker; TrialFailed if too many have died in its trial."""
+        """Remove a dead worker; TrialFailed if too many workers have died in its trial."""
         self._selector.unregister(worker.fd)
         del self._workers[worker.fd]
         worker.end()
