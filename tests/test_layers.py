@@ -103,6 +103,8 @@ WORLDLY = {
     "protocol/units/indices.py": {"numpy"},
     "protocol/base/lengths.py": {"datetime"},  # the calendar; no clock is read
     "protocol/base/log.py": {"loguru"},  # all layers write to the log
+    # all layers write their files with it
+    "protocol/base/whole.py": {"errno", "fcntl", "io", "open", "os", "stat"},
     "protocol/schema.py": {"sys"},  # when run as a program it writes the schema to standard output
     "server/outputs/folder.py": {"pathlib"},
     # process names, read from the kernel

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from pipistrelle.protocol.base.whole import whole_file
 from pipistrelle.protocol.events import (
     Event,
     JobCompleted,
@@ -77,7 +78,8 @@ def copy_outputs(source: Path, target: Path, *, whole: bool) -> None:
     for name in names:
         try:
             if (source / name).is_file():
-                shutil.copyfile(source / name, target / name)
+                with (source / name).open("rb") as old, whole_file(target / name) as new:
+                    shutil.copyfileobj(old, new)
         except OSError as error:
             raise unwritable(target / name, error) from None
 

@@ -13,7 +13,7 @@ from pipistrelle.protocol.fields import package_version
 from pipistrelle.server.outputs.lock import sole_writer
 from pipistrelle.studies.trials.axes import StudyError
 from pipistrelle.studies.trials.grid import Prepared
-from pipistrelle.studies.trials.line_file import LineFile, open_lines, read_lines, write_whole
+from pipistrelle.studies.trials.line_file import LineFile, open_lines, read_lines, write_table
 from pipistrelle.studies.trials.study import Study
 from pipistrelle.studies.trials.trial import Outcome
 
@@ -68,7 +68,7 @@ def open_folder(folder: Path, study: Study, grid: tuple[Prepared, ...]) -> Itera
     with sole_writer(str(folder / "study")):
         identity = identity_of(study, grid)
         if not _is_claimed(folder, identity):
-            write_whole(folder / STUDY, _text(identity))
+            write_table(folder / STUDY, _text(identity))
         path = folder / JOURNAL
         outcomes, length = read_journal(path)
         with open_lines(path, length) as lines:

@@ -13,7 +13,7 @@ from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.studies.trials.axes import StudyError
 from pipistrelle.studies.trials.grid import TrialMaker, prepared
 from pipistrelle.studies.trials.journal import Journal, identity_of, look_into, open_folder
-from pipistrelle.studies.trials.line_file import write_whole
+from pipistrelle.studies.trials.line_file import write_table
 from pipistrelle.studies.trials.replicas import Replication, replication_of
 from pipistrelle.studies.trials.results import TRIALS, Results, import_pyarrow, parquet_of, table_of
 from pipistrelle.studies.trials.study import Study
@@ -88,7 +88,7 @@ def run(
         def write() -> Results:
             wanted = {key: journal.outcomes[key] for key in replication.ended}
             table = table_of(study, grid, wanted, identity_of(study, grid))
-            write_whole(folder / TRIALS, parquet_of(table))
+            write_table(folder / TRIALS, parquet_of(table))
             return Results(table, None if kept is None else kept / TRIALS)
 
         if replication.left:
