@@ -25,8 +25,10 @@ from hostile.writers import MADE, WRITERS, Writer, prepare
 
 #: what stands in a file before the command
 OLD = b"what was there before\n"
-#: share of kills that come at the last calls, where files are flushed and renamed, and how many calls these are
-_LATE, _LAST = 0.4, 120
+#: exit code of `serve` without a scheduler, after which connection.json is gone
+REFUSED = 4
+#: share of kills that come while a file is opened or renamed, and how many calls before and after
+_NEAR, _AROUND = 0.6, 40
 _FROM = os.O_WRONLY | os.O_RDWR
 
 
@@ -38,6 +40,8 @@ class Writing:
         self._writer = writer
         self._before = {path.name for path in home.iterdir()}
         self.calls = 0
+        #: calls at which a file was opened or renamed
+        self._marks: list[int] = []
         self.new: dict[str, bytes] = {}
 
     def whole(self) -> str:
@@ -47,12 +51,18 @@ class Writing:
         code, said = command(self._home, list(self._writer.words), lambda: _count(counts))
         if code != self._writer.code:
             return f"ends with exit code {code}: {said[-400:]}"
-        self.calls = int(counts.read_text())
+        self.calls, *self._marks = map(int, counts.read_text().split())
         self.new = self._found()
         missing = {*self._writer.files, *self._writer.tables} - self.new.keys()
-        if missing and not self._writer.code:
+        if missing and self._writer.code != REFUSED:
             return f"does not write {sorted(missing)}"
         return ""
+
+    def call(self, pick: random.Random) -> int:
+        """Return a call to kill the command at."""
+        if self._marks and pick.random() < _NEAR:
+            return max(1, pick.choice(self._marks) + pick.randint(-_AROUND, _AROUND))
+        return pick.randint(1, max(1, self.calls))
 
     def kill(self, call: int) -> str:
         """Kill the command at a call, and repeat it; return what is wrong."""
@@ -110,17 +120,15 @@ class Writing:
             path.unlink()
 
 
-def _on_first_writing(act: Callable[[], None]) -> None:
-    """Act when the process first opens a file below its folder for writing."""
+def _on_writing(act: Callable[[], None]) -> None:
+    """Act whenever the process opens a file below its folder for writing, or renames one."""
     home = f"{os.getcwd()}{os.sep}"
-    begun = False
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        nonlocal begun
-        if event != "open" or begun or not isinstance(arguments[0], str | bytes | os.PathLike):
+        if event not in ("open", "os.rename") or not isinstance(arguments[0], str | bytes | os.PathLike):
             return
-        if arguments[2] & _FROM and os.path.abspath(os.fsdecode(arguments[0])).startswith(home):
-            begun = True
+        writes = event == "os.rename" or arguments[2] & _FROM
+        if writes and os.path.abspath(os.fsdecode(arguments[0])).startswith(home):
             act()
 
     sys.addaudithook(hook)
@@ -129,19 +137,25 @@ def _on_first_writing(act: Callable[[], None]) -> None:
 def _count(counts: Path) -> None:
     """Count the calls from the first writing to the end, and write the number to a file."""
     number = 0
+    marks: list[int] = []
     end = os._exit
 
     def count(*_: Any) -> None:
         nonlocal number
         number += 1
 
+    def mark() -> None:
+        marks.append(number)
+        sys.setprofile(count)
+
     def tell(code: int) -> None:
         sys.setprofile(None)
-        counts.write_text(str(number))
+        told = " ".join(map(str, (number, *marks)))
+        counts.write_text(told)
         end(code)
 
     os._exit = tell  # type: ignore[assignment]
-    _on_first_writing(lambda: sys.setprofile(count))
+    _on_writing(mark)
 
 
 def _die_at(call: int) -> None:
@@ -154,7 +168,7 @@ def _die_at(call: int) -> None:
         if left <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    _on_first_writing(lambda: sys.setprofile(count))
+    _on_writing(lambda: sys.setprofile(count))
 
 
 def made(home: Path) -> None:
@@ -180,9 +194,7 @@ def kills(total: int, seed: int, only: str, tell: Callable[[str], None]) -> tupl
             pick = random.Random(f"{seed}:{place}")
             times = (total * (place + 1)) // len(writers) - total * place // len(writers)
             for _ in range(0 if text else times):
-                late = pick.random() < _LATE
-                call = pick.randint(max(1, writing.calls - _LAST), writing.calls) if late else 0
-                call = call or pick.randint(1, max(1, writing.calls))
+                call = writing.call(pick)
                 fault = writing.kill(call)
                 done += 1
                 if fault:

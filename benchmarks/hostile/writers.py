@@ -1,12 +1,16 @@
 """Every command that writes files, with the files that it writes."""
 
+import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-#: a small log with users, and a study of it; what the commands read
+_EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+_MINIMAL = str(_EXAMPLES / "minimal_scheduler.py")
+#: a small study of the log that the commands read
 _STUDY = """[run]
 workload = "made.swf"
 platform = "tiny"
@@ -18,7 +22,6 @@ count = 1
 """
 #: commands that make what other commands read
 MADE: tuple[tuple[str, ...], ...] = (
-    ("workload", "generate", "--jobs", "60", "--machine-size", "4", "--seed", "7", "-o", "made.swf"),
     ("run", "-w", "made.swf", "-p", "tiny", "--in-process", "--quiet", "--out", "one"),
     ("run", "-w", "made.swf", "-p", "tiny", "--in-process", "--quiet", "--out", "two", "--scheduler", "fcfs"),
     (
@@ -26,13 +29,34 @@ MADE: tuple[tuple[str, ...], ...] = (
         *("--snapshot-every", "sim:1h", "--leave-snapshots"),
     ),
     ("study", "run", "study.toml", "-o", "study", "--jobs", "1"),
-    ("failures", "generate", "-p", "titan", "--until", "1y", "-o", "down.csv"),
+    (
+        "failures",
+        "generate",
+        "--nodes",
+        "400",
+        "--failures",
+        "exponential,mtbf=90d",
+        "--repair",
+        "1h",
+        "--horizon",
+        "30d",
+        "-o",
+        "down.csv",
+    ),
 )
 
 
 def prepare(home: Path) -> None:
     """Write the files that the commands read and that no command makes."""
     (home / "study.toml").write_text(_STUDY, encoding="ascii")
+    lines = [
+        f"{one} {one * 40} {one % 9} {300 + 7 * one} {1 + one % 3} -1 -1 {1 + one % 3} 900 -1 1 {one % 4} 1 -1 -1 -1 -1 -1\n"
+        for one in range(1, 60)
+    ]
+    (home / "made.swf").write_text("; MaxProcs: 4\n" + "".join(lines), encoding="ascii")
+    for name in ("cluster.xml", "jobs.json"):
+        shutil.copyfile(_EXAMPLES / "batsim" / name, home / name)
+    shutil.copytree(_EXAMPLES / "cases", home / "cases")
 
 
 def is_json(content: bytes) -> bool:
@@ -41,6 +65,11 @@ def is_json(content: bytes) -> bool:
         return content.endswith(b"\n") and isinstance(msgspec.json.decode(content), dict)
     except msgspec.DecodeError:
         return False
+
+
+def is_junit(content: bytes) -> bool:
+    """Return whether this is a whole JUnit file; it has the times that tests took."""
+    return content.startswith(b"<?xml") and content.endswith(b"</testsuites>\n")
 
 
 def is_key(content: bytes) -> bool:
@@ -123,13 +152,13 @@ WRITERS: tuple[Writer, ...] = (
     ),
     Writer(
         "batsim export",
-        ("batsim", "-p", "hosts.xml", "-w", "jobs.json", "--no-sched", "-q", "-e", "b/out"),
+        ("batsim", "-p", "cluster.xml", "-w", "jobs.json", "--no-sched", "-q", "-e", "b/out"),
         ("b/out_schedule.csv",),
         ("b/out_jobs.csv", "b/out_machine_states.csv"),
     ),
-    _one("compare jobs", "one", "two", "--jobs", "x.csv", file="x.csv"),
+    Writer("compare jobs", ("compare", "one", "two", "--jobs", "x.csv"), ("x.csv",), code=1),
     _one("report page", "one", "two", "-o", "x.html", file="x.html"),
-    _one("explain job", "one", file="one/out_explain.index"),
+    _one("explain job run", "one", "9", file="one/out_explain.index"),
     _one("explain queue as_csv", "one", "--at", "1h", "--csv", "x.csv", file="x.csv"),
     _one("explain placement jobs", "one", "--jobs", "x.csv", file="x.csv"),
     _one("explain placement picture", "one", "--picture", "x.svg", file="x.svg"),
@@ -143,13 +172,24 @@ WRITERS: tuple[Writer, ...] = (
         ("new/study.json", "new/trials.parquet"),
         ("new/journal.jsonl",),
     ),
-    _one("study plot output", "study", "--x", "scheduler", "--metric", "mean_wait", "-o", "x.svg", file="x.svg"),
+    _one(
+        "study plot output",
+        "study",
+        "--x",
+        "until",
+        "--by",
+        "scheduler",
+        "--metric",
+        "mean_wait",
+        "-o",
+        "x.svg",
+        file="x.svg",
+    ),
     _one("study steps as_csv", "-w", "made.swf", "-p", "tiny", *_STEPS, "--csv", "x.csv", file="x.csv"),
     Writer(
         "study papers out",
         ("study", "papers", "002", "--only", "equations", "-q", "-j", "1", "-o", "new"),
         ("new/002-equations.json", "new/002-equations.csv", "new/002-equations.html"),
-        ("new/parts.jsonl",),
     ),
     _one("workload generate page", "--like", "made.swf", "-o", "l.swf", "--page", "x.html", file="x.html"),
     _one("workload generate output", "--jobs", "900", "-o", "x.swf", file="x.swf"),
@@ -167,7 +207,20 @@ WRITERS: tuple[Writer, ...] = (
     _one("workload shuffle output", "made.swf", "-o", "x.swf", file="x.swf"),
     _one("workload copy output", "made.swf", "--times", "2", "-o", "x.swf", file="x.swf"),
     _one("workload redraw output", "made.swf", "-o", "x.swf", file="x.swf"),
-    _one("failures generate output", "-p", "titan", "--until", "2y", "-o", "x.csv", file="x.csv"),
+    _one(
+        "failures generate output",
+        "--nodes",
+        "400",
+        "--failures",
+        "exponential,mtbf=90d",
+        "--repair",
+        "1h",
+        "--horizon",
+        "60d",
+        "-o",
+        "x.csv",
+        file="x.csv",
+    ),
     _one("failures fit output", "down.csv", "-o", "x.toml", file="x.toml"),
     _one("failures plan picture", "made.swf", "--mttf", "10000h", "--picture", "x.svg", file="x.svg"),
     Writer("new scheduler output", ("new", "scheduler", "mine", "-o", "x.py"), ("x.py",), fresh=True),
@@ -178,6 +231,24 @@ WRITERS: tuple[Writer, ...] = (
         valid=is_key,
         fresh=True,
     ),
-    _one("check scheduler junit", "fcfs", "-k", "one-job", "--junit", "x.xml", file="x.xml"),
-    _one("check cases junit", "-k", "kill-race", "--junit", "x.xml", file="x.xml"),
+    Writer(
+        "check scheduler logs",
+        *[("check", "scheduler", "-k", "rejection", "--logs", "new", "--", sys.executable, _MINIMAL, "{endpoint}")],
+        ("new/rejection.log",),
+        code=1,
+    ),
+    Writer(
+        "check scheduler junit",
+        ("check", "scheduler", "fcfs", "-k", "one-job", "--junit", "x.xml"),
+        ("x.xml",),
+        valid=is_junit,
+    ),
+    Writer(
+        "check cases folder",
+        ("check", "cases", "cases", "--update"),
+        tuple(f"cases/short-job-first/golden/out_{name}" for name in ("config.json", "jobs.csv", "summary.json")),
+    ),
+    Writer(
+        "check cases junit", ("check", "cases", "-k", "kill-race", "--junit", "x.xml"), ("x.xml",), valid=is_junit
+    ),
 )
