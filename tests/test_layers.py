@@ -106,6 +106,7 @@ WORLDLY = {
     # all layers write their files with it
     "protocol/base/whole.py": {"errno", "fcntl", "io", "open", "os", "stat"},
     "protocol/schema.py": {"sys"},  # when run as a program it writes the schema to standard output
+    "protocol/sockets.py": {"os"},
     "server/outputs/folder.py": {"pathlib"},
     # process names, read from the kernel
     "server/outputs/lock.py": {"fcntl", "os", "pathlib", "shlex", "socket", "sys"},
@@ -333,7 +334,7 @@ def _writes_files(module: Module) -> Iterator[str]:
         name = ast.unparse(node.func).rpartition(".")[2]
         if name in ("write_text", "write_bytes", "copyfile", "copytree", "NamedTemporaryFile", "mkstemp"):
             text = ast.unparse(node)
-        elif name in ("open", "GzipFile", "LZMAFile"):
+        elif name == "open":
             text = " ".join(
                 one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and one.value in _MODES
             )

@@ -49,11 +49,13 @@ MADE: tuple[tuple[str, ...], ...] = (
 def prepare(home: Path) -> None:
     """Write the files that the commands read and that no command makes."""
     (home / "study.toml").write_text(_STUDY, encoding="ascii")
-    lines = [
-        f"{one} {one * 40} {one % 9} {300 + 7 * one} {1 + one % 3} -1 -1 {1 + one % 3} 900 -1 1 {one % 4} 1 -1 -1 -1 -1 -1\n"
-        for one in range(1, 60)
-    ]
-    (home / "made.swf").write_text("; MaxProcs: 4\n" + "".join(lines), encoding="ascii")
+    lines = ["; MaxProcs: 4\n"]
+    for one in range(1, 60):
+        size = 1 + one % 3
+        lines.append(
+            f"{one} {40 * one} {one % 9} {300 + 7 * one} {size} -1 -1 {size} 900 -1 1 {one % 4}" + " -1" * 6 + "\n"
+        )
+    (home / "made.swf").write_text("".join(lines), encoding="ascii")
     for name in ("cluster.xml", "jobs.json"):
         shutil.copyfile(_EXAMPLES / "batsim" / name, home / name)
     shutil.copytree(_EXAMPLES / "cases", home / "cases")
@@ -233,7 +235,7 @@ WRITERS: tuple[Writer, ...] = (
     ),
     Writer(
         "check scheduler logs",
-        *[("check", "scheduler", "-k", "rejection", "--logs", "new", "--", sys.executable, _MINIMAL, "{endpoint}")],
+        ("check", "scheduler", "-k", "rejection", "--logs", "new", "--", sys.executable, _MINIMAL, "{endpoint}"),
         ("new/rejection.log",),
         code=1,
     ),
@@ -248,7 +250,5 @@ WRITERS: tuple[Writer, ...] = (
         ("check", "cases", "cases", "--update"),
         tuple(f"cases/short-job-first/golden/out_{name}" for name in ("config.json", "jobs.csv", "summary.json")),
     ),
-    Writer(
-        "check cases junit", ("check", "cases", "-k", "kill-race", "--junit", "x.xml"), ("x.xml",), valid=is_junit
-    ),
+    Writer("check cases junit", ("check", "cases", "-k", "kill-race", "--junit", "x.xml"), ("x.xml",), valid=is_junit),
 )
