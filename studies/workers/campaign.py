@@ -55,6 +55,7 @@ def run(
     dask: str | None = None,
     slurm: int | None = None,
     slurm_options: Sequence[str] = (),
+    overwrite: bool = False,
     watch: Callable[[Headway], None] = lambda progress: None,
 ) -> Results:
     """Carry out a study, or the rest of it, and return its results.
@@ -67,6 +68,7 @@ def run(
         jobs: worker processes on this machine; None: one per processor.
         dask: address of a Dask scheduler, whose workers are used instead.
         slurm, slurm_options: number of Slurm jobs used as workers instead, and their options (docs/how-to/studies.md).
+        overwrite: replace the results of another study in the folder, instead of raising an error.
         watch: called regularly with the progress.
 
     Raises:
@@ -82,7 +84,7 @@ def run(
     with ExitStack() as stack:
         kept = None if out is None else Path(out)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pipistrelle-"))) if kept is None else kept
-        journal = stack.enter_context(open_folder(folder, study, grid))
+        journal = stack.enter_context(open_folder(folder, study, grid, overwrite=overwrite))
         replication = replication_of(study, journal.outcomes)
 
         def write() -> Results:
