@@ -21,8 +21,7 @@ special: Final = re.compile(r'[,"\r\n]').search
 class CsvFile:
     """A file written line by line; every failure raises `OutputFailed`.
 
-    The file has whole rows only, even if the disk is full or the process is killed. The saved state is the file's
-    length in bytes.
+    The file has whole rows only, even if the disk is full. The saved state is the file's length in bytes.
 
     Args:
         option: command-line option that chooses the path, for error messages.

@@ -63,6 +63,14 @@ def test_too_little_memory_is_no_bug(shell):
     limited(shell, "RLIMIT_AS", 600 << 20, *made).failed(71, "out of memory")
 
 
+def test_a_run_is_resumed_in_little_memory(shell):
+    """A snapshot is read in blocks: the address space may be far smaller than the longest state."""
+    words = (*RUN, "-w", shell.small(), "--snapshot-every", "sim:1", "--leave-snapshots")
+    shell.run(*words).ok()
+    limited(shell, "RLIMIT_AS", 2 << 30, "resume", "out", "--out", "again", "--quiet").ok()
+    assert shell.ended_jobs("again") == shell.ended_jobs()
+
+
 def test_too_few_open_files_are_no_bug(shell):
     """The run's outputs need some; what cannot be opened is named."""
     limited(shell, "RLIMIT_NOFILE", 6, *RUN, "-w", shell.small()).failed(71, "out of file descriptors", "ulimit -n")
