@@ -334,7 +334,7 @@ def _writes_files(module: Module) -> Iterator[str]:
         name = ast.unparse(node.func).rpartition(".")[2]
         if name in ("write_text", "write_bytes", "copyfile", "copytree", "NamedTemporaryFile", "mkstemp"):
             text = ast.unparse(node)
-        elif name == "open":
+        elif name == "open" and not any(one.arg == "closefd" for one in node.keywords):
             text = " ".join(
                 one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and one.value in _MODES
             )
