@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TextIO
 import click
 
 from pipistrelle.cli.doors import GROUPS, LazyGroup
-from pipistrelle.cli.terminal.exits import BUG, EXHAUSTED, FULL, GONE, INTERRUPTED, NO_MEMORY, NOT_WRITTEN
+from pipistrelle.cli.terminal.exits import BUG, FULL, GONE, INTERRUPTED, NO_MEMORY, NOT_WRITTEN, exhausted
 
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -107,6 +107,8 @@ def _run(args: Sequence[str] | None) -> int:
         code: Any = cli.main(args=args, prog_name="pipistrelle", standalone_mode=False)
         sys.stdout.flush()
     except PipistrelleError as error:
+        if (lack := exhausted(error)) is not None:
+            return _without(lack)
         from pipistrelle.cli.terminal.console import print_error
 
         print_error(error)
@@ -115,6 +117,8 @@ def _run(args: Sequence[str] | None) -> int:
         error.show()
         return int(error.exit_code)
     except click.ClickException as error:
+        if (lack := exhausted(error)) is not None:
+            return _without(lack)
         from pipistrelle.cli.terminal.console import print_usage_error
 
         print_usage_error(error)
@@ -126,8 +130,10 @@ def _run(args: Sequence[str] | None) -> int:
     except ImportError as error:
         if "failed to map segment" in str(error):  # no memory to load a library
             raise MemoryError from None
-        return _bug(error)
+        return _bug(error) if (lack := exhausted(error)) is None else _without(lack)
     except Exception as error:
+        if (lack := exhausted(error)) is not None:
+            return _without(lack)
         from pipistrelle.cli.terminal.console import say
 
         if isinstance(error, OSError) and error.errno in FULL and error.filename is None:
@@ -135,11 +141,14 @@ def _run(args: Sequence[str] | None) -> int:
             _abandon(sys.stdout)
             say(f"cannot write to standard output ({error.strerror}).")
             return NOT_WRITTEN
-        if isinstance(error, OSError) and error.errno in EXHAUSTED:
-            say(f"{error.strerror}; raise the limit (ulimit, batch system) or reduce the work.")
-            return NO_MEMORY
         return _bug(error)
     return code if isinstance(code, int) else 0
+
+
+def _without(text: str) -> int:
+    """Report what the process has run out of, without opening a file."""
+    _last_words(text)
+    return NO_MEMORY
 
 
 def _bug(error: Exception) -> int:

@@ -1,11 +1,30 @@
 """Interfaces of listening sockets, and the keys of encrypted sockets (CurveZMQ)."""
 
+import os
 import re
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from pipistrelle.protocol.zmtp import ZmtpMessage
 
 _LOOPBACK: Final = re.compile(r"tcp://(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[^:]*)?")
+
+
+#: number of file descriptors that libzmq needs for a context with one socket
+ZMQ_DESCRIPTORS: Final = 12
+
+
+def check_descriptors(number: int) -> None:
+    """Raise OSError unless the process can open this many files and sockets.
+
+    Call it before libraries that abort the process or print a traceback when they lack descriptors.
+    """
+    held: list[int] = []
+    try:
+        while len(held) < number:
+            held += os.pipe()
+    finally:
+        for one in held:
+            os.close(one)
 
 
 def is_loopback(endpoint: str) -> bool:

@@ -103,7 +103,10 @@ WORLDLY = {
     "protocol/units/indices.py": {"numpy"},
     "protocol/base/lengths.py": {"datetime"},  # the calendar; no clock is read
     "protocol/base/log.py": {"loguru"},  # all layers write to the log
+    # all layers write their files with it
+    "protocol/base/whole.py": {"errno", "fcntl", "io", "open", "os", "stat"},
     "protocol/schema.py": {"sys"},  # when run as a program it writes the schema to standard output
+    "protocol/sockets.py": {"os"},
     "server/outputs/folder.py": {"pathlib"},
     # process names, read from the kernel
     "server/outputs/lock.py": {"fcntl", "os", "pathlib", "shlex", "socket", "sys"},
@@ -119,6 +122,18 @@ WORLDLY = {
     "server/transport/native.py": {"socket", "time", "pathlib"},
     "server/transport/batsim.py": {"zmq", "time"},
 }
+
+#: modules that open files for writing
+WRITERS = {
+    "protocol/base/whole.py",
+    # files that grow: they have whole lines at any time
+    "server/outputs/csv_file.py",
+    "studies/trials/line_file.py",
+    "runs/sessions/session_file.py",
+    "server/outputs/lock.py",
+}
+#: modes of `open` that write
+_MODES = {f"{way}{more}" for way in "wxa" for more in ("", "b", "t", "+", "b+", "+b")} | {"r+", "r+b", "rb+"}
 
 ZMQ_MODULES = {
     "server/transport/batsim.py",
@@ -309,6 +324,31 @@ def test_only_the_command_line_prints_and_exits(module: Module) -> None:
 def test_no_module_has_a_name_of_the_standard_library(module: Module) -> None:
     """A module or folder called ``queue`` or ``profile`` would be mistaken for Python's own."""
     assert sys.stdlib_module_names.isdisjoint(Path(module.name).with_suffix("").parts)
+
+
+def _writes_files(module: Module) -> Iterator[str]:
+    """Yield every call in a module that opens a file for writing."""
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func).rpartition(".")[2]
+        if name in ("write_text", "write_bytes", "copyfile", "copytree", "NamedTemporaryFile", "mkstemp"):
+            text = ast.unparse(node)
+        elif name == "open" and not any(one.arg == "closefd" for one in node.keywords):
+            text = " ".join(
+                one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and one.value in _MODES
+            )
+            text = text or (ast.unparse(node) if "O_CREAT" in ast.unparse(node) else "")
+        else:
+            continue
+        if text:
+            yield f"{name}: {text}"
+
+
+@every_module
+def test_every_file_is_written_by_one_function(module: Module) -> None:
+    """No other module opens a file for writing, except for files that grow, such as a run's tables, and locks."""
+    assert module.name in WRITERS or not list(_writes_files(module))
 
 
 def test_files_are_short() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import IO, Any, cast
 
 from pipistrelle.protocol.base.errors import InputError
+from pipistrelle.protocol.base.whole import whole_file
 from pipistrelle.traces.errors import TraceError, TraceOutputError
 
 PathText = str | os.PathLike[str]
@@ -176,10 +177,10 @@ class Swelling(io.RawIOBase):
 
 
 def write_trace(path: PathText, chunks: Iterable[bytes]) -> None:
-    """Write chunks of bytes to a file; .gz and .xz compress them reproducibly."""
+    """Replace a file by chunks of bytes; .gz and .xz compress them reproducibly."""
     where = _checked_name(path)
     try:
-        with open(path, "wb") as raw, _compressor(raw, where) as stream:
+        with whole_file(path) as raw, _compressor(raw, where) as stream:
             for chunk in chunks:
                 stream.write(chunk)
     except OSError as error:

@@ -89,6 +89,11 @@ def folder_option(text: str, **settings: Any) -> Callable[[_C], _C]:
     return in_section(OUTPUTS, click.option("-o", "--output", "--out", "out", type=FOLDER, help=text, **settings))
 
 
+def overwrite_option(what: str) -> Callable[[_C], _C]:
+    """Return the option that allows a command to replace results."""
+    return in_section(OUTPUTS, click.option("--overwrite", is_flag=True, help=f"Replace the results of {what} in DIR."))
+
+
 record_option: Final = in_section(
     OUTPUTS,
     click.option(

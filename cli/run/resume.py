@@ -16,6 +16,7 @@ from pipistrelle.cli.options.shared import (
     folder_option,
     form_options,
     other_scheduler,
+    overwrite_option,
     snapshot_options,
     timeout_option,
 )
@@ -53,6 +54,7 @@ _REACHED: Final = (
     timeout_option("decision", "each reply"),
 )
 @folder_option("With --scheduler or policy options: output folder of the new run.")
+@overwrite_option("another run")
 @in_section(OUTPUTS, snapshot_options, form_options)
 @click.pass_context
 def command(
@@ -60,6 +62,7 @@ def command(
     /,
     folder: Path,
     out: Path | None,
+    overwrite: bool,
     trust: bool,
     serve: bool,
     snapshot_every: str | None,
@@ -94,6 +97,8 @@ def command(
     other = serve or bool(given) or words is not None
     if words is not None and not any(PLACEHOLDER in word for word in words):
         raise unknown_scheduler(words[0])
+    if overwrite and out is None:
+        raise click.UsageError("--overwrite goes with --out: without it the run continues in its own folder.")
     if other and out is None:
         raise click.UsageError("another policy needs a new output folder: give --out FOLDER.")
     import_numpy()
@@ -129,7 +134,12 @@ def command(
     setup = kept.setup(spec)
     beat = heartbeat_of(setup, wanted)
     ways = RunOptions(
-        connection=connection, out=out, observers=progress_observers(setup, wanted), setup=setup, beat=beat
+        connection=connection,
+        out=out,
+        overwrite=overwrite,
+        observers=progress_observers(setup, wanted),
+        setup=setup,
+        beat=beat,
     )
     result = take_over(spec, kept, ways, keeping) if other else resume(kept, ways, keeping)
     if beat is not None:

@@ -15,6 +15,7 @@ from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, Command, in_se
 from pipistrelle.cli.options.shared import (
     folder_option,
     live_options,
+    overwrite_option,
     record_option,
     scheduler_option,
     snapshot_options,
@@ -84,7 +85,8 @@ class RunCommand(Command):
     CONNECTION,
     click.option("--in-process", is_flag=True, help="Run the scheduler inside the server process."),
 )
-@folder_option("Output folder; replaces an earlier run there.", show_default=f"a new one in {_OUTPUTS}/")
+@folder_option("Output folder.", show_default=f"a new one in {_OUTPUTS}/")
+@overwrite_option("another run")
 @record_option
 @in_section(OUTPUTS, live_options, snapshot_options)
 @click.pass_context
@@ -102,6 +104,8 @@ def command(ctx: click.Context, /, spec_file: Path | None, in_process: bool, out
     """
     words: list[str] | None = ctx.obj
     how = Ways.taken(options)
+    if how.overwrite and out is None:
+        raise click.UsageError("--overwrite goes with --out: without it each run has a new folder.")
     own = words is None and not (spec_file is None and is_ours(options["scheduler"]))
     if not (in_process and own):  # a user's policy may need threads
         import_numpy()

@@ -9,7 +9,13 @@ import click
 
 from pipistrelle.cli.options.keys import calling_keys, curve_options, listening_keys
 from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, Command, in_section
-from pipistrelle.cli.options.shared import folder_option, live_options, record_option, snapshot_options
+from pipistrelle.cli.options.shared import (
+    folder_option,
+    live_options,
+    overwrite_option,
+    record_option,
+    snapshot_options,
+)
 from pipistrelle.cli.run.described import described, reliability_options, simulation_options, spec_file
 from pipistrelle.cli.run.simulate import Ways, read_inputs, simulate
 from pipistrelle.cli.terminal.console import import_numpy
@@ -26,7 +32,8 @@ if TYPE_CHECKING:
 @spec_file()
 @simulation_options
 @reliability_options
-@folder_option("Output folder, with connection.json; replaces an earlier run there.", default=Path("pipistrelle-out"))
+@folder_option("Output folder, with connection.json.", default=Path("pipistrelle-out"))
+@overwrite_option("another run")
 @record_option
 @in_section(OUTPUTS, live_options, snapshot_options)
 @in_section(

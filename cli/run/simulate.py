@@ -28,6 +28,7 @@ class Ways(NamedTuple):
         timings: file for wall-clock times.
         record: file for the messages.
         keeping: (interval, number, keep after the end) of snapshots; None: no snapshots.
+        overwrite: whether to replace the results of another run.
     """
 
     progress: bool | None
@@ -37,6 +38,7 @@ class Ways(NamedTuple):
     timings: Path | None
     record: Path | None
     keeping: tuple[str, int, bool] | None
+    overwrite: bool
 
     @classmethod
     def taken(cls, options: dict[str, Any]) -> Self:
@@ -51,7 +53,7 @@ class Ways(NamedTuple):
         if live and progress is False:
             raise click.UsageError("--live and --no-progress exclude each other.")
         keeping = None if every is None else (every, most, leave)
-        return cls(progress, live, page, form, timings, record, keeping)
+        return cls(progress, live, page, form, timings, record, keeping, options.pop("overwrite"))
 
 
 def read_inputs(spec: "RunSpec", spec_file: Path | None, written: Iterable[Path | None]) -> "tuple[RunSpec, Setup]":
@@ -77,7 +79,7 @@ def simulate(
     Args:
         awaits: seconds to wait for another scheduler after a disconnection; None: do not wait.
     """
-    progress, live, page, form, timings, record, keeping = how
+    progress, live, page, form, timings, record, keeping, overwrite = how
     connection = recorded(connection, record)
     from pipistrelle.cli.live.views import shown
     from pipistrelle.runs.execution.run import RunOptions, run
@@ -88,7 +90,9 @@ def simulate(
             from pipistrelle.runs.sessions.resume import Journaled
 
             connection = Journaled(connection, out, awaits=awaits, leave=False)
-        options = RunOptions(connection=connection, out=out, setup=setup, check=False, **who._asdict())
+        options = RunOptions(
+            connection=connection, out=out, setup=setup, check=False, overwrite=overwrite, **who._asdict()
+        )
         if keeping is None:
             result = run(spec, options)
         else:

@@ -11,6 +11,7 @@ from pipistrelle.cli.options.fields import Choice
 from pipistrelle.cli.options.files import output_option
 from pipistrelle.cli.options.sections import OUTPUTS, SCHEDULER, Command, in_section
 from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.base.whole import whole_file
 
 
 class _Language(NamedTuple):
@@ -71,8 +72,8 @@ def command(name: str, language: str, output: Path | None) -> None:
     for usual, own in zip(chosen.commands(Path(f"scheduler{chosen.suffix}")), commands, strict=True):
         text = text.replace(usual, own)
     try:
-        with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with whole_file(path, fresh=True) as file:
+            file.write(text.encode())
     except FileExistsError:
         raise AlreadyThere("the file exists", where=str(path), hint="Choose another NAME or --out.") from None
     except OSError as error:

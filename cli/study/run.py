@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     required=True,
     help="Folder of the results; an interrupted study continues there.",
 )
+@click.option("--overwrite", is_flag=True, help="Replace the results of another study in DIR.")
 @jobs_option
 @click.option("--dask", metavar="ADDRESS", help="Use the workers of this Dask scheduler: tcp://host:8786.")
 @click.option("--slurm", metavar="NUMBER", type=click.IntRange(min=1), help="Use this many Slurm jobs as workers.")
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 def command(
     study: Path,
     out: Path,
+    overwrite: bool,
     jobs: int | None,
     dask: str | None,
     slurm: int | None,
@@ -65,10 +67,21 @@ def command(
     told = Study.read(study)
     workers = jobs or slurm or len(os.sched_getaffinity(0))
     if dry_run:
+        if overwrite:
+            raise click.UsageError("--dry-run writes nothing: omit --overwrite.")
         _print_estimate(estimate(told, out), None if dask else workers)
         return
     with StudyProgress(progress) as watch:
-        results = run(told, out, jobs=jobs, dask=dask, slurm=slurm, slurm_options=slurm_options, watch=watch)
+        results = run(
+            told,
+            out,
+            jobs=jobs,
+            dask=dask,
+            slurm=slurm,
+            slurm_options=slurm_options,
+            overwrite=overwrite,
+            watch=watch,
+        )
     stalled = results.stalled
     if stalled:
         logger().warning("{:,} trials stalled and have no figures: the column 'message' says why", stalled)

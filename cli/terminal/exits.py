@@ -1,6 +1,7 @@
 """Exit codes in addition to `PipistrelleError.exit_code`; docs/reference/cli.md lists all."""
 
 import errno
+import os
 import signal
 from typing import Final
 
@@ -16,6 +17,34 @@ NO_MEMORY: Final = 71
 #: Ctrl-C, SIGTERM or SIGHUP; shells use the same exit code
 INTERRUPTED: Final = 128 + signal.SIGINT
 
+_LESS: Final = "reduce the work."
 #: system errors that exit with `NOT_WRITTEN`, and those that exit with `NO_MEMORY`
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)
+
+_FILES: Final = (errno.EMFILE, errno.ENFILE)
+
+
+def exhausted(error: BaseException) -> str | None:
+    """Return a message if an error comes from a lack of file descriptors or memory; None otherwise.
+
+    Errors that were raised because of such an error count too, whatever they say.
+    """
+    one: BaseException | None = error
+    while one is not None:
+        number = _number(one)
+        if number in _FILES:
+            whose = "this process" if number == errno.EMFILE else "the system"
+            return f"{whose} is out of file descriptors ({os.strerror(number)}); raise the limit (ulimit -n) or {_LESS}"
+        if number in EXHAUSTED:
+            return f"{os.strerror(number)}; raise the limit (ulimit, batch system) or {_LESS}"
+        one = one.__cause__ or one.__context__
+    return None
+
+
+def _number(error: BaseException) -> int:
+    """Return the system's number of an error; 0 if it has none."""
+    if isinstance(error, ImportError):  # a shared library cannot be opened
+        return next((number for number in _FILES if os.strerror(number) in str(error)), 0)
+    number = getattr(error, "errno", None)  # also ZMQError's, which is no OSError
+    return number if isinstance(number, int) else 0

@@ -20,7 +20,7 @@ def to_json(state: Any) -> bytes:
     return json.dumps(state, separators=(",", ":")).encode()
 
 
-def from_json(text: bytes) -> Any:
+def from_json(text: bytes | bytearray) -> Any:
     """Return the values of a JSON text; numbers stay exact, tuples become lists."""
     return json.loads(text)
 

@@ -61,17 +61,19 @@ def write_golden(run: Path, golden: Path) -> None:
     except OSError as error:
         raise unwritable_folder(golden, error) from None
     rows = [f"{OUTPUT_PREFIX}{name}" for name in _ROWS]
-    remove_outputs(golden / name for name in (SUMMARY_FILE, CONFIG_FILE, CHECKS_FILE, *rows))
+    remove_outputs([golden / SUMMARY_FILE])  # it comes last: without it the results are not complete
     config = read_config(run)
     config.pop("versions", None)
     write_output(golden / CONFIG_FILE, to_json(config))
     jobs = read_run_jobs(run)
-    if len(jobs) > _MOST_JOBS:
+    large = len(jobs) > _MOST_JOBS
+    if large:
         write_output(golden / CHECKS_FILE, to_json(_checks(jobs)))
     else:
         for name in rows:
             write_output(golden / name, (run / name).read_text(encoding="utf-8"))
     write_output(golden / SUMMARY_FILE, (run / SUMMARY_FILE).read_text(encoding="utf-8"))
+    remove_outputs(golden / name for name in (rows if large else (CHECKS_FILE,)))
 
 
 def golden_difference(golden: Path, run: Path) -> dict[str, Any] | None:

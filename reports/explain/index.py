@@ -5,7 +5,6 @@ index of other outputs is noticed and replaced. If the file cannot be written, e
 """
 
 import hashlib
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +14,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pipistrelle.protocol.base.whole import write_whole
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.reports.explain.looks import RunIndex, TooMuch, Wanted
 from pipistrelle.runs.folders.files import read_run
@@ -89,15 +89,10 @@ def _kept(path: Path, key: str) -> RunIndex | None:
 
 
 def _keep(path: Path, index: RunIndex) -> None:
-    """Write an index atomically; ignore a failure."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        files = replace(index.files, folder=Path())  # the same wherever the folder is
-        beside.write_bytes(msgspec.msgpack.encode(replace(index, files=files), enc_hook=_plain))
-        beside.replace(path)
-    except OSError:
-        with suppress(OSError):
-            beside.unlink()
+    """Write an index; ignore a failure."""
+    files = replace(index.files, folder=Path())  # the same wherever the folder is
+    with suppress(OSError):
+        write_whole(path, [msgspec.msgpack.encode(replace(index, files=files), enc_hook=_plain)])
 
 
 class _KeyOnly(Struct):

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.sockets import check_descriptors
 from pipistrelle.reports.live.asking import STREAM, answer, read_request, refusal
 
 HOST: Final = "127.0.0.1"
@@ -64,6 +65,10 @@ class _RestingSelector(selectors.DefaultSelector):
         return ready
 
 
+#: number of file descriptors that an event loop needs
+_LOOP_DESCRIPTORS: Final = 4
+
+
 class PageServer:
     """Serve one page, and the states of its run as server-sent events.
 
@@ -92,6 +97,7 @@ class PageServer:
         #: the tasks that serve connections, oldest first; the subset whose viewers follow the run
         self._visitors: dict[asyncio.Task[None], None] = {}
         self._following: set[asyncio.Task[None]] = set()
+        check_descriptors(_LOOP_DESCRIPTORS)
         self._loop = asyncio.SelectorEventLoop(_RestingSelector())
         #: event that is set, then replaced, when there is a newer state or the server closes
         self._news = asyncio.Event()

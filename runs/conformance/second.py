@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.base.whole import write_whole
 from pipistrelle.protocol.fields import TAKEOVER, package_version
 from pipistrelle.runs.conformance.judge import failure_text, problems_of
 from pipistrelle.runs.conformance.script import Script, workload_json
@@ -60,7 +61,7 @@ def taken_over(
     first, audience = Stage(script, "native"), Audience()
     with tempfile.TemporaryDirectory(prefix="pipistrelle-") as name:
         home = Path(name)
-        (home / "jobs.json").write_bytes(workload_json(script.jobs, script.nodes))
+        write_whole(home / "jobs.json", [workload_json(script.jobs, script.nodes)])
         (home / "first").mkdir()
         spec = RunSpec(scheduler=tuple(words), workload=(str(home / "jobs.json"),))
         keeping = Keeping(every=Every(simulated=script.jobs[len(script.jobs) // 2].submit), most=100, leave=True)

@@ -4,7 +4,7 @@ import os
 import socket
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -230,15 +230,21 @@ def private_endpoint() -> Iterator[str]:
         home = tempfile.gettempdir()
         if len(os.fsencode(home)) > _LONGEST_HOME and os.path.isdir(_SHORT_HOME):
             home = _SHORT_HOME
-        folder = tempfile.TemporaryDirectory(prefix="pipistrelle-", dir=home)
+        folder = tempfile.mkdtemp(prefix="pipistrelle-", dir=home)
     except OSError as error:
         raise InputError(
             f"cannot make a folder for the socket ({error.strerror or error})",
             where=error.filename,
             hint="Set TMPDIR to a folder that can be written to, or choose an address with --endpoint.",
         ) from None
-    with folder:
-        yield f"ipc://{folder.name}/server"
+    path = os.path.join(folder, "server")
+    try:
+        yield f"ipc://{path}"
+    finally:  # unlike rmtree, without a file descriptor, of which the process may have run out
+        with suppress(OSError):
+            os.unlink(path)
+        with suppress(OSError):
+            os.rmdir(folder)
 
 
 def _with_port(endpoint: str) -> str:

@@ -5,7 +5,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +20,7 @@ from pipistrelle.runs.description.spec_file import checked, with_digests
 from pipistrelle.runs.execution import seldom_collected
 from pipistrelle.runs.execution.connection import Connection, InProcess
 from pipistrelle.runs.execution.pause import Pause
+from pipistrelle.runs.folders.occupied import check_unoccupied
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.wire.interrupts import Interrupts
 from pipistrelle.server.engine.observers import Observer
@@ -50,6 +51,7 @@ class RunOptions:
         connection: how to reach the scheduler; None: in this process.
         out: folder for the outputs, created if missing; ``out_command.json`` in it has the description.
         outputs: replaces the outputs in ``out``.
+        overwrite: whether the run may replace the results of another finished run in ``out``.
         setup: the result of `load_setup` for the same description, if already loaded.
         given: objects that replace inputs of the description; no ``out_command.json`` is written then.
         check: raise an error if the run fails; otherwise only its result says so.
@@ -64,6 +66,7 @@ class RunOptions:
     connection: Connection | None = None
     out: Path | None = None
     outputs: Outputs | None = None
+    overwrite: bool = True
     observers: Sequence[Observer] = ()
     setup: Setup | None = None
     given: Inputs | None = None
@@ -97,6 +100,7 @@ def run(spec: RunSpec, options: RunOptions = RunOptions()) -> Result:
         nullcontext() if out is None else sole_writer(str(out / OUTPUT_PREFIX).removesuffix("_")),
         seldom_collected(),
         regularly.interrupts as interrupts,
+        _unoccupied(spec, options),
         (options.connection or InProcess()).open(spec, setup, regularly) as transport,
         ExitStack() as stack,
     ):
@@ -138,6 +142,13 @@ def run(spec: RunSpec, options: RunOptions = RunOptions()) -> Result:
     if options.check and result.failure is not None:
         raise result.failure
     return result
+
+
+def _unoccupied(spec: RunSpec, options: RunOptions) -> AbstractContextManager[None]:
+    """Check the folder, which is locked by then, before a scheduler is started or waited for."""
+    if options.out is not None and not options.overwrite:
+        check_unoccupied(options.out, spec)
+    return nullcontext()
 
 
 def run_in_process(

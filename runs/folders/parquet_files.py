@@ -1,10 +1,10 @@
 """Write the tables of a run as Parquet beside the CSV, with fixed column types."""
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.base.whole import whole_file
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outputs.folder import OUTPUT_FILES
 
@@ -79,12 +79,14 @@ def _written(source: Path, target: Path) -> Path:
             parse_options=arrow.csv.ParseOptions(newlines_in_values=True),
             convert_options=arrow.csv.ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=False),
         )
-        with reader, arrow.parquet.ParquetWriter(target, reader.schema, compression="zstd") as writer:
+        with (
+            reader,
+            whole_file(target) as new,
+            arrow.parquet.ParquetWriter(new, reader.schema, compression="zstd") as writer,
+        ):
             for batch in reader:
                 writer.write_batch(batch)
     except (OSError, arrow.ArrowException) as error:
-        with suppress(OSError):
-            target.unlink(missing_ok=True)
         raise OutputFailed(f"cannot write the table as Parquet ({error})", where=str(target)) from None
     return target
 

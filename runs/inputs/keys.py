@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 from pipistrelle.protocol.base.errors import PipistrelleError, printable
 from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml
+from pipistrelle.protocol.base.whole import whole_file
 from pipistrelle.protocol.sockets import CallerKeys, KeyPair, ListenerKeys
 
 #: suffixes of the private and the public key file
@@ -93,10 +94,8 @@ def make_keys(folder: Path, names: Sequence[str]) -> list[Path]:
 
 def _write(path: Path, text: str, mode: int) -> None:
     """Write a new file that has the access rights ``mode`` from its creation on."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
-    with open(descriptor, "w", encoding="ascii") as file:
-        os.fchmod(descriptor, mode)
-        file.write(text)
+    with whole_file(path, fresh=True, mode=mode) as file:
+        file.write(text.encode())
 
 
 def read_private(path: Path) -> KeyPair:

@@ -111,7 +111,7 @@ class Recorded:
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
         """Open the connection; yield a transport that records its messages."""
         with self.connection.open(spec, setup, interrupted) as transport:
-            writer = SessionWriter(self.path)
+            writer = SessionWriter(self.path, replaces=True)
             try:
                 yield RecordingTransport(transport, writer, header_of(spec, setup))
             finally:

@@ -18,6 +18,7 @@ from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.description.spec_file import convert_spec, with_digests
 from pipistrelle.runs.execution.connection import Connection, InProcess, Interrupted
 from pipistrelle.runs.execution.run import RunOptions, run
+from pipistrelle.runs.folders.occupied import check_unoccupied
 from pipistrelle.runs.sessions.recording import HeaderMaker, RecordingTransport, header_of
 from pipistrelle.runs.sessions.rejoining import Rejoining, apart_from_state, named
 from pipistrelle.runs.sessions.replay import Played
@@ -267,6 +268,8 @@ def resume(kept: KeptRun, options: RunOptions, keeping: Keeping) -> Result:
         )
     if out is not None:
         made_apart(folder, out)
+        if not options.overwrite:
+            check_unoccupied(out, kept.spec)
         copy_outputs(folder, out, whole=True)
     elif outputs is None:
         with suppress(OSError):  # remove the summary of the interrupted run
@@ -301,6 +304,8 @@ def take_over(spec: RunSpec, kept: KeptRun, options: RunOptions, keeping: Keepin
     snapshot = folder / snapshot_name(kept.header.notices)
     spec = replace(spec, resumed=resumed_from(snapshot, kept.header, kept.state))
     made_apart(folder, out)
+    if not options.overwrite:
+        check_unoccupied(out, spec)
     taken = TakenOver(folder, out, setup, kept.state)
     return run_kept(spec, dataclasses.replace(options, setup=setup, resume=taken), keeping)
 

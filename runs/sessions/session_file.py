@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from pipistrelle.protocol import codec
 from pipistrelle.protocol.base.errors import PipistrelleError, ProtocolError, printable
+from pipistrelle.protocol.base.whole import Replacement, flush_to_disk, write_rows
 from pipistrelle.protocol.batsim import codec as batsim_codec
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.server.outputs.csv_file import unwritable
@@ -30,6 +31,7 @@ from pipistrelle.traces.files import Counted, Swelling
 FORMAT: Final = 2
 #: number of hexadecimal digits of the digest in a chain line
 _CHAIN: Final = 16
+_COMPRESSED: Final = (".zst", ".gz", ".xz")
 #: number of lines, or of bytes, written at once; and the longest time until they are written (wall-clock s)
 _LINES: Final = 512
 _MANY: Final = 1 << 20
@@ -110,24 +112,34 @@ class SessionWriter:
 
     The suffixes ``.zst``, ``.gz`` and ``.xz`` compress the file. Any other suffix means no compression.
 
+    Args:
+        replaces: an existing file is replaced only when the new session is complete; otherwise at once.
+
     Raises:
         OutputFailed: the file cannot be written; every method raises it.
         SessionError: the suffix requires a package that is not installed.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, replaces: bool = False) -> None:
         self._path = path
+        self._new: Replacement | None = None
         self._chain = hashlib.sha256()
         #: lines not written yet, and the total bytes of their messages
         self._lines: list[bytes] = []
         self._held = 0
         self._due = inf
+        self._begun = False
         zstd = _zstandard(path) if path.suffix == ".zst" else None
         try:
-            self._raw = path.open("wb")
+            if replaces and path.is_file():
+                self._new = Replacement(path)
+            if self._new is not None:
+                self._raw: Any = self._new.file
+            else:
+                self._raw = path.open("wb") if path.suffix in _COMPRESSED else path.open("wb", buffering=0)
             self._file: Any
             if zstd is not None:
-                self._file = zstd.ZstdCompressor(level=_LEVEL).stream_writer(self._raw)
+                self._file = zstd.ZstdCompressor(level=_LEVEL).stream_writer(self._raw, closefd=False)
             elif path.suffix == ".gz":
                 self._file = gzip.GzipFile(fileobj=self._raw, mode="wb", filename="", mtime=0, compresslevel=1)
             elif path.suffix == ".xz":
@@ -140,6 +152,7 @@ class SessionWriter:
     def begin(self, header: SessionHeader) -> None:
         """Write the header of the session."""
         self._lines.append(msgspec.json.encode(header) + b"\n")
+        self._begun = True
         self.flush()
 
     def notice(self, frame: bytes) -> None:
@@ -167,7 +180,12 @@ class SessionWriter:
             chain = b'{"chain":"%b"}\n' % self._chain.hexdigest()[:_CHAIN].encode()
             self._chain.update(chain)
             try:
-                self._file.write(lines + chain)
+                if isinstance(self._file, io.FileIO):
+                    _, error = write_rows(self._file, lines + chain, quotes=False)
+                    if error is not None:
+                        raise error
+                else:
+                    self._file.write(lines + chain)
                 if self._file is not self._raw and not isinstance(self._file, lzma.LZMAFile):
                     self._file.flush()
                 self._raw.flush()
@@ -176,14 +194,23 @@ class SessionWriter:
         self._held, self._due = 0, monotonic() + _LATE_S
 
     def close(self) -> None:
-        """Write everything recorded so far, and close the file."""
+        """Write everything recorded so far, close the file, and replace an earlier session."""
         try:
             self.flush()
-            self._file.close()
+            if self._file is not self._raw:
+                self._file.close()
+            if self._new is None:
+                self._raw.flush()
+                flush_to_disk(self._raw.fileno())
+            elif self._begun:
+                self._new.commit()
         except OSError as error:
             raise unwritable(self._path, error, "--record") from None
         finally:
-            self._raw.close()
+            if self._new is None:
+                self._raw.close()
+            else:
+                self._new.discard()
 
 
 class SessionReader:

@@ -6,7 +6,7 @@ written completely or not at all. It has two lines of JSON: the header (`Snapsho
 
 import gzip
 import hashlib
-import os
+import io
 import signal
 import time
 import zlib
@@ -26,10 +26,13 @@ from pipistrelle.protocol.base.errors import PipistrelleError, printable
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.base.state import from_json, to_json
+from pipistrelle.protocol.base.whole import write_whole
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.runs.execution.pause import Pause
 from pipistrelle.server.outputs.csv_file import unwritable
 from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, SNAPSHOT, snapshots_in
+from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.files import Counted, Swelling
 
 FORMAT: Final = 2
 #: default number of snapshots to keep
@@ -38,8 +41,8 @@ KEPT: Final = 2
 SESSION: Final = "session.jsonl.gz"
 JOURNAL: Final = f"{OUTPUT_PREFIX}{SESSION}"
 _SIMULATED: Final = "sim:"
-#: maximum bytes of an unpacked state, as protection against decompression bombs
-_LONGEST: Final = 1 << 34
+#: number of bytes of a snapshot to unpack at a time
+_BLOCK: Final = 1 << 20
 
 
 class SnapshotError(PipistrelleError):
@@ -147,16 +150,9 @@ class Snapshots:
             spec=self._spec,
         )
         path = self._folder / snapshot_name(pause.notices, self._prefix)
-        beside = self._folder / f".{path.name}.{os.getpid()}"
         try:
-            with beside.open("wb") as file:
-                file.write(gzip.compress(msgspec.json.encode(header) + b"\n" + body, compresslevel=1, mtime=0))
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(path)
+            write_whole(path, [gzip.compress(msgspec.json.encode(header) + b"\n" + body, compresslevel=1, mtime=0)])
         except OSError as error:
-            with suppress(OSError):
-                beside.unlink()
             raise unwritable(path, error) from None
         for old in snapshots_in(self._folder, self._prefix)[: -self._keep]:
             with suppress(OSError):
@@ -197,8 +193,13 @@ def read_snapshot(path: Path) -> tuple[SnapshotHeader, dict[str, Any]]:
     """Read a snapshot's header and state, or raise SnapshotError."""
     where = printable(str(path))
     try:
-        with gzip.open(path) as file:
-            head, _, body = file.read(_LONGEST).partition(b"\n")
+        body = bytearray()
+        with path.open("rb") as raw:
+            packed = Counted(raw)
+            file = io.BufferedReader(Swelling(gzip.GzipFile(fileobj=packed), packed, where), _BLOCK)
+            head = file.readline()
+            while block := file.read(_BLOCK):  # memory is needed for the state only
+                body += block
         header = msgspec.json.decode(head, type=SnapshotHeader)
         if hashlib.sha256(body).hexdigest() != header.sha256:
             raise SnapshotError("the snapshot is damaged", where=where)
@@ -207,5 +208,7 @@ def read_snapshot(path: Path) -> tuple[SnapshotHeader, dict[str, Any]]:
                 "the snapshot has another format", where=where, expected=str(FORMAT), found=str(header.snapshot)
             )
         return header, from_json(body)
+    except TraceError as error:
+        raise error.at(where, SnapshotError) from None
     except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
         raise SnapshotError(f"the snapshot is damaged ({printable(str(error))[:200]})", where=where) from None

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from pipistrelle.protocol.base.whole import whole_file
 from pipistrelle.protocol.events import (
     Event,
     JobCompleted,
@@ -65,19 +66,19 @@ def copy_outputs(source: Path, target: Path, *, whole: bool) -> None:
     """Copy a run's outputs to another folder, and remove all other outputs there.
 
     Args:
-        whole: copy the session too, because the same run continues in the other folder.
+        whole: copy the description and the session too, because the same run continues in the other folder.
 
     Raises:
         OutputFailed: copying failed.
     """
     remove_outputs([*(target / name for name in OUTPUT_FILES), *snapshots_in(target)])
     names = [name for name in OUTPUT_FILES if name not in (SUMMARY_FILE, f"{OUTPUT_PREFIX}schedule.csv")]
-    if whole:
-        names.append(JOURNAL)
+    names = [*names, JOURNAL] if whole else [name for name in names if name not in (CONFIG_FILE, COMMAND_FILE)]
     for name in names:
         try:
             if (source / name).is_file():
-                shutil.copyfile(source / name, target / name)
+                with (source / name).open("rb") as old, whole_file(target / name) as new:
+                    shutil.copyfileobj(old, new)
         except OSError as error:
             raise unwritable(target / name, error) from None
 
@@ -112,7 +113,7 @@ class TakenOver:
         """Write the new scheduler and the origin of the run to configuration and command."""
         welcome, hello = pause.simulation.welcome, pause.simulation.hello
         scheduler = {"name": hello.name, "version": hello.version, "features": list(welcome.features)}
-        write_output(self._target / CONFIG_FILE, to_json({**read_config(self._target), "scheduler": scheduler}))
+        write_output(self._target / CONFIG_FILE, to_json({**read_config(self._source), "scheduler": scheduler}))
         write_output(self._target / COMMAND_FILE, to_json(msgspec.to_builtins(pause.spec)))
 
     def _past(self, simulation: Simulation) -> list[Event]:

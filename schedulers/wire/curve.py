@@ -7,7 +7,7 @@ from typing import Final
 import zmq
 
 from pipistrelle.protocol.frames import socket_event
-from pipistrelle.protocol.sockets import CallerKeys
+from pipistrelle.protocol.sockets import ZMQ_DESCRIPTORS, CallerKeys, check_descriptors
 from pipistrelle.protocol.zmtp import LONGEST_NOTICE
 from pipistrelle.schedulers.wire.zmtp import ConnectionLost, HandshakeRefused, address_of
 
@@ -40,6 +40,7 @@ class CurveConnection:
         address_of(endpoint)
         self.endpoint = endpoint
         self._deadline = inf
+        check_descriptors(ZMQ_DESCRIPTORS)
         self._context = zmq.Context(io_threads=1)
         self._socket = self._context.socket(zmq.REQ)
         options = (

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from io import FileIO
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from pipistrelle.protocol.base.state import Kept
+from pipistrelle.protocol.base.whole import flush_to_disk, write_rows
 from pipistrelle.server.errors import OutputFailed
 
 MANY_LINES: Final = 512
@@ -20,8 +21,7 @@ special: Final = re.compile(r'[,"\r\n]').search
 class CsvFile:
     """A file written line by line; every failure raises `OutputFailed`.
 
-    Each write has whole lines only, so that no line is cut if the process is killed. The saved state is the file's
-    length in bytes.
+    The file has whole rows only, even if the disk is full. The saved state is the file's length in bytes.
 
     Args:
         option: command-line option that chooses the path, for error messages.
@@ -47,10 +47,9 @@ class CsvFile:
     def open(self) -> None:
         """Create the file and write its header."""
         self._file = self._opened("wb")
-        header = f"{self._columns}\n"
-        with suppress(OSError):  # a full disk is reported with the first lines, after all files are open
-            header = header[self._file.write(header.encode()) :]
-        self._left = header.encode()
+        header = f"{self._columns}\n".encode()
+        written, _ = write_rows(self._file, header)  # a full disk is reported after all files are open
+        self._left = header[written:]
 
     def write(self, row: Any) -> None:
         """Add a row, which is written later with others."""
@@ -61,15 +60,12 @@ class CsvFile:
 
     def hand_over(self) -> None:
         """Write the lines of all added rows."""
-        left = memoryview(self._left + "".join(self._lines_of(self.rows)).encode())
+        rows = self._left + "".join(self._lines_of(self.rows)).encode()
         self.rows.clear()
-        try:
-            while left:  # a nearly full disk writes only a part
-                left = left[self._file.write(left) :]  # type: ignore[union-attr]  # it is open
-            self._left = b""
-        except OSError as error:
-            self._left = bytes(left)
-            raise unwritable(self._path, error, self._option) from None
+        written, error = write_rows(self._file, rows)  # type: ignore[arg-type]  # it is open
+        self._left = rows[written:]
+        if error is not None:
+            raise unwritable(self._path, error, self._option) from error
 
     def flush(self) -> None:
         """Write all rows to disk, if the file is open."""
@@ -102,7 +98,7 @@ class CsvFile:
             raise unwritable(self._path, error, self._option) from None
 
     def close(self) -> None:
-        """Write all rows and close the file, if it is open."""
+        """Write all rows, wait until they are on disk, and close the file, if it is open."""
         if self._file is None:
             return
         try:
@@ -110,7 +106,8 @@ class CsvFile:
         finally:
             file, self._file = self._file, None
             try:
-                file.close()
+                with file:
+                    flush_to_disk(file.fileno())
             except OSError as error:
                 raise unwritable(self._path, error, self._option) from None
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.base.log import logger
+from pipistrelle.protocol.base.whole import is_still
 from pipistrelle.server.errors import OutputFailed
 
 _MODE: Final = 0o666
@@ -91,7 +92,7 @@ def _locked(path: Path) -> int:
                 raise
             except OSError as error:
                 logger().warning("{}: cannot lock the folder ({}); let no other run write to it", path.parent, error)
-            if not _is_still(path, file):
+            if not is_still(path, file):
                 os.close(file)  # the previous run has just ended and removed the file
                 continue
             os.ftruncate(file, 0)
@@ -101,14 +102,6 @@ def _locked(path: Path) -> int:
             os.close(file)
             raise
         return file
-
-
-def _is_still(path: Path, file: int) -> bool:
-    try:
-        there, ours = os.stat(path), os.fstat(file)
-    except FileNotFoundError:
-        return False
-    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
 
 
 def _writer(path: Path) -> str | None:

@@ -1,7 +1,6 @@
 """Output files written once, when a run begins or ends: labels, schedule, summary."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from itertools import repeat
 from pathlib import Path
 from typing import Any, Final
@@ -9,6 +8,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
+from pipistrelle.protocol.base.whole import write_whole
 from pipistrelle.server.engine.jobs import LABEL_NAMES
 from pipistrelle.server.outputs.csv_file import csv_text, special, unwritable
 from pipistrelle.server.outputs.metrics import Summary
@@ -86,21 +86,13 @@ def to_json(value: Any) -> str:
 
 
 def write_output(path: str | Path, text: str, option: str = "--out") -> None:
-    """Write a whole file atomically; OutputFailed if that fails.
+    """Replace a whole file at once; OutputFailed if that fails.
 
-    ``option`` is the command-line option that chooses the path. Pipes and links are written directly.
+    ``option`` is the command-line option that chooses the path.
     """
-    path = part = Path(path)
     try:
-        if not path.is_symlink() and (path.is_file() or not path.exists()):
-            part = path.with_name(f".{path.name}.part")
-        part.write_text(text, encoding="utf-8", newline="")
-        if part is not path:
-            part.replace(path)
+        write_whole(path, [text.encode()])
     except OSError as error:
-        if part is not path:
-            with suppress(OSError):
-                part.unlink()
         raise unwritable(path, error, option) from None
 
 

@@ -14,7 +14,7 @@ from pipistrelle.protocol.batsim.session import BatsimServerSession
 from pipistrelle.protocol.fields import PROTOCOL_VERSION
 from pipistrelle.protocol.frames import MAX_FRAME_BYTES, socket_event
 from pipistrelle.protocol.messages import HelloData, Notice, WelcomeData
-from pipistrelle.protocol.sockets import CallerKeys
+from pipistrelle.protocol.sockets import ZMQ_DESCRIPTORS, CallerKeys, check_descriptors
 from pipistrelle.server.errors import EndpointError, SchedulerFailed
 from pipistrelle.server.transport.endpoint import check_endpoint
 from pipistrelle.server.transport.peer import GRACE_S, LINGER_S, TICK_MS, Peer, Waits, scheduler_named
@@ -65,6 +65,7 @@ class BatsimTransport(Peer[BatsimServerSession]):
                 hint="For example tcp://localhost:28000.",
             )
         super().__init__(endpoint, BatsimServerSession(), **waits)
+        check_descriptors(ZMQ_DESCRIPTORS)
         self._context = zmq.Context(io_threads=1)
         self._socket = self._context.socket(zmq.REQ)
         self._socket.setsockopt(zmq.LINGER, int(1000 * LINGER_S))

@@ -15,7 +15,7 @@ from zmq.utils import z85
 
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.frames import MAX_FRAME_BYTES, socket_event
-from pipistrelle.protocol.sockets import ListenerKeys
+from pipistrelle.protocol.sockets import ZMQ_DESCRIPTORS, ListenerKeys, check_descriptors
 from pipistrelle.protocol.zmtp import ZmtpMessage
 from pipistrelle.server.transport.connection import LONGEST_HELLO
 from pipistrelle.server.transport.doorway import Doorway
@@ -127,6 +127,7 @@ class CurveListener:
         self._told: set[str] = set()
         self._served: CurveStranger | None = None
         self._strangers: deque[tuple[CurveStranger, ZmtpMessage]] = deque()
+        check_descriptors(ZMQ_DESCRIPTORS)
         self._context = zmq.Context(io_threads=1)
         self._socket = self._context.socket(zmq.ROUTER)
         self._known = keys.known

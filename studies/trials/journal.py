@@ -11,13 +11,16 @@ import msgspec
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.server.outputs.lock import sole_writer
+from pipistrelle.server.outputs.once import remove_outputs
 from pipistrelle.studies.trials.axes import StudyError
 from pipistrelle.studies.trials.grid import Prepared
-from pipistrelle.studies.trials.line_file import LineFile, open_lines, read_lines, write_whole
+from pipistrelle.studies.trials.line_file import LineFile, open_lines, read_lines, write_table
+from pipistrelle.studies.trials.results import TRIALS
 from pipistrelle.studies.trials.study import Study
 from pipistrelle.studies.trials.trial import Outcome
 
 STUDY: Final = "study.json"
+_HINT: Final = "Choose another folder, or replace the results with --overwrite."
 JOURNAL: Final = "journal.jsonl"
 #: {part of a study's identity: its name in errors}
 _PARTS: Final = {
@@ -58,8 +61,13 @@ class Journal:
 
 
 @contextmanager
-def open_folder(folder: Path, study: Study, grid: tuple[Prepared, ...]) -> Iterator[Journal]:
+def open_folder(
+    folder: Path, study: Study, grid: tuple[Prepared, ...], *, overwrite: bool = False
+) -> Iterator[Journal]:
     """Open or make a study's folder as its only writer, and yield its journal.
+
+    Args:
+        overwrite: remove the results of another study first.
 
     Raises:
         StudyError: the folder has the results of another study, or its journal is damaged.
@@ -67,12 +75,22 @@ def open_folder(folder: Path, study: Study, grid: tuple[Prepared, ...]) -> Itera
     """
     with sole_writer(str(folder / "study")):
         identity = identity_of(study, grid)
+        if overwrite:
+            _remove_other(folder, identity)
         if not _is_claimed(folder, identity):
-            write_whole(folder / STUDY, _text(identity))
+            write_table(folder / STUDY, _text(identity))
         path = folder / JOURNAL
         outcomes, length = read_journal(path)
         with open_lines(path, length) as lines:
             yield Journal(lines, outcomes)
+
+
+def _remove_other(folder: Path, identity: Mapping[str, Any]) -> None:
+    """Remove the results of another study; nothing if they are of this one."""
+    try:
+        _is_claimed(folder, identity)
+    except StudyError:
+        remove_outputs(folder / name for name in (TRIALS, JOURNAL, STUDY))
 
 
 def identity_of(study: Study, grid: tuple[Prepared, ...]) -> dict[str, Any]:
@@ -96,8 +114,9 @@ def _is_claimed(folder: Path, identity: Mapping[str, Any]) -> bool:
     try:
         there = (folder / STUDY).read_bytes()
     except FileNotFoundError:
-        if (folder / JOURNAL).exists():
-            raise StudyError("the folder has a journal, but no study.json", where=str(folder)) from None
+        left = next((name for name in (JOURNAL, TRIALS) if (folder / name).exists()), None)
+        if left is not None:
+            raise StudyError(f"the folder has {left}, but no {STUDY}", where=str(folder), hint=_HINT) from None
         return False
     except OSError as error:
         raise StudyError(f"the folder cannot be read ({error.strerror or error})", where=str(folder)) from None
@@ -112,7 +131,7 @@ def _is_claimed(folder: Path, identity: Mapping[str, Any]) -> bool:
         "the folder has the results of another study",
         where=str(folder),
         found=" and ".join(other) or "another description",
-        hint="Choose another folder, or remove this one.",
+        hint=_HINT,
     )
 
 

@@ -1,30 +1,30 @@
-"""Files that survive interruptions: lines synced to disk, and files written whole."""
+"""Files of lines that survive interruptions: each line is synced to disk."""
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.base.whole import flush_to_disk, write_rows, write_whole
 from pipistrelle.server.errors import OutputFailed
 
 
 class LineFile:
     """An append-only file of lines."""
 
-    def __init__(self, path: Path, file: BinaryIO) -> None:
+    def __init__(self, path: Path, file: FileIO) -> None:
         self._path, self._file = path, file
 
     def append(self, lines: Iterable[bytes]) -> None:
-        """Write lines to disk, or raise OutputFailed."""
+        """Write lines to disk; OutputFailed if not all fit, then the file ends with the last that does."""
+        _, error = write_rows(self._file, b"".join(line + b"\n" for line in lines), quotes=False)
         try:
-            for line in lines:
-                self._file.write(line + b"\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            raise _unwritable(self._path, error) from None
+            flush_to_disk(self._file.fileno())
+        except OSError as unsynced:
+            error = error or unsynced
+        if error is not None:
+            raise _unwritable(self._path, error) from error
 
 
 def read_lines(path: Path, what: str, make: type[PipistrelleError]) -> tuple[list[bytes], int]:
@@ -50,7 +50,7 @@ def read_lines(path: Path, what: str, make: type[PipistrelleError]) -> tuple[lis
 def open_lines(path: Path, length: int) -> Iterator[LineFile]:
     """Truncate a file to ``length`` bytes and yield it for appending."""
     try:
-        file = path.open("ab")
+        file = path.open("ab", buffering=0)
         file.truncate(length)
     except OSError as error:
         raise _unwritable(path, error) from None
@@ -61,22 +61,11 @@ def open_lines(path: Path, length: int) -> Iterator[LineFile]:
             file.close()
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file atomically, or raise OutputFailed."""
-    part = path.with_name(f".{path.name}.part")
+def write_table(path: Path, content: bytes) -> None:
+    """Replace a study's file at once, or raise OutputFailed."""
     try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-        directory = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        write_whole(path, [content])
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise _unwritable(path, error) from None
 
 

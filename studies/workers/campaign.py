@@ -13,7 +13,7 @@ from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.studies.trials.axes import StudyError
 from pipistrelle.studies.trials.grid import TrialMaker, prepared
 from pipistrelle.studies.trials.journal import Journal, identity_of, look_into, open_folder
-from pipistrelle.studies.trials.line_file import write_whole
+from pipistrelle.studies.trials.line_file import write_table
 from pipistrelle.studies.trials.replicas import Replication, replication_of
 from pipistrelle.studies.trials.results import TRIALS, Results, import_pyarrow, parquet_of, table_of
 from pipistrelle.studies.trials.study import Study
@@ -59,6 +59,7 @@ def run(
     dask: str | None = None,
     slurm: int | None = None,
     slurm_options: Sequence[str] = (),
+    overwrite: bool = False,
     watch: Callable[[Headway], None] = lambda progress: None,
 ) -> Results:
     """Carry out a study, or the rest of it, and return its results.
@@ -70,6 +71,7 @@ def run(
         jobs: number of worker processes on this machine; None for one per processor.
         dask: address of a Dask scheduler whose workers are used instead.
         slurm, slurm_options: number of Slurm jobs used as workers instead, and their options (docs/how-to/studies.md).
+        overwrite: replace the results of another study in the folder, instead of raising an error.
         watch: called regularly with the progress.
 
     Raises:
@@ -84,13 +86,13 @@ def run(
     with ExitStack() as stack:
         kept = None if out is None else Path(out)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pipistrelle-"))) if kept is None else kept
-        journal = stack.enter_context(open_folder(folder, study, grid))
+        journal = stack.enter_context(open_folder(folder, study, grid, overwrite=overwrite))
         replication = replication_of(study, journal.outcomes)
 
         def write() -> Results:
             wanted = {key: journal.outcomes[key] for key in replication.ended}
             table = table_of(study, grid, wanted, identity_of(study, grid))
-            write_whole(folder / TRIALS, parquet_of(table))
+            write_table(folder / TRIALS, parquet_of(table))
             return Results(table, None if kept is None else kept / TRIALS)
 
         if replication.left:

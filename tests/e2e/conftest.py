@@ -159,7 +159,7 @@ class Shell:
     def simulate(self, peer: str, *arguments: str | Path, options: Sequence[str | Path] = ()) -> Outcome:
         """Run the small workload with a peer as the scheduler; outputs go to `out`."""
         return self.run(
-            "run", "-p", "tiny", "-w", self.small(), "--out", "out", *PATIENCE, *options,
+            "run", "-p", "tiny", "-w", self.small(), "--out", "out", "--overwrite", *PATIENCE, *options,
             "--scheduler", *self.peer(peer, *arguments),
         )  # fmt: skip
 

@@ -186,7 +186,10 @@ def test_a_scheduler_whose_server_is_killed_ends_by_itself(shell, wait_until):
 
 
 def test_a_run_that_is_killed_leaves_no_orphan(shell, wait_until):
-    """The scheduler that it had started notices, and exits."""
+    """The scheduler that it had started notices, and exits; a table loses no whole row.
+
+    A SIGKILL inside the kernel's write may cut the last row (docs/guarantees.md).
+    """
     run = busy(shell, "run")
     until_jobs_end(shell, wait_until)
     run.signal(signal.SIGKILL)
@@ -195,9 +198,9 @@ def test_a_run_that_is_killed_leaves_no_orphan(shell, wait_until):
     wait_until(lambda: not shell.survivors())
     shell.tidy()
     for name in ("jobs", "machine_states", "decisions"):
-        lines = (shell.folder / "out" / f"out_{name}.csv").read_bytes().splitlines(keepends=True)
-        assert lines[0].startswith((b"job_id,", b"time,")), lines[0]
-        assert all(line.endswith(b"\n") for line in lines)
+        head, *rows = (shell.folder / "out" / f"out_{name}.csv").read_bytes().split(b"\n")[:-1]
+        assert head.startswith((b"job_id,", b"time,")), head
+        assert {row.count(b",") for row in rows} <= {head.count(b",")}
 
 
 def test_what_a_schedulers_script_started_is_ended_too(shell):

@@ -60,7 +60,8 @@ def play(shell, way, *more, name="resume"):
     if name == "resume":
         return shell.start("resume", "out", "--quiet", "--trust")
     return shell.start(
-        "run", "-p", "tiny", "-w", shell.swf("rows.swf", ROWS), "--out", "out", "--snapshot-every", "sim:100s",
+        "run", "-p", "tiny", "-w", shell.swf("rows.swf", ROWS), "--out", "out", "--overwrite",
+        "--snapshot-every", "sim:100s",
         "--quiet", "--scheduler", *peer,
     )  # fmt: skip
 
@@ -165,7 +166,8 @@ def test_a_served_run_refuses_another_scheduler(shell):
 def test_a_program_that_refuses_its_state(shell):
     """It leaves, and the run ends with that."""
     shell.run(
-        "run", "-p", "tiny", "-w", shell.swf("rows.swf", ROWS), "--out", "out", "--snapshot-every", "sim:100s",
+        "run", "-p", "tiny", "-w", shell.swf("rows.swf", ROWS), "--out", "out", "--overwrite",
+        "--snapshot-every", "sim:100s",
         "--leave-snapshots", "--quiet", "--scheduler", *shell.peer("keeps", "refuses"),
     )  # fmt: skip
     shell.run("resume", "out", "--quiet", "--trust").failed(4, "failed after RESTORE of notice")

@@ -52,7 +52,8 @@ def batsim(fault: str, *options: str, says: str = "") -> Scheduler:
 
     def run(shell: Any) -> tuple[int, str]:
         outcome = shell.run(
-            "run", "-p", "tiny", "-w", shell.small(), "--dialect", "batsim", "--out", "out", "--hello-timeout", "600",
+            "run", "-p", "tiny", "-w", shell.small(), "--dialect", "batsim", "--out", "out", "--overwrite",
+            "--hello-timeout", "600",
             "--decision-timeout", "600", *options, "--scheduler", *shell.peer("listener", fault),
         )  # fmt: skip
         assert "Traceback" not in outcome.err

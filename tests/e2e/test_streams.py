@@ -63,9 +63,51 @@ def test_too_little_memory_is_no_bug(shell):
     limited(shell, "RLIMIT_AS", 600 << 20, *made).failed(71, "out of memory")
 
 
+def test_a_run_is_resumed_in_little_memory(shell):
+    """A snapshot is read in blocks: the address space may be far smaller than the longest state."""
+    words = (*RUN, "-w", shell.small(), "--snapshot-every", "sim:1", "--leave-snapshots")
+    shell.run(*words).ok()
+    limited(shell, "RLIMIT_AS", 2 << 30, "resume", "out", "--out", "again", "--quiet").ok()
+    assert shell.ended_jobs("again") == shell.ended_jobs()
+
+
 def test_too_few_open_files_are_no_bug(shell):
     """The run's outputs need some; what cannot be opened is named."""
-    limited(shell, "RLIMIT_NOFILE", 6, *RUN, "-w", shell.small()).failed(6, "Too many open files")
+    limited(shell, "RLIMIT_NOFILE", 6, *RUN, "-w", shell.small()).failed(71, "out of file descriptors", "ulimit -n")
+
+
+SERVE = ("serve", "-p", "tiny", "-w", "small.swf", "--out", "out", "--hello-timeout", "0.1")
+CURVE = (*SERVE, "--endpoint", "tcp://127.0.0.1:*", "--curve", "keys/server.key", "--clients", "keys")
+STUDY = '[run]\nworkload = "small.swf"\nplatform = "tiny"\n[axes]\nscheduler = ["fcfs", "easy"]\n'
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ((*RUN, "-w", "small.swf"), 0),
+        (("run", "-p", "tiny", "-w", "small.swf", "--out", "out", "--quiet"), 0),
+        ((*RUN, "-w", "small.swf", "--page", "0"), 0),
+        ((*RUN, "-w", "small.swf", "--record", "s.jsonl", "--timings", "t.json"), 0),
+        (("study", "run", "study.toml", "--out", "out", "--jobs", "2"), 0),
+        (SERVE, 4),
+        (CURVE, 4),
+    ],
+    ids=["run", "sockets", "page", "record", "study", "serve", "curve"],
+)
+def test_a_lack_of_descriptors_has_one_exit_code(shell, words, code):
+    """However many the command opens before one is missing: it ends as usual, or names descriptors, with code 71."""
+    shell.small()
+    shell.write("study.toml", STUDY)
+    shell.run("new", "keys", "keys").ok()
+    ends = set()
+    for most in (5, 6, 7, 8, 10, 12, 15, 20):
+        outcome = limited(shell, "RLIMIT_NOFILE", most, *words)
+        ends.add(outcome.code)
+        assert "Traceback" not in outcome.err
+        if outcome.code == 71:
+            assert "this process is out of file descriptors (Too many open files); raise the limit" in outcome.err
+            assert outcome.err.count("\n") == 1
+    assert ends == {71, code}
 
 
 def test_an_interrupt_during_the_start_leaves_no_traceback(shell):

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -144,3 +145,20 @@ def test_a_disk_that_fills_up_during_the_run(shell):
         assert (disk / "out" / "out_jobs.csv").stat().st_size > 0
     finally:
         subprocess.run(["umount", disk], check=True)
+
+
+@pytest.mark.parametrize("size", [3000, 20_000, 70_001])
+@pytest.mark.parametrize("mode", [[], ["--in-process"]])
+def test_tables_end_in_whole_rows_when_they_may_not_grow(shell, size, mode):
+    """Wherever the file system has no more room, the last row is whole, and all rows are those of the whole run."""
+    words = ["run", "-p", "tiny", "-w", shell.many(1500), *mode, "--quiet"]
+    shell.run(*words, "--out", "whole").ok()
+    limit = f"import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size})); "
+    limited = [sys.executable, "-c", limit + "os.execv(sys.argv[1], sys.argv[1:])", *shell.command]
+    shell.spawn(*limited, *words, "--out", "out").finish().failed(6, "out/", "File too large")
+
+    whole = shell.files("whole")
+    for name, content in shell.files("out").items():
+        if name.endswith(".csv") and name not in ("out_schedule.csv", "out_labels.csv"):
+            assert content.endswith(b"\n") or not content
+            assert whole[name].startswith(content)

@@ -1,0 +1,51 @@
+"""A command of ours as a fork of this process, which has imported what it needs; it is killed if it does not end."""
+
+import os
+import select
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+#: no command takes longer, in seconds
+LIMIT_S = 120.0
+
+
+def command(
+    home: Path, words: list[str], before: Callable[[], None] = lambda: None, limit: float = LIMIT_S
+) -> tuple[int | None, str]:
+    """Carry out a command in a folder; return its exit code, None if it did not end, and its output.
+
+    Args:
+        before: called in the process of the command, before it begins.
+        limit: how long it may take (s).
+    """
+    said = home / "said"
+    pid = os.fork()
+    if pid == 0:
+        _be(home, said, words, before)
+    pidfd = os.pidfd_open(pid)
+    over = bool(select.select([pidfd], [], [], limit)[0])
+    if not over:
+        os.kill(pid, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os.close(pidfd)
+    return code if over else None, said.read_text(errors="replace")
+
+
+def _be(home: Path, said: Path, words: list[str], before: Callable[[], None]) -> None:
+    os.setsid()
+    os.chdir(home)
+    output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.close(output)
+    code = 99
+    try:
+        from pipistrelle.cli.main import main
+
+        before()
+        main(words)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0
+    finally:
+        os._exit(code)

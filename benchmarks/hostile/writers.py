@@ -1,0 +1,254 @@
+"""Every command that writes files, with the files that it writes."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+_EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+_MINIMAL = str(_EXAMPLES / "minimal_scheduler.py")
+#: a small study of the log that the commands read
+_STUDY = """[run]
+workload = "made.swf"
+platform = "tiny"
+[axes]
+scheduler = ["fcfs", "easy"]
+until = ["1h", "2h"]
+[replicas]
+count = 1
+"""
+#: commands that make what other commands read
+MADE: tuple[tuple[str, ...], ...] = (
+    ("run", "-w", "made.swf", "-p", "tiny", "--in-process", "--quiet", "--out", "one"),
+    ("run", "-w", "made.swf", "-p", "tiny", "--in-process", "--quiet", "--out", "two", "--scheduler", "fcfs"),
+    (
+        *("run", "-w", "made.swf", "-p", "tiny", "--in-process", "--quiet", "--out", "kept"),
+        *("--snapshot-every", "sim:1h", "--leave-snapshots"),
+    ),
+    ("study", "run", "study.toml", "-o", "study", "--jobs", "1"),
+    (
+        "failures",
+        "generate",
+        "--nodes",
+        "400",
+        "--failures",
+        "exponential,mtbf=90d",
+        "--repair",
+        "1h",
+        "--horizon",
+        "30d",
+        "-o",
+        "down.csv",
+    ),
+)
+
+
+def prepare(home: Path) -> None:
+    """Write the files that the commands read and that no command makes."""
+    (home / "study.toml").write_text(_STUDY, encoding="ascii")
+    lines = ["; MaxProcs: 4\n"]
+    for one in range(1, 60):
+        size = 1 + one % 3
+        lines.append(
+            f"{one} {40 * one} {one % 9} {300 + 7 * one} {size} -1 -1 {size} 900 -1 1 {one % 4}" + " -1" * 6 + "\n"
+        )
+    (home / "made.swf").write_text("".join(lines), encoding="ascii")
+    for name in ("cluster.xml", "jobs.json"):
+        shutil.copyfile(_EXAMPLES / "batsim" / name, home / name)
+    shutil.copytree(_EXAMPLES / "cases", home / "cases")
+
+
+def is_json(content: bytes) -> bool:
+    """Return whether this is a whole JSON object."""
+    try:
+        return content.endswith(b"\n") and isinstance(msgspec.json.decode(content), dict)
+    except msgspec.DecodeError:
+        return False
+
+
+def is_junit(content: bytes) -> bool:
+    """Return whether this is a whole JUnit file; it has the times that tests took."""
+    return content.startswith(b"<?xml") and content.endswith(b"</testsuites>\n")
+
+
+def is_key(content: bytes) -> bool:
+    """Return whether this is a whole file of a key."""
+    return content.startswith(b"#") and content.count(b'"') in (2, 4) and content.endswith(b"\n")
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A command that writes files.
+
+    Attributes:
+        option: the parameter that names the file or folder.
+        words: the command's words.
+        files: the files that must be as before or as after the whole command.
+        tables: files that grow during the command: they have whole lines at any time.
+        valid: says whether a new file is whole, if its bytes differ from time to time.
+        code: the exit code of the command.
+        fresh: the command writes only new files.
+    """
+
+    option: str
+    words: tuple[str, ...]
+    files: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    valid: Callable[[bytes], bool] | None = None
+    code: int = 0
+    fresh: bool = False
+
+    @property
+    def command(self) -> str:
+        """Return the command's name."""
+        return self.option.rpartition(" ")[0]
+
+
+def _one(option: str, *words: str, file: str) -> Writer:
+    """Return a command that writes one file."""
+    return Writer(option, (*option.split()[:-1], *words), (file,))
+
+
+def _out(*names: str) -> tuple[str, ...]:
+    return tuple(f"new/out_{name}" for name in names)
+
+
+_RUN = ("-w", "made.swf", "-p", "tiny", "--quiet", "--in-process")
+_WHOLE = _out("config.json", "labels.csv", "command.json", "schedule.csv", "summary.json")
+_TABLES = _out("jobs.csv", "decisions.csv", "machine_states.csv")
+_STEPS = ("--week", "1", "--step", "60s", "--warm-up", "0s", "--quiet")
+
+WRITERS: tuple[Writer, ...] = (
+    Writer("run out", ("run", *_RUN, "--out", "new"), _WHOLE, _TABLES),
+    Writer(
+        "run out",
+        ("run", *_RUN, "--out", "new", "--failures", "exponential,mtbf=9d", "--repair", "1h"),
+        _WHOLE,
+        (*_TABLES, *_out("attempts.csv", "nodes.csv", "outages.csv")),
+    ),
+    Writer(
+        "run out",
+        ("run", *_RUN, "--out", "new", "--format", "parquet"),
+        (*_WHOLE, *_out("jobs.parquet", "decisions.parquet", "machine_states.parquet")),
+        _TABLES,
+    ),
+    Writer("run timings", ("run", *_RUN, "--out", "t", "--timings", "t.json"), ("t.json",), valid=is_json),
+    Writer("run record", ("run", *_RUN, "--out", "t", "--record", "s.jsonl"), ("s.jsonl",)),
+    Writer("run record", ("run", *_RUN, "--out", "t", "--record", "s.jsonl.gz"), ("s.jsonl.gz",)),
+    Writer(
+        "serve out",
+        ("serve", "-w", "made.swf", "-p", "tiny", "--out", "new", "--hello-timeout", "0.3"),
+        ("new/connection.json",),
+        valid=is_json,
+        code=4,
+    ),
+    Writer("resume out", ("resume", "kept", "--quiet", "--out", "new"), _WHOLE, _TABLES),
+    Writer(
+        "resume out", ("resume", "kept", "--quiet", "--scheduler", "easy", "--order", "sjf", "--out", "new"), _WHOLE
+    ),
+    Writer(
+        "resume timings", ("resume", "kept", "--quiet", "--out", "t", "--timings", "t.json"), ("t.json",), valid=is_json
+    ),
+    Writer(
+        "batsim export",
+        ("batsim", "-p", "cluster.xml", "-w", "jobs.json", "--no-sched", "-q", "-e", "b/out"),
+        ("b/out_schedule.csv",),
+        ("b/out_jobs.csv", "b/out_machine_states.csv"),
+    ),
+    Writer("compare jobs", ("compare", "one", "two", "--jobs", "x.csv"), ("x.csv",), code=1),
+    _one("report page", "one", "two", "-o", "x.html", file="x.html"),
+    _one("explain job run", "one", "9", file="one/out_explain.index"),
+    _one("explain queue as_csv", "one", "--at", "1h", "--csv", "x.csv", file="x.csv"),
+    _one("explain placement jobs", "one", "--jobs", "x.csv", file="x.csv"),
+    _one("explain placement picture", "one", "--picture", "x.svg", file="x.svg"),
+    *(
+        _one(f"explain accuracy {name}", "one", "made.swf", "--warm-up", "0s", option, "x.csv", file="x.csv")
+        for name, option in (("as_csv", "--csv"), ("cdf", "--cdf"), ("curves", "--curves"), ("jobs", "--jobs"))
+    ),
+    Writer(
+        "study run out",
+        ("study", "run", "study.toml", "-o", "new", "--jobs", "1"),
+        ("new/study.json", "new/trials.parquet"),
+        ("new/journal.jsonl",),
+    ),
+    _one(
+        "study plot output",
+        "study",
+        "--x",
+        "until",
+        "--by",
+        "scheduler",
+        "--metric",
+        "mean_wait",
+        "-o",
+        "x.svg",
+        file="x.svg",
+    ),
+    _one("study steps as_csv", "-w", "made.swf", "-p", "tiny", *_STEPS, "--csv", "x.csv", file="x.csv"),
+    Writer(
+        "study papers out",
+        ("study", "papers", "002", "--only", "equations", "-q", "-j", "1", "-o", "new"),
+        ("new/002-equations.json", "new/002-equations.csv", "new/002-equations.html"),
+    ),
+    _one("workload generate page", "--like", "made.swf", "-o", "l.swf", "--page", "x.html", file="x.html"),
+    _one("workload generate output", "--jobs", "900", "-o", "x.swf", file="x.swf"),
+    _one("workload generate output", "--jobs", "900", "-o", "x.swf.gz", file="x.swf.gz"),
+    _one("workload generate output", "--jobs", "900", "-o", "x.json.xz", file="x.json.xz"),
+    _one("workload model output", "made.swf", "-o", "x.toml", file="x.toml"),
+    _one("workload convert target", "made.swf", "x.json", file="x.json"),
+    _one("workload convert target", "made.swf", "x.sacct", file="x.sacct"),
+    _one("workload convert target", "made.swf", "x.maui", file="x.maui"),
+    _one("workload describe picture", "made.swf", "--picture", "x.svg", file="x.svg"),
+    _one("workload compare page", "made.swf", "made.swf", "--page", "x.svg", file="x.svg"),
+    _one("workload filter output", "made.swf", "--first", "40", "-o", "x.swf", file="x.swf"),
+    _one("workload scale output", "made.swf", "--load", "0.5", "-o", "x.swf", file="x.swf"),
+    _one("workload merge output", "made.swf", "made.swf", "-o", "x.swf", file="x.swf"),
+    _one("workload shuffle output", "made.swf", "-o", "x.swf", file="x.swf"),
+    _one("workload copy output", "made.swf", "--times", "2", "-o", "x.swf", file="x.swf"),
+    _one("workload redraw output", "made.swf", "-o", "x.swf", file="x.swf"),
+    _one(
+        "failures generate output",
+        "--nodes",
+        "400",
+        "--failures",
+        "exponential,mtbf=90d",
+        "--repair",
+        "1h",
+        "--horizon",
+        "60d",
+        "-o",
+        "x.csv",
+        file="x.csv",
+    ),
+    _one("failures fit output", "down.csv", "-o", "x.toml", file="x.toml"),
+    _one("failures plan picture", "made.swf", "--mttf", "10000h", "--picture", "x.svg", file="x.svg"),
+    Writer("new scheduler output", ("new", "scheduler", "mine", "-o", "x.py"), ("x.py",), fresh=True),
+    Writer(
+        "new keys folder",
+        ("new", "keys", "new"),
+        ("new/server.key", "new/server.pub", "new/scheduler.key", "new/scheduler.pub"),
+        valid=is_key,
+        fresh=True,
+    ),
+    Writer(
+        "check scheduler logs",
+        ("check", "scheduler", "-k", "rejection", "--logs", "new", "--", sys.executable, _MINIMAL, "{endpoint}"),
+        ("new/rejection.log",),
+        code=1,
+    ),
+    Writer(
+        "check scheduler junit",
+        ("check", "scheduler", "fcfs", "-k", "one-job", "--junit", "x.xml"),
+        ("x.xml",),
+        valid=is_junit,
+    ),
+    Writer(
+        "check cases folder",
+        ("check", "cases", "cases", "--update"),
+        tuple(f"cases/short-job-first/golden/out_{name}" for name in ("config.json", "jobs.csv", "summary.json")),
+    ),
+    Writer("check cases junit", ("check", "cases", "-k", "kill-race", "--junit", "x.xml"), ("x.xml",), valid=is_junit),
+)

@@ -1,0 +1,230 @@
+"""Files that are whole whatever ends the program: replaced at once, or extended by whole rows."""
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from io import FileIO
+from typing import BinaryIO, Final
+
+PathText = str | os.PathLike[str]
+
+_PART: Final = ".part"
+#: most bytes of a target's name in the name of the file beside it, as file systems limit names to 255 bytes
+_LONGEST_NAME: Final = 240
+#: errors of files that cannot be flushed, such as pipes
+_UNFLUSHABLE: Final = (errno.EINVAL, errno.ENOTSUP, errno.EROFS)
+#: access rights of a new file, before the umask
+_MODE: Final = 0o666
+#: number of bytes that the kernel stores at once
+_PAGE: Final = 4096
+_STANDARD_STREAMS: Final = range(3)
+
+
+class Replacement:
+    """A file written beside its target; `commit` replaces the target at once.
+
+    Until then the target stays as it is, also if the process is killed. Links are followed. Pipes, devices and the
+    standard streams are written directly. All methods raise OSError.
+
+    Args:
+        fresh: raise FileExistsError if the target exists.
+        mode: the target's access rights; None: its present ones, or the usual ones for a new file.
+    """
+
+    def __init__(self, path: PathText, *, fresh: bool = False, mode: int | None = None) -> None:
+        self._target = _behind_links(path)
+        self._part: str | None = None
+        if fresh and os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path))
+        if self._target is None:
+            self.file: BinaryIO = open(path, "wb")  # noqa: SIM115 - `commit` and `discard` close it
+            return
+        self._part, number = _opened_beside(self._target, mode)
+        self.file = open(number, "wb")  # noqa: SIM115
+        if fresh and os.path.lexists(self._target):  # another process has just made it; we hold the lock now
+            self.discard()
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self._target)
+
+    def commit(self) -> None:
+        """Flush the file to disk and replace the target; discard the file if that fails."""
+        try:
+            self.file.flush()
+            flush_to_disk(self.file.fileno())
+            if self._part is not None and self._target is not None:
+                os.replace(self._part, self._target)
+                self._part = None
+        except BaseException:
+            self.discard()
+            raise
+        self.file.close()
+        if self._target is not None:
+            _flush_folder(os.path.dirname(self._target))
+
+    def discard(self) -> None:
+        """Remove the file and leave the target as it is; what a pipe got stays."""
+        with suppress(OSError):
+            if self._part is not None:  # still locked, so it is ours
+                os.unlink(self._part)
+        self._part = None
+        with suppress(OSError):
+            self.file.close()
+
+
+@contextmanager
+def whole_file(path: PathText, *, fresh: bool = False, mode: int | None = None) -> Iterator[BinaryIO]:
+    """Yield a file that replaces ``path`` when the ``with`` block ends without an error.
+
+    Every command writes its files with this function, so a file is never half written. The arguments and the errors are
+    those of `Replacement`.
+    """
+    replacement = Replacement(path, fresh=fresh, mode=mode)
+    try:
+        yield replacement.file
+    except BaseException:
+        replacement.discard()
+        raise
+    replacement.commit()
+
+
+def write_whole(path: PathText, chunks: Iterable[bytes]) -> None:
+    """Replace a file's content at once, or raise OSError and leave the file as it is."""
+    with whole_file(path) as file:
+        for chunk in chunks:
+            file.write(chunk)
+
+
+def write_rows(file: FileIO, rows: bytes, *, quotes: bool = True) -> tuple[int, OSError | None]:
+    """Write whole rows to an unbuffered file.
+
+    Return the number of bytes written, and the error that prevented the rest. After an error the file ends with the
+    last row that fitted.
+
+    Args:
+        quotes: the rows are CSV, where a quoted field may contain line breaks; otherwise each line is a row.
+    """
+    done = 0
+    try:
+        at = file.tell() if file.seekable() else 0
+        for end in _pieces(rows, at):
+            while done < end:  # a nearly full disk takes only a part
+                done += file.write(memoryview(rows)[done:end])
+    except OSError as error:
+        whole = _end_of_rows(rows, done, quotes=quotes)
+        if whole < done:
+            with suppress(OSError):  # not a regular file
+                file.truncate(file.seek(whole - done, os.SEEK_CUR))
+        return whole, error
+    return done, None
+
+
+def flush_to_disk(number: int) -> None:
+    """Wait until an open file's content is on disk; do nothing if it is not on a disk."""
+    try:
+        os.fsync(number)
+    except OSError as error:
+        if error.errno not in _UNFLUSHABLE:
+            raise
+
+
+def is_still(path: PathText, number: int) -> bool:
+    """Return whether ``path`` still names this open file."""
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(number))
+    except FileNotFoundError:
+        return False
+
+
+def _behind_links(path: PathText) -> str | None:
+    """Return the file behind symbolic links; None if it must be written directly."""
+    target = os.path.realpath(path)
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return target
+    if not stat.S_ISREG(found.st_mode) or any(_is_open(number, found) for number in _STANDARD_STREAMS):
+        return None
+    return target
+
+
+def _is_open(number: int, found: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.fstat(number), found)
+    except OSError:
+        return False
+
+
+def _opened_beside(target: str, mode: int | None) -> tuple[str, int]:
+    """Return the name and the number of a new locked file in the target's folder.
+
+    A file that a killed process left is used again.
+    """
+    folder, name = os.path.split(target)
+    short = os.fsdecode(os.fsencode(name)[:_LONGEST_NAME])
+    part = os.path.join(folder, f".{short}{_PART}")
+    # Follow no link and wait for no pipe: others may write to the folder, too.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    while True:
+        number = os.open(part, flags, _MODE if mode is None else mode)
+        try:
+            _lock(number, target)
+            if not is_still(part, number):  # another process has just finished with it
+                os.close(number)
+                continue
+            os.ftruncate(number, 0)
+            if mode is not None:
+                os.fchmod(number, mode)
+            else:
+                with suppress(OSError):  # a new target, or a file system without access rights
+                    os.fchmod(number, stat.S_IMODE(os.stat(target).st_mode))
+        except OSError:
+            with suppress(OSError):
+                os.close(number)
+            raise
+        return part, number
+
+
+def _lock(number: int, target: str) -> None:
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise BlockingIOError(errno.EAGAIN, "another process is writing this file", target) from None
+    except OSError:  # a file system without locks
+        return
+
+
+def _flush_folder(folder: str) -> None:
+    with suppress(OSError):  # the file is in place, and not every file system can do it
+        number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
+def _pieces(rows: bytes, at: int) -> Iterator[int]:
+    """Yield the ends of the pieces in which rows are written, so that SIGKILL seldom cuts a row.
+
+    SIGKILL can end a write between two pages. So the lines within a page, of which the first begins at
+    byte ``at``, are written at once, and a line that begins in one page and ends in another is written alone.
+    """
+    end = 0
+    while end < len(rows):
+        page = end + _PAGE - (at + end) % _PAGE
+        begin = end
+        end = len(rows) if len(rows) <= page else rows.rfind(b"\n", begin, page) + 1
+        if end <= begin:
+            end = rows.find(b"\n", page) + 1 or len(rows)
+        yield end
+
+
+def _end_of_rows(rows: bytes, end: int, *, quotes: bool) -> int:
+    """Return where the last row ends that is whole within the first ``end`` bytes."""
+    while end:
+        end = rows.rfind(b"\n", 0, end) + 1
+        if not quotes or rows.count(b'"', 0, end) % 2 == 0:
+            break
+        end -= 1
+    return end

@@ -1,0 +1,47 @@
+"""Protect the results of a finished run from being replaced by another run's."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from pipistrelle.protocol.base.errors import PipistrelleError, printable
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.folders.files import output_json
+from pipistrelle.server.outputs.folder import COMMAND_FILE, SUMMARY_FILE
+
+#: parts of a description that the same command need not repeat: digests of the input files
+_MAY_CHANGE: Final = ("files",)
+_HINT: Final = "Choose another folder, or replace the results with --overwrite."
+
+
+class FolderOccupied(PipistrelleError):
+    """The output folder has the results of another run."""
+
+
+def check_unoccupied(folder: Path, spec: RunSpec) -> None:
+    """Raise FolderOccupied if the folder has results of a finished run with another description.
+
+    A run that has written no summary is not finished. The same description is the same run, even if the content of an
+    input file has changed.
+    """
+    if not (folder / SUMMARY_FILE).is_file():
+        return
+    try:
+        found = output_json(folder / COMMAND_FILE)
+    except PipistrelleError:
+        found = None
+    mine: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(spec))
+    if found is None:
+        raise FolderOccupied(
+            "the folder has the results of a run that no command describes", where=printable(str(folder)), hint=_HINT
+        )
+    others = [key for key in sorted(found.keys() | mine.keys()) if found.get(key) != mine.get(key)]
+    others = [key for key in others if key not in _MAY_CHANGE]
+    if others:
+        raise FolderOccupied(
+            "the folder has the results of another run",
+            where=printable(str(folder)),
+            found=f"another {', '.join(printable(key) for key in others[:4])}" + (", ..." if len(others) > 4 else ""),
+            hint=_HINT,
+        )

@@ -1,0 +1,101 @@
+"""A finished run's results are replaced by the same command only, or with --overwrite."""
+
+import json
+
+import pytest
+
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
+
+RUN = ("run", "-p", "tiny", "-w", "small.swf", "--in-process", "--quiet", "--out", "out")
+OTHER = "out: the folder has the results of another run: found another scheduler."
+STUDY = '[run]\nworkload = "small.swf"\nplatform = "tiny"\n[axes]\nscheduler = ["fcfs", "{}"]\n'
+
+
+@pytest.fixture
+def finished(shell):
+    """Return a shell with the finished run of EASY in `out`."""
+    shell.small()
+    shell.run(*RUN).ok()
+    return shell
+
+
+def all_files(shell):
+    """Return the names and bytes of all files in `out`."""
+    return {path.name: path.read_bytes() for path in (shell.folder / "out").iterdir()}
+
+
+def test_the_same_command_may_run_again(finished):
+    """Also over a socket, from its description, and after its input has changed: it is the same run."""
+    before = all_files(finished)
+    for words in (RUN, [word for word in RUN if word != "--in-process"]):
+        finished.run(*words).ok()
+        assert all_files(finished) == before
+    finished.write("again.json", before["out_command.json"])
+    finished.run("run", "again.json", "--quiet", "--out", "out").ok()
+    assert all_files(finished) == before
+    finished.swf("small.swf", [(1, 0, 5, 1, 9)])
+    finished.run(*RUN).ok()
+    assert len(finished.ended_jobs()) == 1
+
+
+def test_another_run_is_refused_unless_it_may_overwrite(finished):
+    """Nothing has changed then, and no scheduler was started; with --overwrite the results are the new run's."""
+    before = all_files(finished)
+    for words in ((*RUN, "--scheduler", "fcfs"), (*RUN[:5], "--out", "out", "--scheduler", "fcfs")):
+        finished.run(*words).failed(2, OTHER, "--overwrite")
+        assert all_files(finished) == before
+    finished.run(*RUN, "--scheduler", "fcfs", "--overwrite").ok()
+    assert json.loads(all_files(finished)["out_command.json"])["scheduler"] == "fcfs"
+
+
+def test_serve_refuses_too(finished):
+    """Before it listens."""
+    words = ("serve", "-p", "tiny", "-w", "small.swf", "--out", "out")
+    finished.run(*words, "--hello-timeout", "600").failed(2, OTHER, "--overwrite")
+    finished.run(*words, "--hello-timeout", "0.1", "--overwrite").failed(4, "no scheduler connected")
+
+
+def test_an_unfinished_run_may_be_replaced(finished):
+    """A killed run has no summary."""
+    (finished.folder / "out" / "out_summary.json").unlink()
+    finished.run(*RUN, "--scheduler", "fcfs").ok()
+
+
+def test_a_run_without_a_description_is_another(finished):
+    """Such as one from Python, whose workload may be an object."""
+    run_in_process(policy="fcfs", options=RunOptions(out=finished.folder / "made"))
+    finished.run(*RUN[:-1], "made").failed(2, "made: the folder has the results of a run that no command describes")
+
+
+def test_resume_refuses_too(finished):
+    """Into another run's folder it continues with --overwrite only."""
+    finished.run(*RUN[:-1], "kept", "--snapshot-every", "sim:1", "--leave-snapshots").ok()
+    words = ("resume", "kept", "--quiet", "--scheduler", "fcfs", "--out", "out")
+    before = all_files(finished)
+    finished.run(*words).failed(2, "out: the folder has the results of another run", "--overwrite")
+    assert all_files(finished) == before
+    finished.run(*words, "--overwrite").ok()
+    finished.run(*words).ok()
+
+
+def test_overwrite_needs_a_folder(finished):
+    """No option is ignored."""
+    finished.run(*RUN[:-2], "--overwrite").failed(2, "--overwrite goes with --out")
+    finished.run("resume", "out", "--overwrite").failed(2, "--overwrite goes with --out")
+
+
+def test_a_study_replaces_another_only_if_it_may(finished):
+    """The study in the folder stays as it is, or goes with its journal."""
+    for name in ("easy", "conservative"):
+        finished.write(f"{name}.toml", STUDY.format(name))
+    words = ("--out", "study", "--jobs", "1")
+    finished.run("study", "run", "easy.toml", *words).ok()
+    finished.run("study", "run", "easy.toml", *words, "--overwrite").ok()
+    before = (finished.folder / "study" / "study.json").read_bytes()
+    other = ("study", "run", "conservative.toml", *words)
+    finished.run(*other).failed(2, "the folder has the results of another study: found other axes", "--overwrite")
+    assert (finished.folder / "study" / "study.json").read_bytes() == before
+    finished.run(*other, "--overwrite").ok()
+    assert (finished.folder / "study" / "study.json").read_bytes() != before
+    (finished.folder / "study" / "study.json").unlink()
+    finished.run(*other).failed(2, "the folder has journal.jsonl, but no study.json", "--overwrite")
