@@ -132,9 +132,10 @@ def test_ctrl_c_before_the_journal_has_a_trial(undisturbed, tmp_path, monkeypatc
             raise KeyboardInterrupt
         append(journal, outcomes)
 
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched:
         patched.setattr(Journal, "append", interrupted)
-        run(study(), tmp_path, jobs=1)
+        with pytest.raises(KeyboardInterrupt):
+            run(study(), tmp_path, jobs=1)
     assert (tmp_path / JOURNAL).read_bytes().count(b"\n") == 3
     assert (tmp_path / TRIALS).exists()
 
