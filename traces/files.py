@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import IO, Any, cast
 
 from pipistrelle.protocol.base.errors import InputError
-from pipistrelle.protocol.base.whole import whole_file
+from pipistrelle.protocol.base.whole import whole_file, without_waiting
 from pipistrelle.traces.errors import TraceError, TraceOutputError
 
 PathText = str | os.PathLike[str]
@@ -40,7 +40,7 @@ def open_trace(path: PathText, *, may_be_empty: bool = False, what: str = _TRACE
     where = _checked_name(path)
     expected = None if what == _TRACE else what
     try:
-        with open(path, "rb") as raw:
+        with open(path, "rb", opener=without_waiting) as raw:
             stream = _uncompressed(raw, where, what)
             head = stream.peek(_BUFFER)
             if not head and not may_be_empty:

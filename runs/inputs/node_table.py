@@ -60,6 +60,12 @@ def load_node_rows(text: str, folder: str = "") -> list[NodeRow]:
         return [_row(cells, f"{name}, line {cells.line}", at, _plain) for cells in lines]
 
 
+def file_of(text: str) -> str:
+    """Return the file of ``FILE`` or ``FILE,at=DATE``."""
+    found = _TEXT.fullmatch(text)
+    return text if found is None else found["file"]
+
+
 def is_node_table(text: str) -> bool:
     """Return whether ``FILE`` or ``FILE,at=DATE`` is a table of nodes.
 

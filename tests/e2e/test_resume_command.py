@@ -163,7 +163,7 @@ def test_a_served_run_goes_on(shell, wait_until):
     make_keys(shell.folder / "k", ["server", "scheduler"])
     listens = ("--endpoint", "tcp://127.0.0.1:*", "--curve", "k/server.key", "--clients", "k")
     calls = ("--curve", "k/scheduler.key", "--server-key", "k/server.pub")
-    run = ("--until", "36h", "--quiet")
+    run = ("--until", "20d", "--quiet")
     assert shell.run("run", "--in-process", *run, "--out", "whole").code == 0
     server = shell.start("serve", *run, "--out", "out", "--snapshot-every", "sim:6h")
     scheduler = shell.start("schedule", "easy", "--connect", "out/connection.json", "--quiet")

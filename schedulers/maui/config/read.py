@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
+from pipistrelle.protocol.base.whole import without_waiting
 from pipistrelle.schedulers.maui.config.attributes import (
     CREDENTIAL_ATTRIBUTES,
     STANDING_ATTRIBUTES,
@@ -66,7 +67,7 @@ def read_maui_config(path: Path, *, strict: bool = True) -> tuple[MauiSettings, 
             first warning about something that would change decisions.
     """
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=without_waiting) as file:
             text = file.read(_LONGEST + 1).decode("utf-8", errors="replace")
     except OSError as error:
         raise MauiConfigError(
