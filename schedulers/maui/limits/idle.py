@@ -22,8 +22,8 @@ _PART: Final = 2048
 class IdleRows:
     """Chooses the waiting jobs that MAXIJOB puts in the idle queue; one row per job.
 
-    A counter is the number of a limit; 0 is for combinations of credentials without one. Usually a combination has at
-    most one limit. Then rows are chosen again only if a chosen row left, or another row passed it by rank.
+    Each limit has a number, its counter, from 1. Counter 0 is for combinations of credentials without a limit. Usually
+    a combination has at most one limit. Then rows are chosen again only if a chosen row left or lost its rank.
     """
 
     def __init__(self) -> None:
