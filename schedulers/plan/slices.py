@@ -197,8 +197,8 @@ class TimeSlices:
     ) -> tuple[int, int]:
         """Return the units free for ``walltime`` from slice ``at``, and a slice to try.
 
-        The units are 0 if too few are free; the slice is then the next one to try. From slice ``mine`` on, the units ``own``
-        count as free.
+        The units are 0 if too few are free; the slice is then the next one to try. From slice ``mine`` on, the units
+        ``own`` count as free.
         """
         begins, free, counts = self._begins, self._free, self._counts
         end = begins[at] + walltime
