@@ -113,7 +113,7 @@ class ClassInfo(Struct, frozen=True, omit_defaults=True):
 
     name: Annotated[str, Meta(min_length=1, description="the queue's name, unique on its machine")]
     units: Allocation
-    priority: Annotated[float, Meta(description="the queue's priority, without unit; the highest is first")] = 0.0
+    priority: Annotated[float, Meta(description="the queue's priority, a pure number; the highest is first")] = 0.0
     max_nodes: Nodes | None = None
     max_nodes_per_user: Nodes | None = None
     max_nodes_per_job: Nodes | None = None

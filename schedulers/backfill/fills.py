@@ -321,7 +321,7 @@ class Fill(KeepsBegins):
     """The rule ``fill``: reserve for the first jobs that do not fit, then backfill.
 
     A window lasts until fewer units are free than now. The first window is the widest and shortest. Each decision
-    computes all reservations anew.
+    computes all reservations again.
     """
 
     def __init__(self, options: FillOptions | None = None) -> None:

@@ -40,7 +40,7 @@ class IdleRows:
         self._last: dict[tuple[int, str], tuple[int, Bools]] = {}
 
     def add_code(self, entries: Sequence[tuple[Hashable, float, float]]) -> None:
-        """Add the next combination: (limited key, soft, hard) of each limit."""
+        """Add a combination of credentials, with (key, soft, hard) of each of its limits."""
         numbers = []
         for key, *limits in entries:
             number = self._numbers.setdefault(key, len(self._limits[0]))
