@@ -42,7 +42,7 @@ class MauiConfigError(PipistrelleError):
 
 
 class ConfigWarning(NamedTuple):
-    """Something in the file that has no effect here: line (from 1), name and reason.
+    """A warning about a setting without effect: line (from 1), name and reason.
 
     ``decides`` is whether Maui itself might decide differently: the word is unknown, or the rule is not supported.
     """
