@@ -66,6 +66,12 @@ def open_trace(path: PathText, *, may_be_empty: bool = False, what: str = _TRACE
         ) from error
 
 
+def is_inside(path: str, folder: str) -> bool:
+    """Return whether a path is a regular file in a folder; links may not lead out of it."""
+    real, here = os.path.realpath(path), os.path.realpath(folder or ".")
+    return os.path.isfile(real) and os.path.commonpath((real, here)) == here
+
+
 def beginning(path: PathText) -> bytes:
     """Return a file's first bytes, decompressed; b"" if it cannot be read."""
     if not os.path.isfile(path):  # reading a pipe would consume the bytes

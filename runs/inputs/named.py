@@ -15,7 +15,7 @@ from pipistrelle.platforms.simgrid.grammar import is_xml
 from pipistrelle.protocol.base.errors import InputError, did_you_mean, shown
 from pipistrelle.runs.inputs.kinds import require_workload
 from pipistrelle.traces import catalogue as workloads
-from pipistrelle.traces.files import beginning, read_text, trace_name
+from pipistrelle.traces.files import beginning, is_inside, read_text, trace_name
 from pipistrelle.traces.load import load
 from pipistrelle.traces.logs.haizea import NODES, HaizeaLog
 from pipistrelle.traces.logs.job_table import LogOptions, LogReading
@@ -107,8 +107,7 @@ def _table_beside(platform: str, text: str) -> "list[NodeRow]":
     from pipistrelle.runs.inputs.node_table import file_of, load_node_rows  # rarely needed
 
     folder = os.path.dirname(platform)
-    path = os.path.realpath(os.path.join(folder, file_of(text)))
-    if os.path.commonpath((path, here := os.path.realpath(folder or "."))) != here or not os.path.isfile(path):
+    if not is_inside(os.path.join(folder, file_of(text)), folder):
         raise InputError(
             "the table of nodes is no file in the folder of the platform",
             where=f"{platform}: node_table",
