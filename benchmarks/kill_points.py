@@ -196,7 +196,7 @@ class Killer:
 
     def _whole(self, mode: str) -> Run:
         """Carry out a run to its end, and count its steps."""
-        out, counts = self.home / "whole", self.home / "counts"
+        out, counts = self.home / f"whole-{mode}", self.home / "counts"
 
         def hook(_: _Scheduler | None) -> None:
             from pipistrelle.runs.sessions.snapshot import Snapshots
