@@ -1,0 +1,1 @@
+"""Amounts of resources, and what a job requests of the nodes."""
