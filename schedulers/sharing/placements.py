@@ -306,6 +306,14 @@ SHARED: Final[dict[str, type[SharedPlacement]]] = {
 }
 
 
+def check_shared(name: str) -> None:
+    """Raise PolicyError if there is no placement of this name."""
+    if name not in SHARED:
+        raise PolicyError(
+            f"there is no placement {shown(name)} for shared nodes", hint=did_you_mean(name, list(SHARED))
+        )
+
+
 def make_shared(
     name: str, free: FreeResources, *, fragmentation: Fragmentation, rng: np.random.Generator
 ) -> SharedPlacement:
@@ -314,16 +322,9 @@ def make_shared(
     Raises:
         PolicyError: if there is none.
     """
+    check_shared(name)
     makers: dict[str, Callable[[], SharedPlacement]] = {
         "fgd": lambda: FragmentationGradient(free, fragmentation),
         "random": lambda: RandomFit(free, rng),
     }
-    if name in makers:
-        return makers[name]()
-    if name not in SHARED:
-        raise PolicyError(
-            f"there is no placement {shown(name)} for shared nodes",
-            expected=", ".join(SHARED),
-            hint=did_you_mean(name, list(SHARED)),
-        )
-    return SHARED[name](free)
+    return makers[name]() if name in makers else SHARED[name](free)
