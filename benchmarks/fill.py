@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--placement", choices=NAMES, action="append")
     told = parser.parse_args()
     nodes = read_nodes(str(told.folder / "openb_node_list_gpu_node.csv"))
-    expected = {}
+    expected: dict[tuple[str, str, str], list[float]] = {}
     if (told.folder / "expected.csv").is_file():
         with (told.folder / "expected.csv").open() as file:
             for row in csv.DictReader(file):

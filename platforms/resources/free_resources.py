@@ -42,7 +42,7 @@ class FreeResources:
             among: indices of the nodes to test; None: all nodes. The result has the same shape.
         """
         every = slice(None) if among is None else among
-        fits = (self.amounts[every] >= request.amounts).all(axis=1)
+        fits: NDArray[np.bool_] = (self.amounts[every] >= request.amounts).all(axis=1)
         if request.gpus:
             fits &= (self.gpus[every] >= request.share).sum(axis=1) >= request.gpus
             if request.models is not None:

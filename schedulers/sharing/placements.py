@@ -132,7 +132,8 @@ class BestFitShared(SharedPlacement):
     def _score(self, rows: Ints, request: NodeRequest) -> Ints:
         cores = (self._cores(rows) - self._cores_of(request)) / self._most_cores
         gpus = (self._free.gpus[rows].sum(axis=1) - request.gpu_amount) / self._most_gpus
-        return np.floor(_BEST * (1.0 - (0.5 * cores + 0.5 * gpus))).astype(np.int64)
+        scores: Ints = np.floor(_BEST * (1.0 - (0.5 * cores + 0.5 * gpus))).astype(np.int64)
+        return scores
 
 
 class WorstFit(SharedPlacement):
@@ -159,7 +160,8 @@ class DotProduct(SharedPlacement):
     def _score(self, rows: Ints, request: NodeRequest) -> Ints:
         cores = self._cores(rows) / self._most_cores * (self._cores_of(request) / self._most_cores)
         gpus = self._free.gpus[rows].sum(axis=1) / self._most_gpus * (request.gpu_amount / self._most_gpus)
-        return np.floor(_BEST * (1.0 - (cores + gpus) / 2)).astype(np.int64)
+        scores: Ints = np.floor(_BEST * (1.0 - (cores + gpus) / 2)).astype(np.int64)
+        return scores
 
 
 class GpuPacking(SharedPlacement):
@@ -184,7 +186,8 @@ class GpuPacking(SharedPlacement):
         whole = (chosen == MILLI).sum(axis=1)
         in_use = np.maximum(_BEST - (chosen * 100 // MILLI).sum(axis=1) // 10, _BEST // 2)
         mixed = np.maximum(_BEST // 2 - whole, _BEST // 3)
-        return np.where(idle, np.maximum(_BEST // 3 - counts, counts), np.where(whole > 0, mixed, in_use))
+        scores: Ints = np.where(idle, np.maximum(_BEST // 3 - counts, counts), np.where(whole > 0, mixed, in_use))
+        return scores
 
 
 class GpuClustering(SharedPlacement):
