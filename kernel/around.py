@@ -24,7 +24,7 @@ from pipistrelle.kernel.waiting import BLOCK, cut, drop_first, first_of, join, k
 
 @within
 def _find_levels(plans: Plans, words: int) -> None:
-    """Compute what is closed at each level; windows are ordered by begin."""
+    """Compute the units that are closed at each level; windows are ordered by begin."""
     level = 0
     plans.level_closed[:words] = 0
     for at in range(plans.counts.windows):
@@ -51,7 +51,7 @@ def _level_of(plans: Plans, end: float) -> int:
 
 @within
 def _forget_counts(plans: Plans) -> None:
-    """Clear the cached counts, because what is free has changed."""
+    """Clear the cached counts of free units, because units were taken or freed."""
     for level in range(plans.counts.levels + 1):
         plans.levels[level].open = -1
         plans.levels[level].beside = -1

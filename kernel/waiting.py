@@ -156,9 +156,9 @@ def _close_up(queue: Queue, block: int) -> int:
 
 @within
 def _place_of(queue: Queue, job: int) -> tuple[int, int]:
-    """Return where a job goes: the place of its block in the line, and its place in the block.
+    """Return where a job joins: the position of its block, and its place in the block.
 
-    The job must not go to the end of the queue.
+    The job must not join at the end of the queue.
     """
     low, high = 0, queue.counts.line - 1  # find the first block whose last job follows the new one
     while low < high:
@@ -282,7 +282,7 @@ def keep(queue: Queue, at: int, kept: int) -> int:
 
 @woven_in
 def cut(queue: Queue, place: int, end: int) -> None:
-    """Remove the jobs from index ``end`` on from the block at a place in the line."""
+    """Remove the jobs from index ``end`` on from the block at position ``place``."""
     block = queue.line[place]
     if end < block * BLOCK + queue.end[block]:
         queue.end[block] = end - block * BLOCK

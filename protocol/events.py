@@ -77,17 +77,17 @@ class PoolInfo(Struct, frozen=True, omit_defaults=True):
     """
 
     name: Annotated[str, Meta(description="the pool's name, unique on its machine")]
-    nodes: Annotated[str, Meta(description="its nodes, numbered over the whole machine, in the form of units: '0-95'")]
+    nodes: Annotated[str, Meta(description="the pool's nodes as intervals of the machine's node numbers: '0-95'")]
     units: Allocation
     units_per_node: Units = 1
     unit: Annotated[str, Meta(description="what a unit is: 'node', 'core' or 'gpu'")] = "node"
     properties: Annotated[
-        dict[str, str | int | float | bool], Meta(description="other properties of its nodes, by name")
+        dict[str, str | int | float | bool], Meta(description="other properties of the pool's nodes, by name")
     ] = field(default_factory=dict)
     prologue: Seconds = 0.0
     epilogue: Seconds = 0.0
-    names: Annotated[str, Meta(description="the names of its nodes, as 'n[001-096]'; empty: no names")] = ""
-    node_class: Annotated[str, Meta(description="the class of its nodes, such as a model; empty: no class")] = ""
+    names: Annotated[str, Meta(description="names of the pool's nodes, as 'n[001-096]'; empty: no names")] = ""
+    node_class: Annotated[str, Meta(description="class of the pool's nodes, such as a model; empty: no class")] = ""
     mttf: PositiveSeconds | None = None
     age: Seconds | None = None
 
@@ -96,11 +96,11 @@ class NodeGroupInfo(Struct, frozen=True, omit_defaults=True):
     """Properties of some nodes; they override properties of pools and earlier groups."""
 
     nodes: NodeNumbers
-    node_class: Annotated[str, Meta(description="the class of these nodes; empty: unchanged")] = ""
+    node_class: Annotated[str, Meta(description="class of the group's nodes; empty: unchanged")] = ""
     mttf: PositiveSeconds | None = None
     age: Seconds | None = None
     properties: Annotated[
-        dict[str, str | int | float | bool], Meta(description="other properties of these nodes, by name")
+        dict[str, str | int | float | bool], Meta(description="other properties of the group's nodes, by name")
     ] = field(default_factory=dict)
 
 
@@ -113,7 +113,7 @@ class ClassInfo(Struct, frozen=True, omit_defaults=True):
 
     name: Annotated[str, Meta(min_length=1, description="the queue's name, unique on its machine")]
     units: Allocation
-    priority: Annotated[float, Meta(description="the queue's priority, a pure number, higher first")] = 0.0
+    priority: Annotated[float, Meta(description="the queue's priority, a pure number; the highest is first")] = 0.0
     max_nodes: Nodes | None = None
     max_nodes_per_user: Nodes | None = None
     max_nodes_per_job: Nodes | None = None
@@ -136,42 +136,40 @@ class TopologyInfo(Struct, frozen=True, omit_defaults=True):
     ]
     shape: Annotated[
         tuple[Annotated[int, Meta(ge=1)], ...],
-        Meta(description="routers per dimension; of 'groups', the outermost first; of 'flat', none"),
+        Meta(description="routers per dimension; for 'groups' the outermost first; empty for 'flat'"),
     ] = ()
     nodes_per_router: Nodes = 1
     numbering: Annotated[
         tuple[tuple[Annotated[int, Meta(ge=0)], Annotated[int, Meta(ge=1)]], ...],
         Meta(
-            description="digits of a router's number, slowest first: [its dimension, number of values]; of several"
-            " digits of one dimension, the most significant first; absent: one digit per dimension, in order"
+            description="digits of a router's number, slowest first: [the digit's dimension, number of values]; digits"
+            " of one dimension: the most significant first; absent: one digit per dimension, in order"
         ),
     ] = ()
     absent: Annotated[str, Meta(description="the places without a node, in the form of units: '0-3 8-11'")] = ""
     hops: Annotated[
         tuple[Annotated[int, Meta(ge=1)], ...],
         Meta(
-            description="of 'groups': hops between routers of one innermost group, then of one group around it, and so"
-            " on, one number per dimension; absent: 2, 4, ..."
+            description="for 'groups', one number per dimension: hops between two routers of one innermost group, then"
+            " of one group of the next level, and so on; absent: 2, 4, ..."
         ),
     ] = ()
     bandwidth: Annotated[
         tuple[BytesPerSecond | Annotated[tuple[BytesPerSecond, ...], Meta(min_length=1)], ...],
         Meta(
-            description="one per dimension, in bytes/s each way: of every link, or of the links from coordinate 0 to 1,"
-            " from 1 to 2, ...; absent: unknown"
+            description="bytes/s of a link in each direction, per dimension: one value for all links, or one per link,"
+            " from coordinate 0 to 1, from 1 to 2, ...; absent: unknown"
         ),
     ] = ()
-    names: Annotated[
-        str, Meta(description="names of all places, by a rule like that of a pool's nodes; empty: no names")
-    ] = ""
+    names: Annotated[str, Meta(description="names of all places for nodes, as 'c[0-3]n[0-7]'; empty: no names")] = ""
 
 
 class PlatformInfo(Struct, frozen=True, omit_defaults=True):
     """The machine: its pools of nodes, its queues and its network."""
 
     name: Annotated[str, Meta(description="the machine's name")]
-    pools: Annotated[tuple[PoolInfo, ...], Meta(description="its pools, by ascending unit numbers")]
-    classes: Annotated[tuple[ClassInfo, ...], Meta(description="its queues with limits")] = ()
+    pools: Annotated[tuple[PoolInfo, ...], Meta(description="the machine's pools, by ascending unit numbers")]
+    classes: Annotated[tuple[ClassInfo, ...], Meta(description="the machine's queues with limits")] = ()
     topology: TopologyInfo | None = None
     groups: Annotated[tuple[NodeGroupInfo, ...], Meta(description="nodes that differ from others of their pools")] = ()
 
@@ -205,9 +203,9 @@ class JobStartedData(Struct, frozen=True, omit_defaults=True, gc=False):
 
     job_id: JobId
     alloc: Allocation
-    preempted: Annotated[
-        bool, Meta(description="whether it is being preempted: it runs for its grace and cannot be preempted again")
-    ] = False
+    preempted: Annotated[bool, Meta(description="whether the job is being preempted and runs for its grace period")] = (
+        False
+    )
 
 
 class JobCompletedData(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -218,7 +216,7 @@ class JobCompletedData(Struct, frozen=True, omit_defaults=True, gc=False):
     alloc: Allocation = ""
     return_code: Annotated[int, Meta(description="0 if the job completed successfully, else another number")] = 0
     cause: Annotated[
-        str, Meta(description="what failed, if not the job itself: the outage's cause, or 'preempted'")
+        str, Meta(description="why the job lost its nodes: the outage's cause, or 'preempted'; empty: it did not")
     ] = ""
 
 
@@ -239,8 +237,8 @@ class JobKilledData(Struct, frozen=True, omit_defaults=True):
     """The result of one KILL_JOB; ``job_progress`` lists only the jobs that it ended."""
 
     job_ids: Annotated[tuple[JobId, ...], Meta(description="the jobs that the KILL_JOB named")]
-    job_progress: Annotated[dict[str, Progress], Meta(description="{id of a job that was ended: its progress}")] = (
-        field(default_factory=dict)
+    job_progress: Annotated[dict[str, Progress], Meta(description="{id of a killed job: the job's progress}")] = field(
+        default_factory=dict
     )
 
 
@@ -264,8 +262,8 @@ class DecisionRejectedData(Struct, frozen=True, omit_defaults=True, gc=False):
     message: Message
     reply_to: Sequence
     index: Index
-    decision: Annotated[str, Meta(description="the decision's type as sent; empty if it had none")]
-    job_id: Annotated[str, Meta(description="the job concerned; empty if it is not exactly one")] = ""
+    decision: Annotated[str, Meta(description="the decision's type as sent; empty if the decision had none")]
+    job_id: Annotated[str, Meta(description="the decision's job; empty unless the decision names exactly one")] = ""
 
 
 class NodesFailedData(Struct, frozen=True, omit_defaults=True):

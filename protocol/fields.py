@@ -35,7 +35,7 @@ Instant = Annotated[
     float, Meta(ge=0, le=LATEST, description="simulated time in seconds since time 0, an IEEE double, finite")
 ]
 Sequence = Annotated[
-    int, Meta(ge=0, description="number of a message of the server; WELCOME is 0, notices count from 1")
+    int, Meta(ge=0, description="number of a message from the server: 0 for WELCOME, from 1 for notices")
 ]
 Units = Annotated[int, Meta(ge=1, le=MOST_UNITS, description="a number of schedulable units (nodes, cores or GPUs)")]
 Nodes = Annotated[int, Meta(ge=1, le=MOST_UNITS, description="a number of nodes")]
@@ -54,7 +54,7 @@ Index = Annotated[int, Meta(ge=0, description="position of a decision in its rep
 Profile = Annotated[str, Meta(description="name of a job's profile; batsim dialect only")]
 Label = Annotated[str, Meta(min_length=1, description="a name as the job's submitter gave it")]
 Constraint = Annotated[
-    str, Meta(min_length=1, description="which nodes the job may have, as Slurm's: 'gpu_model=a100&nvlink|pool=big'")
+    str, Meta(min_length=1, description="constraint on the job's nodes, as in Slurm: 'gpu_model=a100&nvlink|pool=big'")
 ]
 UnitsPerNode = Annotated[
     int, Meta(ge=1, le=MOST_UNITS, description="units on each of the job's nodes; the last node may have fewer")
@@ -63,7 +63,7 @@ WholeNodes = Annotated[bool, Meta(description="whether the job needs whole nodes
 Attempt = Annotated[
     int, Meta(ge=0, description="how often the job lost its nodes or was preempted, and was submitted again")
 ]
-NodeNumbers = Annotated[str, Meta(description="a set of nodes, in the form of units: '0-3 8'")]
+NodeNumbers = Annotated[str, Meta(description="a set of node numbers as inclusive intervals: '0-3 8'")]
 Cause = Annotated[str, Meta(description="why nodes are down, from the failure model or the log")]
 MaintenanceId = Annotated[str, Meta(min_length=1, description="name of a maintenance, unique in the run")]
 Version = Annotated[int, Meta(description="a version of the protocol, the N of pipistrelle/N")]

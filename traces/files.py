@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import IO, Any, cast
 
 from pipistrelle.protocol.base.errors import InputError
-from pipistrelle.protocol.base.whole import whole_file
+from pipistrelle.protocol.base.whole import whole_file, without_waiting
 from pipistrelle.traces.errors import TraceError, TraceOutputError
 
 PathText = str | os.PathLike[str]
@@ -40,7 +40,7 @@ def open_trace(path: PathText, *, may_be_empty: bool = False, what: str = _TRACE
     where = _checked_name(path)
     expected = None if what == _TRACE else what
     try:
-        with open(path, "rb") as raw:
+        with open(path, "rb", opener=without_waiting) as raw:
             stream = _uncompressed(raw, where, what)
             head = stream.peek(_BUFFER)
             if not head and not may_be_empty:
@@ -64,6 +64,12 @@ def open_trace(path: PathText, *, may_be_empty: bool = False, what: str = _TRACE
         raise TraceError(
             "cannot be read", where=where, expected=expected, found=error.strerror, hint="Check the file's permissions."
         ) from error
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Return whether a path is a regular file in a folder; links may not lead out of it."""
+    real, here = os.path.realpath(path), os.path.realpath(folder or ".")
+    return os.path.isfile(real) and os.path.commonpath((real, here)) == here
 
 
 def beginning(path: PathText) -> bytes:

@@ -4,7 +4,7 @@ import os
 
 from pipistrelle.protocol.base.errors import printable, quoted
 from pipistrelle.traces.errors import TraceError, line_fault, out_of_range
-from pipistrelle.traces.files import open_trace
+from pipistrelle.traces.files import is_inside, open_trace
 
 #: phases of a rank, in order: (share of the host's cores, flops on each of them)
 Phases = tuple[tuple[float, float], ...]
@@ -43,14 +43,16 @@ def _inside(folder: str, beside: str, name: str) -> str:
     """Return a file's path in the workload's folder; TraceError if it is outside."""
     # as in Batsim, a leading slash is ignored
     relative = os.path.normpath(os.path.join(beside, name.lstrip("/")))
-    if relative.split(os.sep)[0] == os.pardir:
+    path = f"{folder}/{relative}"
+    elsewhere = os.path.exists(path) and not (os.path.isdir(path) or is_inside(path, folder))
+    if elsewhere or relative.split(os.sep)[0] == os.pardir:
         raise TraceError(
-            "the usage trace is outside the workload's folder",
+            "the usage trace is no file in the workload's folder",
             where=printable(folder),
             found=quoted(name),
-            hint="Move it into the workload's folder.",
+            hint="Copy it into the workload's folder; links may not lead out of it.",
         )
-    return f"{folder}/{relative}"
+    return path
 
 
 def _read_rank(path: str, rank: int) -> Phases:

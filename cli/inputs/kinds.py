@@ -14,6 +14,8 @@ from pipistrelle.traces.files import read_text
 
 #: what `pipistrelle validate` reads
 KINDS_READ: Final = "a platform, a workload, a table of nodes, a run, a study, or a model"
+#: how many unknown keys are compared with known ones
+_MOST_KEYS: Final = 100
 #: keys of the files that are recognised by them
 _KEYS: Final = [
     *("jobs", "profiles", "node_table", "run", "axes", "replicas", "machine_size"),
@@ -29,7 +31,7 @@ def foreign_fault(path: Path) -> InputError | None:
         return None
     if not raw or not raw.keys().isdisjoint(_KEYS):
         return None
-    for key in raw:
+    for key in list(raw)[:_MOST_KEYS]:
         if (hint := did_you_mean(key, _KEYS)).startswith("Did"):
             return InputError(f"unknown key {quoted(key)}", where=str(path), hint=hint)
     keys = ", ".join(f"'{key[:40]}'" for key in list(raw)[:4])

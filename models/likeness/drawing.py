@@ -84,13 +84,13 @@ class Draws:
         self._ends = np.cumsum(self._weight)
 
     def places(self, draw: Floats) -> Ints:
-        """Return the piece of the distribution for each random number below 1."""
+        """Return the index of the distribution's piece for each random number below 1."""
         found = np.searchsorted(self._ends, draw * self._ends[-1], side="right")
         places: Ints = np.minimum(found, int(np.flatnonzero(self._weight)[-1])).astype(np.int64)
         return places
 
     def within(self, place: Ints, draw: Floats) -> Floats:
-        """Return one value in each of these pieces, for random numbers below 1."""
+        """Return a value in each given piece, for random numbers below 1."""
         found: Floats = self._low[place] + draw * (self._high[place] - self._low[place])
         return found
 

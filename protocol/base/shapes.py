@@ -60,13 +60,15 @@ def misfit(error: msgspec.ValidationError, raw: Any, kind: Any, where: str, make
     keys = {one.encode_name: one.required for one in _fields(kind, raw)}
     if said.startswith("Object contains unknown field"):
         tags = [one.__struct_config__.tag_field for one in _structs(kind)]
-        unknown = next(key for key in raw if key not in keys and key not in tags)
+        unknown = next((key for key in raw if key not in keys and key not in tags), said.split("`")[1])
         what, hint = f"unknown key {shown(unknown)}", did_you_mean(unknown, list(keys))
         return make(what, where=place, hint=f"{hint} {manual}".strip())
     if said.startswith("Object missing required field"):
+        missing = said.split("`")[1]
         needed = [key for key, required in keys.items() if required]
-        what = f"the key '{next(key for key in needed if key not in raw)}' is missing"
-        return make(what, where=place, expected=", ".join(needed), hint=manual)
+        if missing not in keys:  # the key that selects one struct of a union
+            needed = [f"{missing} = {_any_of([repr(one.__struct_config__.tag) for one in _structs(kind)])}"]
+        return make(f"the key '{missing}' is missing", where=place, expected=", ".join(needed), hint=manual)
     if said.startswith("Invalid "):
         choices = [choice for one in _alternatives(kind) if get_origin(one) is Literal for choice in get_args(one)]
         hint = f"{did_you_mean(raw, choices) if isinstance(raw, str) else ''} {manual}".strip()
@@ -96,7 +98,9 @@ def _below(raw: Any, kind: Any, step: str) -> tuple[Any, Any, str]:
     """Follow a path by one step; return the value there, its type, its key or index."""
     if step == "...":  # msgspec does not name the key: use the first value that cannot be converted
         (inner,) = (get_args(one)[1] for one in _alternatives(kind) if get_origin(one) is dict)
-        return next((value, inner, key) for key, value in raw.items() if not _fits(value, inner))
+        keys = (key for key, value in raw.items() if not _fits(value, inner))
+        key = next(keys, next(iter(raw)))  # a key of another type than its struct's may be the fault
+        return raw[key], inner, key
     if isinstance(raw, dict):
         types = {one.encode_name: one.type for one in _fields(kind, raw)}
         tags = tuple(one.__struct_config__.tag for one in _structs(kind))

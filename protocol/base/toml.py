@@ -4,8 +4,13 @@ import json
 import re
 from typing import Any, Final
 
-from pipistrelle.protocol.base.errors import PipistrelleError, printable
+from pipistrelle.protocol.base.errors import PipistrelleError, printable, shown
 
+#: the longest text (characters) and the most parts of a dotted key; the parser's time grows faster than these
+MOST_CHARACTERS: Final = 2 * 1024 * 1024
+MOST_PARTS: Final = 16
+_PART: Final = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_TOO_DEEP: Final = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MOST_PARTS}}}")
 _POSITION: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 
 
@@ -23,6 +28,12 @@ def read_toml(text: str, where: str, error: type[PipistrelleError], *, manual: s
     """
     import tomllib  # many runs read no file
 
+    if len(text) > MOST_CHARACTERS:
+        most = f"at most {MOST_CHARACTERS:,} characters"
+        raise error("the file is too long for TOML", where=where, expected=most, found=f"{len(text):,}")
+    if (deep := _TOO_DEEP.search(text)) is not None:
+        place = f"{where}, line {text.count(chr(10), 0, deep.start()) + 1}"
+        raise error("a key has too many parts", where=place, expected=f"at most {MOST_PARTS}", found=shown(deep[0]))
     try:
         text.encode()
         return tomllib.loads(text)

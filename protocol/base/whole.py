@@ -23,6 +23,13 @@ _PAGE: Final = 4096
 _STANDARD_STREAMS: Final = range(3)
 
 
+def without_waiting(path: PathText, flags: int) -> int:
+    """Open a file as an ``opener`` of `open`; a pipe that nobody writes is empty instead of waited for."""
+    number = os.open(path, flags | os.O_NONBLOCK)
+    os.set_blocking(number, True)
+    return number
+
+
 class Replacement:
     """A file written beside its target; `commit` replaces the target at once.
 

@@ -76,7 +76,8 @@ def drawn_outages(mttf: NDArray[np.float64], hours: float, seed: int, every: flo
 def closed_change(part: Partition, mttf: NDArray[np.float64]) -> float:
     """Return the relative change in failure rate for the jobs in a partition.
 
-    It is the mean of 1 / MTTF of the partition's nodes over that of all nodes, minus 1. All nodes are equally busy.
+    It is the mean of 1 / MTTF over the partition's nodes, divided by the mean over all nodes, minus 1. All nodes are
+    assumed to be equally busy.
     """
     rates = 1.0 / mttf
     return float(rates[part.nodes].mean() / rates.mean()) - 1.0

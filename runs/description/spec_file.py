@@ -16,6 +16,7 @@ from pipistrelle.platforms import catalogue as platforms
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable, quoted
 from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml, toml_value
+from pipistrelle.protocol.base.whole import without_waiting
 from pipistrelle.runs.description.policy import PolicySpec
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.schedulers.catalogue.names import registered
@@ -163,6 +164,27 @@ def with_digests(spec: RunSpec) -> RunSpec:
     return replace(spec, files=files)
 
 
+def recorded_spec(raw: Any, where: str) -> RunSpec:
+    """Convert the description in a session or snapshot, and check the digests of its inputs.
+
+    The author may be a stranger, so each input needs the digest that the run recorded.
+
+    Raises:
+        PipistrelleError: the description is wrong, or an input file has changed or has no digest. No content is quoted.
+    """
+    spec = convert_spec(raw, where)
+    bundled = {*platforms.names(), *workloads.names()}
+    for name in sorted({*spec.inputs} - bundled - spec.files.keys()):
+        if os.path.exists(name):
+            raise InputChanged(
+                "an input has no digest",
+                where=f"{where}: {printable(name)}",
+                expected="the SHA-256 that the run recorded",
+                hint="If you trust the author, use 'pipistrelle run' with these inputs.",
+            )
+    return with_digests(spec)
+
+
 def policy_digest(spec: RunSpec) -> str:
     """Return a digest of the scheduler, its options and the files they name."""
     values = [getattr(spec, one.name) for one in fields(PolicySpec)]
@@ -188,7 +210,7 @@ def _digest(name: str) -> str | None:
     if not os.path.isfile(name):
         return None
     try:
-        with open(name, "rb") as file:
+        with open(name, "rb", opener=without_waiting) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return None

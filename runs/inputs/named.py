@@ -12,10 +12,10 @@ from pipistrelle.platforms import catalogue as platforms
 from pipistrelle.platforms.description import MOST_UNITS, Platform, Pool, homogeneous
 from pipistrelle.platforms.read import parse_platform
 from pipistrelle.platforms.simgrid.grammar import is_xml
-from pipistrelle.protocol.base.errors import InputError, did_you_mean
+from pipistrelle.protocol.base.errors import InputError, did_you_mean, shown
 from pipistrelle.runs.inputs.kinds import require_workload
 from pipistrelle.traces import catalogue as workloads
-from pipistrelle.traces.files import beginning, read_text, trace_name
+from pipistrelle.traces.files import beginning, is_inside, read_text, trace_name
 from pipistrelle.traces.load import load
 from pipistrelle.traces.logs.haizea import NODES, HaizeaLog
 from pipistrelle.traces.logs.job_table import LogOptions, LogReading
@@ -103,10 +103,19 @@ def read_platform(name: str) -> "Platform | SimGridPlatform":
 
 
 def _table_beside(platform: str, text: str) -> "list[NodeRow]":
-    """Read the node table that a platform file names, relative to that file's folder."""
-    from pipistrelle.runs.inputs.node_table import load_node_rows  # rarely needed
+    """Read the node table that a platform file names; it must be a file in the platform's folder."""
+    from pipistrelle.runs.inputs.node_table import file_of, load_node_rows  # rarely needed
 
-    return load_node_rows(text, os.path.dirname(platform))
+    folder = os.path.dirname(platform)
+    if not is_inside(os.path.join(folder, file_of(text)), folder):
+        raise InputError(
+            "the table of nodes is no file in the folder of the platform",
+            where=f"{platform}: node_table",
+            expected="the name of a file beside the platform; links may not lead out of its folder",
+            found=shown(text),
+            hint="A file elsewhere can be given with --node-table.",
+        )
+    return load_node_rows(text, folder)
 
 
 def is_platform(name: str) -> bool:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any, Final
@@ -19,6 +18,8 @@ from pipistrelle.traces.outages.titan import SIGNS, gpus_at
 
 _TEXT: Final = re.compile(r"(?P<file>.+?)(?:,at=(?P<at>[^,]*))?", re.DOTALL)
 _WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
+#: how much of a TOML file decides whether it is a table of nodes (bytes)
+_SNIFFED: Final = 1 << 16
 _OWN: Final = ("name", "location", "class", "mttf", "age", "installed")
 _MANUAL: Final = "'pipistrelle help placement' describes tables of nodes."
 _DATE: Final = "a date, such as 2017-05-01 or '2017-05-01 08:00'"
@@ -59,11 +60,17 @@ def load_node_rows(text: str, folder: str = "") -> list[NodeRow]:
         return [_row(cells, f"{name}, line {cells.line}", at, _plain) for cells in lines]
 
 
+def file_of(text: str) -> str:
+    """Return the file of ``FILE`` or ``FILE,at=DATE``."""
+    found = _TEXT.fullmatch(text)
+    return text if found is None else found["file"]
+
+
 def is_node_table(text: str) -> bool:
     """Return whether ``FILE`` or ``FILE,at=DATE`` is a table of nodes.
 
     A file is a table of nodes if a date is given, if its CSV header has a name or location and another column for
-    nodes, or if its TOML has only ``[[nodes]]``.
+    nodes, or if its TOML begins with ``[[nodes]]``.
     """
     found = _TEXT.fullmatch(text)
     if found is None or (found["at"] is None and not os.path.isfile(text)):
@@ -76,10 +83,11 @@ def is_node_table(text: str) -> bool:
                 head = stream.peek().partition(b"\n")[0].decode("utf-8-sig", "replace")
                 cells = {cell.strip() for cell in head.split(",")}
                 return cells.issuperset(SIGNS) or (bool(cells & {"name", "location"}) and len(cells & {*_OWN}) > 1)
-            raw = tomllib.loads(stream.read().decode("utf-8-sig", "replace"))
-    except (PipistrelleError, tomllib.TOMLDecodeError, RecursionError):  # its own reader reports the error better
+            text = stream.read(_SNIFFED).decode("utf-8-sig", "replace")
+            lines = (line.strip() for line in text.splitlines())
+            return next((line for line in lines if line and line[0] != "#"), "").startswith("[[nodes]]")
+    except PipistrelleError:  # its own reader reports the error better
         return False
-    return set(raw) == {"nodes"} and isinstance(raw["nodes"], list)
 
 
 def _of_toml(name: str, at: float | None) -> list[NodeRow]:

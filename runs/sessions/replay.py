@@ -16,7 +16,7 @@ from pipistrelle.protocol.fields import package_version
 from pipistrelle.protocol.messages import Notice, Reply
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
-from pipistrelle.runs.description.spec_file import convert_spec, with_digests
+from pipistrelle.runs.description.spec_file import recorded_spec
 from pipistrelle.runs.execution import seldom_collected
 from pipistrelle.runs.execution.connection import Connection, InProcess
 from pipistrelle.runs.sessions.recording import ReplayTransport, ServerDiffers
@@ -215,7 +215,9 @@ def replay_server(reader: SessionReader) -> int:
         PipistrelleError: the session is wrong, or the run's inputs have changed.
         KeyboardInterrupt: the user interrupted the replay.
     """
-    spec = with_digests(convert_spec(reader.header.spec, "the session's description of its run"))
+    with closing(reader.exchanges()) as exchanges:
+        next(exchanges, None)  # checks the header's digest before any file that the header names is read
+    spec = recorded_spec(reader.header.spec, "the session's description of its run")
     with seldom_collected(), Interrupts() as interrupts, closing(reader.exchanges()) as exchanges:
         transport = ReplayTransport(reader.header, exchanges)
         clock: Callable[[], float] = time.perf_counter

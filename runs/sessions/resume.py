@@ -15,7 +15,7 @@ from pipistrelle.protocol.fields import STATE
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
-from pipistrelle.runs.description.spec_file import convert_spec, with_digests
+from pipistrelle.runs.description.spec_file import recorded_spec, with_digests
 from pipistrelle.runs.execution.connection import Connection, InProcess, Interrupted
 from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.folders.occupied import check_unoccupied
@@ -250,7 +250,7 @@ def read_run(path: Path, *, elsewhere: bool = False) -> KeptRun:
     if not elsewhere and is_written(str(folder / prefix).removesuffix("_")):
         raise SnapshotError("the run is still running, or another run writes there", where=str(folder))
     header, state = read_snapshot(path) if path.is_file() else last_snapshot(folder, prefix)
-    spec = with_digests(convert_spec(header.spec, "the snapshot's description of its run"))
+    spec = recorded_spec(header.spec, "the snapshot's description of its run")
     return KeptRun(spec, header, state, folder, prefix)
 
 

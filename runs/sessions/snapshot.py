@@ -26,7 +26,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError, printable
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.base.state import from_json, to_json
-from pipistrelle.protocol.base.whole import write_whole
+from pipistrelle.protocol.base.whole import without_waiting, write_whole
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.runs.execution.pause import Pause
 from pipistrelle.server.outputs.csv_file import unwritable
@@ -194,7 +194,7 @@ def read_snapshot(path: Path) -> tuple[SnapshotHeader, dict[str, Any]]:
     where = printable(str(path))
     try:
         body = bytearray()
-        with path.open("rb") as raw:
+        with open(path, "rb", opener=without_waiting) as raw:
             packed = Counted(raw)
             file = io.BufferedReader(Swelling(gzip.GzipFile(fileobj=packed), packed, where), _BLOCK)
             head = file.readline()

@@ -13,9 +13,9 @@ from pipistrelle.schedulers.policy.view import View
 class EasySlices(Kept):
     """EASY backfilling with one reservation on single units, in time slices.
 
-    The first job gets a reservation on chosen units. A job that would still hold one of these units at the reserved
-    start does not pass, even if enough others will be free (Horace et al., "Exploring the Trade-off Between Repair Time
-    and Reliability in Large Scale Cluster Computers", algorithm 1 and figure 1).
+    The first job gets a reservation on chosen units. A job that would run past the reserved start cannot use these
+    units, even if enough others will be free for the first job (Horace et al., "Exploring the Trade-off Between Repair
+    Time and Reliability in Large Scale Cluster Computers", algorithm 1 and figure 1).
     """
 
     _kept = ("_reserved_for", "_place")

@@ -48,13 +48,13 @@ class Candidates:
 
     Args:
         queue: the waiting jobs.
-        accesses: number of accesses.
-        start: starts the job of a row if there is room; returns whether the job started.
-        eligible: the rows to consider; started ones are removed.
+        accesses: number of accesses (sets of reservations that admit a job).
+        start: starts the job of a row if it fits; returns whether the job started.
+        eligible: the rows of jobs that may be backfilled; rows of started jobs are removed.
         ranks: priorities of the rows, highest first.
         now: the time, s.
         allowed: returns which rows no limit holds back; None: all.
-        changed: whether jobs started since ``eligible`` was computed, so that limits may exclude others now.
+        changed: whether jobs started since ``eligible`` was computed, so that limits may now exclude other jobs.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Candidates:
         self.rows: Rows = np.zeros(0, dtype=np.intp)
 
     def next_window(self, after: float) -> float:
-        """Return the end (s) of the next longer window, -inf if no job fits another."""
+        """Return the end (s) of the next longer window; -inf if no job fits a longer one."""
         if self._windows == 1:
             widest = self._widest()
             self._fitting = np.flatnonzero((self._queue.size <= widest) & self._eligible) if widest else self.rows[:0]
@@ -126,7 +126,7 @@ class Candidates:
             self.rows = self._first(depth)
 
     def _first(self, depth: int) -> Rows:
-        """Return the first rows by rank, ties by submission, in the order of submission."""
+        """Return the first ``depth`` rows by rank, ties by submission, in submission order."""
         keys = self._ranks[self.rows]
         least = np.partition(keys, len(keys) - depth)[len(keys) - depth]
         above = np.flatnonzero(keys > least)
@@ -135,18 +135,21 @@ class Candidates:
         return first
 
     def in_order(self, most: int) -> Rows:
-        """Return the ``most`` first rows by rank, ties by submission, in that order."""
+        """Return the ``most`` first rows by rank, ties by submission, in the order of rank."""
         rows = self._first(most) if len(self.rows) > most else self.rows
         return rows[np.argsort(-self._ranks[rows], kind="stable")]
 
     def _allowed(self, rows: Rows) -> Bools:
-        """Return for each row whether the limits still let it start."""
+        """Return for each row whether the limits still allow its job to start."""
         allowed = self._allows(rows)
         eligible: Bools = self._eligible[rows]
         return eligible if allowed is None else eligible & allowed
 
     def _has_room(self, rows: Rows) -> Bools:
-        """Return for each row whether it fits some window; none is larger than the widest."""
+        """Return for each row whether its job fits some window of free units.
+
+        The job must not be larger than the widest window.
+        """
         queue = self._queue
         if not len(rows):
             return np.ones(0, dtype=np.bool_)
@@ -176,7 +179,7 @@ class Candidates:
         return only(rows, self._has_room(rows))
 
     def start(self, row: int) -> None:
-        """Start a row's job if there is room, and drop the rows that no longer fit."""
+        """Start a row's job if it fits, and drop the rows that no longer fit."""
         self._eligible[row] = False
         if self._start(row):
             self._changed = True
@@ -192,7 +195,7 @@ class Candidates:
         return int(rows[np.argmax(self._ranks[rows])])
 
     def values(self, rows: Rows, metric: str) -> Floats:
-        """Return BACKFILLMETRIC of rows: units, seconds of walltime, or their product."""
+        """Return the value of each row by BACKFILLMETRIC: units, walltime (s), or their product."""
         queue = self._queue
         sizes = queue.size[rows].astype(np.float64)
         if metric == "SECONDS":
@@ -202,7 +205,7 @@ class Candidates:
         return sizes
 
     def slack(self, rows: Rows) -> NDArray[np.int64]:
-        """Return the most units that other jobs may take so that these jobs still fit."""
+        """Return how many units other jobs may take at most so that the jobs of each row still fit."""
         queue = self._queue
         slack: NDArray[np.int64] = self._widths[queue.access[rows]] - queue.size[rows]
         return slack
@@ -224,8 +227,8 @@ def best_fit(candidates: Candidates, metric: str) -> None:
 def greedy(candidates: Candidates, metric: str) -> None:
     """Start the set of jobs with the largest sum of metrics among the sets tried.
 
-    Sets are searched depth first in the order of rank: each set is filled, then its last job is replaced by a later
-    one, until the limit of checks is reached.
+    Sets are searched depth first, in the order of rank. After a set is full, its last job is replaced by a later job,
+    until the limit of checks is reached.
     """
     order = candidates.in_order(_MOST_QUESTIONS)  # the first set takes a check per job
     if not len(order):
@@ -283,7 +286,7 @@ def fill_windows(candidates: Candidates, now: float, policy: str, metric: str, d
 
 
 def start_or_reserve(rows: Iterable[int], start: Callable[[int], bool], reserve: Callable[[int], bool]) -> None:
-    """Start the jobs of ``rows`` in order, and reserve for those that do not fit.
+    """Start the jobs of ``rows`` in order; reserve units for jobs that do not fit.
 
     ``start`` returns whether the job started, ``reserve`` whether to continue with the next job.
     """
@@ -293,13 +296,13 @@ def start_or_reserve(rows: Iterable[int], start: Callable[[int], bool], reserve:
 
 
 class FillOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Options of the rule ``fill``.
+    """Options of the backfilling rule ``fill``.
 
     Attributes:
         policy: Maui's BACKFILLPOLICY.
         metric: Maui's BACKFILLMETRIC.
-        depth: how many of the jobs that fit a window are considered (0: all).
-        reservations: number of first jobs with a reservation.
+        depth: how many jobs that fit a window may be started in it (0: all).
+        reservations: how many jobs at the front of the queue get a reservation.
     """
 
     policy: Literal["firstfit", "bestfit", "greedy"] = "firstfit"
@@ -315,10 +318,10 @@ class _Rows(Struct):
 
 
 class Fill(KeepsBegins):
-    """Reserve for the first jobs that do not fit, then fill Maui's windows.
+    """The rule ``fill``: reserve for the first jobs that do not fit, then backfill.
 
-    A window lasts until fewer units are free than now. The first window is the widest and shortest. Nothing is kept
-    between decisions; each one recomputes all reservations.
+    A window lasts until fewer units are free than now. The first window is the widest and shortest. Each decision
+    computes all reservations again.
     """
 
     def __init__(self, options: FillOptions | None = None) -> None:
@@ -326,7 +329,7 @@ class Fill(KeepsBegins):
         self._options = options or FillOptions()
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start from the front, reserve for the first jobs that do not fit, then fill."""
+        """Start jobs from the front, reserve for the first jobs that do not fit, then fill windows."""
         self._begins = {}
         if not view.free.count:
             view.wake = ("JOB_COMPLETED",)

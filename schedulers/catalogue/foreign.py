@@ -1,4 +1,4 @@
-"""Schedulers in other languages: a folder with a file on how to build and run it."""
+"""Schedulers in other languages: a folder whose ``scheduler.toml`` says how to build and run it."""
 
 import os
 import shlex
@@ -46,7 +46,7 @@ class ForeignScheduler(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_text(path: Path, error: type[PipistrelleError]) -> tuple[str, str]:
-    """Return a user's file and its name for messages; ``error`` if it cannot be read."""
+    """Return the text of a user's file, and its name for messages; ``error`` if unreadable."""
     where = printable(str(path))
     try:
         return path.read_text(encoding="utf-8-sig"), where  # some editors write a byte order mark
@@ -61,7 +61,7 @@ def read_text(path: Path, error: type[PipistrelleError]) -> tuple[str, str]:
 
 
 def read_foreign(folder: str) -> ForeignScheduler:
-    """Return the keys of a folder's file, completed; ForeignError if it is invalid."""
+    """Return the keys of a folder's ``scheduler.toml`` with defaults; ForeignError if invalid."""
     path = Path(folder, FOREIGN_FILE)
     text, where = read_text(path, ForeignError)
     raw = read_toml(text, where, ForeignError, manual=_MANUAL, hint='Texts need quotes, as in name = "mine".')

@@ -1,4 +1,4 @@
-"""Names of parts and schedulers; importing this imports no other module."""
+"""Names of schedulers and of their parts; importing this module imports no other module."""
 
 import os.path
 from collections.abc import Mapping

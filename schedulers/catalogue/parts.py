@@ -22,7 +22,10 @@ _SHOWN: Final = 60
 
 
 def check_part(axis: str, part: str, where: str | None = None) -> None:
-    """Raise PolicyError unless the axis has such a part; ``where`` names it."""
+    """Raise PolicyError if an ``axis``, such as ``order``, has no part of this name.
+
+    ``where`` names the source of the part in messages.
+    """
     known = PARTS[axis]
     if part not in known:
         raise PolicyError(
@@ -31,7 +34,7 @@ def check_part(axis: str, part: str, where: str | None = None) -> None:
 
 
 def make_order(name: str, options: Mapping[str, Any] | None = None, where: str | None = None) -> Order:
-    """Return a new order of this name; ``where`` is the table's place for messages.
+    """Return a new order of this name; ``where`` names its file in messages.
 
     Raises:
         PolicyError: unknown name, option or value.
@@ -42,7 +45,7 @@ def make_order(name: str, options: Mapping[str, Any] | None = None, where: str |
 
 
 def make_backfill(name: str, options: Mapping[str, Any] | None = None, where: str | None = None) -> Backfill:
-    """Return a new backfilling rule of this name; PolicyError as in `make_order`."""
+    """Return a new backfilling rule of this name; PolicyError if it or an option is invalid."""
     backfill: Backfill = _make("backfill", name, options, where)
     return backfill
 
@@ -67,7 +70,7 @@ def read_placement(text: str, where: str | None = None) -> tuple[str, dict[str, 
 
 
 def make_placement(text: str, options: Mapping[str, Any] | None = None, where: str | None = None) -> Placement:
-    """Return a new placement; options in its text (`read_placement`) take precedence."""
+    """Return a new placement; options in ``text`` take precedence over ``options``."""
     name, own = read_placement(text, where)
     placement: Placement = _make("placement", name, {**(options or {}), **own}, where)
     return placement
@@ -113,13 +116,13 @@ def compose(
     preemption: "PreemptionOptions | None" = None,
     where: str | None = None,
 ) -> ComposedPolicy:
-    """Return the policy with these parts.
+    """Return the policy with this order, backfilling rule and placement.
 
     Args:
         placement: name, possibly with options, such as ``contiguous,fit=best``.
-        order_options: a table as in a preset's file; the same holds for the two other options.
+        order_options: options of the order, as in a preset's file; the other two options are tables of the same kind.
         preemption: options of preemption; None: no preemption.
-        where: the file, for messages.
+        where: the preset's file, for messages.
 
     Raises:
         PolicyError: unknown part, option or value.

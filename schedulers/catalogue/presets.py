@@ -1,4 +1,4 @@
-"""Presets: policies as TOML files; the package has some with names."""
+"""Presets: policies described by TOML files; some are bundled with names."""
 
 from functools import cache
 from importlib.resources import files
@@ -21,7 +21,7 @@ _MANUAL: Final = "'pipistrelle help scheduling' lists every key."
 
 
 class Preset(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The keys of a policy's file, all optional.
+    """The keys of a preset's TOML file, all optional.
 
     The three ``*_options`` tables are for parts with options. ``reliability`` keeps jobs in partitions by reliability,
     ``preemption`` lets jobs preempt others.
@@ -39,7 +39,7 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
 
     @property
     def parts(self) -> dict[str, str]:
-        """The part on each axis."""
+        """Return {axis: part}: the names of order, backfilling rule and placement."""
         return {"order": self.order, "backfill": self.backfill, "placement": self.placement}
 
 

@@ -24,7 +24,10 @@ _SAID: Final = 500
 
 
 def _due(job: SchedulerJob) -> float:
-    """Return when (s) to start a job: at the log's time, else when there is room, else at once."""
+    """Return when (s) a job is due.
+
+    This is the first possible start if the server states one, else the start in the log, else the submit time.
+    """
     told = job.description
     if told is None:
         return job.submit
@@ -33,7 +36,7 @@ def _due(job: SchedulerJob) -> float:
 
 
 class ByRecordedStart(Stateless):
-    """The order of the recorded or possible starts; jobs without either by submission."""
+    """The queue order of the scheduler `recorded`: by planned start, ties by submission."""
 
     arrivals_last = False
 
@@ -45,13 +48,13 @@ class ByRecordedStart(Stateless):
 class RecordedPolicy(Kept):
     """Starts each job at its recorded time, on its recorded nodes if these exist.
 
-    If a job has no start in the log, or the machine is too small for all jobs then, the server states the first time
-    with room beside the log's other jobs. If too few units are free even then (failed nodes, class limits), or after a
-    failure, the job starts as soon as enough units are free that no job due just now needs. If its nodes are not free
-    or too few, the placement picks others.
+    The server states another start if the log has none, or if the machine is too small for all jobs at that time: the
+    first time at which the job fits beside the log's other jobs. Because of failed nodes or class limits, the job may
+    not fit even then. It then starts as soon as enough units are free that no job due at that instant needs; so does a
+    job after a failure. If its recorded nodes are busy or too few, the placement picks others.
 
     Args:
-        placement: picks units for jobs that cannot have their own; None: the lowest.
+        placement: picks units for jobs that cannot have their recorded nodes; None: the lowest units.
     """
 
     _kept = ("_calls",)

@@ -1,4 +1,4 @@
-"""Schedulers by name: the library's, other packages', and a user's file or module."""
+"""Find schedulers by name: bundled ones, other packages', and a user's file or module."""
 
 import importlib
 import sys
@@ -195,7 +195,7 @@ def own_placement(placement: str | None, options: Mapping[str, Any] | None) -> P
 
 
 def _options(own: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a preset's options updated by others; nested tables are merged."""
+    """Return a preset's options, updated by the options given; nested tables are merged."""
     merged = dict(own)
     for key, value in (given or {}).items():
         before = merged.get(key)

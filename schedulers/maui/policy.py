@@ -71,7 +71,7 @@ class MauiPolicy:
             self._scheduler.restore(state)
 
     def learn_past(self, view: View, steps: Sequence[PastStep]) -> None:
-        """Count the jobs of the previous scheduler for fairshare and limits."""
+        """Count the jobs that another scheduler started, for fairshare and limits."""
         self._scheduler = self._begin(view)
         self._scheduler.learn_past(steps)
 

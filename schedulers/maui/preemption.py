@@ -27,7 +27,7 @@ class KeptForJob(NamedTuple):
 
 
 class MauiPreemption:
-    """Decides which jobs are preempted for which, in one simulation."""
+    """Decides which running jobs are preempted for which waiting jobs, in one simulation."""
 
     def __init__(self, view: View, settings: MauiSettings, credentials: Credentials, plan: AccessPlan) -> None:
         self._view = view
@@ -82,7 +82,7 @@ class MauiPreemption:
         return found
 
     def make_room(self, job: SchedulerJob, code: int, access: int, walltime: float, priority: float) -> bool:
-        """Preempt enough jobs for one that may preempt; return whether that worked."""
+        """Preempt enough running jobs for a job that may preempt; return whether that worked."""
         view, plan, now = self._view, self._plan, self._view.now
         if PREEMPTOR not in self._settings.flags(self._credentials.combinations[code]):
             return False

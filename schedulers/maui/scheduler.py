@@ -67,7 +67,7 @@ class MauiScheduler(Kept):
             picker = placed_by(placement, view.machine)
         self._plan = AccessPlan(view.units, view.now, picker, settings.number("RESDEPTH"))
         self._running: dict[int, tuple[SchedulerJob, int]] = {}
-        #: {job number: place}, the reservations of the last decision
+        #: {number of a waiting job: its reservation} of the last decision
         self.reserved: dict[int, Place] = {}
         #: rows that accrue no queue time until the next decision
         self._blocked: Bools | None = None
@@ -95,7 +95,10 @@ class MauiScheduler(Kept):
         self._two_passes = self.limits.two_levels or self._fill_depth > 0
 
     def state(self) -> dict[str, Any]:
-        """Return the state between decisions; jobs by id, waiting ones also by number."""
+        """Return the state between decisions.
+
+        Jobs are stored by id, waiting jobs also by number.
+        """
         blocked = None
         if self._blocked is not None:
             blocked = [self.queue.job(row).number for row in np.flatnonzero(self._blocked & self.queue.live).tolist()]
@@ -261,17 +264,17 @@ class MauiScheduler(Kept):
         self._preemption.keep_all(now, lambda number: float(queue.walltime[queue.row_of[number]]))
 
     def _unforeseen_begins(self) -> Iterable[float]:
-        """Yield begins of reservations (s) at which no other event happens."""
+        """Yield the begins (s) of reservations at which no running job is planned to end."""
         ends = {place.end for place in self.reserved.values()}
         for place in self.reserved.values():
             # At the end of a job there is an event.
             if place.begin not in ends and not self._plan.is_end(place.begin):
                 yield place.begin
 
-    # ------------------------------------------------------------------ which jobs are considered
+    # ------------------------------------------------------------------ which jobs may start
 
     def _ready(self, ranks: Floats, now: float) -> Bools:
-        """Return the rows neither deferred nor held back by priority or fairshare cap."""
+        """Return the rows of jobs that are neither deferred nor held by a priority or a fairshare cap."""
         queue = self.queue
         ready: Bools = queue.live.copy()
         in_service = self.view.units - len(self.view.gone)
@@ -295,7 +298,7 @@ class MauiScheduler(Kept):
         return ready
 
     def _selected(self, ready: Bools, ranks: Floats, now: float, *, hard: bool, use: str) -> Bools:
-        """Return the ready rows within the limits of running and waiting jobs."""
+        """Return which of the ready rows are within the limits of running and waiting jobs."""
         allowed = self.limits.allowed(self.queue, now, hard=hard)
         selected = ready.copy() if allowed is None else ready & allowed
         if self.limits.idle:
@@ -305,7 +308,7 @@ class MauiScheduler(Kept):
         return selected
 
     def _note_blocked(self, ready: Bools, ranks: Floats, now: float) -> None:
-        """Record the jobs that stop accruing queue time now (JOBPRIOACCRUALPOLICY)."""
+        """Record the jobs that accrue no queue time until the next decision (JOBPRIOACCRUALPOLICY)."""
         if not self._tracks_blocked:
             return
         waiting = self.queue.live
@@ -317,10 +320,10 @@ class MauiScheduler(Kept):
     # ------------------------------------------------------------------ in the order of priority
 
     def _start_in_order(self, eligible: Bools, ranks: Floats, now: float, *, hard: bool = False) -> bool:
-        """Start the first jobs by rank while they fit, and reserve for those that do not.
+        """Start the first jobs by rank while they fit, and reserve for jobs that do not.
 
-        Within hard limits there are no further reservations: the first that does not fit ends the loop. Returns whether
-        any job started, so that eligible rows may now exceed a limit.
+        With ``hard`` limits no reservation is made, and the first job that does not fit ends the loop. Returns whether
+        any job started: eligible rows may then exceed a limit.
         """
         queue, plan = self.queue, self._plan
         reserves = self._policy != "NEVER" and not hard
@@ -379,7 +382,7 @@ class MauiScheduler(Kept):
         return started
 
     def _stacks(self) -> Ints:
-        """Return the number of each combination's stack of reservations, -1 for none."""
+        """Return the stack of reservations for each combination of credentials, -1 for none."""
         numbers = self._stack_numbers
         for names in self._credentials.combinations[len(numbers.array()) :]:
             stacks = self._settings.stacks.values()
@@ -387,7 +390,7 @@ class MauiScheduler(Kept):
         return numbers.array()
 
     def _drop_blocked(self, eligible: Bools, rows: Rows, keys: Floats, now: float, *, hard: bool) -> None:
-        """Remove the eligible ``rows`` that a start has put beyond a limit."""
+        """Remove those of the eligible ``rows`` that exceed a limit because another job has started."""
         allowed = self.limits.allowed(self.queue, now, hard=hard, rows=rows)
         if allowed is not None:
             beyond = np.flatnonzero(~allowed)
@@ -395,7 +398,7 @@ class MauiScheduler(Kept):
             keys[beyond] = -inf
 
     def _keep_reservations(self, ranks: Floats, restrictions: list[Restriction], now: float) -> None:
-        """Keep earlier reservations, each as early as possible and none later than before."""
+        """Keep the reservations of the last decision, each at the same time or earlier."""
         queue, plan = self.queue, self._plan
         jobs = [queue.job(queue.row_of[number]) for number in self.reserved if number in queue.row_of]
         jobs.sort(key=lambda job: (-ranks[queue.row_of[job.number]], job.number))

@@ -59,7 +59,7 @@ class StandingReservations:
         )
 
     def described(self, now: float) -> list[str]:
-        """Return each reservation in force or next as a text: name, units and times (s)."""
+        """Return a text for each reservation in force or next: name, units and times (s)."""
         found = dict(reversed(self.closed(now)))
         return [
             f"SRCFG[{self._all[number].name}] (units {units_of(units)}, {span(begin, end)})"
@@ -67,7 +67,7 @@ class StandingReservations:
         ]
 
     def closed(self, now: float) -> list[tuple[int, Closure]]:
-        """Return (number, closure) of each reservation, now and for DEPTH periods ahead."""
+        """Return (number, closure) of each reservation, now and for DEPTH further periods."""
         day = floor((now + self._midnight) / DAY)
         if not self._all:
             return []

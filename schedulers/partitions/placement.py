@@ -1,4 +1,4 @@
-"""The placement that keeps each job in a partition; another picks units in it."""
+"""The placement that keeps each job in a partition; an inner placement picks units in it."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -17,8 +17,8 @@ class PartitionOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Options of partitions by reliability.
 
     Attributes:
-        classes: classes of jobs; ``auto``: powers of two, with the rates and times of the jobs seen so far.
-        blocking: blocking probability B; a partition has (1 - B) n lambda t units.
+        classes: classes of jobs; ``auto``: powers of two, with the arrival rates and runtimes of the jobs seen so far.
+        blocking: B from 0 to 1: a partition has (1 - B) times the mean number of units that its class uses.
         admission: ``queue``: jobs wait for their partition (type IV); ``block``: jobs that cannot start at once are
             rejected (type I).
     """
@@ -29,10 +29,10 @@ class PartitionOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ByPartition:
-    """Places a job in its class's partition, or in the next more reliable with room.
+    """Places a job in its class's partition, or in a more reliable one if it is full.
 
-    A class without a partition begins at the lowest one. Jobs that fit neither their partition nor a more reliable one
-    use the whole machine, most reliable partitions first.
+    Jobs of a class without a partition try the least reliable partition first. A job that fits no allowed partition
+    uses the whole machine, most reliable partitions first.
 
     Args:
         inner: picks units within a partition.
@@ -54,15 +54,15 @@ class ByPartition:
         learn(self._inner, machine)
 
     def divide(self, classes: tuple[RankedClass, ...], parts: Sequence[Partition]) -> None:
-        """Use these partitions from now on; without any, the whole machine is one."""
+        """Use these partitions from now on; without any, the whole machine is one partition."""
         self._classes, self.parts, self._begins = classes, parts, {}
 
     def assign(self, job: SchedulerJob, units: NodeSet, machine: Machine) -> None:
-        """Choose the job's first partition; ``units`` are all units that it may use."""
+        """Choose the first partition to try for a job; ``units`` are all units that it may use."""
         self._begins[job.number] = self._begin(job, units, machine)
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Return units of the first partition with enough of them, or None."""
+        """Return units of the first partition that has enough for the job, or None."""
         if job.number not in self._begins:
             self.assign(job, machine.all_units, machine)
         place = self._begins[job.number]
@@ -77,7 +77,10 @@ class ByPartition:
         return picked(self._inner, job, units, machine) if len(units) >= job.size else None
 
     def _from_all(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Return units of as few partitions as suffice, most reliable first."""
+        """Return units for a job from the whole machine, or None.
+
+        Most reliable partitions come first, and as few partitions as suffice are used.
+        """
         units = NodeSet.EMPTY
         for part in self.parts:
             units |= open_units & part.units
@@ -86,9 +89,9 @@ class ByPartition:
         return self._within(job, open_units, machine)
 
     def _begin(self, job: SchedulerJob, units: NodeSet, machine: Machine) -> int | None:
-        """Return the index of the job's first partition; None for the whole machine.
+        """Return the index of the first partition to try; None for the whole machine.
 
-        It is None also if the inner placement finds no units in any allowed partition.
+        The result is None also if the inner placement finds no units in any allowed partition.
         """
         place: int | None = None
         target = target_of(job)
@@ -104,5 +107,5 @@ class ByPartition:
 
 
 def target_of(job: SchedulerJob) -> int | None:
-    """Return the partition that a job names, as Haizea's leases do (1: most reliable)."""
+    """Return the number of the partition that a job's QOS names (1: most reliable), or None."""
     return None if job.description is None else level_of(job.description.qos or "")

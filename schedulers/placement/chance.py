@@ -14,11 +14,11 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 class Chances:
     """Failure rates of the nodes in a line, for placements with a reliability target.
 
-    Nodes fail independently at rates 1 / MTTF, so a job of walltime T on nodes n finishes with probability exp(-T sum(1
-    / MTTF_n)). It is at least P if sum(1 / MTTF_n) <= -ln(P) / T.
+    Nodes fail independently at rates 1 / MTTF. So a job with walltime T finishes with probability exp(-T R), where R is
+    the sum of its nodes' rates. The probability is at least P if R <= -ln(P) / T.
 
     Args:
-        target: the least probability, between 0 and 1.
+        target: P, the least probability, between 0 and 1.
 
     Raises:
         PolicyError: the MTTF of a node is unknown.

@@ -17,18 +17,19 @@ _FAR: Final = 1 << 40
 
 
 class CompactOptions(LineOptions, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Options of the placement ``compact``: number of centres to try."""
+    """Options of the placement ``compact``: the number of centres to try."""
 
     centres: Annotated[int, Meta(ge=1)] = 16
 
 
 class Compact(BestFit):
-    """Pick the candidate set of open units with the fewest mean hops over all pairs of its nodes.
+    """Picks units whose nodes have few mean hops between each other.
 
-    A candidate has the units nearest to a centre, ties by position in the line; the centres are open positions, evenly
-    spaced along the line. Another candidate is the choice of ``best-fit``. The cost is ``centres`` distances per open
-    unit and one more per unit of a set, on any machine, without a search over pairs. If every open node is a centre,
-    the mean hops are less than twice the optimum (Krumke et al., "Compact location problems", 1997).
+    It compares several candidate sets and picks the one with the fewest mean hops over all pairs of nodes. A candidate
+    has the units nearest to a centre, ties by position in the line. The centres are open positions, evenly spaced along
+    the line. One more candidate is the choice of ``best-fit``. The cost is ``centres`` distances per open unit and one
+    more per unit of a set. If every open node is a centre, the mean hops are less than twice the optimum (Krumke et
+    al., "Compact location problems", 1997).
     """
 
     def __init__(self, options: CompactOptions | None = None) -> None:

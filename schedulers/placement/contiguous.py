@@ -13,13 +13,13 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class ContiguousOptions(LineOptions, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Options of ``contiguous``: the first sufficient run, or the best (shortest) one."""
+    """Options of the placement ``contiguous``: use the first sufficient run, or the shortest one."""
 
     fit: Literal["first", "best"] = "first"
 
 
 class Contiguous(InLine):
-    """The first units of a run of open ones; a job waits until a run is long enough."""
+    """Picks the first units of a run of adjacent open units; a job waits for a long enough run."""
 
     _by_count = False
 
@@ -59,9 +59,9 @@ class Contiguous(InLine):
 
 
 class BestFit(InLine):
-    """The shortest sufficient run of open units; else whole runs, longest first.
+    """Picks the shortest sufficient run of open units, or else several runs.
 
-    The last part is then the shortest run that holds the rest.
+    Several runs are used whole, longest first; the last part comes from the shortest run that has enough units for it.
     """
 
     def _choose(self, job: SchedulerJob, open_at: NDArray[np.bool_], line: Line, machine: Machine) -> Positions | None:

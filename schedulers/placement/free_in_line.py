@@ -14,10 +14,10 @@ _MOST: Final = 4096
 
 
 class FreeInLine(FreeUnits):
-    """A mutable set of units, stored by position in a line or by number, whichever was used last.
+    """A mutable set of units, stored by position in a line or by number.
 
-    Runs of free positions can be few where runs of numbers are many. Each switch between both forms converts the whole
-    set.
+    A set can have few runs of adjacent positions but many runs of adjacent numbers. Each switch between positions and
+    numbers converts the whole set.
 
     Args:
         units: the initial units.
@@ -88,7 +88,7 @@ class FreeInLine(FreeUnits):
         return super().snapshot()
 
     def state(self) -> list[str]:
-        """Return the state of a plain `FreeUnits` with these units."""
+        """Return the state that a plain `FreeUnits` with these units would have."""
         return ["FreeUnits", str(self.snapshot())]
 
     def check_invariants(self) -> None:

@@ -27,7 +27,7 @@ class Line(NamedTuple):
 
     @classmethod
     def of(cls, machine: Machine, order: str) -> "Line":
-        """Return the units in the `node_order` of their nodes; a node's are adjacent."""
+        """Return the units in the `node_order` of their nodes; the units of a node are adjacent."""
         nodes: list[NDArray[np.intp]] = []
         for first, count, _, each in machine.numbering.pools:
             nodes.append(np.repeat(np.arange(first, first + count, dtype=np.intp), each))
@@ -44,7 +44,7 @@ class Line(NamedTuple):
         return cls(units, nodes, position, first_kind)
 
     def by_age(self, stable: NDArray[np.bool_]) -> "Line":
-        """Return the stable nodes (shape (nodes,)) first, else in the same order."""
+        """Return a line with the stable nodes (shape (nodes,)) first, else in the same order."""
         first = stable[self.nodes]
         at = np.concatenate((np.flatnonzero(first), np.flatnonzero(~first)))
         return self._of(self.units[at], self.nodes[at], int(first.sum()))

@@ -11,7 +11,7 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LowestIds:
-    """The open units with the lowest numbers."""
+    """The placement that picks the open units with the lowest numbers."""
 
     fits_by_count = True
 

@@ -1,4 +1,4 @@
-"""The base of placements along a line of units, and the one that takes the first."""
+"""Base class of placements along a line of units, and the placement that takes the first."""
 
 from typing import Annotated, Literal
 
@@ -44,7 +44,7 @@ class LineOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
 
 
 class InLine:
-    """A placement by positions in a line; derived classes choose a job's positions."""
+    """Base class of placements that choose positions in a line of units."""
 
     #: whether positions are always found if enough are open
     _by_count = True
@@ -60,7 +60,7 @@ class InLine:
         self._known: dict[Machine, tuple[_Lines, Chances | None]] = {}
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Return open units; None if too few or unsuitable."""
+        """Return open units for the job; None if there are too few or none are suitable."""
         if job.size > len(open_units):
             return None
         self.learn(machine)
@@ -75,7 +75,7 @@ class InLine:
         return None if at is None else set_of(line.units[at])
 
     def learn(self, machine: Machine) -> None:
-        """Prepare a machine's lines; PlatformError or PolicyError if it lacks data."""
+        """Prepare a machine's lines of units; PlatformError or PolicyError if data are missing."""
         if machine in self._known:
             return
         base = Line.of(machine, self.options.node_order)
@@ -98,10 +98,10 @@ class InLine:
     def _choose_reliable(
         self, job: SchedulerJob, open_at: NDArray[np.bool_], line: Line, machine: Machine, chances: Chances
     ) -> Positions | None:
-        """Return positions that reach the target; None if even the best do not.
+        """Return positions that reach the reliability target; None if none do.
 
-        As few as possible of the least reliable nodes are excluded: their number is found by bisection over the rates.
-        The last choice is the set of the most reliable nodes.
+        As few as possible of the least reliable nodes are excluded. A bisection over the failure rates finds their
+        number. The last choice is the set of the most reliable nodes.
         """
         at = self._choose(job, open_at, line, machine)
         most = chances.most(job)
@@ -129,7 +129,7 @@ class InLine:
 
 
 class FirstInLine(InLine):
-    """The first open units in the line."""
+    """The placement that takes the first open units in the line."""
 
     def __init__(self, options: LineOptions) -> None:
         super().__init__(options)
@@ -137,9 +137,10 @@ class FirstInLine(InLine):
         self.one_line = options.reliability_target is None and not (options.age_aware and options.base_order)
 
     def take(self, job: SchedulerJob, free: FreeUnits, machine: Machine) -> tuple[NodeSet, FreeUnits]:
-        """Take the units that `pick` would pick from all free units, which suffice.
+        """Take the units that `pick` would choose among all free units, which suffice.
 
-        All jobs must have the same line. Returns the units, and the set to use from now on, sorted by the line.
+        All jobs must have the same line. Returns the units, and the set of free units to use from now on, sorted by the
+        line.
         """
         if machine not in self._known:
             self.learn(machine)

@@ -1,4 +1,4 @@
-"""Calls of placements, by sets or masks, also for jobs with units per node."""
+"""Ask placements for units, given as sets or masks, also for jobs with units per node."""
 
 from typing import Literal, Protocol, runtime_checkable
 
@@ -29,16 +29,16 @@ class NodePlacement(Protocol):
 
 @runtime_checkable
 class RequestPlacement(Protocol):
-    """A placement that handles requests of units per node itself."""
+    """A placement that handles requests for units per node itself."""
 
     takes_requests: Literal[True]
 
 
 def picked(placement: Placement, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-    """Return the units that a placement picks among some; None if it refuses.
+    """Return the units that a placement picks among open units; None if it refuses.
 
-    For a job with units per node, the placement picks nodes with that many open units. It picks them like units of a
-    machine whose units are these nodes. Then it picks the node of the rest. The job gets the lowest units of each.
+    For a job with units per node, the placement first picks nodes with enough open units, as if nodes were units. Then
+    it picks the node for the remaining units. The job gets the lowest units of each node.
     """
     request = job.request
     if request is None or request.units_per_node is None or isinstance(placement, RequestPlacement):

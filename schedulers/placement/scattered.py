@@ -23,10 +23,11 @@ class RandomOptions(LineOptions, frozen=True, forbid_unknown_fields=True, rename
 
 
 class Random(InLine):
-    """Any open units with equal probability, those of the line's first kind first.
+    """Picks open units at random, those of the line's first kind before all others.
 
-    Each job has its own lottery, by seed and number: each unit draws a ticket, and the lowest open ones win. So the
-    result does not depend on when it is computed, and more open units change it as little as possible.
+    Each unit gets a pseudorandom number from the seed and the job's number, and the open units with the lowest numbers
+    are picked. So the result does not depend on when it is computed, and more open units change it as little as
+    possible.
     """
 
     def __init__(self, options: RandomOptions | None = None) -> None:
@@ -41,9 +42,9 @@ class Random(InLine):
         return at[np.argpartition(tickets, job.size - 1)[: job.size]]
 
     def _tickets(self, number: int, units: NDArray[np.intp]) -> NDArray[np.uint64]:
-        """Return the tickets of units for a job, shape (units,).
+        """Return the pseudorandom numbers of units for a job, shape (units,).
 
-        SplitMix64 (Steele et al., 2014) in 64-bit integers, equal on any machine and with any numpy.
+        SplitMix64 (Steele et al., 2014) in 64-bit integers gives equal numbers on any machine and with any numpy.
         """
         begin = (self._seed * _STEPS[1] + number * _STEPS[2]) & _BITS
         drawn = _mixed(np.array([begin], dtype=np.uint64)) + units.astype(np.uint64) * np.uint64(_STEPS[0])

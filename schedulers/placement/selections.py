@@ -30,7 +30,7 @@ _EXPECTED: Final = "nodes<=16, walltime<2h or accounts=a,b; join several by 'or'
 
 
 class Selection:
-    """The jobs that satisfy at least one of some conditions; none without conditions.
+    """The jobs that satisfy at least one of several conditions.
 
     Args:
         texts: each one or more conditions joined by ``or``. A condition compares ``nodes`` (least number for the job's

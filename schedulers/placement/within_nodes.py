@@ -1,4 +1,4 @@
-"""Placements by nodes' free units: on as few or as many nodes as possible."""
+"""Placements that use as few or as many nodes as possible, by the nodes' open units."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class WithinNodes(InLine):
-    """Takes units by the number of open ones on their nodes, in a derived order."""
+    """Base class of placements that take nodes by their number of open units."""
 
     def __init__(self, options: LineOptions | None = None) -> None:
         super().__init__(options or LineOptions())
@@ -50,14 +50,14 @@ class WithinNodes(InLine):
         raise NotImplementedError
 
     def _wanted(self, size: int, free: Ints, later: NDArray[np.bool_]) -> Ints:
-        """Return the units to take of each node for a job without units per node."""
+        """Return how many units to take of each node, for a job without units per node."""
         raise NotImplementedError
 
 
 class Pack(WithinNodes):
-    """As few nodes as possible; among sufficient ones, the fewest open units.
+    """Picks units on as few nodes as possible, on nodes with few open units.
 
-    The nodes with the most open units are taken whole until a node has enough for the rest.
+    The nodes with the most open units are used whole, until one node has enough for the rest.
     """
 
     def _first(self, free: Ints, later: NDArray[np.bool_]) -> Ints:
@@ -75,7 +75,7 @@ class Pack(WithinNodes):
 
 
 class Spread(WithinNodes):
-    """As many nodes as possible: a unit of each in turn, most open units first."""
+    """Picks units on as many nodes as possible: one unit of each in turn, most open units first."""
 
     def _first(self, free: Ints, later: NDArray[np.bool_]) -> Ints:
         return np.lexsort((-free, later))
@@ -90,7 +90,7 @@ class Spread(WithinNodes):
         return wanted
 
     def _rounds(self, size: int, free: Ints) -> Ints:
-        """Return the units to take of each node, which have at least ``size`` together."""
+        """Return how many units to take of each node; together they have at least ``size``."""
         low, high = 0, int(free.max(initial=0))  # number of complete rounds
         while low < high:
             middle = (low + high + 1) // 2

@@ -1,4 +1,4 @@
-"""Free units over time, separately for jobs that different reservations admit."""
+"""Free units over time, for each set of reservations that may admit a job."""
 
 from collections.abc import Sequence
 from math import inf
@@ -18,9 +18,9 @@ from pipistrelle.schedulers.policy.windows import Closure, Window
 
 
 class Restriction(NamedTuple):
-    """A closure, and the numbers of the accesses that it does not apply to.
+    """A closure of units, and the numbers of the accesses that it does not apply to.
 
-    ``counts`` is whether it counts as a reservation of its units; a class's pools do not.
+    ``counts`` is whether the closure counts as a reservation of its units. A closure for a class's pools does not.
     """
 
     closure: Closure
@@ -29,7 +29,7 @@ class Restriction(NamedTuple):
 
 
 class Accesses(Kept):
-    """Numbers (accesses) for the sets of reservations and windows that admit a job."""
+    """Numbers, called accesses, for the sets of reservations and windows that admit a job."""
 
     _kept = ("_changes", "_numbers")
 
@@ -44,12 +44,15 @@ class Accesses(Kept):
         return len(self._numbers)
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state; the view's windows may have changed since the last call."""
+        """Restore a state; the view may have new windows since the state was saved."""
         self.renew()
         super().restore(state)
 
     def renew(self) -> bool:
-        """Read new windows; return whether there were any, which invalidates all numbers."""
+        """Read new windows of the view; return whether there were any.
+
+        New windows invalidate all access numbers.
+        """
         windows = self._view.windows
         if self._changes == windows.changes:
             return False
@@ -59,14 +62,14 @@ class Accesses(Kept):
         return True
 
     def number(self, job: SchedulerJob, let_in: tuple[bool, ...] = ()) -> int:
-        """Return a job's access; ``let_in`` tells which reservations admit it."""
+        """Return a job's access number; ``let_in`` says which reservations admit the job."""
         let_in += tuple(not window.closed_to(job) for window in self._admitting)
         return self._numbers.setdefault(let_in, len(self._numbers))
 
     def restrictions(
         self, now: float, reservations: Sequence[tuple[int, Closure]] = (), count: int = 0
     ) -> list[Restriction]:
-        """Return the closures at ``now`` (s) and later.
+        """Return all closures of units that are in force at ``now`` (s) or later.
 
         Args:
             reservations: reservations besides the windows, each with its position in ``let_in``.
@@ -89,9 +92,9 @@ class Accesses(Kept):
 
 
 class AccessPlan(Kept):
-    """Free units over time, separately for each access.
+    """Free units over time, for each access (set of reservations that admits a job).
 
-    Running jobs are kept from one decision to the next; closures and reservations are added again at each.
+    Running jobs are kept from one decision to the next. Closures and reservations are added again at each decision.
 
     Args:
         units: number of units of the machine.
@@ -165,7 +168,7 @@ class AccessPlan(Kept):
             self._base.advance(now)
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
-        """Begin a decision: apply closures; at most ``reservations`` reservations follow."""
+        """Begin a decision: apply the closures; at most ``reservations`` reservations follow."""
         self._restrictions = restrictions
         self._tables, self._steps, self._taken = {}, {}, []
         self._loads = []
@@ -187,7 +190,7 @@ class AccessPlan(Kept):
             self._loads[0] |= units
 
     def _usable(self) -> int:
-        """Return the units that may have one more reservation."""
+        """Return the units (a mask) that may have one more reservation."""
         return self._machine & ~self._loads[-1] if self._loads else self._machine
 
     def _table(self, access: int) -> TimeSlices:
@@ -197,7 +200,7 @@ class AccessPlan(Kept):
         return table
 
     def _laid(self, access: int, table: TimeSlices) -> TimeSlices:
-        """Apply to a table an access's closures and the places taken since `begin`."""
+        """Apply an access's closures, and the reservations made since `begin`, to a table of free units."""
         for (begin, end, units), open_to, _ in self._restrictions:
             if access not in open_to:
                 table.take(units, begin, end)
@@ -206,10 +209,10 @@ class AccessPlan(Kept):
         return table
 
     def units_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> int:
-        """Return the units that a job takes if it starts now; 0 if it cannot.
+        """Return the units (a mask) that a job takes if it starts now; 0 if it cannot.
 
-        ``gone`` has the numbers of running jobs (not started at this instant) that are treated as ended. The walltime
-        is in seconds.
+        ``gone`` has the numbers of running jobs that are treated as ended; they must have started before this instant.
+        The walltime is in seconds.
         """
         table = self._base.copy()
         for number in gone:
@@ -218,7 +221,7 @@ class AccessPlan(Kept):
         return self._pick(job, self._laid(access, table).steps(self._now), end_of(self._now, walltime), 0)
 
     def steps(self, access: int) -> list[FreeStep]:
-        """Return which units are free from now on, and until when, for an access."""
+        """Return which units are free from now on for jobs with this access, and until when."""
         steps = self._steps.get(access)
         if steps is None:
             steps = self._table(access).steps(self._now)
@@ -238,14 +241,14 @@ class AccessPlan(Kept):
         return self._picker(job, lasting, first) if lasting and lasting[0].width >= job.size else 0
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> Place | None:
-        """Return the earliest place for a job, and take it; None if it fits nowhere."""
+        """Reserve the earliest possible units and time for a job; None if it fits nowhere."""
         place = self.find(access, job, walltime)
         if place is not None:
             self.keep(place)
         return place
 
     def find(self, access: int, job: SchedulerJob, walltime: float) -> Place | None:
-        """Return the earliest place for a job of this walltime (s); None if unplaceable."""
+        """Return the earliest possible units and time for a job; None if it fits nowhere."""
         table, usable = self._table(access), self._usable()
 
         def choose(begin: float, units: int) -> int:
@@ -257,7 +260,7 @@ class AccessPlan(Kept):
         return None if fit is None else Place(fit.begin, end_of(fit.begin, walltime), fit.units)
 
     def keep(self, place: Place) -> None:
-        """Close a place to other jobs until the next `begin`."""
+        """Keep the units and the time of a reservation from all other jobs until the next `begin`."""
         self._taken.append(place)
         self._steps = {}
         for table in self._tables.values():
@@ -265,6 +268,6 @@ class AccessPlan(Kept):
         self._load(place.units)
 
     def is_free(self, access: int, place: Place) -> bool:
-        """Return whether a place is free."""
+        """Return whether all units of a reservation are free for its whole time."""
         lasting = next((step for step in self._table(access).steps(place.begin) if step.end >= place.end), None)
         return place.begin >= self._now and lasting is not None and not place.units & ~lasting.units

@@ -1,4 +1,4 @@
-"""Starts and reservations by single units, when windows are closed to some jobs."""
+"""Starts and reservations by single units, when maintenance windows exclude some jobs."""
 
 from functools import reduce
 from math import inf
@@ -17,14 +17,14 @@ from pipistrelle.schedulers.policy.windows import closed_by
 
 
 class UnitReservation(NamedTuple):
-    """The latest start of a job (``shadow``, s; inf if unknown) and units open to it."""
+    """The latest start of a job (``shadow``, s; inf if unknown) and the units open to it then."""
 
     shadow: float
     units: NodeSet
 
 
 class OpenUnits:
-    """The free units during one decision, and which of them each job may start on."""
+    """The free units during one decision, and which of them each job may use."""
 
     def __init__(self, view: View, placement: Placement) -> None:
         self._view = view
@@ -34,7 +34,7 @@ class OpenUnits:
         self._open: dict[NodeSet, NodeSet] = {}
 
     def to(self, job: SchedulerJob) -> NodeSet:
-        """Return the free units that no window closes to a job; empty if too few are free anyway."""
+        """Return the free units that no window closes to a job; empty if the job cannot fit anyway."""
         free = self._free
         if free is None:
             free = self._free = self._view.free.snapshot()
@@ -85,7 +85,7 @@ class OpenUnits:
         return reserve(self._view, job, self._placement)
 
     def pass_over(self, first: SchedulerJob, jobs: list[SchedulerJob]) -> None:
-        """Start those of ``jobs`` that do not delay ``first``, which does not fit now."""
+        """Start those of ``jobs`` that do not delay ``first``, the first job that does not fit."""
         view = self._view
         shadow: float | None = None
         reserved = NodeSet.EMPTY
@@ -118,7 +118,7 @@ class OpenUnits:
             beside_count.clear()
 
     def _by_count(self, job: SchedulerJob, units: NodeSet, first: SchedulerJob, reserved: NodeSet) -> NodeSet | None:
-        """Return units for a late job that leave enough reserved units to ``first``."""
+        """Return units for a job that ends too late, but leaves enough reserved units to ``first``."""
         alloc = self.pick(job, units)
         if alloc is None or len(alloc & reserved) <= len(reserved) - first.size:
             return alloc
@@ -129,7 +129,7 @@ class OpenUnits:
         return beside | FreeUnits(units & reserved).take_lowest(missing)
 
     def _beside(self, job: SchedulerJob, units: NodeSet, first: SchedulerJob, reserved: NodeSet) -> NodeSet | None:
-        """Return units for a late job that leave the placement units for ``first``."""
+        """Return units for a job that ends too late, but lets the placement still place ``first``."""
         alloc = self.pick(job, units)
         if alloc is None or self.pick(first, reserved - alloc) is not None:
             return alloc

@@ -1,9 +1,9 @@
 """Free units over time as arrays, and the waiting jobs that a change can move.
 
-`Reservations` keeps this plan. numba compiles the plain Python on numpy arrays unchanged
-(`pipistrelle.schedulers.plan.compiled`). Only scans over all gaps or jobs have two forms with equal results: one by
-operations on whole arrays, and a loop (``..._loop``), several times faster when compiled. Times are indices into
-`Book.times`.
+`Reservations` keeps this plan. numba can compile these functions without changes
+(`pipistrelle.schedulers.plan.compiled`). Only scans over all gaps or jobs have two forms with equal results. One form
+has operations on whole arrays. The other form (``..._loop``) is a loop, several times faster when compiled. Times are
+indices into `Book.times`.
 """
 
 from collections.abc import Sequence
@@ -60,22 +60,22 @@ _COLUMN: Final = 2**32 - 1
 
 
 class Book(NamedTuple):
-    """The arrays that all functions share; they have spare columns.
+    """The plan as arrays with spare columns; all functions of this module share them.
 
     Attributes:
         times: s, ascending, from now to inf; earlier begins are set to now.
         gaps: one column per gap, a run of units that are all taken before, free in between and taken after: `BEGIN`,
             `END`, `LOW`, `HIGH`, and `FRESH`, 1 if units in it were freed. A column without a gap begins at `NEVER` or
             later and ends at 0; the first `EMPTY` entries of line `HOLES` are the numbers of these columns.
-        jobs: one column per waiting job. Its place: `BEGIN` (-1: none), `END`, `LOW`, `HIGH`, `RUNS` (first column of
-            its runs of units) and `COUNT` (number of runs). `SIZE` (0: no job), `MARKED` (1 if a change may move the
+        jobs: a column per waiting job. Its reservation: `BEGIN` (-1: none), `END`, `LOW`, `HIGH`, `RUNS` (first column
+            of its runs of units) and `COUNT` (number of runs). `SIZE` (0: no job), `MARKED` (1 if a change may move the
             job) and `EARLY` (at most this many of its units are free just before its begin).
         lengths: durations of these jobs, s.
         runs: one column per run of units: lowest and highest.
         scratch: meaningless between two calls; at least as many columns as times, gaps and jobs.
         counts: number of `TIMES`, of columns of `GAPS`, of `EMPTY` ones among these, of columns of `JOBS`, and of runs
             (`USED`); the next `TURN` in `place_all`; numbers of gaps (`MANY_GAPS`) and times (`MANY_TIMES`) from which
-            the book is untidy; how often a job was placed (`LOOKS`).
+            the arrays need tidying; how often a job was placed (`LOOKS`).
     """
 
     times: NDArray[np.float64]
@@ -130,7 +130,7 @@ def lowest_free_loop(book: Book, begin: int, end: int) -> int:
 def bordering(book: Book, line: int, time: int, first: int, last: int) -> Ints:
     """Return the gaps that begin or end (``line``) at a time, lowest units first.
 
-    Only gaps near the runs from ``first`` to before ``last`` count.
+    Only gaps near the runs of units from column ``first`` to before ``last`` are returned.
     """
     gaps, runs = book.gaps[:, : book.counts[GAPS]], book.runs
     found = (gaps[line] == time).nonzero()[0]
@@ -140,7 +140,7 @@ def bordering(book: Book, line: int, time: int, first: int, last: int) -> Ints:
 
 
 def bordering_loop(book: Book, line: int, time: int, first: int, last: int) -> Ints:
-    """Return the gaps near some runs that begin or end (``line``) at a time."""
+    """Return the gaps near some runs of units that begin or end (``line``) at a time."""
     gaps, runs, keys = book.gaps, book.runs, book.scratch[0]
     lowest, highest = runs[0, first], runs[1, last - 1]
     found = 0
@@ -154,9 +154,9 @@ def bordering_loop(book: Book, line: int, time: int, first: int, last: int) -> I
 
 
 def most_free(book: Book, length: float, first: int, before: int) -> Ints:
-    """Return the most units free for ``length`` s from a time on.
+    """Return the most units that are free for ``length`` s from some time on.
 
-    Shape (before + 1,): entry k is the maximum over times from ``first`` to before k, 0 for an empty range.
+    The result has shape (before + 1,). Entry k is the maximum over times from ``first`` to before k, 0 without times.
     """
     gaps = book.gaps[:, : book.counts[GAPS]]
     # A gap that ends at a time can hold jobs that begin before the index noted here.
@@ -171,7 +171,7 @@ def most_free(book: Book, length: float, first: int, before: int) -> Ints:
 
 
 def changes_loop(book: Book, length: float, before: int) -> Ints:
-    """Return the changes of the number of units free for ``length`` s."""
+    """Return how the number of units free for ``length`` s changes at each time."""
     times, counts = book.times, book.counts
     closed: Ints = book.scratch[0]
     changes: Ints = book.scratch[1]
@@ -196,7 +196,7 @@ def changes_loop(book: Book, length: float, before: int) -> Ints:
 
 
 def most_free_loop(book: Book, length: float, first: int, before: int) -> Ints:
-    """Return the most units free for ``length`` s from a time on."""
+    """Return the most units that are free for ``length`` s from some time on."""
     most = changes_loop(book, length, before)
     units, highest = 0, 0
     for at in range(before):
@@ -302,9 +302,9 @@ def doubtful_loop(book: Book, count: int) -> Ints:
 
 
 def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Mark the shortest jobs if they could begin sooner; return the other candidates.
+    """Mark the shortest jobs if they can begin sooner; return the unchecked jobs.
 
-    If too few units are free for the shortest length, then also for longer jobs of the same size: these are dropped.
+    If too few units are free for the shortest job, longer jobs of the same size cannot begin sooner, and are dropped.
     """
     jobs, none = book.jobs, book.counts[TIMES] - 1
     lengths, begins = book.lengths[unsure], jobs[BEGIN, unsure]
@@ -319,7 +319,7 @@ def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
 
 
 def longer_ones_loop(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Mark the shortest jobs if they could begin sooner; return the other candidates."""
+    """Mark the shortest jobs if they can begin sooner; return the unchecked jobs."""
     jobs, lengths = book.jobs, book.lengths
     none = book.counts[TIMES] - 1
     shortest, before = inf, 0
@@ -341,13 +341,13 @@ def longer_ones_loop(book: Book, unsure: Ints, first: int, last: int) -> Ints:
 
 
 def next_marked(book: Book, order: Ints, turn: int) -> int:
-    """Return the position of the next marked job, from ``turn`` on, or the length."""
+    """Return the position of the next marked job from ``turn`` on; the length of ``order`` if none."""
     marked = book.jobs[MARKED][order[turn:]].nonzero()[0]
     return turn + int(marked[0]) if len(marked) else len(order)
 
 
 def next_marked_loop(book: Book, order: Ints, turn: int) -> int:
-    """Return the position of the next marked job, from ``turn`` on, or the length."""
+    """Return the position of the next marked job from ``turn`` on; the length of ``order`` if none."""
     marked = book.jobs[MARKED]
     while turn < len(order) and not marked[order[turn]]:
         turn += 1
@@ -384,7 +384,7 @@ def slot(book: Book, time: float) -> int:
 
 
 def advance(book: Book, now: float) -> None:
-    """Forget the past."""
+    """Move the begin of the plan to ``now`` (s), and drop all earlier times."""
     times, gaps, jobs, counts = book.times, book.gaps, book.jobs, book.counts
     count = counts[TIMES]
     past = np.searchsorted(times[:count], now, "right") - 1
@@ -404,7 +404,7 @@ def advance(book: Book, now: float) -> None:
 
 
 def first_begin(book: Book) -> float:
-    """Return the first begin (s) of a waiting job's place; inf without places."""
+    """Return the earliest planned start (s) of a waiting job; inf without reservations."""
     begins = book.jobs[BEGIN, : book.counts[JOBS]]
     begins = begins[begins >= 0]
     return float(book.times[begins.min()]) if len(begins) else inf
@@ -444,7 +444,7 @@ def put(book: Book, begin: int, end: int, low: int, high: int, fresh: int, besid
 
 
 def take(book: Book, begin: int, end: int, size: int) -> tuple[int, int]:
-    """Take the lowest ``size`` units that are free from begin to end, which exist.
+    """Take the ``size`` lowest units that are free from begin to end.
 
     Returns:
         the number of their runs, stored behind the runs in use, and how many of the units are also free before begin.
@@ -494,10 +494,11 @@ def claim(book: Book, begin: int, end: int, lowest: int, highest: int) -> None:
 
 
 def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) -> int:
-    """Cut out the parts on these runs of gaps that begin or end (``line``) at a time.
+    """Remove some runs of units from the gaps that begin or end (``line``) at a time.
 
     Returns:
-        how many; three lines of the scratch, from ``into`` on, have their other time, lowest and highest unit.
+        the number of removed parts. Three lines of the scratch, from ``into`` on, have the other end of each part's
+        time, and its lowest and highest unit.
     """
     gaps, runs, scratch = book.gaps, book.runs, book.scratch
     parts = 0
@@ -527,7 +528,7 @@ def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) 
 
 
 def give_back(book: Book, begin: int, end: int, first: int, last: int) -> None:
-    """Free the units of runs ``first`` to before ``last``, taken from begin to end."""
+    """Free the runs of units from ``first`` to before ``last``, which were taken from begin to end."""
     runs, scratch = book.runs, book.scratch
     leading = cut_out(book, END, begin, first, last, 1) if begin > 0 else 0
     following = cut_out(book, BEGIN, end, first, last, 4)
@@ -556,7 +557,7 @@ def give_back(book: Book, begin: int, end: int, first: int, last: int) -> None:
 
 
 def mark(book: Book, begin: int, end: int) -> None:
-    """Mark the jobs that units freed from begin to end may move: see `Reservations`."""
+    """Mark the jobs that may move because units are free from begin to end; see `Reservations`."""
     gaps, counts = book.gaps, book.counts
     since, until, lowest = book.scratch[2], book.scratch[3], book.scratch[4]
     # of the units that are free until a time: the lowest, the highest, and their number
@@ -591,7 +592,7 @@ def mark(book: Book, begin: int, end: int) -> None:
 
 
 def mark_movable(book: Book, unsure: Ints, first: int, last: int) -> None:
-    """Mark the jobs that could begin sooner, from ``first`` to before ``last``."""
+    """Mark the jobs from ``first`` to before ``last`` that could begin sooner."""
     while len(unsure) > _FEW:
         unsure = longer_ones(book, unsure, first, last)
     for job in unsure:
@@ -599,7 +600,7 @@ def mark_movable(book: Book, unsure: Ints, first: int, last: int) -> None:
 
 
 def place(book: Book, job: int) -> bool:
-    """Give a job its earliest place; return whether it begins now."""
+    """Give a job its earliest reservation; return whether the reservation begins now."""
     gaps, jobs, runs, counts = book.gaps, book.jobs, book.runs, book.counts
     size, length, begin = jobs[SIZE, job], book.lengths[job], jobs[BEGIN, job]
     first = jobs[RUNS, job]
@@ -641,13 +642,13 @@ def place(book: Book, job: int) -> bool:
 
 
 def is_untidy(book: Book) -> bool:
-    """Return whether there may be far more gaps or times than needed."""
+    """Return whether there may be far more gaps or times than necessary."""
     counts = book.counts
     return bool(counts[GAPS] - counts[EMPTY] >= counts[MANY_GAPS] or counts[TIMES] >= counts[MANY_TIMES])
 
 
 def has_room(book: Book, runs: int) -> bool:
-    """Return whether the arrays surely have room for a change of this many runs of units."""
+    """Return whether the arrays have enough columns to change this many runs of units."""
     held = book.counts[GAPS] - book.counts[EMPTY]
     # Freeing makes at most three gaps of each run and of each gap that borders on it; taking makes two of each.
     most = 6 * (held + runs) + 16
@@ -660,11 +661,11 @@ def has_room(book: Book, runs: int) -> bool:
 
 
 def place_all(book: Book, order: Ints) -> int:
-    """Place the marked jobs of an order, from the turn on.
+    """Place the marked jobs of an order, from position `TURN` on.
 
     Returns:
-        the first job whose place begins now (the turn is then the next one's); `DONE` when all are placed; `UNTIDY` if
-            the book must be tidied or enlarged before the next call.
+        the first job whose reservation begins now (`TURN` is then the next position); `DONE` when all are placed;
+        `UNTIDY` if the arrays must be tidied or enlarged before the next call.
     """
     jobs, counts = book.jobs, book.counts
     turn = next_marked(book, order, counts[TURN])

@@ -40,8 +40,9 @@ def as_python(module: ModuleType) -> ModuleType:
 def compiled_by_numba(function: Callable[..., Any], files: Iterable[Path], **options: bool) -> Any:
     """Return the function, compiled at its first call or read from the cache.
 
-    Code of one file is compiled into others, but numba checks only a function's own file. So the folder's name has a
-    digest of all ``files``. If no folder is writable, each process compiles again.
+    Compiled functions contain code of functions in other files, but numba checks only a function's own file for
+    changes. So the name of the cache's folder has a digest of all ``files``. If no folder is writable, each process
+    compiles again.
     """
     import numba
 

@@ -21,7 +21,7 @@ def by_number(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
 
 
 def placed_by(placement: Placement, machine: Machine) -> Picker:
-    """Return a picker that asks a placement."""
+    """Return a picker that asks a placement for units."""
     return lambda job, steps, first: pick(placement, steps[0].units, job, machine)
 
 
@@ -36,7 +36,10 @@ def with_nodes(picker: Picker, machine: Machine) -> Picker:
 
 
 def last_available(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
-    """Pick the units that stay free for the shortest time after the job's end; ties: ``first``."""
+    """Pick the units that stay free for the shortest time after the job's end.
+
+    Among equal units, those in ``first`` are preferred.
+    """
     picked, missing = 0, job.size
     for at, step in enumerate(steps):
         longer = steps[at + 1].units if at + 1 < len(steps) else 0

@@ -1,4 +1,4 @@
-"""The plan shared by rules that reserve single units: running jobs in time slices."""
+"""The plan of the rules that reserve single units: which units are free at which time."""
 
 from collections.abc import Sequence
 from math import inf
@@ -18,8 +18,8 @@ from pipistrelle.schedulers.policy.windows import Closure
 class Plan(Kept):
     """Free units over time, beside running jobs and reservations of waiting jobs.
 
-    A running job holds its units until its expected end (start + walltime), or until maintenance kills it; it is
-    removed when it ends. Windows are not in the slices because they differ from job to job.
+    A running job holds its units until its expected end (start + walltime), or until maintenance kills it. It is
+    removed when it ends. The plan does not contain maintenance windows, because a window may admit some jobs.
     """
 
     _kept = ("_gone", "_running", "_killed", "_changes", "_next_end")
@@ -54,7 +54,7 @@ class Plan(Kept):
         )
 
     def state(self) -> dict[str, Any]:
-        """Return the plan without the reservations of waiting jobs; the rules restore them."""
+        """Return the plan without reservations of waiting jobs, which the backfilling rules restore."""
         return {**super().state(), "now": self.slices.now}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -65,7 +65,7 @@ class Plan(Kept):
     def holds_for(self, view: View) -> bool:
         """Return whether an earlier plan is still valid in this view.
 
-        It is not valid in another simulation, after units failed or returned unannounced, or if a job runs past its
+        It is invalid in another simulation, after units failed or returned unannounced, and if a job runs past its
         expected end or survives maintenance.
         """
         return (

@@ -1,4 +1,4 @@
-"""Conservative backfilling on the lowest units: place only affected jobs again."""
+"""Conservative backfilling on the lowest units, which plans only affected jobs again."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ _ROOM: Final = 256
 
 
 class Holds:
-    """The units of the running jobs until their planned ends, as a plan knows them."""
+    """The running jobs and their planned ends: when which units become free."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -44,7 +44,7 @@ class Holds:
         return gaps
 
     def last(self, view: View) -> bool:
-        """Return whether the plan still holds; see `Plan.holds_for`."""
+        """Return whether the plan is still valid; see `Plan.holds_for`."""
         return view is self._view and view.gone == self.gone and view.running.next_end > view.now
 
     def ended(self) -> list[tuple[float, Runs]]:
@@ -64,17 +64,17 @@ class Holds:
 
 
 class Reservations:
-    """The places of all waiting jobs on the lowest units, without windows.
+    """The reservations of all waiting jobs on the lowest units, without windows.
 
-    When a job was last placed, it took the earliest place. Later starts of other jobs, and time, leave it there. So it
-    must be placed again only if units were freed that it could use:
+    A job gets the earliest possible reservation. Later starts of other jobs, and the passing of time, do not change it.
+    A job must be planned again only if units were freed that it could use:
 
     - for its whole length, from a time before its begin, and enough of them together with other free units; or
     - just before its begin, on its own units; or
-    - during its place, with a lower number than one of its own.
+    - during its reservation, with a lower number than one of its own units.
 
     Args:
-        places: current places of waiting jobs, by the job's number.
+        places: current reservations of waiting jobs, by the job's number.
         jobs: the waiting jobs that this plan knows; None: all.
         form: the functions of `pipistrelle.schedulers.plan.gaps`, plain or compiled; it may change at any time.
     """
@@ -126,7 +126,7 @@ class Reservations:
         self._make_room(0)
 
     def _claim(self, column: int, begin: int, end: int, runs: Runs) -> None:
-        """Take a job's current place."""
+        """Take the units and the time of a job's current reservation."""
         for low, high in runs:
             self._make_room(len(runs))
             self.form.claim(self._book, begin, end, low, high)
@@ -137,7 +137,7 @@ class Reservations:
         jobs[loops.EARLY, column] = jobs[SIZE, column]
 
     def places(self) -> dict[int, Place]:
-        """Return the places of the waiting jobs, by number."""
+        """Return the reservations of the waiting jobs, by job number."""
         times, jobs = self._book.times, self._book.jobs
         return {
             number: Place(self.begin(number), float(times[jobs[END, column]]), mask_of(self._units(column)))
@@ -146,7 +146,7 @@ class Reservations:
         }
 
     def begin(self, number: int) -> float:
-        """Return when (s) a waiting job's place begins; inf if it has none."""
+        """Return when (s) a waiting job's reservation begins; inf without a reservation."""
         column = self._columns.get(number)
         begin = -1 if column is None else self._book.jobs[BEGIN, column]
         return float(self._book.times[begin]) if begin >= 0 else inf
@@ -157,29 +157,29 @@ class Reservations:
         return NodeSet(zip(low, high, strict=True))
 
     def new_looks(self) -> int:
-        """Return how often jobs were placed since the last call."""
+        """Return how many reservations were computed since the last call."""
         looks, self._book.counts[loops.LOOKS] = int(self._book.counts[loops.LOOKS]), 0
         return looks
 
     @property
     def needed(self) -> bool:
-        """Whether any job waits."""
+        """Whether any job waits, so that the plan is needed."""
         return bool(self._columns)
 
     def state(self) -> dict[str, Any]:
-        """Return the places and the units out of service; `restore` marks every job."""
+        """Return the reservations and the units out of service; `restore` marks every job."""
         return {"places": plain(self.places()), "gone": str(self._holds.gone)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state whose places were passed to the constructor."""
+        """Restore a state whose reservations were passed to the constructor."""
         self._holds.gone = NodeSet.parse(state["gone"])
 
     def holds_for(self, view: View) -> bool:
-        """Return whether the plan is valid (see `Plan.holds_for`) and no begin was missed."""
+        """Return whether the plan is valid (see `Plan.holds_for`) and no planned start was missed."""
         return self._holds.last(view) and self.form.first_begin(self._book) >= view.now
 
     def schedule(self, *, anew: bool) -> None:
-        """Place new jobs in the queue's order, and after a release all that can move."""
+        """Reserve for new jobs in queue order; after units were freed, plan affected jobs again."""
         view = self._view
         self.form.advance(self._book, view.now)
         arrivals = view.waiting.in_order(view.arrivals)
@@ -205,7 +205,7 @@ class Reservations:
         return np.array([column for _, column in sorted(zip(ranks, columns, strict=True))], dtype=np.int64)
 
     def _place(self, order: Ints) -> None:
-        """Place the marked jobs in these columns, and start those whose place begins now."""
+        """Plan the marked jobs in these columns, and start jobs whose reservation begins now."""
         counts = self._book.counts
         counts[loops.TURN] = 0
         while (column := int(self.form.place_all(self._book, order))) != loops.DONE:
@@ -226,11 +226,11 @@ class Reservations:
         self.form.give_back(self._book, begin, self.form.slot(self._book, end), first, first + len(runs))
 
     def _mark(self) -> None:
-        """Mark the jobs that freed units may move."""
+        """Mark the jobs that may move because units were freed."""
         self.form.mark(self._book, -1, int(self._book.counts[loops.TIMES]))
 
     def _forget(self, waiting: set[int]) -> None:
-        """Free the places of jobs that left the queue without a start."""
+        """Drop the reservations of jobs that left the queue without a start."""
         for number, column in list(self._columns.items()):
             if number in waiting:
                 continue
@@ -254,7 +254,7 @@ class Reservations:
             self._order[at : count - 1] = self._order[at + 1 : count]
 
     def _join(self, job: SchedulerJob) -> int:
-        """Return a new column for a job without a place, marked."""
+        """Return a new, marked column for a job that has no reservation."""
         if self._free_columns:
             column = self._free_columns.pop()
         else:
@@ -279,13 +279,13 @@ class Reservations:
         return column
 
     def _note(self, runs: Runs) -> int:
-        """Write runs behind those in use; return the column of the first."""
+        """Store runs of units behind the runs in use; return the column of the first."""
         at = int(self._book.counts[loops.USED])
         self._book.runs[:, at : at + len(runs)] = np.array(runs, dtype=np.int64).T
         return at
 
     def _make_room(self, runs: int) -> None:
-        """Make room for one more change by this many runs."""
+        """Enlarge the arrays for one more change of this many runs of units."""
         if self.form.has_room(self._book, runs):
             return
         book, counts = self._book, self._book.counts

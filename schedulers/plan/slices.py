@@ -1,4 +1,4 @@
-"""Time in slices, each with its free units: the plan for reserving single units."""
+"""Free units over time, as a list of time slices, for plans that reserve single units."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
@@ -13,14 +13,14 @@ from pipistrelle.schedulers.policy.windows import Closure
 
 
 class Place(NamedTuple):
-    """``units`` (a mask) of a running or planned job, from ``begin`` to ``end`` (s)."""
+    """The units (a mask) that a running or planned job holds from ``begin`` to ``end`` (s)."""
 
     begin: float
     end: float
     units: int
 
     def is_closed(self, closures: Sequence[Closure]) -> bool:
-        """Return whether a closure overlaps the place in time and units."""
+        """Return whether a closure overlaps these units during this time."""
         return any(begin < self.end and end > self.begin and units & self.units for begin, end, units in closures)
 
 
@@ -51,15 +51,15 @@ class FreeStep(NamedTuple):
 
 
 class TimeSlices:
-    """The free units from now on for ever; times in seconds, sets of units as masks.
+    """The free units from now on; times in seconds, sets of units as masks.
 
-    A slice begins where the one before it ends; the last never ends. Equal neighbours may remain separate: a job that
-    does not fit from a slice's begin fits from no later time within it, so extra slices change no result. Taking taken
-    units or freeing free ones changes nothing.
+    A slice begins where the previous slice ends; the last slice never ends. Adjacent slices with the same free units
+    may remain separate. This changes no result: a job that does not fit from the begin of a slice fits from no later
+    time within it. Taking units that are already taken, or freeing free units, has no effect.
 
     Args:
         now: begin of the first slice.
-        free: the units free then.
+        free: the units that are free in the first slice.
         ends: (time later than now, units that become free then).
     """
 
@@ -98,7 +98,7 @@ class TimeSlices:
         return self._free[0]
 
     def advance(self, now: float) -> None:
-        """Forget the past."""
+        """Move the begin of the first slice to ``now``, and drop earlier slices."""
         past = bisect_right(self._begins, now) - 1
         if past > 0:
             del self._begins[:past], self._free[:past], self._counts[:past]
@@ -128,9 +128,9 @@ class TimeSlices:
         self._join(first)
 
     def steps(self, begin: float, among: int = -1) -> list[FreeStep]:
-        """Return which units are free from ``begin`` on, and until when, most units first.
+        """Return which units are free from ``begin`` on and until when, most units first.
 
-        ``begin`` is now or begins a slice. Only units ``among`` these (a mask; -1: all) count.
+        ``begin`` is now or the begin of a slice. Only the units in ``among`` (a mask; -1: all) count.
         """
         at = bisect_right(self._begins, begin) - 1
         units = self._free[at] & among
@@ -147,9 +147,9 @@ class TimeSlices:
         return found
 
     def now_for(self, size: int, walltime: float, closures: Sequence[Closure] = ()) -> int:
-        """Return the units free now for ``walltime``; 0 if fewer than ``size``.
+        """Return the units free for ``walltime`` from now on; 0 if fewer than ``size``.
 
-        ``closures`` take units away from this job alone.
+        ``closures`` exclude units for this job only.
         """
         return self._through(0, size, walltime, 0, len(self._begins), closures)[0]
 
@@ -163,13 +163,13 @@ class TimeSlices:
         own_begin: float = inf,
         closures: Sequence[Closure] = (),
     ) -> Fit | None:
-        """Return when ``size`` units are first free for ``walltime``; None if never.
+        """Return when and which ``size`` units are first free for ``walltime``, or None.
 
         Args:
-            choose: given such a time (s) and the free units, returns the job's units; 0 continues the search.
-            own: units of the job's current place, from ``own_begin`` (not before now) on; they count as free, and no
-                later times are searched.
-            closures: take units away from this job alone, even its own.
+            choose: returns the job's units, given a possible start (s) and the free units; 0 continues the search.
+            own: units of the job's current reservation, from ``own_begin`` (not before now) on; they count as free, and
+                no later times are searched.
+            closures: exclude units for this job only, even its own.
         """
         begins, counts = self._begins, self._counts
         for closure in closures:  # a job may fit from the end of a closure on
@@ -195,9 +195,10 @@ class TimeSlices:
     def _through(
         self, at: int, size: int, walltime: float, own: int, mine: int, closures: Sequence[Closure]
     ) -> tuple[int, int]:
-        """Return the units free for ``walltime`` from slice ``at``, or 0 and the next try.
+        """Return the units free for ``walltime`` from slice ``at``, and a slice to try.
 
-        From slice ``mine`` on the units ``own`` count as free.
+        The units are 0 if too few are free; the slice is then the next one to try. From slice ``mine`` on, the units
+        ``own`` count as free.
         """
         begins, free, counts = self._begins, self._free, self._counts
         end = begins[at] + walltime
@@ -221,7 +222,10 @@ class TimeSlices:
         return units, at
 
     def _cut(self, time: float) -> int:
-        """Return the slice that begins at ``time``, made if missing; inf: their number."""
+        """Return the index of the slice that begins at ``time``; create it if missing.
+
+        For inf, return the number of slices.
+        """
         if time == inf:
             return len(self._begins)
         at = bisect_left(self._begins, time)

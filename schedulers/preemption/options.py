@@ -20,7 +20,7 @@ USUAL_TIER: Final = 1.0
 
 
 class PreemptionOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A preset's table ``preemption``, or the options on the command line.
+    """Options of preemption, from a preset's table or the command line.
 
     Attributes:
         type: ``qos``: each QOS lists those that it preempts; ``partition_prio``: a job's queue preempts queues of lower
@@ -28,9 +28,9 @@ class PreemptionOptions(Struct, frozen=True, forbid_unknown_fields=True, rename=
         mode: how jobs are preempted: ``MODE`` for all, ``NAME=MODE`` for a QOS or partition.
         preempt: for ``qos``: ``QOS=QOS|QOS``, the QOS that the first one may preempt.
         priority_tier: {QOS or partition: tier}; jobs of lower tiers are preempted first.
-        grace: grace period: ``TIME`` for all, ``NAME=TIME``.
+        grace: grace period: ``TIME`` for all, ``NAME=TIME`` for a QOS or partition.
         exempt_time: least time that a job runs before it may be preempted.
-        youngest_first: preempt the job of a tier that started last first.
+        youngest_first: whether jobs of a tier are preempted in reverse order of their starts.
     """
 
     type: Literal["qos", "partition_prio"]
@@ -50,7 +50,7 @@ class Terms(NamedTuple):
 
 
 class PreemptionRules:
-    """The options, parsed; PolicyError if one is invalid or no job could be preempted."""
+    """The parsed options of preemption; PolicyError if one is invalid or none could be preempted."""
 
     def __init__(self, options: PreemptionOptions, where: str | None = None) -> None:
         self._by_qos = options.type == "qos"
@@ -88,7 +88,7 @@ class PreemptionRules:
             raise PolicyError("no job may be preempted", where=where, expected="a --preempt-mode other than off")
 
     def learn_classes(self, tiers: Mapping[str, float]) -> None:
-        """Use the queues' tiers where no option sets them; PolicyError if all are equal."""
+        """Use the queues' tiers where no option sets tiers; PolicyError if all tiers are equal."""
         if self._by_qos:
             return
         self.tiers = {**tiers, **self.tiers}
@@ -119,7 +119,7 @@ class PreemptionRules:
         return found and self.terms(other).mode != "off"
 
     def terms(self, job: SchedulerJob) -> Terms:
-        """Return how a job is preempted."""
+        """Return the mode and the grace period with which a job is preempted."""
         name = self._name(job)
         mode = self._modes.get(name, self._modes.get(None, "requeue"))
         return Terms(mode, self._graces.get(name, self._graces.get(None, 0.0)))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Preemption around any backfilling rule, order and placement."""
+"""Preemption in front of any backfilling rule, with any order and placement."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, cast
@@ -26,16 +26,16 @@ class KeptUnits(NamedTuple):
 
 
 class Preempting:
-    """Preempts running jobs for waiting ones; a backfilling rule decides all else.
+    """Preempts running jobs for waiting jobs, then applies a backfilling rule.
 
-    Before the rule, the waiting jobs that may preempt are tried, highest tier first, then in the order of the queue.
-    Each starts on free units if they suffice, even units that the rule reserved. Else jobs are preempted for it
-    (`choose`), and a window keeps its units until these have ended. At the first
-    job for which neither is possible this stops: no job behind it preempts.
+    Waiting jobs that may preempt are tried first: highest tier first, then in the order of the queue. Such a job starts
+    on free units if there are enough, even on units that the rule has reserved. Otherwise running jobs are preempted
+    for it (`choose`), and a window keeps their units for it until they have ended. The first job for which neither is
+    possible ends the attempt: no job behind it preempts.
 
     Args:
         rule: the backfilling rule.
-        anew: creates another such rule, because the old one's reservations no longer hold after a preemption.
+        anew: creates a new rule of this kind, because a preemption invalidates the old rule's reservations.
         options: which job may preempt which, and how.
         where: source of the options, for messages.
     """
@@ -59,7 +59,7 @@ class Preempting:
         self._due = -1.0
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start or preempt for the jobs that may preempt, then apply the rule."""
+        """Start the jobs that may preempt, or preempt others for them; then apply the rule."""
         if view is not self._view:
             self._begin(view)
         for job in view.arrivals:
@@ -76,7 +76,7 @@ class Preempting:
         view.wake = None  # any arrival may preempt a job
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the latest expected start (s) of a waiting job, if the rule tells it."""
+        """Return the latest expected start (s) of a waiting job; None if the rule does not know it."""
         tell = getattr(self.rule, "reservation", None)
         when: float | None = None if tell is None else tell(job)
         return when
@@ -110,7 +110,7 @@ class Preempting:
         cast(Any, self.rule).restore(state["rule"], view, placement)
 
     def _begin(self, view: View) -> None:
-        """Forget the previous run; PolicyError if no job can preempt another here."""
+        """Prepare for a new run; PolicyError if no job can preempt another on this machine."""
         self._view, self._able, self._promises, self._due = view, {}, {}, -1.0
         self._rules = PreemptionRules(self._options, self._where)
         platform = view.begins.platform
@@ -120,7 +120,10 @@ class Preempting:
     # -- jobs with kept units ---------------------------------------------------------------------------------------
 
     def _keep_promises(self, view: View) -> bool:
-        """Start jobs on their kept units, drop what cannot be kept; return whether anything changed."""
+        """Start jobs on the units kept for them; return whether anything changed.
+
+        Units that can no longer be kept are released.
+        """
         changed = False
         for number, promise in list(self._promises.items()):
             job, units = promise.job, promise.units
@@ -141,7 +144,11 @@ class Preempting:
         return promise.units.isdisjoint(view.unavailable | view.closed(promise.job))
 
     def _guard(self, view: View, promise: KeptUnits) -> None:
-        """Close a job's units to others for its length from now on; renewed when it ends."""
+        """Close the units kept for a job to all other jobs, by a window.
+
+        The window lasts as long as the longest grace period and the job. It is renewed if it ends before the job
+        starts.
+        """
         window = view.windows.get(_name(promise.job))
         if window is not None and window.end > view.now:
             return
@@ -153,7 +160,7 @@ class Preempting:
     # -- waiting jobs -----------------------------------------------------------------------------------------------
 
     def _help_all(self, view: View, placement: Placement) -> bool:
-        """Start jobs, or preempt others for them, in turn; return whether anything changed."""
+        """Start the jobs that may preempt, or preempt others for them; return whether anything changed."""
         for number in [number for number, job in self._able.items() if not job.waits]:
             del self._able[number]
         if not self._able:
@@ -169,7 +176,7 @@ class Preempting:
         return changed
 
     def _help(self, view: View, placement: Placement, job: SchedulerJob) -> bool:
-        """Start a job, or preempt others for it; return whether that worked."""
+        """Start a job, or preempt other jobs for it; return whether that worked."""
         free = view.open_to(job)
         units = self._units_in(free, view, placement, job)
         if units is not None:
@@ -202,7 +209,10 @@ class Preempting:
         return None if len(units) < job.size else picked(placement, job, units, view.machine)
 
     def _candidates(self, view: View, job: SchedulerJob) -> list[Candidate]:
-        """Return the jobs that may be preempted now; request a call for when more may be."""
+        """Return the jobs that may be preempted now.
+
+        Request a call for the time at which more jobs may be preempted.
+        """
         found: list[Candidate] = []
         kept = view.unavailable | view.closed(job)
         earliest, going = None, view.going

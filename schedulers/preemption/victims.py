@@ -1,4 +1,4 @@
-"""Which jobs to preempt: lowest level first, as few and small as possible."""
+"""Choose the jobs to preempt: lowest level first, as few and as small as possible."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class Candidate(NamedTuple):
-    """A job that may be preempted, its level (lower first), and its usable units."""
+    """A job that may be preempted, its level (lowest is preempted first), and its usable units."""
 
     job: SchedulerJob
     level: float
@@ -18,25 +18,25 @@ class Candidate(NamedTuple):
 
     @property
     def worth(self) -> int:
-        """The number of these units."""
+        """The number of usable units."""
         return len(self.units)
 
 
-#: whether a job can start on the free units and those of these candidates
+#: whether a job can start on the free units and on the units of these candidates
 Fits = Callable[[Sequence[Candidate]], bool]
 
 
 def choose(candidates: Sequence[Candidate], fits: Fits, *, youngest_first: bool = False) -> list[Candidate] | None:
-    """Return the jobs to preempt; None if all together do not suffice.
+    """Return the jobs to preempt; None if preempting all candidates does not suffice.
 
-    Candidates are added from the lowest level on, at each level largest first (``youngest_first``: last started first),
-    until the job fits. Then unnecessary ones are dropped, highest level first, smallest first. Finally each remaining
-    one, largest first, is replaced by the smallest of its level with which the job still fits (not with
-    ``youngest_first``). Among equals, the job that started last is preempted, then the one submitted last.
+    Candidates are added until the job fits: lowest level first, within a level the largest first (``youngest_first``:
+    the last started first). Then unnecessary candidates are dropped, highest level first, smallest first. Finally each
+    remaining candidate, largest first, is replaced by the smallest one of its level with which the job still fits (not
+    with ``youngest_first``). Of equal candidates the one that started last is preempted, then the one submitted last.
 
     Args:
-        candidates: each with at least one unit.
-        fits: if it is true for some candidates, it must be true for more.
+        candidates: each has at least one unit.
+        fits: if it is true for a set of candidates, it must be true for every larger set.
     """
     taken: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda one: (one.level, *_turn(one, youngest_first))):
@@ -76,7 +76,7 @@ def preempt_for(
 ) -> list[Candidate] | None:
     """Preempt the jobs that `choose` returns; return them by submission, or None.
 
-    ``terms`` returns how a job is preempted, and its grace period (s).
+    ``terms`` returns the mode and the grace period (s) with which a job is preempted.
     """
     chosen = choose(candidates, fits, youngest_first=youngest_first) if candidates else None
     if chosen is None:

@@ -204,7 +204,7 @@ class Runtime(Kept):
         )
 
     def _decide(self, view: View) -> None:
-        """Call the policy, then clear the view's lists of what is new."""
+        """Call the policy, then clear the view's lists of arrivals, calls and failures."""
         if view.limits is not None:
             view.let_in()
         self._policy.decide(view)

@@ -111,8 +111,9 @@ def _axis(name: str, value: Any, where: str) -> Axis:
         raise StudyError(
             "the axis has no values", where=where, expected=f"at least one, such as {name} = [1, 4]", found="none"
         )
-    if len({repr(one) for one in values}) < len(values):
-        twice = next(one for place, one in enumerate(values) if one in values[:place])
+    texts = [repr(one) for one in values]  # unlike the values, texts of NaN are equal
+    if len(set(texts)) < len(texts):
+        twice = next(one for place, one in enumerate(values) if texts[place] in texts[:place])
         raise StudyError("a value occurs twice", where=where, found=shown(twice))
     if len(options) == 1:
         return Axis(name, tuple({name: one} for one in values))

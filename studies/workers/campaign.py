@@ -90,7 +90,8 @@ def run(
         replication = replication_of(study, journal.outcomes)
 
         def write() -> Results:
-            wanted = {key: journal.outcomes[key] for key in replication.ended}
+            # Ctrl-C may come before the journal's index has the trial that ended last.
+            wanted = {key: journal.outcomes[key] for key in replication.ended if key in journal.outcomes}
             table = table_of(study, grid, wanted, identity_of(study, grid))
             write_table(folder / TRIALS, parquet_of(table))
             return Results(table, None if kept is None else kept / TRIALS)

@@ -188,7 +188,7 @@ def test_a_scheduler_whose_server_is_killed_ends_by_itself(shell, wait_until):
 def test_a_run_that_is_killed_leaves_no_orphan(shell, wait_until):
     """The scheduler that it had started notices, and exits; a table loses no whole row.
 
-    A SIGKILL inside the kernel's write may cut the last row (docs/guarantees.md).
+    A SIGKILL inside the kernel's write may cut the last row (docs/explanation/guarantees.md).
     """
     run = busy(shell, "run")
     until_jobs_end(shell, wait_until)

@@ -1,4 +1,4 @@
-"""Runs that are kept with the state of a scheduler in another process: it is asked, and given it back."""
+"""Kept runs whose scheduler is another process: its state is saved and restored."""
 
 import gzip
 import hashlib
@@ -40,7 +40,7 @@ def same(shell, out, expected):
     ids=lambda words: words[0],
 )
 def test_a_scheduler_of_ours_is_given_its_state(shell, scheduler):
-    """The run that goes on has the same bytes, from each snapshot; one that is told all anew, too."""
+    """A resumed run has the same bytes from each snapshot, also if all notices are replayed."""
     words = ("run", "--scheduler", *scheduler, *OWN, "--snapshot-every", "sim:12h", "--keep-snapshots", "9")
     shell.run(*words, "--leave-snapshots", "--out", "out").ok()
     whole = shell.files("out")
@@ -68,7 +68,7 @@ def play(shell, way, *more, name="resume"):
 
 @pytest.mark.parametrize("way", ["gives", "forgets"])
 def test_a_program_gives_its_state_or_is_told_all_again(shell, wait_until, way):
-    """A run that SIGTERM ends keeps it then, too; one that goes on tells only what is new to who has its state."""
+    """After SIGTERM and resume, only a scheduler without saved state gets all notices again."""
     outcome = play(shell, way, name="run").finish()
     assert outcome.code == 0, outcome
     whole = shell.files("out")
@@ -91,7 +91,7 @@ def test_a_program_gives_its_state_or_is_told_all_again(shell, wait_until, way):
 
 
 def test_a_run_that_is_not_kept_asks_nobody(shell):
-    """WELCOME says so."""
+    """WELCOME offers no saving of states."""
     assert "peer is not asked []" in shell.simulate("keeps", "gives").out
 
 
@@ -103,12 +103,12 @@ def test_a_run_that_is_not_kept_asks_nobody(shell):
     ],
 )
 def test_a_scheduler_that_fails_when_it_is_asked(shell, way, says):
-    """The run ends as it does when a reply does not come, or is none."""
+    """The run ends as after a missing or malformed reply."""
     play(shell, way, name="run").finish().failed(4, says)
 
 
 def test_a_scheduler_that_sleeps_over_it_holds_up_no_interrupt(shell, wait_until):
-    """The last snapshot is taken without its state then, and the run goes on by telling it all again."""
+    """The last snapshot has no scheduler state then, and the resumed run replays all notices."""
     run = play(shell, "sleeps", name="run")
     run.until("peer sleeps")
     run.signal(signal.SIGTERM)
@@ -127,7 +127,7 @@ def changed(path, **marks):
 
 
 def test_a_wrong_state_ends_with_what_is_wrong(shell):
-    """A scheduler of ours says it itself, a program its own way; the server says who has failed."""
+    """The scheduler reports the error, and the server says who has failed."""
     shell.run("run", "--until", "2d", "--quiet", "--snapshot-every", "sim:1d", "--leave-snapshots", "--out", "out").ok()
     last = snapshots(shell)[max(snapshots(shell))]
     text = last.read_bytes()
@@ -147,7 +147,7 @@ def test_a_wrong_state_ends_with_what_is_wrong(shell):
 
 
 def test_a_served_run_refuses_another_scheduler(shell):
-    """Another name, or other options: one message of the server's; it goes on with one that is the same."""
+    """The server refuses another name or other options, and continues with an equal scheduler."""
     run = ("--until", "2d", "--quiet", "--snapshot-every", "sim:1d", "--leave-snapshots", "--out", "out")
     server = shell.start("serve", *run)
     shell.run("schedule", "easy", "--connect", "out/connection.json", "--quiet").ok()
@@ -164,7 +164,7 @@ def test_a_served_run_refuses_another_scheduler(shell):
 
 
 def test_a_program_that_refuses_its_state(shell):
-    """It leaves, and the run ends with that."""
+    """The scheduler leaves, and the run ends with its error."""
     shell.run(
         "run", "-p", "tiny", "-w", shell.swf("rows.swf", ROWS), "--out", "out", "--overwrite",
         "--snapshot-every", "sim:100s",

@@ -1,8 +1,8 @@
-"""What a scheduler may do and seldom does: stopping, rejecting, killing, own jobs, texts, calls, sleeping."""
+"""Legal but rare behaviour of schedulers: stop, reject, kill, own jobs, metadata, calls, wake filter."""
 
 
 def test_stop_ends_the_run_well(shell):
-    """Exit code 0, and the reason stands in the summary, on the terminal and with the scheduler."""
+    """Exit code 0; the summary, the terminal and the scheduler get the reason."""
     outcome = shell.simulate("special", "stop").ok()
 
     assert "peer ended stopped seen enough (1 waiting, 1 running" in outcome.out
@@ -13,7 +13,7 @@ def test_stop_ends_the_run_well(shell):
 
 
 def test_rejecting_every_job_is_a_normal_end(shell):
-    """Exit code 0; each job has its line."""
+    """Exit code 0; each job has a line in the outputs."""
     outcome = shell.simulate("special", "reject-all").ok()
 
     assert "peer ended completed" in outcome.out
@@ -27,7 +27,7 @@ def test_rejecting_every_job_is_a_normal_end(shell):
 
 
 def test_a_kill_that_meets_a_job_at_its_own_end_is_no_error(shell):
-    """The end comes first; JOB_KILLED answers each KILL_JOB, with progress only for what it really ended."""
+    """The job ends by itself first; JOB_KILLED has progress only for jobs that it ended."""
     outcome = shell.simulate("special", "kill").ok()
 
     jobs = {job[0]: job for job in shell.ended_jobs()}
@@ -38,7 +38,7 @@ def test_a_kill_that_meets_a_job_at_its_own_end_is_no_error(shell):
 
 
 def test_a_kill_dated_after_the_jobs_own_end_is_no_error(shell):
-    """It is answered with JOB_KILLED without progress."""
+    """The reply is JOB_KILLED without progress."""
     outcome = shell.simulate("special", "kill-late").ok()
 
     assert "JOB_KILLED 90.0 [('job_ids', ['w0!2'])]" in outcome.out
@@ -46,7 +46,7 @@ def test_a_kill_dated_after_the_jobs_own_end_is_no_error(shell):
 
 
 def test_registered_jobs_run_like_any_other(shell):
-    """They are announced, started, cut at their walltime, and stand in the outputs under their own prefix."""
+    """They are announced, started, ended at their walltime, and written under their own prefix."""
     shell.simulate("special", "dynamic").ok()
 
     jobs = {(job[1], job[0]): job for job in shell.ended_jobs()}
@@ -64,7 +64,7 @@ def test_registered_jobs_run_like_any_other(shell):
 
 
 def test_astronomic_times_are_no_bug(shell):
-    """Run times near the largest double end in figures or in a rejection, not in an overflow of ours."""
+    """Run times near the largest double give figures or a rejection, not an overflow."""
     outcome = shell.simulate("special", "astronomic")
 
     assert "a bug in pipistrelle" not in outcome.err
@@ -73,7 +73,7 @@ def test_astronomic_times_are_no_bug(shell):
 
 
 def test_metadata_reaches_the_jobs_file(shell):
-    """Whatever text it is, the CSV file gives it back."""
+    """The CSV file returns any metadata text unchanged."""
     shell.simulate("special", "metadata").ok()
 
     jobs = {job[0]: job for job in shell.ended_jobs()}
@@ -81,7 +81,7 @@ def test_metadata_reaches_the_jobs_file(shell):
 
 
 def test_calls_come_in_time_and_cancelled_ones_do_not(shell):
-    """Calls come with their ids at their times; a cancelled call does not hold the run up."""
+    """Calls come with their ids at their times; a cancelled call does not delay the end of the run."""
     outcome = shell.simulate("special", "calls").ok()
 
     calls = [line for line in outcome.out.splitlines() if line.startswith("peer REQUESTED_CALL")]
@@ -91,7 +91,7 @@ def test_calls_come_in_time_and_cancelled_ones_do_not(shell):
 
 
 def test_features_that_the_server_does_not_know_do_no_harm(shell):
-    """They are left out of the agreement."""
+    """WELCOME omits unknown features."""
     shell.simulate("special", "odd-features").ok()
 
     assert b'"wake_filter"\n' in shell.files("out")["out_config.json"]
@@ -99,7 +99,7 @@ def test_features_that_the_server_does_not_know_do_no_harm(shell):
 
 
 def test_the_wake_filter_saves_round_trips_and_changes_nothing(shell):
-    """What is filtered out comes later, in order, and the same policy makes the same schedule."""
+    """Filtered events come later, in order, and the policy makes the same schedule."""
     filtered = shell.simulate("special", "wake").ok()
     with_filter = shell.ended_jobs()
     shell.simulate("good").ok()

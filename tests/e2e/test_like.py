@@ -16,7 +16,7 @@ SMALL = ("workload", "generate", "--jobs", "400", "--machine-size", "64", "-o", 
 
 
 def test_a_log_its_model_and_a_page(shell):
-    """A model is fitted, jobs are drawn by it, and both are shown side by side; the model can be kept."""
+    """A model is fitted, jobs are drawn from it, a page compares both, and the model is saved."""
     shell.run(*SMALL).ok()
     done = shell.run(
         "workload", "generate", "--like", "log.swf", "--page", "page.html", "--seed", "2", "-o", "a.swf"
@@ -65,14 +65,14 @@ def test_the_table_is_narrow(shell):
     ],
 )
 def test_what_does_not_go_together(shell, words, message):
-    """One line says what is wrong; nothing is written."""
+    """Conflicting options give one message and no output."""
     shell.run("workload", "generate", *words, "-o", "out.swf").failed(2, message)
 
     assert not (shell.folder / "out.swf").exists()
 
 
 def test_models_classes_and_studies_are_known(tmp_path):
-    """`validate` tells them from platforms and runs, and says what is in them."""
+    """`validate` distinguishes them from platforms and runs, and describes them."""
     model, wrong = tmp_path / "model.toml", tmp_path / "wrong.toml"
     model.write_text(model_text(get("grizzly")))
     wrong.write_text(model.read_text().replace("repeat", "again"))
@@ -85,5 +85,5 @@ def test_models_classes_and_studies_are_known(tmp_path):
 
 
 def test_a_model_is_a_toml_file(shell):
-    """Another suffix is refused."""
+    """Any other suffix is refused."""
     shell.run("workload", "model", "demo", "-o", "model.json").failed(2, "name a .toml file")

@@ -1,4 +1,4 @@
-"""``--live`` on real pseudo-terminals, ``--page`` for real sockets: what is shown, and that the run is the same."""
+"""``--live`` on real pseudo-terminals and ``--page`` on real sockets: what they show, and that runs do not change."""
 
 import fcntl
 import json
@@ -87,7 +87,7 @@ class Terminal:
 
 
 def test_the_view_shows_the_run_and_the_summary_follows(shell):
-    """All parts are there, the screen is left clean, and the outputs have the bytes of a run without."""
+    """All parts are shown, the screen is restored, and the outputs equal those without --live."""
     shell.run("run", "-w", "demo", "--scheduler", "fcfs", "-o", "plain", "-q").ok()
     terminal = Terminal(shell, 40, 100, "run", "-w", "demo", "--scheduler", "fcfs", "-o", "live", "--live")
 
@@ -118,7 +118,7 @@ def test_sizes_of_terminals(shell, rows, columns):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 def test_an_interrupt_leaves_the_terminal_clean(shell, wait_until, number):
-    """The outputs are whole, the message comes after the screen was left, the exit code is that of an interrupt."""
+    """Outputs are complete, the message follows the restored screen, and the exit code is 130."""
     terminal = Terminal(shell, 24, 80, "run", "-p", "tiny", "-w", shell.many(20_000), "-o", "live", "--live")
     wait_until(lambda: terminal.sent.count(HOME) > 3)
     terminal.process.send_signal(number)
@@ -133,7 +133,7 @@ def test_an_interrupt_leaves_the_terminal_clean(shell, wait_until, number):
 
 @pytest.mark.slow
 def test_it_follows_the_size_of_the_terminal(shell, wait_until):
-    """A terminal that becomes smaller is drawn smaller."""
+    """After the terminal shrinks, the view is smaller."""
     terminal = Terminal(shell, 40, 120, "run", "-p", "tiny", "-w", shell.many(20_000), "-o", "live", "--live")
     wait_until(lambda: terminal.sent.count(HOME) > 1)
     terminal.resize(12, 50)
@@ -147,7 +147,7 @@ def test_it_follows_the_size_of_the_terminal(shell, wait_until):
 
 
 def test_what_the_scheduler_prints_comes_afterwards(shell):
-    """It does not disturb the view, and is not lost."""
+    """The scheduler's output does not disturb the view, and is not lost."""
     program, script, endpoint = shell.peer("good", endpoint='"$1"')
     command = f"{shlex.join([program, script])} {endpoint}"
     shell.write("noisy.sh", f"#!/bin/sh\necho hello from there >&2\necho and here\nexec {command}\n")
@@ -162,7 +162,7 @@ def test_what_the_scheduler_prints_comes_afterwards(shell):
 
 
 def test_a_terminal_that_goes_away_does_not_end_the_run(shell, wait_until):
-    """The run goes on to its end, with all its outputs."""
+    """The run completes with all outputs."""
     with (shell.folder / "figures.json").open("wb") as out:
         words = ("run", "-p", "tiny", "-w", shell.many(5000), "-o", "live", "--json", "--live")
         terminal = Terminal(shell, 24, 80, *words, stdout=out)
@@ -177,7 +177,7 @@ def test_a_terminal_that_goes_away_does_not_end_the_run(shell, wait_until):
 
 @pytest.mark.slow
 def test_a_run_that_is_stopped_gives_the_terminal_back(shell, wait_until):
-    """Ctrl-Z leaves the screen; when the run goes on, so does the view."""
+    """Ctrl-Z restores the screen; when the run continues, the view returns."""
     terminal = Terminal(shell, 24, 80, "run", "-p", "tiny", "-w", shell.many(20_000), "-o", "live", "--live", job=True)
     status = Path(f"/proc/{terminal.process.pid}/status")
     wait_until(lambda: terminal.sent.count(HOME) > 1)
@@ -194,7 +194,7 @@ def test_a_run_that_is_stopped_gives_the_terminal_back(shell, wait_until):
 
 
 def test_figures_go_where_they_are_sent(shell):
-    """The view is drawn on standard error: the summary as JSON in a file is not disturbed by it."""
+    """The view is on standard error, so a summary as JSON in a file is not disturbed."""
     with (shell.folder / "figures.json").open("wb") as out:
         terminal = Terminal(shell, 24, 80, "run", "--in-process", "-o", "live", "--json", "--live", stdout=out)
         assert terminal.finish() == 0
@@ -205,7 +205,7 @@ def test_figures_go_where_they_are_sent(shell):
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [{"LC_ALL": "C.UTF-8", "NO_COLOR": "1"}, {}], ids=["no colour", "colour"])
 def test_colours_are_the_terminals(shell, more):
-    """With NO_COLOR there are none, and jobs are letters."""
+    """With NO_COLOR there are no colours, and letters show the jobs."""
     shell.forks = None
     terminal = Terminal(shell, 24, 80, "run", "--in-process", "-o", "live", "-q", "--live", **more)
 
@@ -215,7 +215,7 @@ def test_colours_are_the_terminals(shell, more):
 
 
 def test_where_nothing_can_be_drawn(shell):
-    """Without a terminal, or with a dumb one, a line says so, and showing progress lines instead."""
+    """Without a terminal, or with a dumb one, a message says so, and progress lines follow."""
     outcome = shell.run("run", "--in-process", "-o", "live", "-q", "--live")
     assert outcome.code == 0
     assert outcome.err.startswith("--live: standard error is not a terminal; showing progress lines instead\n")
@@ -229,7 +229,7 @@ def test_where_nothing_can_be_drawn(shell):
 
 @pytest.mark.slow
 def test_serve_shows_the_run_it_serves(shell, wait_until):
-    """Once its scheduler has come; until then the terminal is as it was."""
+    """The view begins when the scheduler has connected."""
     terminal = Terminal(shell, 24, 80, "serve", "-p", "tiny", "-w", shell.many(5000), "--out", "out", "--live")
     wait_until(lambda: b"waiting for a scheduler" in terminal.sent)
     assert ENTER not in terminal.sent
@@ -249,13 +249,13 @@ def test_serve_shows_the_run_it_serves(shell, wait_until):
     ],
 )
 def test_what_can_be_wrong(shell, words, says):
-    """Each is one message, before the run."""
+    """Each error is one message before the run."""
     shell.run("run", "-o", "out", *words).failed(2, says)
     assert not (shell.folder / "out").exists()
 
 
 def test_a_port_in_use_is_said_before_the_run(shell):
-    """One message with the port; no outputs are begun."""
+    """One message names the port; no outputs are begun."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         shell.run("run", "-o", "out", "--page", port).failed(
@@ -274,7 +274,7 @@ def follow(port):
 
 
 def test_a_page_is_told_of_the_run(shell, wait_until):
-    """From before its scheduler has come to its end, while others misbehave; the outputs are the same."""
+    """The page follows the run from waiting to its end, despite bad clients, with the same outputs."""
     log = shell.many(5000)
     shell.run("run", "-p", "tiny", "-w", log, "--out", "plain", "-q").ok()
     server = shell.start("serve", "-p", "tiny", "-w", log, "--out", "out", "--page", 0).until("listening")
@@ -299,7 +299,7 @@ def test_a_page_is_told_of_the_run(shell, wait_until):
 
 
 def test_a_run_that_is_kept_has_a_page(shell):
-    """With snapshots, too, and recorded or not, it is shown, and its outputs are the same."""
+    """A run with snapshots, recorded or not, has a page and the same outputs."""
     log = shell.many(300)
     shell.run("run", "-p", "tiny", "-w", log, "--in-process", "-o", "plain", "-q").ok()
     for name, more in (("kept", ("--snapshot-every", "sim:1h")), ("recorded", ("--record", "session.jsonl"))):
@@ -309,7 +309,7 @@ def test_a_run_that_is_kept_has_a_page(shell):
 
 
 def test_a_page_is_told_of_an_interrupt(shell):
-    """Who follows the run learns that it was broken off, and how it stood."""
+    """The page says that the run was interrupted, and keeps its last state."""
     server = shell.start("run", "-p", "tiny", "-w", shell.many(300_000), "-o", "out", "--page", 0).until("shown at")
     # far more jobs than are done before somebody looks
     states = follow(int(re.search(r":(\d+)/", server.out)[1]))
@@ -323,7 +323,7 @@ def test_a_page_is_told_of_an_interrupt(shell):
 
 @pytest.mark.slow
 def test_a_page_is_told_that_nothing_has_begun(shell):
-    """A scheduler that never comes leaves a page that says so."""
+    """If no scheduler connects, the page says so."""
     server = shell.start(
         "run", "-o", "out", "--page", 0, "--hello-timeout", "600", "--scheduler", "sh", "-c", "sleep 2", "{endpoint}"
     ).until("shown at")

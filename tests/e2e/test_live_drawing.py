@@ -1,4 +1,4 @@
-"""What ``--live`` draws of a state of a run, in any room and with any texts."""
+"""What ``--live`` draws of a run's state, in any size and with any texts."""
 
 from dataclasses import replace
 
@@ -63,7 +63,7 @@ def seen():
 
 @given(st.integers(1, 200), st.integers(1, 60), st.sampled_from(["colours", "letters", "ascii"]))
 def test_it_fits_and_steers_nothing(seen, width, height, abilities):
-    """Lines are as many and as wide as there is room for, and no text of a log reaches the terminal as control."""
+    """Lines fit the size, and no text of a log reaches the terminal as a control code."""
     setup, state = seen
     lines = Drawing(setup, abilities).lines(state, width, height)
 
@@ -73,7 +73,7 @@ def test_it_fits_and_steers_nothing(seen, width, height, abilities):
 
 
 def test_parts_give_way_in_their_order(seen):
-    """Figures come first, then the machine, who waits, and the last decisions."""
+    """With little space, figures come first, then machine, queue and last decisions."""
     setup, state = seen
 
     def parts(height):
@@ -89,7 +89,7 @@ def test_parts_give_way_in_their_order(seen):
 
 
 def test_every_job_is_on_the_map(seen):
-    """With room for a cell a node, nodes are free, down or held as the state says."""
+    """With a cell per node, each node is free, down or in use as in the state."""
     setup, state = seen
     lines = Drawing(setup, "letters").lines(state, 160, 60)
     begin = next(number for number, line in enumerate(lines) if line.plain.startswith("machine:"))

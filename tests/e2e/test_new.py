@@ -1,4 +1,4 @@
-"""`pipistrelle new scheduler`: each skeleton decides as `fcfs` does, where the machine has its language."""
+"""`pipistrelle new scheduler`: each skeleton decides as `fcfs`, if its language is installed."""
 
 import re
 import shlex
@@ -16,7 +16,7 @@ DEBIANS_RUST = "/usr/bin/rustc"
 
 @pytest.mark.parametrize("language", TOOLS)
 def test_a_skeleton_decides_as_fcfs_does(shell, language):
-    """It is built and run as the command says, and takes the very same decisions, over ipc and over tcp."""
+    """Built and run by the printed commands, it takes the same decisions over ipc and tcp."""
     tool = TOOLS[language]
     if tool is not None and shutil.which(tool) is None:
         pytest.skip(f"no {tool} on this machine")
@@ -41,7 +41,7 @@ def test_a_skeleton_decides_as_fcfs_does(shell, language):
 
 @pytest.mark.skipif(not Path(DEBIANS_RUST).is_file(), reason=f"no {DEBIANS_RUST} on this machine")
 def test_debians_rust_will_do(shell):
-    """The skeleton needs nothing that came to Rust after the version that Debian 12 has, whatever else is installed."""
+    """The skeleton compiles with the Rust version of Debian 12."""
     _, build, _ = shell.run("new", "scheduler", "--language", "rust").ok().out.splitlines()
     words = shlex.split(build)
     assert words[0] == "rustc"
@@ -50,7 +50,7 @@ def test_debians_rust_will_do(shell):
 
 
 def test_nothing_is_written_over(shell):
-    """A file that is there stays as it is."""
+    """An existing file is not replaced."""
     shell.write("scheduler.py", "mine")
     refused = shell.run("new", "scheduler")
 

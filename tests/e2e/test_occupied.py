@@ -1,4 +1,4 @@
-"""A finished run's results are replaced by the same command only, or with --overwrite."""
+"""Results of a finished run are replaced only by the same command or with --overwrite."""
 
 import json
 
@@ -25,7 +25,7 @@ def all_files(shell):
 
 
 def test_the_same_command_may_run_again(finished):
-    """Also over a socket, from its description, and after its input has changed: it is the same run."""
+    """Also over a socket, from its description, and after its input has changed."""
     before = all_files(finished)
     for words in (RUN, [word for word in RUN if word != "--in-process"]):
         finished.run(*words).ok()
@@ -39,7 +39,7 @@ def test_the_same_command_may_run_again(finished):
 
 
 def test_another_run_is_refused_unless_it_may_overwrite(finished):
-    """Nothing has changed then, and no scheduler was started; with --overwrite the results are the new run's."""
+    """A refused run changes nothing and starts no scheduler; --overwrite replaces the results."""
     before = all_files(finished)
     for words in ((*RUN, "--scheduler", "fcfs"), (*RUN[:5], "--out", "out", "--scheduler", "fcfs")):
         finished.run(*words).failed(2, OTHER, "--overwrite")
@@ -49,7 +49,7 @@ def test_another_run_is_refused_unless_it_may_overwrite(finished):
 
 
 def test_serve_refuses_too(finished):
-    """Before it listens."""
+    """`serve` refuses before it listens."""
     words = ("serve", "-p", "tiny", "-w", "small.swf", "--out", "out")
     finished.run(*words, "--hello-timeout", "600").failed(2, OTHER, "--overwrite")
     finished.run(*words, "--hello-timeout", "0.1", "--overwrite").failed(4, "no scheduler connected")
@@ -62,13 +62,13 @@ def test_an_unfinished_run_may_be_replaced(finished):
 
 
 def test_a_run_without_a_description_is_another(finished):
-    """Such as one from Python, whose workload may be an object."""
+    """Such as a run from Python, whose workload may be an object."""
     run_in_process(policy="fcfs", options=RunOptions(out=finished.folder / "made"))
     finished.run(*RUN[:-1], "made").failed(2, "made: the folder has the results of a run that no command describes")
 
 
 def test_resume_refuses_too(finished):
-    """Into another run's folder it continues with --overwrite only."""
+    """`resume` writes into another run's folder only with --overwrite."""
     finished.run(*RUN[:-1], "kept", "--snapshot-every", "sim:1", "--leave-snapshots").ok()
     words = ("resume", "kept", "--quiet", "--scheduler", "fcfs", "--out", "out")
     before = all_files(finished)
@@ -79,13 +79,13 @@ def test_resume_refuses_too(finished):
 
 
 def test_overwrite_needs_a_folder(finished):
-    """No option is ignored."""
+    """--overwrite without --out is an error, not ignored."""
     finished.run(*RUN[:-2], "--overwrite").failed(2, "--overwrite goes with --out")
     finished.run("resume", "out", "--overwrite").failed(2, "--overwrite goes with --out")
 
 
 def test_a_study_replaces_another_only_if_it_may(finished):
-    """The study in the folder stays as it is, or goes with its journal."""
+    """The other study stays unchanged, or is replaced together with its journal."""
     for name in ("easy", "conservative"):
         finished.write(f"{name}.toml", STUDY.format(name))
     words = ("--out", "study", "--jobs", "1")

@@ -1,4 +1,4 @@
-"""One writer to a folder: a second one is refused by name, a killed one leaves no lock, parts belong together."""
+"""Only one process writes to a folder; a killed one leaves no lock; files of different runs are not mixed."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def serving(shell):
     ],
 )
 def test_a_second_writer_is_refused_by_name(shell, serving, words, option):
-    """Before anything is touched, with who writes there and what to do; the first one is not disturbed."""
+    """The message says who writes there and what to do; the first run is not disturbed."""
     shell.write(
         "hosts.xml",
         '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">'
@@ -60,7 +60,7 @@ def test_a_second_writer_is_refused_by_name(shell, serving, words, option):
 
 
 def test_other_prefixes_and_folders_are_free(shell, serving):
-    """The lock is of one place alone."""
+    """A lock covers one folder or prefix only."""
     shell.run("run", "-p", "tiny", "-w", shell.small(), "--in-process", "--out", "other").ok()
     serving.signal(2)
     assert serving.finish().code == 130
@@ -68,7 +68,7 @@ def test_other_prefixes_and_folders_are_free(shell, serving):
 
 
 def test_a_killed_run_leaves_no_lock(shell, serving):
-    """The next one begins at once."""
+    """The next run starts at once."""
     serving.kill()
     shell.tidy()
     assert (shell.folder / "out" / ".out.lock").exists()
@@ -78,7 +78,7 @@ def test_a_killed_run_leaves_no_lock(shell, serving):
 
 
 def test_a_half_finished_folder_has_nothing_of_an_earlier_run(tmp_path):
-    """Whoever looks sees the new configuration, rows so far, and no summary, until all is whole."""
+    """Until the run ends, the folder has the new configuration and rows, but no summary."""
     folder = tmp_path / "out"
     run_in_process("seven-jobs", "fcfs", options=RunOptions(out=folder))
     (folder / "out_attempts.csv").write_text("of a run with failures\n")
@@ -100,7 +100,7 @@ def test_a_half_finished_folder_has_nothing_of_an_earlier_run(tmp_path):
 
 @pytest.mark.parametrize("name", ["out_jobs.csv", "out_config.json", "out_decisions.csv", "out_summary.json"])
 def test_parts_of_two_runs_are_refused(shell, name):
-    """`explain` says which file is of another run; the summary, too, can be the stranger."""
+    """`explain` names the file of another run, which may be the summary."""
     for scheduler, jobs in (("fcfs", 301), ("easy-sjbf", 300)):
         words = ("run", "-w", "demo", "--transform", f"filter --first {jobs}", "--in-process")
         shell.run(*words, "--scheduler", scheduler, "--out", scheduler).ok()
@@ -114,7 +114,7 @@ def test_parts_of_two_runs_are_refused(shell, name):
 
 
 def test_the_digests_are_those_of_the_files(tmp_path, monkeypatch):
-    """Equal runs have equal ones, wherever they were made; a file that was taken away is not missed."""
+    """Equal runs have equal digests in any folder; a removed file is no error."""
     monkeypatch.chdir(tmp_path)
     for name in ("a", "b"):
         run_in_process("seven-jobs", options=RunOptions(out=tmp_path / name))

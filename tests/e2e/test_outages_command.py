@@ -1,4 +1,4 @@
-"""``pipistrelle failures``: make a stream, look at it, fit it, use the fit; and what can be wrong."""
+"""``pipistrelle failures``: generate, show and fit outages, and errors."""
 
 import gzip
 
@@ -10,7 +10,7 @@ SHORT = ("--nodes", "40", "--horizon", "1y", "--seed", "7")
 
 
 def test_a_stream_is_made_shown_and_fitted(shell):
-    """The same seed gives the same bytes, also compressed; the fit's parameters are near; its file is a model."""
+    """Equal seeds give equal bytes, also compressed; the fitted parameters are near the true ones."""
     out = shell.run(*GENERATE, *SHORT, "-o", "a.csv").ok().out
     shell.run(*GENERATE, *SHORT, "-o", "b.csv.gz").ok()
     first = (shell.folder / "a.csv").read_bytes()
@@ -32,7 +32,7 @@ def test_a_stream_is_made_shown_and_fitted(shell):
 
 
 def test_a_model_of_the_library_on_a_platform(shell):
-    """A named model brings its own repair, unless one is given; several models add up; a factor multiplies rates."""
+    """A model has its own repair times, unless --repair is given; models add up; factors multiply."""
     models = ("--failures", "lanl-20", "--failures", "exponential,mtbf=10d,domain=cabinet:128")
     where = ("-p", "demo", "--horizon", "30d")
     one = shell.run("failures", "generate", *models[:2], *where, "-o", "1.csv").ok().out
@@ -44,7 +44,7 @@ def test_a_model_of_the_library_on_a_platform(shell):
 
 
 def test_the_failures_of_a_platform(shell):
-    """Without ``--failures`` the platform's own count, with what is said of repairs and rates; they are needed."""
+    """Without ``--failures``, the platform's failures are used, with the given repairs and rates."""
     machine = '[[pools]]\nname = "p"\nnodes = 20\n'
     shell.write("m.toml", f'name = "m"\n{machine}[[failures]]\nmodel = "exponential,mtbf=5d"\nrepair = "1h"\n')
     shell.write("calm.toml", f'name = "calm"\n{machine}')
@@ -60,7 +60,7 @@ def test_the_failures_of_a_platform(shell):
 
 
 def test_nodes_without_outages_count(shell):
-    """``show`` takes the number of nodes that were watched in all, as ``fit`` does."""
+    """``show`` and ``fit`` take the number of all observed nodes."""
     shell.write("few.csv", "node,down,up\n1,10,20\n2,30,40\n")
     assert "2 of 2 nodes" in shell.run("failures", "show", "few.csv").ok().out
     shown = shell.run("failures", "show", "few.csv", "--nodes", "500", "--end", "9d").ok().out.splitlines()
@@ -69,7 +69,7 @@ def test_nodes_without_outages_count(shell):
 
 
 def test_a_generated_file_keeps_the_nodes_and_the_horizon(shell):
-    """``show`` and ``fit`` need neither again, but take others; a part of the nodes has a number of its own."""
+    """``show`` and ``fit`` read both from the file; options override them."""
     shell.run(*GENERATE[:3], "exponential,mtbf=5y", "--repair", "1h", *SHORT, "-o", "a.csv").ok()
     fitted = shell.run("failures", "fit", "a.csv").ok().out
 
@@ -82,7 +82,7 @@ def test_a_generated_file_keeps_the_nodes_and_the_horizon(shell):
 
 
 def test_comments_before_the_header_are_ignored(shell):
-    """A line number still counts them; a comment that only resembles the first line of a generated file is one."""
+    """Line numbers in messages count them; a comment like a generated first line is a comment."""
     shell.write("a.csv", "# made by hand\n# nodes: many, end: 1.2.3 s\nnode,down,up\n1,10,20\n2,5,4\n")
     shell.run("failures", "show", "a.csv").failed(2, "a.csv, line 5", "ends no later than it begins")
     shell.write("b.csv", "# nodes: 3, end: 1.2.3 s\nnode,down,up\n1,10,20\n")
@@ -117,7 +117,7 @@ def test_comments_before_the_header_are_ignored(shell):
     ],
 )
 def test_wrong_input(shell, words, fragments):
-    """Exit code 2 and one message that says what and where; no file is written."""
+    """Exit code 2 and one message with the error and its place; no file is written."""
     shell.write("bad.csv", "node,down,up\n1,2,3\n1,9,4\n")
     shell.write("good.csv", "node,down,up,cause,announced\n1,2,3,work,1\n2,2,3,work,1\n")
     shell.write("empty.csv", "")
@@ -127,12 +127,12 @@ def test_wrong_input(shell, words, fragments):
 
 
 def test_a_file_that_cannot_be_written(shell):
-    """Exit code 6, and the file's name."""
+    """Exit code 6 and the name of the file."""
     shell.run(*GENERATE, *SHORT, "-o", "absent/x.csv").failed(6, "absent/x.csv")
 
 
 def test_the_real_log_is_shown(shell, traces_dir):
-    """LANL's table of 23,739 failures is described; one system's picture has its nodes."""
+    """LANL's table of 23,739 failures is described; the picture has the nodes of one system."""
     log = str(next(traces_dir.glob("LA-UR-05-7318*")))
     assert "23,739 of 3,577 nodes" in shell.run("failures", "show", log).ok().out
     part = shell.run("failures", "show", log, "--class", "20", "--numbers", "0-255", "--begin", "2003-01-01").ok().out

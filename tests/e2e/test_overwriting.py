@@ -17,7 +17,7 @@ LOG = "; MaxProcs: 4\n1 0 -1 5 1 -1 -1 1 9 -1 1 -1 -1 -1 -1 -1 -1 -1\n"
     ],
 )
 def test_no_input_is_written_over(shell, tmp_path, words):
-    """The command is refused before it begins, and the file is as it was."""
+    """The command is refused before it starts, and the file is unchanged."""
     (tmp_path / "o").mkdir()
     for name in ("log.swf", "o/out_jobs.csv"):
         (tmp_path / name).write_text(LOG)
@@ -39,7 +39,7 @@ def test_no_input_is_written_over(shell, tmp_path, words):
     ],
 )
 def test_an_empty_or_half_address_is_refused_at_once(shell, words, fragment):
-    """An unset variable of a shell, or a forgotten scheme, is no reason to wait."""
+    """An empty shell variable or a missing scheme does not lead to waiting."""
     outcome = shell.run(*words)
 
     assert outcome.code == 2
@@ -48,7 +48,7 @@ def test_an_empty_or_half_address_is_refused_at_once(shell, words, fragment):
 
 @pytest.mark.parametrize("said", ["MaxProcs: 99999999999", "MaxProcs: lots"])
 def test_a_header_of_no_use_is_quoted(shell, tmp_path, said):
-    """The message names the file and what its header says of the machine."""
+    """The message names the file and quotes its header's machine size."""
     (tmp_path / "log.swf").write_text(LOG.replace("MaxProcs: 4", said))
     outcome = shell.run("run", "-w", "log.swf", "--in-process")
 

@@ -1,4 +1,4 @@
-"""``pipistrelle study papers``: lists, pages and tables of entries, what is left out, and what can be wrong."""
+"""``pipistrelle study papers``: lists, pages, tables, missing logs, and errors."""
 
 import csv
 import json
@@ -8,7 +8,7 @@ import pytest
 
 
 def test_the_list_of_entries(shell):
-    """All papers, or one; as JSON, too; nothing is computed and no folder is made."""
+    """It lists all papers or one, also as JSON, without computing anything or creating a folder."""
     out = shell.run("study", "papers", "--list").ok().out
     entries = json.loads(shell.run("study", "papers", "004", "--list", "--json").ok().out)
 
@@ -25,7 +25,7 @@ def test_the_list_of_entries(shell):
 
 
 def test_an_entry_alone(shell):
-    """Its page, its figures as JSON and CSV; done parts are not done again."""
+    """An entry has a page, JSON and CSV; finished parts are not computed again."""
     pytest.importorskip("matplotlib")
     pytest.importorskip("scipy")
     pytest.importorskip("pyarrow")
@@ -55,7 +55,7 @@ def test_an_entry_alone(shell):
 
 
 def test_what_was_interrupted_goes_on(shell, wait_until):
-    """Whenever that was: parts that were done by then are not made again, and figures are those of a whole run."""
+    """After an interruption, finished parts are reused, and figures equal those of a complete run."""
     pytest.importorskip("matplotlib")
     words = ("study", "papers", "003", "--only", "work", "-o")
     first = shell.start(*words, "cut")
@@ -95,14 +95,14 @@ def test_what_was_interrupted_goes_on(shell, wait_until):
     ],
 )
 def test_what_is_refused(shell, words, code, fragments):
-    """With one message and an exit code that is not 0, before anything is computed."""
+    """One message and an exit code other than 0, before any computation."""
     shell.write("file", "")
     shell.run("study", "papers", *words).failed(code, *fragments)
 
 
 @pytest.mark.parametrize(("module", "extra"), [("matplotlib", "report"), ("scipy", "study"), ("pyarrow", "study")])
 def test_what_is_not_installed(shell, module, extra):
-    """The extra that brings it is named, before anything is computed."""
+    """The message names the extra to install, before any computation."""
     shell.write(f"{module}.py", "raise ImportError")
     outcome = shell.run("study", "papers", "000", "--only", "figure-2")
 

@@ -1,4 +1,4 @@
-"""Options of the order pbs, the rule depth and polling, as a command line has them."""
+"""Command-line options of the order pbs, the rule depth and polling."""
 
 from typing import Any
 
@@ -31,13 +31,13 @@ def read() -> Any:
 
 
 def test_what_is_not_given_is_not_set(read: Any) -> None:
-    """Without options there are no tables and no step."""
+    """Without options, the tables and the polling step are absent."""
     assert read() == PolicySpec()
     assert read().options == []
 
 
 def test_every_option_reaches_the_policy(read: Any) -> None:
-    """As the preset's file would have it, and as words that lead to the same settings again."""
+    """Options give the same settings as a preset's file, and can be written as words again."""
     words = ["--formula", "ncpus", "--queue-priority", "a=1", "--queue-priority", "b=c=-2.5"]
     words += ["--fairshare-entity", "group", "--fairshare-shares", "ada=3", "--unknown-shares", "4"]
     words += ["--fairshare-decay-time", "168:00:00", "--fairshare-decay-factor", "0.25"]
@@ -56,7 +56,7 @@ def test_every_option_reaches_the_policy(read: Any) -> None:
 
 
 def test_usage_may_never_fade(read: Any) -> None:
-    """A decay time of 0 is what it is in a preset's file."""
+    """A decay time of 0 means the same as in a preset's file."""
     policy = read("--scheduler", "pbs", "--fairshare-decay-time", "0").make_policy()
 
     assert isinstance(policy.order, PbsOrder)
@@ -79,7 +79,7 @@ def test_usage_may_never_fade(read: Any) -> None:
     ],
 )
 def test_a_wrong_value_is_a_usage_error(read: Any, words: list[str], says: str) -> None:
-    """With the value and what was expected."""
+    """The message has the value and what was expected."""
     with pytest.raises(click.UsageError) as caught:
         read(*words)
     assert says in caught.value.format_message()
@@ -96,7 +96,7 @@ def test_a_wrong_value_is_a_usage_error(read: Any, words: list[str], says: str) 
     ],
 )
 def test_an_option_that_does_not_fit_is_refused(read: Any, words: list[str], name: str, says: str) -> None:
-    """By one message of ours."""
+    """One message of Pipistrelle names the option."""
     spec = read("--scheduler", name, *words)
     with pytest.raises(PipistrelleError) as caught:
         spec.make_policy()

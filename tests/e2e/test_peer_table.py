@@ -1,4 +1,4 @@
-"""Peers that are slow, silent, dead, doubled, reconnecting, too early, too late: what the page says becomes of runs."""
+"""Peers that are slow, silent, dead, duplicated or early: runs end as the documentation says."""
 
 import json
 import re
@@ -114,7 +114,7 @@ SCHEDULERS: dict[str, tuple[Scheduler | None, Scheduler | None]] = {
 
 @pytest.mark.parametrize("behaviour", SCHEDULERS)
 def test_schedulers(shell: Any, behaviour: str) -> None:
-    """Each ends, or does not end, its run as the page says; where a run was begun its outputs are there."""
+    """The run ends, or continues, as the page says; a run that began has outputs."""
     codes = rows("Schedulers")[behaviour]
     for code, way in zip(codes, SCHEDULERS[behaviour], strict=True):
         if way is not None:
@@ -123,7 +123,7 @@ def test_schedulers(shell: Any, behaviour: str) -> None:
 
 
 def test_the_page_has_these_schedulers() -> None:
-    """No other, and none is missing; what has no test here has one among those of endpoints."""
+    """The page and the tests have the same rows; some rows are tested with the endpoints."""
     assert list(rows("Schedulers")) == list(SCHEDULERS)
     assert all("–" in codes or None not in SCHEDULERS[name] or name == "starts first"
                for name, codes in rows("Schedulers").items())  # fmt: skip
@@ -209,13 +209,13 @@ SERVERS: dict[str, tuple[Scheduler | None, Scheduler | None]] = {
 
 @pytest.mark.parametrize("behaviour", SERVERS)
 def test_servers(shell: Any, behaviour: str) -> None:
-    """Each ends our scheduler, or does not, as the page says."""
+    """The scheduler ends, or continues, as the page says."""
     for code, way in zip(rows("Servers")[behaviour], SERVERS[behaviour], strict=True):
         if way is not None:
             assert str(way(shell)[0]) == code
 
 
 def test_the_page_has_these_servers() -> None:
-    """No other, and none is missing."""
+    """The page and the tests have the same rows."""
     assert list(rows("Servers")) == list(SERVERS)
     assert all("–" in codes or None not in SERVERS[name] for name, codes in rows("Servers").items())

@@ -1,4 +1,4 @@
-"""``pipistrelle placement``: reports on runs, other orders, Titan's arithmetic, and what can be wrong."""
+"""``explain placement``, ``order`` and ``titan``: reports, other orders, Titan's figures, and errors."""
 
 import csv
 import json
@@ -32,7 +32,7 @@ def ran(shell):
 
 
 def test_a_report(ran):
-    """Tables, JSON, a line for each job, a picture."""
+    """It has tables, JSON, a CSV line per job and a picture."""
     pytest.importorskip("matplotlib")
     out = ran.run("explain", "placement", "out", "--jobs", "jobs.csv", "--picture", "machine.svg").ok().out
     told = json.loads(ran.run("explain", "placement", "out", "--json").ok().out)
@@ -50,7 +50,7 @@ def test_a_report(ran):
 
 
 def test_another_order(ran):
-    """Stable nodes first: node 2 stands where the second job was."""
+    """With stable nodes first, node 2 is where the second job ran."""
     told = json.loads(ran.run("explain", "order", "out", "--node-order", "id", "--age-aware", "--json").ok().out)
     out = ran.run("explain", "order", "out", "--node-order", "alps").ok().out
 
@@ -60,7 +60,7 @@ def test_another_order(ran):
 
 
 def test_titans_arithmetic(shell, traces_dir):
-    """Table II to three decimals; the share of leadership jobs at its rates and at those of the lives."""
+    """Table II to three decimals; the share of leadership jobs at the paper's rates and by GPU records."""
     told = json.loads(shell.run("explain", "titan", "--json").ok().out)
     assert [round(one["hours"], 3) for one in told["table_ii"]] == [11.026, 13.81, 18.477, 27.908, 57.0]
     assert "44.4 %" in shell.run("explain", "titan").ok().out
@@ -71,7 +71,7 @@ def test_titans_arithmetic(shell, traces_dir):
 
 
 def test_what_is_wrong(ran):
-    """No run, a picture of another kind, an order that is none for the machine."""
+    """Errors: no run, a picture of an unknown kind, an order that the machine does not support."""
     ran.run("explain", "placement", "nowhere").failed(2, "nowhere: there is no such folder")
     ran.run("explain", "placement", "out", "--picture", "a.pdf").failed(2, "--picture draws SVG or PNG")
     ran.run("explain", "placement", "out", "--at", "5").failed(2, "--at says when --picture draws the jobs")
@@ -85,7 +85,7 @@ def test_what_is_wrong(ran):
 
 
 def test_loads_of_links(ran):
-    """By size of jobs and of all together, at a time; columns for each job; two nodes send over one link."""
+    """Loads by job size and at a time; columns per job; two nodes send over one link."""
     out = ran.run("explain", "placement", "out", "--links", "--jobs", "links.csv", "--at", "5").ok().out
     told = json.loads(ran.run("explain", "placement", "out", "--json", "--links", "--at", "40").ok().out)["links"]
 
@@ -105,7 +105,7 @@ def test_loads_of_links(ran):
 
 
 def test_links_of_a_machine_without_places(shell):
-    """The kind that it has is told."""
+    """The error names the machine's kind of network."""
     shell.run("run", "-w", "seven-jobs", "--in-process", "-q", "-o", "flat").ok()
     told = shell.run("explain", "placement", "flat").ok().out
     assert "stable nodes: not known, because the platform gives no class, MTTF or age of nodes" in told

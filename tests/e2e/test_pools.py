@@ -1,4 +1,4 @@
-"""Jobs that ask for nodes, between real processes and in every way to run."""
+"""Jobs that request nodes, between real processes and in every mode."""
 
 import json
 import random
@@ -29,7 +29,7 @@ def made(shell, jobs=150):
 
 @pytest.mark.parametrize("policy", ["easy", "conservative", "pbs", "maui"])
 def test_every_way_to_run_gives_the_same_schedule(shell, policy):
-    """In one process, in two, and in Batsim's dialect, where hosts tell of pools; no decision is illegal."""
+    """One process, two processes and Batsim's dialect agree; no decision is illegal."""
     asks = made(shell)
     jobs = {}
     for out, options in {"one": ["--in-process"], "two": [], "batsim": ["--dialect", "batsim"]}.items():
@@ -42,7 +42,7 @@ def test_every_way_to_run_gives_the_same_schedule(shell, policy):
 
 
 def test_what_cannot_be_is_said_by_name(shell):
-    """Unknown pools, constraints that no pool meets and too many units on a node are warned of, with the jobs."""
+    """Warnings name the jobs: unknown pools, unsatisfiable constraints, too many units per node."""
     command = ("run", "-p", EXAMPLES / "zeus.toml", "-w", EXAMPLES / "jobs.json", "--in-process", "--out", "out")
     outcome = shell.run(*command)
 

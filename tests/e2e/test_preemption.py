@@ -1,4 +1,4 @@
-"""Preemption from the command line: over a socket as in one process, recorded, resumed, and what cannot be."""
+"""Preemption from the command line: over a socket, in process, recorded, resumed, and errors."""
 
 import csv
 import json
@@ -31,7 +31,7 @@ def outputs(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_run_over_a_socket_is_that_of_one_process(shell: Any, jobs: str) -> None:
-    """It is recorded, the scheduler played again decides the same, and so does the server."""
+    """Both modes agree; replays to scheduler and server find no difference."""
     shell.run("run", "-w", jobs, *WAY, *DUMPS, "--in-process", "--out", "one", "--quiet").ok()
     shell.run("run", "-w", jobs, *WAY, *DUMPS, "--out", "two", "--record", "s.jsonl", "--quiet").ok()
     assert outputs(shell.folder / "one") == outputs(shell.folder / "two")
@@ -44,7 +44,7 @@ def test_a_run_over_a_socket_is_that_of_one_process(shell: Any, jobs: str) -> No
 
 
 def test_a_run_goes_on_from_a_snapshot(shell: Any, jobs: str) -> None:
-    """With the same outputs; under a policy that may not preempt it does not."""
+    """The outputs are the same; a policy without preemption is refused."""
     shell.run("run", "-w", jobs, *WAY, "--in-process", "--out", "whole", "--quiet").ok()
     shell.run(
         *("run", "-w", jobs, *WAY, "--in-process", "--out", "cut", "--quiet"),
@@ -59,7 +59,7 @@ def test_a_run_goes_on_from_a_snapshot(shell: Any, jobs: str) -> None:
 
 
 def test_what_was_lost_is_accounted_for(shell: Any, jobs: str) -> None:
-    """Each job that did not end at its walltime has done all its work; what the summary counts the attempts tell."""
+    """Jobs that did not reach their walltime did all their work; summary and attempts agree."""
     shell.run("run", "-w", jobs, *WAY[:4], "--in-process", "--out", "out", "--quiet").ok()
     with (shell.folder / "out" / "out_attempts.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -89,7 +89,7 @@ def test_what_was_lost_is_accounted_for(shell: Any, jobs: str) -> None:
     ],
 )
 def test_what_makes_no_sense_is_one_message(shell: Any, jobs: str, words: tuple[str, ...], text: str) -> None:
-    """And no traceback."""
+    """Contradictory options give one message without traceback."""
     failed = shell.run("run", "-w", jobs, *words, "--quiet")
     assert failed.code in (1, 2, 4), failed
     assert text in failed.err
@@ -97,7 +97,7 @@ def test_what_makes_no_sense_is_one_message(shell: Any, jobs: str, words: tuple[
 
 
 def test_options_of_attempts_go_with_preemption(shell: Any, jobs: str) -> None:
-    """A job is started so often at most; without a QOS a warning says that no job is preempted."""
+    """--max-attempts limits starts; without QOS a warning says that no job is preempted."""
     shell.run("run", "-w", jobs, *WAY[:4], "--max-attempts", "1", "--in-process", "--out", "out", "--quiet").ok()
     figures = json.loads((shell.folder / "out" / "out_summary.json").read_text())["preemption"]
     assert (figures["requeued"], figures["cancelled"] > 3) == (0, True)

@@ -8,7 +8,7 @@ from pipistrelle.cli.terminal.progress import ProgressBar
 
 
 def test_the_bar_is_one_line_of_an_80_column_terminal() -> None:
-    """Also with the numbers of a large log; the bar itself gives way."""
+    """Also for a large log: only the bar itself becomes shorter."""
     drawn = StringIO()
     bar = ProgressBar(312_826, 1_296_514_800.0, Console(file=drawn, width=80, force_terminal=True))
     bar._queue, bar._done, bar._events = 12_345, 212_826, 1_234_567

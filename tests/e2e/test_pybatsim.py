@@ -1,4 +1,4 @@
-"""An unmodified pybatsim 3.2.1, live, drives our server, and gets what it gets from Batsim 4."""
+"""An unmodified pybatsim 3.2.1 controls Pipistrelle's server as it controls Batsim 4."""
 
 import csv
 import gzip
@@ -84,7 +84,7 @@ def own(shell: Any) -> Callable[..., set[tuple[str, ...]]]:
 
 @pytest.mark.parametrize("scheduler", ["easyBackfill", "fillerSched"])
 def test_the_recorded_run_again(scheduler: str, batsim: Callable[..., str], shell: Any, batsim4_dir: Path) -> None:
-    """With the same client, jobs and schedule are those of a real Batsim: walltimes, a rejection, thinking time."""
+    """Jobs and schedule equal those of Batsim: walltimes, a rejection, thinking time."""
     batsim(scheduler, batsim4_dir / "nonet4.xml", batsim4_dir / "tiny.json")
     for kind in ("jobs", "schedule"):
         ours = rows(shell.folder / f"{scheduler}_{kind}.csv")
@@ -97,7 +97,7 @@ def test_the_recorded_run_again(scheduler: str, batsim: Callable[..., str], shel
 
 
 def test_a_thousand_jobs_start_as_under_batsim(batsim: Callable[..., str], shell: Any, batsim4_dir: Path) -> None:
-    """Every column of the jobs file of easyBackfill is what a real Batsim wrote."""
+    """Every column of easyBackfill's jobs file equals that of a real Batsim."""
     batsim("easyBackfill", batsim4_dir / "nonet1490.xml", batsim4_dir / "w_1000_l0.85.json")
     ours = (shell.folder / "easyBackfill_jobs.csv").read_text().splitlines()
     real = (batsim4_dir / "w_1000_l0.85.pybatsim_easyBackfill.jobs.csv").read_text().splitlines()
@@ -105,7 +105,7 @@ def test_a_thousand_jobs_start_as_under_batsim(batsim: Callable[..., str], shell
 
 
 def test_serve_drives_it_too(shell: Any, clients: Any, address: str, batsim4_dir: Path) -> None:
-    """`serve --dialect batsim` leads to the same starts and allocations, in our own outputs."""
+    """`serve --dialect batsim` gives the same starts and allocations in native outputs."""
     client = shell.spawn(*clients.pybatsim("easyBackfill", address))
     outcome = shell.run(
         "serve", "--dialect", "batsim", "--connect", address, "-p", batsim4_dir / "nonet1490.xml",
@@ -132,7 +132,7 @@ def test_shipped_schedulers_decide_as_ours_of_the_same_policy(
 
 
 def test_kills_and_registered_jobs(batsim: Callable[..., str], shell: Any, batsim4_dir: Path) -> None:
-    """Progress of killed jobs, jobs and profiles registered and acknowledged, metadata, the end of registration."""
+    """Progress of killed jobs; registered jobs and profiles; metadata; the end of registration."""
     printed = batsim(
         "busybody.py", batsim4_dir / "nonet4.xml", batsim4_dir / "tiny.json",
         "--enable-dynamic-jobs", "--acknowledge-dynamic-jobs",
@@ -158,7 +158,7 @@ def test_kills_and_registered_jobs(batsim: Callable[..., str], shell: Any, batsi
 
 
 def test_machines_fall_asleep_and_wake_up(batsim: Callable[..., str], shell: Any, batsim4_dir: Path) -> None:
-    """Switching off takes 6.1 s, on 151.52 s; jobs start when the last of their machines is there."""
+    """Switching off takes 6.1 s, on 151.52 s; a job starts when its last machine is on."""
     speeds = f"1Gf,0.5Gf,0.25Gf,1f,{1 / 6.1!r}f,{1 / 151.52!r}f"
     props = f'<prop id="wattage_per_state" value="{WATTS}"/><prop id="sleep_pstates" value="3:4:5"/>'
     platform = shell.write("sleepy.xml", hosts(4, f'speed="{speeds}" pstate="0"', props))
@@ -177,7 +177,7 @@ def test_machines_fall_asleep_and_wake_up(batsim: Callable[..., str], shell: Any
 
 
 def test_jobs_side_by_side(batsim: Callable[..., str], shell: Any, batsim4_dir: Path) -> None:
-    """randomSched puts jobs anywhere, where they share hosts: each starts when it is submitted."""
+    """randomSched shares hosts between jobs: each job starts when it is submitted."""
     batsim("randomSched", batsim4_dir / "nonet4.xml", batsim4_dir / "tiny.json", "--enable-compute-sharing")
     ended = [row for row in rows(shell.folder / "randomSched_jobs.csv") if row["final_state"] != "REJECTED"]
     assert [row["job_id"] for row in ended] == ["4", "2", "3", "1", "6"]
@@ -228,7 +228,7 @@ def kth(traces_dir: Path) -> list[tuple[int, ...]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("scheduler", ["easyBackfill", "fillerSched", "fillerSchedWithEvents"])
 def test_kth(scheduler: str, batsim: Callable[..., str], shell: Any, kth: Sequence[tuple[int, ...]]) -> None:
-    """Shipped schedulers lead 5,000 jobs of a real log, converted by us, to their ends; no two jobs share a unit."""
+    """Bundled schedulers of pybatsim run 5,000 jobs of a converted log; no two jobs share a unit."""
     log = shell.swf("kth.swf", kth, 100)
     assert shell.run("workload", "convert", log, "kth.json").code == 0
     batsim(scheduler, shell.write("kth.xml", hosts(100)), shell.folder / "kth.json")

@@ -1,4 +1,4 @@
-"""`serve --await-reconnect`: a scheduler goes, another comes in its place, and the run goes on."""
+"""`serve --await-reconnect`: a scheduler disconnects, another replaces it, and the run continues."""
 
 import signal
 
@@ -53,7 +53,7 @@ def serve(shell, words, *more, patience="60s"):
 @pytest.mark.parametrize("way", ["gives", "forgets"])
 @pytest.mark.parametrize("kept", [(), ("--snapshot-every", "sim:100s")], ids=["not kept", "kept"])
 def test_a_scheduler_comes_again(shell, words, kept, way):
-    """It is killed twice in the middle of a notice; the outputs have the bytes of a run that nobody disturbed."""
+    """The scheduler is killed twice within a notice; the outputs equal those of an undisturbed run."""
     shell.run("run", *words, "--out", "whole", "--scheduler", *shell.peer("keeps", "gives"))
     server, comes = serve(shell, words, *kept)
     for begin in ("150", "300"):
@@ -73,7 +73,7 @@ def test_a_scheduler_comes_again(shell, words, kept, way):
 
 
 def test_a_policy_comes_again(shell, words):
-    """It has said that it is interrupted; the one in its place takes its state, and is told what came since."""
+    """After an interrupt, the new process gets the saved state and all later notices."""
     shell.run("run", *words, "--in-process", "--out", "whole").ok()
     shell.write("slow.py", SLOW)
     server = shell.start("serve", *words, "--out", "out", "--await-reconnect", "60s", "--snapshot-every", "sim:100s")
@@ -92,7 +92,7 @@ def test_a_policy_comes_again(shell, words):
 
 
 def test_who_does_not_come_or_is_another_ends_the_run(shell, words):
-    """One message says so."""
+    """One message says that no scheduler, or a different one, connected."""
     for others, says in (((), "no scheduler connected within 0.2 s"), (("easy",), "another scheduler has connected")):
         server, comes = serve(shell, words, patience="60s" if others else "0.2s")
         scheduler = comes("gives", "150")

@@ -1,4 +1,4 @@
-"""Partitions by reliability from the command line: runs, descriptions, leases of Haizea, what cannot be."""
+"""Partitions by reliability from the command line: runs, descriptions, Haizea leases, and errors."""
 
 import csv
 import json
@@ -58,7 +58,7 @@ def jobs_of(out: Path) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("admission", ["queue", "block"])
 def test_a_run_and_its_description(inputs, admission):
-    """Large jobs are on good nodes alone; the description of the run repeats it byte for byte."""
+    """Large jobs get only reliable nodes; the run's description repeats it byte for byte."""
     folder = inputs.folder
     assert inputs.run("workload", "generate", "--classes", "c.toml", "-o", "w.json").code == 0
     told = ["--reliability", "c.toml", "--blocking", "0.1", "--admission", admission, "--strict"]
@@ -78,7 +78,7 @@ def test_a_run_and_its_description(inputs, admission):
 
 
 def test_leases_of_haizea_name_their_partition(shell):
-    """The site's sets of nodes are the partitions; a lease starts in the one that it names, or above, never below."""
+    """Haizea's node sets are the partitions; a lease never gets less reliable nodes."""
     wanted = [(2, 2), (2, 2), (1, 1), (3, 1), (1, 2)]
     leases = "".join(LEASE.format(minute=at, size=size, level=level) for at, (size, level) in enumerate(wanted))
     (shell.folder / "t.xml").write_text(TRACE.format(leases=leases))
@@ -93,7 +93,7 @@ def test_leases_of_haizea_name_their_partition(shell):
 
 
 def test_what_cannot_be_is_refused(inputs):
-    """By name, before anything runs."""
+    """The message names the error before anything runs."""
     for told, said in (
         (["--reliability", "intrepid-classes"], "class 16384: a class is larger than the machine"),
         (["--reliability", "nothing"], "there are no classes 'nothing'"),

@@ -1,4 +1,4 @@
-"""``pipistrelle run FILE``: a run once more from its description, byte for byte, or changed in single points."""
+"""``pipistrelle run FILE`` repeats a run from its description, byte for byte or with changes."""
 
 import json
 import shutil
@@ -56,7 +56,7 @@ def inputs(shell):
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_run_is_repeated_byte_for_byte(inputs, case):
-    """Over sockets, and in process where that can be."""
+    """Over sockets, and in process where possible."""
     inputs.run("run", "-w", "w.swf", *CASES[case], "--out", "first").ok()
     inputs.run("run", "first/out_command.json", "--out", "sockets").ok()
 
@@ -70,7 +70,7 @@ def test_a_run_is_repeated_byte_for_byte(inputs, case):
 
 
 def test_a_run_with_a_program_is_repeated(inputs):
-    """The words of the program are part of the run."""
+    """The description contains the program's arguments."""
     inputs.run("run", "-p", "tiny", "-w", "w.swf", "--out", "first", "--scheduler", *inputs.peer("good")).ok()
     inputs.run("run", "first/out_command.json", "--out", "again").ok()
 
@@ -78,7 +78,7 @@ def test_a_run_with_a_program_is_repeated(inputs):
 
 
 def test_a_run_written_by_hand(inputs):
-    """TOML with what differs from the defaults is the same run as these options."""
+    """A TOML file equals the run with the same options."""
     failures = 'failures = "exponential,mtbf=2h"\nrepair = "5min"\n'
     inputs.write("run.toml", f'workload = "w.swf"\nplatform = "tiny"\nscheduler = "fcfs"\n{failures}')
     inputs.run("run", "run.toml", "--in-process", "--out", "file").ok()
@@ -103,7 +103,7 @@ def test_a_run_written_by_hand(inputs):
 
 
 def test_a_run_in_batsims_way_from_a_file(inputs):
-    """What Batsim's command can say stands in a table of its own; without a scheduler all starts at once."""
+    """Batsim's options have their own table; without a scheduler all jobs start at once."""
     jobs = {"nb_res": 4, "jobs": [{"id": "1", "subtime": 9, "res": 1, "walltime": 9, "profile": "d"}]}
     inputs.write("jobs.json", json.dumps(jobs | {"profiles": {"d": {"type": "delay", "delay": 5}}}))
     inputs.write(
@@ -118,7 +118,7 @@ def test_a_run_in_batsims_way_from_a_file(inputs):
 
 
 def test_options_beside_a_file_replace_what_it_says(inputs):
-    """One by one; another scheduler comes without the parts and options of the first."""
+    """An option replaces one value; another scheduler drops the old one's parts and options."""
     inputs.run("run", "-w", "w.swf", *CASES["maui"], "--poll", "30s", "--in-process", "--out", "first").ok()
     inputs.run("run", "first/out_command.json", "--scheduler", "fcfs", "--in-process", "--out", "other").ok()
     inputs.run("run", "-w", "w.swf", "-p", "tiny", "--scheduler", "fcfs", "--in-process", "--out", "plain").ok()
@@ -130,7 +130,7 @@ def test_options_beside_a_file_replace_what_it_says(inputs):
 
 
 def test_what_serve_wrote_needs_a_scheduler(inputs):
-    """It names none, and it is said what to add; a served run can be served again."""
+    """The description names no scheduler; the error says what to add; it can be served again."""
     for out, words in (("one", ["-p", "tiny", "-w", "w.swf"]), ("two", ["one/out_command.json"])):
         server = inputs.start("serve", *words, "--out", out)
         inputs.run("schedule", "easy", "--connect", out).ok()
@@ -144,7 +144,7 @@ def test_what_serve_wrote_needs_a_scheduler(inputs):
 
 
 def test_what_is_wrong_with_a_file(inputs):
-    """One message each, before anything is written."""
+    """Each error is one message before anything is written."""
     inputs.run("run", "-p", "tiny", "-w", "w.swf", "--in-process", "--out", "first").ok()
     inputs.write("bad.toml", "shceduler = 'fcfs'\n")
     (inputs.folder / "elsewhere").mkdir()
@@ -176,7 +176,7 @@ def test_what_is_wrong_with_a_file(inputs):
 
 @pytest.mark.parametrize(("command", "more"), [("run", []), ("run", ["--in-process"]), ("study steps", [])])
 def test_an_error_about_the_policy_names_the_file_and_the_key(shell, command, more):
-    """Unless the wrong value is an option of the command line."""
+    """Unless the wrong value comes from the command line."""
     shell.write("rd.toml", 'scheduler = "eazy"\n')
 
     shell.run(*command.split(), "rd.toml", *more).failed(2, "rd.toml: scheduler: there is no scheduler 'eazy'")

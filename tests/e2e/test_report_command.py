@@ -1,4 +1,4 @@
-"""``pipistrelle report``: the page it writes, and what can be wrong."""
+"""``pipistrelle report``: the page, and errors."""
 
 import os
 
@@ -14,7 +14,7 @@ def ran(shell):
 
 
 def test_a_page_of_two_runs(ran):
-    """It is written, with both, and its size is said."""
+    """The page has both runs, and the command prints its size."""
     found = ran.run("report", "fcfs", "easy", "-o", "both.html").ok()
     page = (ran.folder / "both.html").read_text()
 
@@ -24,7 +24,7 @@ def test_a_page_of_two_runs(ran):
 
 
 def test_explained_in_full(ran):
-    """With --explain the run is repeated, and what that shows is in the page."""
+    """--explain repeats the run, and the page shows what it finds."""
     ran.run("report", "fcfs", "--explain").ok()
 
     assert '"how":"repeated"' in (ran.folder / "page.html").read_text()
@@ -32,7 +32,7 @@ def test_explained_in_full(ran):
 
 
 def test_estimates_for_those_who_waited(ran):
-    """With --estimates the run is repeated; a run that cannot be is one message, and no page."""
+    """--estimates repeats the run; a run that cannot be repeated gives one message and no page."""
     ran.run("report", "fcfs", "easy", "--estimates", "3").ok()
     (ran.folder / "fcfs" / "out_command.json").unlink()
 
@@ -54,12 +54,12 @@ def test_estimates_for_those_who_waited(ran):
     ],
 )
 def test_what_can_be_wrong(ran, words, code, says):
-    """Each is one message, and no page."""
+    """Each error is one message and no page."""
     ran.run("report", *words).failed(code, says)
     assert not (ran.folder / "page.html").exists()
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
 def test_a_full_disk(ran):
-    """It is said, with the exit code of outputs that cannot be written."""
+    """The message and exit code are those of an output that cannot be written."""
     ran.run("report", "fcfs", "-o", "/dev/full").failed(6, "No space left on device")

@@ -1,4 +1,4 @@
-"""Runs that are killed or interrupted, and go on: the outputs have the same bytes."""
+"""Runs that are killed or interrupted and resumed have the same bytes."""
 
 import os
 import shutil
@@ -39,7 +39,7 @@ def snapshots(shell):
 @MODES
 @pytest.mark.parametrize("victim", ["server", "scheduler"])
 def test_a_run_that_is_killed_goes_on(shell, wait_until, mode, victim):
-    """Whoever of the two dies; nothing of the snapshots is left when the run is over."""
+    """Server or scheduler is killed; after the resumed run no snapshot is left."""
     if mode and victim == "scheduler":
         pytest.skip("there is none")
     whole = made(shell)
@@ -64,7 +64,7 @@ def test_a_run_that_is_killed_goes_on(shell, wait_until, mode, victim):
 
 @MODES
 def test_an_interrupt_takes_a_last_snapshot(shell, wait_until, mode):
-    """So does SIGUSR1 at any time; the run that goes on can be interrupted again."""
+    """SIGUSR1 takes one, too; a resumed run can be interrupted again."""
     whole = made(shell)
     run = shell.start(*RUN, *mode, "--out", "out", "--snapshot-every", "1d")
     wait_until(lambda: snapshots(shell) == [1])
@@ -85,7 +85,7 @@ def test_an_interrupt_takes_a_last_snapshot(shell, wait_until, mode):
 
 
 def test_what_cannot_be_kept_or_resumed_is_said(shell, wait_until):
-    """A wrong time, a folder without snapshots, somebody's code, inputs that have changed."""
+    """Errors: a wrong interval, a folder without snapshots, untrusted code, changed inputs."""
     made(shell, 200)
     run = (*RUN, "--out", "out")
     shell.run(*run, "--snapshot-every", "soon").failed(2, "time between snapshots", "soon")
@@ -109,7 +109,7 @@ def test_what_cannot_be_kept_or_resumed_is_said(shell, wait_until):
 
 
 def test_a_run_goes_on_under_another_policy(shell):
-    """Two processes, a folder of its own; the same policy comes to the same, a program must be able to take over."""
+    """In another folder; the same policy gives the same result; a program needs `takeover`."""
     run = ("run", "--until", "36h", "--quiet", "--snapshot-every", "sim:12h", "--leave-snapshots", "--out", "whole")
     assert shell.run(*run).code == 0
     whole = shell.files("whole")
@@ -136,7 +136,7 @@ def test_a_run_goes_on_under_another_policy(shell):
 
 
 def test_a_scheduler_of_another_terminal_takes_over(shell):
-    """What comes out is what comes of the same scheduler as a child; one that cannot take over is refused."""
+    """The outputs equal those with a child process; a scheduler without `takeover` is refused."""
     run = ("run", "--until", "36h", "--quiet", "--snapshot-every", "sim:12h", "--leave-snapshots", "--out", "whole")
     shell.run(*run).ok()
     snapshot = sorted(shell.folder.glob("whole/*snapshot*"))[0]
@@ -159,11 +159,11 @@ def test_a_scheduler_of_another_terminal_takes_over(shell):
 
 
 def test_a_served_run_goes_on(shell, wait_until):
-    """The server is killed, and its scheduler with it; both start again, with keys, and the outputs are the same."""
+    """Server and scheduler are killed and restarted with keys; the outputs are the same."""
     make_keys(shell.folder / "k", ["server", "scheduler"])
     listens = ("--endpoint", "tcp://127.0.0.1:*", "--curve", "k/server.key", "--clients", "k")
     calls = ("--curve", "k/scheduler.key", "--server-key", "k/server.pub")
-    run = ("--until", "36h", "--quiet")
+    run = ("--until", "20d", "--quiet")
     assert shell.run("run", "--in-process", *run, "--out", "whole").code == 0
     server = shell.start("serve", *run, "--out", "out", "--snapshot-every", "sim:6h")
     scheduler = shell.start("schedule", "easy", "--connect", "out/connection.json", "--quiet")

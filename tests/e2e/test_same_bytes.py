@@ -29,7 +29,7 @@ def test_every_transport_gives_the_same_bytes(shell, policy):
 
 
 def test_two_terminals_give_the_same_bytes(shell):
-    """`serve` and `schedule` write what `run` writes; only how it was called is another thing."""
+    """`serve` and `schedule` write what `run` writes, except out_command.json."""
     shell.run("workload", "generate", "--jobs", "400", "--machine-size", "32", "--seed", "7", "-o", "made.swf").ok()
     server = shell.start("serve", "-w", "made.swf", "--out", "served")
     shell.run("schedule", "easy", "--connect", "served").ok()
@@ -42,7 +42,7 @@ def test_two_terminals_give_the_same_bytes(shell):
 
 
 def test_repetitions_give_the_same_bytes(shell):
-    """Whatever hash seed, locale, time zone and working folder they run with."""
+    """With any hash seed, locale, time zone and working folder."""
     shell.run("workload", "generate", "--jobs", "400", "--machine-size", "32", "--seed", "7", "-o", "made.swf").ok()
     first = outputs(shell, "o0")
     for number, environment in enumerate(
@@ -53,7 +53,7 @@ def test_repetitions_give_the_same_bytes(shell):
 
 
 def test_generated_workloads_have_the_same_bytes(shell):
-    """Equal seeds give equal files, also compressed; other seeds give others."""
+    """Equal seeds give equal files, also compressed; other seeds give other files."""
     for name, seed in (("a.swf", 3), ("b.swf", 3), ("c.swf", 4), ("a.json.gz", 3), ("b.json.gz", 3)):
         shell.run("workload", "generate", "--jobs", "200", "--seed", str(seed), "-o", name).ok()
     files = {path.name: path.read_bytes() for path in shell.folder.iterdir()}
@@ -64,7 +64,7 @@ def test_generated_workloads_have_the_same_bytes(shell):
 
 
 def test_a_convert_there_and_back_changes_no_result(shell):
-    """SWF to JSON to SWF: the same jobs run at the same times, and end alike but for Batsim's rule in its format."""
+    """SWF to JSON to SWF: jobs run at the same times and end alike, except for a rule of Batsim's."""
     shell.run("workload", "generate", "--jobs", "400", "--machine-size", "32", "--seed", "7", "-o", "one.swf").ok()
     shell.run("workload", "convert", "one.swf", "two.json.xz").ok()
     shell.run("workload", "convert", "two.json.xz", "three.swf.gz").ok()
@@ -86,7 +86,7 @@ def test_a_convert_there_and_back_changes_no_result(shell):
 
 @pytest.mark.slow
 def test_ten_repetitions_of_the_bundled_workload_give_the_same_bytes(shell):
-    """Over ipc and tcp in turn, all like the run in one process; of its 37 days, the first ten."""
+    """Ten of its 37 days over ipc and tcp in turn equal the run in one process."""
     shell.run("run", "--until", "10d", "--in-process", "--out", "in-process").ok()
     for number in range(10):
         endpoint = ["--endpoint", "tcp://127.0.0.1:*"] if number % 2 else []

@@ -17,7 +17,7 @@ import pytest
     ids=["unquoted", "quoted, options after", "quoted with =", "unquoted with =", "env"],
 )
 def test_a_program_is_given_quoted_or_not(shell, arguments):
-    """Unquoted it takes the rest of the line; quoted, options may follow; {endpoint} may stand within a word."""
+    """Unquoted, it takes the rest of the line; quoted, options may follow."""
     good = shell.peer("good")[1]
     shell.write(
         "peer.py",
@@ -37,7 +37,7 @@ def test_a_program_is_given_quoted_or_not(shell, arguments):
 
 
 def test_a_programs_path_may_have_spaces(shell):
-    """Words that the command line kept apart stay apart."""
+    """Words of the command line stay separate."""
     (shell.folder / "my peers").mkdir()
     shell.write("my peers/a peer.sh", '#!/bin/sh\nexec "$@"\n').chmod(0o755)
     outcome = shell.run(
@@ -65,7 +65,7 @@ def test_a_programs_path_may_have_spaces(shell):
     ids=lambda value: " ".join(value)[:30] if isinstance(value, list) else "",
 )
 def test_a_program_that_cannot_be_a_scheduler_is_reported_at_once(shell, words, code, fragments):
-    """Without waiting for the time limit, which is longer than any test's, with what to do."""
+    """The message says what to do, without waiting for the time limit."""
     (shell.folder / "folder").mkdir()
     shell.write("plain.txt", "not a program\n").chmod(0o755)
     shell.run("run", "-p", "tiny", "-w", shell.small(), "--hello-timeout", "100000", "--scheduler", *words).failed(
@@ -74,7 +74,7 @@ def test_a_program_that_cannot_be_a_scheduler_is_reported_at_once(shell, words, 
 
 
 def test_our_own_parts_do_not_go_with_a_program(shell):
-    """What would be accepted and ignored is refused."""
+    """Options without effect are refused."""
     outcome = shell.run("run", "--order", "sjf", "--scheduler", "./prog", "{endpoint}")
     outcome.failed(2, "--order applies to built-in schedulers, not to a program")
 
@@ -99,7 +99,7 @@ def test_a_module_may_hold_the_policy(shell):
 
 @pytest.mark.parametrize("way", [[], ["--in-process"]], ids=["two processes", "in process"])
 def test_a_scheduler_may_be_a_toml_file(shell, way):
-    """Parts in a file of one's own, in two processes or one; an option replaces a part of it."""
+    """A preset works in two processes or one; an option replaces one of its parts."""
     shell.write("mine.toml", 'backfill = "conservative"\n')
     shell.run("run", "-w", "seven-jobs", "--scheduler", "./mine.toml", *way, "--out", "out").ok()
 
@@ -110,7 +110,7 @@ def test_a_scheduler_may_be_a_toml_file(shell, way):
 
 
 def test_a_toml_file_in_a_terminal_of_its_own(shell):
-    """`schedule my.toml` serves as the named ones do."""
+    """`schedule my.toml` works like a bundled name."""
     shell.write("mine.toml", 'backfill = "easy-slices"\n')
     server = shell.start("serve", "-w", "seven-jobs", "--out", "served").until("listening at ")
     shell.run("schedule", "mine.toml", "--connect", "served").ok()
@@ -130,13 +130,13 @@ def test_a_toml_file_in_a_terminal_of_its_own(shell):
     ],
 )
 def test_a_wrong_toml_file_is_wrong_input(shell, command, text, fragments):
-    """Exit code 2, at once, with what is wrong and where."""
+    """Exit code 2 at once, with the error and its place."""
     if text is not None:
         shell.write("mine.toml", text)
     shell.run(*command, "mine.toml").failed(2, *fragments)
 
 
 def test_a_scheduler_s_file_is_not_written_over(shell):
-    """What a command reads it does not write."""
+    """A command does not write to a file that it reads."""
     shell.write("mine.toml", "")
     shell.run("run", "--scheduler", "mine.toml", "--timings", "mine.toml").failed(2, "mine.toml is also read by this")

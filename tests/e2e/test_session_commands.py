@@ -1,4 +1,4 @@
-"""Recording a run, playing the session again, and comparing runs, from the command line."""
+"""Record a run, replay the session, and compare runs, from the command line."""
 
 import json
 
@@ -6,7 +6,7 @@ MADE = ("workload", "generate", "--jobs", "300", "--machine-size", "32", "--seed
 
 
 def test_a_run_of_two_processes_is_recorded_and_played(shell):
-    """`replay` is served by the recorded scheduler, by a program, by another policy; `--server` by the server."""
+    """`check replay` works with the recorded scheduler, a program, another policy and the server."""
     shell.run(*MADE).ok()
     shell.run("run", "-w", "made.swf", "--out", "out", "--record", "s.jsonl.gz", "--quiet").ok()
     assert "easy decides as recorded" in shell.run("check", "replay", "s.jsonl.gz").ok().out
@@ -21,7 +21,7 @@ def test_a_run_of_two_processes_is_recorded_and_played(shell):
 
 
 def test_serve_records_too_and_sessions_are_equal(shell):
-    """Whichever way a run is carried out, its session has the same bytes, up to what describes the run."""
+    """Sessions of all modes have the same bytes, except the description of the run."""
     shell.run(*MADE).ok()
     shell.run("run", "-w", "made.swf", "--out", "one", "--record", "one.jsonl", "--quiet").ok()
     server = shell.start("serve", "-w", "made.swf", "--out", "two", "--record", "two.jsonl")
@@ -36,7 +36,7 @@ def test_serve_records_too_and_sessions_are_equal(shell):
 
 
 def test_batsims_dialect_is_recorded_too(shell):
-    """Played to its scheduler, to another one, and to the server; not to one that speaks no dialect."""
+    """Replayed to its scheduler, another one and the server; native schedulers are refused."""
     shell.run("run", "--until", "12h", "--dialect", "batsim", "--record", "s.jsonl.gz", "--out", "out", "--quiet").ok()
     assert "easy decides as recorded" in shell.run("check", "replay", "s.jsonl.gz").ok().out
     parted = shell.run("check", "replay", "s.jsonl.gz", "--scheduler", "fcfs")
@@ -47,7 +47,7 @@ def test_batsims_dialect_is_recorded_too(shell):
 
 
 def test_what_cannot_be_recorded_or_played_is_said(shell):
-    """Batsim's dialect, a folder that is not there, the input itself, no session at all."""
+    """Errors: Batsim's dialect, a missing folder, an input as output, a file without a session."""
     small = shell.small()
     run = ("run", "-p", "tiny", "-w", small, "--out", "out")
     shell.run(*run, "--record", "no/where.jsonl").failed(6, "no/where.jsonl", "--record")

@@ -1,4 +1,4 @@
-"""Runs that would never end: exit code 5, the jobs that wait are named, the scheduler is told, outputs are kept."""
+"""Runs that would never end: exit code 5, queued jobs named, scheduler notified, outputs kept."""
 
 import pytest
 
@@ -19,7 +19,7 @@ FIRST_THREE = "first w0!1 (2 units), w0!2 (2 units), w0!3 (4 units) and 1 more"
     ],
 )
 def test_a_run_that_stalls_ends_and_says_why(shell, way, fragments):
-    """The message names the jobs that wait, the free units and what the scheduler did not do."""
+    """The message names the queued jobs, the free units and what the scheduler omitted."""
     outcome = shell.simulate("stubborn", way)
     outcome.failed(5, *fragments)
 
@@ -32,7 +32,7 @@ def test_a_run_that_stalls_ends_and_says_why(shell, way, fragments):
 
 @pytest.mark.parametrize("more", [["--in-process"], [], ["--in-process", "--poll", "1h"], ["--dialect", "batsim"]])
 def test_a_stall_under_standing_reservations_names_them(shell, more):
-    """With units and times, of a scheduler in this process, in another, one that polls, and in either dialect."""
+    """The message has their units and times, in every mode and dialect."""
     shell.write("maui.cfg", "SRCFG[keep] PERIOD=INFINITY\nSRCFG[noon] HOSTLIST=0-1 STARTTIME=43200 CLASSLIST=a")
     outcome = shell.run("run", "-w", "seven-jobs", "--scheduler", "maui", "--config", "maui.cfg", "-o", "out", *more)
 
@@ -42,7 +42,7 @@ def test_a_stall_under_standing_reservations_names_them(shell, more):
 
 
 def test_a_stall_under_maintenance_names_it(shell):
-    """Beside what the scheduler keeps itself."""
+    """Besides the units that the scheduler itself keeps."""
     shell.write("maui.cfg", "SRCFG[keep] PERIOD=INFINITY HOSTLIST=0-1")
     more = ("-w", "seven-jobs", "--maintenance", "@0 +1416min 2-3 daily", "--in-process", "-o", "out")
     outcome = shell.run("run", "--scheduler", "maui", "--config", "maui.cfg", *more)

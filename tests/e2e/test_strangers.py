@@ -1,4 +1,4 @@
-"""Whoever connects to a server's endpoint while a run goes on: the run neither hangs nor changes."""
+"""Strangers at a server's endpoint neither block nor change the run."""
 
 import socket
 import sys
@@ -94,7 +94,7 @@ def listening_at(server) -> str:
 
 @pytest.mark.parametrize("scheme", ["tcp", "ipc"])
 def test_connections_that_come_and_go_by_the_thousand(shell, scheme):
-    """A port scanner changes nothing, before the scheduler comes, while it is served and when the run ends."""
+    """A port scanner changes nothing before, during and at the end of the run."""
     many = shell.many(1000)
     shell.run("run", "-p", "tiny", "-w", many, "--out", "alone").ok()
     address = "tcp://127.0.0.1:*" if scheme == "tcp" else f"ipc://{shell.temporary}/s"
@@ -122,7 +122,7 @@ def most_held(pid: int) -> int:
 
 
 def test_strangers_at_an_encrypted_socket(shell, wait_until):
-    """Without a key nobody holds anything up, or costs much; each reason is told once, however many come with it."""
+    """Clients without a key block nothing and cost little; each reason is logged once."""
     many = shell.many(300)
     shell.run("run", "-p", "tiny", "-w", many, "--out", "alone").ok()
     make_keys(shell.folder / "k", ["server", "scheduler"])
@@ -152,7 +152,7 @@ def test_strangers_at_an_encrypted_socket(shell, wait_until):
 
 
 def test_connections_by_the_thousand_to_a_scheduler_that_listens(shell, free_endpoint):
-    """In Batsim's dialect it is the scheduler whom strangers find; nothing changes."""
+    """In Batsim's dialect strangers reach the scheduler; nothing changes."""
     many = shell.many(1000)
     shell.run("run", "-p", "tiny", "-w", many, "--out", "alone", "--dialect", "batsim").ok()
     scheduler = shell.start("schedule", "easy", "--dialect", "batsim", "--bind", free_endpoint).until("listening at ")
@@ -178,7 +178,7 @@ def test_connections_by_the_thousand_to_a_scheduler_that_listens(shell, free_end
 
 
 def test_few_descriptors(shell):
-    """Where there are not enough for all who come, a scheduler gets one all the same, and the run ends well."""
+    """With too few file descriptors for all clients, the scheduler still connects and the run completes."""
     limited = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)); "
     limited += "os.execv(sys.argv[1], sys.argv[1:])"
     small = shell.small()
@@ -207,7 +207,7 @@ while old.recv(1000):
 
 @pytest.mark.parametrize("said", [b"\x01\x00\x01\x00", WORDS[4]], ids=["zmtp 1", "zmtp 2"])
 def test_a_scheduler_of_old_zeromq_is_named(shell, said):
-    """It is sent away at once, and the user is told what it was."""
+    """It is refused at once, and the error says that it does not speak ZMTP 3."""
     outcome = shell.run(
         "run", "-p", "tiny", "-w", shell.small(), "--out", "out", "--endpoint", "tcp://127.0.0.1:*",
         "--hello-timeout", "600", "--scheduler", sys.executable, "-c", OLD, "{endpoint}", said.hex(),

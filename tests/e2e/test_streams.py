@@ -1,4 +1,4 @@
-"""Standard streams that are closed or lead to nobody, limits on memory and open files: one line, a known exit code."""
+"""Closed standard streams and limits on memory and open files give one line and a known exit code."""
 
 import signal
 import sys
@@ -15,7 +15,7 @@ def in_shell(shell, script, *arguments):
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_change_nothing(shell, closed):
-    """No output file takes the place of a stream, and the run ends well."""
+    """No output file gets a stream's number, and the run completes."""
     in_shell(shell, f'"$@" {closed}', *RUN, "-w", shell.small()).ok()
     shell.run(*RUN[:-1], "open", "-w", shell.small()).ok()
     assert shell.files("out") == shell.files("open")
@@ -35,7 +35,7 @@ def test_closed_streams_of_other_commands(shell, streams, arguments, code):
 @pytest.mark.parametrize("streams", [(1,), (2,), (1, 2)])
 @pytest.mark.parametrize("arguments", [("show", "platform"), (*RUN, "-w", "small.swf"), ("nonsense",)])
 def test_a_reader_that_has_gone_is_told_by_the_exit_code(shell, streams, arguments):
-    """Neither a traceback nor a word of a bug; outputs are whole."""
+    """No traceback and no bug report; the outputs are complete."""
     shell.small()
     broken = f"import os, sys; r, w = os.pipe(); os.close(r); [os.dup2(w, n) for n in {streams}]; "
     outcome = shell.spawn(
@@ -58,13 +58,13 @@ def limited(shell, kind, most, *arguments):
 
 
 def test_too_little_memory_is_no_bug(shell):
-    """It is one line, and an exit code of its own."""
+    """It gives one line and its own exit code."""
     made = ("workload", "generate", "--jobs", "10000000", "-o", "made.swf")
     limited(shell, "RLIMIT_AS", 600 << 20, *made).failed(71, "out of memory")
 
 
 def test_a_run_is_resumed_in_little_memory(shell):
-    """A snapshot is read in blocks: the address space may be far smaller than the longest state."""
+    """A snapshot is read in blocks, so memory may be far smaller than the longest state."""
     words = (*RUN, "-w", shell.small(), "--snapshot-every", "sim:1", "--leave-snapshots")
     shell.run(*words).ok()
     limited(shell, "RLIMIT_AS", 2 << 30, "resume", "out", "--out", "again", "--quiet").ok()
@@ -72,7 +72,7 @@ def test_a_run_is_resumed_in_little_memory(shell):
 
 
 def test_too_few_open_files_are_no_bug(shell):
-    """The run's outputs need some; what cannot be opened is named."""
+    """The message names the file that cannot be opened."""
     limited(shell, "RLIMIT_NOFILE", 6, *RUN, "-w", shell.small()).failed(71, "out of file descriptors", "ulimit -n")
 
 
@@ -95,7 +95,7 @@ STUDY = '[run]\nworkload = "small.swf"\nplatform = "tiny"\n[axes]\nscheduler = [
     ids=["run", "sockets", "page", "record", "study", "serve", "curve"],
 )
 def test_a_lack_of_descriptors_has_one_exit_code(shell, words, code):
-    """However many the command opens before one is missing: it ends as usual, or names descriptors, with code 71."""
+    """With any number of descriptors, the command completes or ends with code 71."""
     shell.small()
     shell.write("study.toml", STUDY)
     shell.run("new", "keys", "keys").ok()
@@ -111,7 +111,7 @@ def test_a_lack_of_descriptors_has_one_exit_code(shell, words, code):
 
 
 def test_an_interrupt_during_the_start_leaves_no_traceback(shell):
-    """From the first line of ours on it ends the process at once, as it does others."""
+    """An interrupt ends the process at once, even during imports."""
     hook = "import builtins, os; real = builtins.__import__; "
     hook += (
         "builtins.__import__ = lambda name, *more: (name == 'click' and os.kill(os.getpid(), 2)) or real(name, *more); "

@@ -1,4 +1,4 @@
-"""``pipistrelle study run``: killed, interrupted, out of disk, and gone on with."""
+"""``pipistrelle study run``: killed, interrupted, out of disk space, and continued."""
 
 import re
 import signal
@@ -67,7 +67,7 @@ def undisturbed(tmp_path_factory):
 
 @pytest.mark.slow
 def test_killing_the_coordinator_loses_nothing(shell, wait_until, study, undisturbed):
-    """At several moments; its workers end with it, and the results are those of a study in peace."""
+    """Killed at several moments, its workers end, too; the results equal an undisturbed study's."""
     words, lines = study
     for count in (1, 4, 9):
         process = shell.start(*words)
@@ -83,7 +83,7 @@ def test_killing_the_coordinator_loses_nothing(shell, wait_until, study, undistu
 
 
 def test_ctrl_c_ends_the_workers_too(shell, wait_until, study, undisturbed):
-    """The exit code is 130; what has ended is in the table, and the same command goes on."""
+    """Exit code 130; finished trials are in the table, and the same command continues."""
     words, lines = study
     process = shell.start(*words)
     wait_until(lambda: lines() >= 2)
@@ -97,7 +97,7 @@ def test_ctrl_c_ends_the_workers_too(shell, wait_until, study, undisturbed):
 
 
 def test_a_full_disk_is_one_message(shell, study, undisturbed):
-    """Wherever it strikes; the same command goes on when there is room."""
+    """Wherever it occurs; the same command continues when there is space."""
     words, lines = study
     for most, file in ((6000, "journal.jsonl"), (len(undisturbed) - 1, "trials.parquet")):
         outcome = shell.spawn(sys.executable, "-c", LIMITED, str(most), *words).finish()
@@ -124,7 +124,7 @@ exit 0
 
 @pytest.mark.slow
 def test_jobs_of_slurm_are_workers(shell, wait_until, study, undisturbed):
-    """They are asked for what the options say, carry out the study, and end with it."""
+    """Slurm jobs are requested as the options say, run the study, and end with it."""
     if find_spec("dask_jobqueue") is None:  # not imported here: it would end this process at SIGINT
         pytest.skip("dask-jobqueue is absent")
     for name, text in (("sbatch", SBATCH), ("scancel", SCANCEL)):
@@ -160,7 +160,7 @@ count = 5            # or: precision = "2%", at-most = 1000
 
 
 def test_a_study_of_the_demo_is_read_by_other_programs(shell):
-    """The study runs as it stands; pandas, polars and DuckDB read its table."""
+    """The study runs unchanged; pandas, polars and DuckDB read its table."""
     duckdb, pandas, polars = (pytest.importorskip(name) for name in ("duckdb", "pandas", "polars"))
     shell.write("study.toml", PRINTED)
     outcome = shell.run("study", "run", "study.toml", "--out", "study")
@@ -186,7 +186,7 @@ def test_a_study_of_the_demo_is_read_by_other_programs(shell):
 
 
 def test_a_study_says_how_far_it_is(shell, study):
-    """Without a terminal a line now and then; a dry run says how many trials there are, and how long they take."""
+    """Progress lines without a terminal; a dry run prints the number of trials and their duration."""
     words, _ = study
     outcome = shell.run(*words, "--dry-run").ok()
     assert "trials   16, 2 of each point\n" in outcome.out
@@ -196,7 +196,7 @@ def test_a_study_says_how_far_it_is(shell, study):
 
 
 def test_what_is_wrong_is_one_message(shell, study):
-    """Also where somebody else's results are."""
+    """Also if the folder has the results of another study."""
     words, _ = study
     shell.write("wrong.toml", STUDY.replace("scheduler =", "shceduler ="))
     outcome = shell.run("study", "run", "wrong.toml", "--out", "out")

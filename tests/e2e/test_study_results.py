@@ -1,4 +1,4 @@
-"""``study summary``, ``compare``, ``break-even`` and ``plot`` from the command line, on a table that is made up."""
+"""``study summary``, ``compare``, ``break-even`` and ``plot`` from the command line, on an artificial table."""
 
 import csv
 import io
@@ -54,7 +54,7 @@ def told(*words):
 
 
 def test_from_the_command_line(shell, trials, tmp_path):
-    """The group is reached by its name, and ends with exit code 2 where there is nothing to tell of."""
+    """The group's commands end with exit code 2 if there is no study."""
     trials()
 
     assert "mean_wait by repair: means" in shell.run("study", "summary", tmp_path / "study").ok().out
@@ -75,7 +75,7 @@ def test_from_the_command_line(shell, trials, tmp_path):
     ],
 )
 def test_tables_json_and_csv(trials, words):
-    """Each command tells its figures in three forms; tables fit into 80 columns."""
+    """Each command prints its figures in three forms; tables fit into 80 columns."""
     trials()
 
     assert max(map(len, told(*words).splitlines())) <= 80
@@ -85,7 +85,7 @@ def test_tables_json_and_csv(trials, words):
 
 
 def test_figures_are_those_of_the_table(trials):
-    """Half the wait in each replica is half on average, with no doubt left."""
+    """If waits are halved in each replica, the mean ratio is a half, with an interval of length 0."""
     trials()
     rows = json.loads(told("compare", "study", "--axis", "policy", "--where", "repair=24h", "--json"))
 
@@ -109,7 +109,7 @@ def test_figures_are_those_of_the_table(trials):
     ],
 )
 def test_pictures(trials, words, begins, tmp_path):
-    """Curves, normalised ones, and differences by size are written."""
+    """Curves, normalised curves and differences by size are written."""
     trials()
 
     assert told("plot", "study", *words) == f"picture in {words[-1]}\n"
@@ -117,7 +117,7 @@ def test_pictures(trials, words, begins, tmp_path):
 
 
 def test_one_replica_has_no_interval(trials):
-    """It is said, and the value is told."""
+    """The value is printed, with a note."""
     trials(1)
 
     for words in (("summary",), ("compare", "--axis", "policy"), ("break-even", "--where", "policy=easy")):

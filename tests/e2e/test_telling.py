@@ -1,4 +1,4 @@
-"""What is told of a run: figures as JSON or not at all, signs of life in plain lines, rows on the disk, names."""
+"""What a run prints: figures as JSON or nothing, progress lines, rows on disk, folder names."""
 
 import json
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ RUN = ("run", "easy", "-w", "seven-jobs")
 
 
 def test_figures_as_json(shell):
-    """One object: folder, scheduler, the summary's figures and the wall-clock ones; nothing else is printed."""
+    """One object with folder, scheduler, summary and wall-clock figures; nothing else is printed."""
     told = json.loads(shell.run(*RUN, "-o", "out", "--json").ok().out)
     summary = json.loads((shell.folder / "out" / "out_summary.json").read_text())
     digests = [summary.pop(key) for key in ("inputs_sha256", "results_sha256", "sha256")]
@@ -27,7 +27,7 @@ def test_figures_as_json(shell):
 
 
 def test_a_server_says_where_it_listens_beside_its_json(shell):
-    """On standard error, so that standard output is JSON alone; with -q nowhere."""
+    """The address is on standard error, so standard output is only JSON; -q omits the address."""
     for options, out, err in ((["--json"], "{", "listening at"), (["-q"], "", "")):
         server = shell.start("serve", "-w", "seven-jobs", "-o", "out", *options)
         shell.run("schedule", "easy", "--connect", "out", "-q").ok()
@@ -39,7 +39,7 @@ def test_a_server_says_where_it_listens_beside_its_json(shell):
 
 
 def test_quiet_is_quiet(shell):
-    """Unless something is wrong; it goes with no figures."""
+    """-q prints nothing but errors, and conflicts with --json."""
     assert shell.run(*RUN, "-q").ok().out == ""
     shell.write("file", "x")
     shell.run(*RUN, "-q", "-o", "file/below").failed(6, "file/below")
@@ -48,7 +48,7 @@ def test_quiet_is_quiet(shell):
 
 @pytest.mark.parametrize("words", [["--progress"], ["--progress", "--json"], []])
 def test_no_control_codes_where_no_terminal_is(shell, words):
-    """Neither in what is printed nor in what is said."""
+    """Neither in results nor in messages."""
     done = shell.run(*RUN, "--in-process", *words)
 
     assert done.code == 0
@@ -58,7 +58,7 @@ def test_no_control_codes_where_no_terminal_is(shell, words):
 
 
 def test_a_sign_of_life_now_and_then(monkeypatch, capsys):
-    """A line when the time has come, with what is done, runs and waits; at the end only if it was asked for."""
+    """Progress lines appear at intervals; the last one only with --progress."""
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr(heartbeat.time, "monotonic", lambda: clock.now)
     cluster = SimpleNamespace(waiting=dict.fromkeys(range(1200)), running=dict.fromkeys(range(30)))
@@ -80,7 +80,7 @@ def test_a_sign_of_life_now_and_then(monkeypatch, capsys):
 
 
 def test_rows_reach_the_disk_while_the_run_goes_on(tmp_path, monkeypatch):
-    """Whenever it is time; that decides no byte of them. A disk that is full then ends the run."""
+    """The clock affects only when rows are written; a full disk then ends the run."""
     calm, hasty = tmp_path / "calm", tmp_path / "hasty"
     sizes = {calm: set(), hasty: set()}
     beats = []
@@ -116,7 +116,7 @@ def test_rows_reach_the_disk_while_the_run_goes_on(tmp_path, monkeypatch):
     ],
 )
 def test_a_folders_name_tells_the_variant(shell, options, name):
-    """Workload, scheduler, replaced parts, failures and their seed."""
+    """It has workload, scheduler, replaced parts, failures and their seed."""
     (shell.folder / "dir").mkdir()
     shell.write("dir/lost ones.csv", "node,down,up,cause\n1,5,10,fan\n")
     out = shell.run(*RUN, "--in-process", *options).out
@@ -126,7 +126,7 @@ def test_a_folders_name_tells_the_variant(shell, options, name):
 
 
 def test_a_scheduler_that_comes_first_says_that_it_waits(shell):
-    """At once; then it is served."""
+    """It says so at once, and connects when the server starts."""
     scheduler = shell.start("schedule", "easy", "--connect", "out").until("waiting for a server at out\n")
     shell.run("serve", "-w", "seven-jobs", "-o", "out").ok()
 

@@ -1,4 +1,4 @@
-"""Full disks and folders that cannot be written to: exit code 6, the file named, the rest kept."""
+"""Full disks and unwritable folders: exit code 6, the file is named, other outputs are kept."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ NO_SPACE = "No space left on device"
 
 @pytest.mark.parametrize("command", ["run", "serve"])
 def test_a_folder_that_cannot_be_made_is_reported_before_anything_is_begun(shell, command):
-    """Exit code 6; no scheduler is waited for."""
+    """Exit code 6, without waiting for a scheduler."""
     shell.write("file", "x")
     shell.run(command, "-p", "tiny", "-w", shell.small(), "--out", "file/below").failed(
         6, "file/below", "cannot write to the output folder (Not a directory)", "--out"
@@ -27,7 +27,7 @@ def test_a_file_is_no_folder(shell):
 
 
 def test_the_default_folder_may_be_in_the_way(shell):
-    """Without --out the folder is made below pipistrelle-out."""
+    """Without --out, the folder is created below pipistrelle-out."""
     shell.write("pipistrelle-out", "x")
     shell.run("run", "-w", shell.small()).failed(6, "pipistrelle-out", "cannot write to the output folder")
 
@@ -46,7 +46,7 @@ def test_the_default_folder_may_be_in_the_way(shell):
     ],
 )
 def test_a_full_disk_ends_the_run(shell, name, jobs, mode):
-    """Whether it is noticed on the way or at the end; the other files hold what they should."""
+    """Detected during the run or at its end; all other files are correct."""
     (shell.folder / "out").mkdir()
     (shell.folder / "out" / f"out_{name}").symlink_to("/dev/full")
     workload = shell.small() if jobs == 4 else shell.many(jobs)
@@ -65,7 +65,7 @@ def test_a_full_disk_ends_the_run(shell, name, jobs, mode):
 @FULL
 @pytest.mark.parametrize("name", ["config.json", "schedule.csv", "summary.json"])
 def test_a_full_disk_for_the_small_files_ends_the_run_too(shell, name):
-    """Those that are written as a whole; whichever it is, the scheduler is told that the run is over."""
+    """For any file that is written at once; the scheduler learns that the run is over."""
     (shell.folder / "out").mkdir()
     (shell.folder / "out" / f"out_{name}").symlink_to("/dev/full")
     outcome = shell.simulate("good").failed(6, f"out/out_{name}", NO_SPACE)
@@ -75,14 +75,14 @@ def test_a_full_disk_for_the_small_files_ends_the_run_too(shell, name):
 
 @FULL
 def test_the_connection_file_needs_room_too(shell):
-    """A server that cannot say where it listens does not listen."""
+    """If connection.json cannot be written, the server does not listen."""
     (shell.folder / "out" / "connection.json").mkdir(parents=True)
     shell.run("serve", "-p", "tiny", "-w", shell.small(), "--out", "out").failed(6, "connection.json")
 
 
 @FULL
 def test_timings_that_cannot_be_written_are_reported_after_the_run(shell):
-    """Everything else is there."""
+    """All other outputs are complete."""
     shell.write("file", "x")
     for path, reason in (("/dev/full", NO_SPACE), ("file/below", "Not a directory"), ("missing/t", "No such file")):
         outcome = shell.run("run", "-p", "tiny", "-w", shell.small(), "--out", "out", "--timings", path)
@@ -93,7 +93,7 @@ def test_timings_that_cannot_be_written_are_reported_after_the_run(shell):
 
 @FULL
 def test_a_failed_run_is_not_hidden_by_its_timings(shell):
-    """What ended the run counts."""
+    """The exit code is that of the error that ended the run."""
     shell.simulate("stubborn", "nothing", options=["--timings", "/dev/full"]).failed(5, "stalled")
 
 
@@ -113,7 +113,7 @@ def test_standard_output_may_be_full(shell, arguments):
 
 
 def test_a_reader_may_leave(shell):
-    """`pipistrelle show platform | true` ends without a word, as other programs do."""
+    """`pipistrelle show platform | true` ends silently, like other programs."""
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -128,7 +128,7 @@ def test_a_reader_may_leave(shell):
 
 
 def test_a_disk_that_fills_up_during_the_run(shell):
-    """On a real file system of 64 kB: exit code 6, and what was written is whole lines of the same outputs."""
+    """On a real file system of 64 kB: exit code 6, and the outputs consist of whole lines."""
     disk = shell.folder / "disk"
     disk.mkdir()
     mount = shutil.which("mount")
@@ -150,7 +150,7 @@ def test_a_disk_that_fills_up_during_the_run(shell):
 @pytest.mark.parametrize("size", [3000, 20_000, 70_001])
 @pytest.mark.parametrize("mode", [[], ["--in-process"]])
 def test_tables_end_in_whole_rows_when_they_may_not_grow(shell, size, mode):
-    """Wherever the file system has no more room, the last row is whole, and all rows are those of the whole run."""
+    """Wherever space ends, the last row is whole, and all rows equal those of the complete run."""
     words = ["run", "-p", "tiny", "-w", shell.many(1500), *mode, "--quiet"]
     shell.run(*words, "--out", "whole").ok()
     limit = f"import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size})); "

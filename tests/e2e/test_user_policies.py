@@ -1,4 +1,4 @@
-"""A policy from a user's own file: it runs in both modes, and whatever is wrong with it is said in one message."""
+"""Policies from a user's file run in both modes; each error is one message."""
 
 import hashlib
 import json
@@ -71,7 +71,7 @@ MODES = pytest.mark.parametrize("mode", [[], ["--in-process"]], ids=["two proces
 @MODES
 @pytest.mark.parametrize("name", ["Mine", "make"])
 def test_a_policy_of_ones_own_runs(shell, mode, name):
-    """A class, or a function that makes one, in both modes."""
+    """A class, or a function that returns a policy, in both modes."""
     shell.write("mine.py", POLICY)
     shell.run("run", "-p", "tiny", "-w", shell.small(), "--scheduler", f"mine.py:{name}", *mode, "--out", "out").ok()
 
@@ -80,7 +80,7 @@ def test_a_policy_of_ones_own_runs(shell, mode, name):
 
 
 def test_without_out_the_outputs_folder_is_named_after_both(shell):
-    """Each run gets a folder of its own."""
+    """Each run gets its own folder."""
     shell.write("mine.py", POLICY)
     for number in (1, 2):
         outcome = shell.run("run", "-p", "tiny", "-w", shell.small(), "--scheduler", "mine.py:Mine").ok()
@@ -108,7 +108,7 @@ def test_without_out_the_outputs_folder_is_named_after_both(shell):
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_policy_that_cannot_be_made_is_refused(shell, name, fragments):
-    """Before anything is begun, with exit code 2."""
+    """Exit code 2 before the run starts."""
     shell.write("mine.py", POLICY)
     shell.write("broken.py", "class Mine(:\n")
     shell.write("raising.py", "x = 1 / 0\n")
@@ -119,7 +119,7 @@ def test_a_policy_that_cannot_be_made_is_refused(shell, name, fragments):
 
 
 def test_schedule_says_the_same(shell):
-    """The command for a terminal of its own knows the same policies and errors."""
+    """`schedule` accepts the same policies and gives the same errors."""
     shell.write("mine.py", POLICY)
     shell.run("schedule", "mine.py:Unmade", "--connect", "tcp://127.0.0.1:9").failed(2, "no licence")
 
@@ -133,7 +133,7 @@ def test_schedule_says_the_same(shell):
     ],
 )
 def test_a_policy_that_fails_on_the_way_ends_the_run(shell, mode, name, fragments):
-    """Exit code 4; the cause is said once, and outputs so far are kept."""
+    """Exit code 4; the cause appears once, and outputs so far are kept."""
     shell.write("mine.py", POLICY)
     outcome = shell.run(
         "run", "-p", "tiny", "-w", shell.small(), "--scheduler", f"mine.py:{name}", *mode, "--out", "out"
@@ -153,7 +153,7 @@ def test_a_policy_that_fails_on_the_way_ends_the_run(shell, mode, name, fragment
 
 @MODES
 def test_the_traceback_of_a_policy_is_in_the_log_on_request(shell, mode):
-    """With -vv its author sees where it failed, also when it runs in a process of its own."""
+    """-vv shows where a policy failed, also in its own process."""
     shell.write("mine.py", POLICY)
     outcome = shell.run("-vv", "run", "-p", "tiny", "-w", shell.small(), "--scheduler", "mine.py:Fails", *mode)
 
@@ -163,7 +163,7 @@ def test_the_traceback_of_a_policy_is_in_the_log_on_request(shell, mode):
 
 @MODES
 def test_a_policy_that_starts_nothing_stalls(shell, mode):
-    """Exit code 5, with the jobs named."""
+    """Exit code 5; the message names the jobs."""
     shell.write("mine.py", POLICY)
     outcome = shell.run("run", "-p", "tiny", "-w", shell.small(), "--scheduler", "mine.py:Lazy", *mode)
     outcome.failed(5, "the run stalled", "w0!1 (2 units)")
@@ -171,7 +171,7 @@ def test_a_policy_that_starts_nothing_stalls(shell, mode):
 
 @pytest.mark.parametrize("dialect", ["native", "batsim"])
 def test_a_policy_that_fails_in_another_terminal_is_told_of(shell, free_endpoint, dialect):
-    """The server ends with 4, and its outputs tell why; the scheduler's own terminal has the cause."""
+    """The server ends with code 4 and writes the reason; the scheduler's terminal shows the cause."""
     shell.write("mine.py", POLICY)
     way = ("--endpoint", free_endpoint) if dialect == "native" else ("--dialect", "batsim", "--connect", free_endpoint)
     reach = ("--connect", free_endpoint) if dialect == "native" else ("--dialect", "batsim", "--bind", free_endpoint)
@@ -184,7 +184,7 @@ def test_a_policy_that_fails_in_another_terminal_is_told_of(shell, free_endpoint
 
 
 def test_explain_runs_code_of_a_runs_folder_only_if_it_is_trusted(shell):
-    """Neither `explain` nor `validate` runs what somebody's outputs name; `--trust` lets `explain`."""
+    """`explain` and `validate` run no code that outputs name; `explain --trust` does."""
     shell.write("mine.py", POLICY)
     shell.run(
         "run", "-p", "tiny", "-w", shell.small(), "--scheduler", "mine.py:Mine", "--in-process", "--out", "out"

@@ -1,4 +1,4 @@
-"""``pipistrelle workload``: describe a workload, change it in steps, and what can be wrong."""
+"""``pipistrelle workload``: describe a workload, change it in steps, and errors."""
 
 import json
 import re
@@ -79,12 +79,12 @@ def made(shell, log):
     ],
 )
 def test_jobs_are_chosen(made, words, ids):
-    """By time, size, field, number; all conditions hold, and one value of several will do."""
+    """By time, size, field or number; all conditions must hold, each by one of its values."""
     assert "".join(made("filter", *words).ids) == ids
 
 
 def test_jobs_are_chosen_by_names_of_the_log():
-    """A log's own names come before numbers; who has none is nobody's."""
+    """The log's names take precedence over numbers; a job without a name never matches."""
     rows = load_bundled("demo").select([0, 1, 2])
     named = replace(rows, labels={"account": ["phys", "", "chem"], "user": ["ann", "bob", "ann"]})
 
@@ -95,7 +95,7 @@ def test_jobs_are_chosen_by_names_of_the_log():
 
 @pytest.mark.parametrize("name", ["describe", *STEPS])
 def test_help_explains_every_option(shell, name):
-    """Each with a text, and each step says that others may follow."""
+    """Each option has a help text, and each step says that others may follow."""
     out = shell.run("workload", name, "--help").ok().out
 
     context = click.Context(cli)
@@ -107,7 +107,7 @@ def test_help_explains_every_option(shell, name):
 
 
 def test_a_part_can_begin_at_time_0(made):
-    """Dates stay, jobs no longer wait for those that are left out, and the header says what was done."""
+    """Dates stay, dependencies on omitted jobs are dropped, and the header records the change."""
     part = made("filter", "--begin", "2002-07-28 9:30", "--rebase")
 
     assert part.submit.tolist() == [0, 3600, 86400, 90000, 196400]
@@ -118,7 +118,7 @@ def test_a_part_can_begin_at_time_0(made):
 
 
 def test_times_and_sizes_are_scaled(made):
-    """Arrivals, run times, requested times, sizes, the machine: each alone and several at once."""
+    """Arrivals, run times, requested times, sizes and the machine: alone and combined."""
     assert made("scale", "--arrivals", "50%").submit.tolist() == [0, 1800, 3600, 45000, 46800, 100000]
     assert made("scale", "--runtimes", "2").runtime.tolist() == [200, 400, 600, 800, -1, 1200]
     assert made("scale", "--walltime", "150%").walltime.tolist() == [150, 300, 450, 600, 900, 900]
@@ -134,7 +134,7 @@ def test_times_and_sizes_are_scaled(made):
 
 
 def test_steps_follow_each_other(shell, log, made):
-    """One command or several with files between them: the same jobs; each step says how many there are."""
+    """One command, or several with files between them, give the same jobs; each step prints their number."""
     words = ("filter", log, "--size", ":8", "then", "copy", "--times", "2", "--every", "7d", "then", "scale")
     outcome = shell.run("workload", *words, "--arrivals", "2", "then", "shuffle", "--within", "1d", "-o", "a.swf").ok()
     shell.run("workload", "filter", log, "--size", ":8", "-o", "1.swf").ok()
@@ -164,7 +164,7 @@ def test_equal_seeds_give_equal_bytes(shell, log):
 
 
 def test_workloads_are_merged(shell, log):
-    """By dates if all have them; a step may merge what the steps before it made with others."""
+    """By dates if all workloads have dates; a later step may merge the result of earlier ones."""
     shell.run("workload", "filter", log, "--begin", "1d", "-o", "late.swf").ok()
     shell.run("workload", "filter", log, "--end", "1d", "-o", "early.swf").ok()
     outcome = shell.run("workload", "merge", "late.swf", "early.swf", "-o", "m.swf").ok()
@@ -178,7 +178,7 @@ def test_workloads_are_merged(shell, log):
 
 
 def test_a_changed_workload_is_simulated(shell, log):
-    """What is written is a workload like any other, also in JSON."""
+    """The result can be simulated like any workload, also as JSON."""
     shell.run("workload", "filter", log, "--clean", "then", "copy", "--times", "3", "-o", "w.json").ok()
     outcome = shell.run("run", "-w", "w.json", "--in-process", "--out", "out")
 
@@ -187,7 +187,7 @@ def test_a_changed_workload_is_simulated(shell, log):
 
 
 def test_a_workload_is_described(shell, log):
-    """Facts, spreads, accuracy, users, sizes by run times, arrivals in the trace's zone; names of the header."""
+    """Facts, distributions, accuracy, users, sizes by run time, arrivals by local time, names of the header."""
     out = shell.run("workload", "describe", log).ok().out
 
     for text in (
@@ -214,7 +214,7 @@ def test_a_workload_is_described(shell, log):
 
 
 def test_a_workload_is_drawn(shell, log):
-    """The picture is XML; its texts name classes and hours, and count the jobs of each; equal logs give equal bytes."""
+    """The picture is XML with the classes, the hours and their numbers of jobs; equal logs give equal bytes."""
     out = shell.run("workload", "describe", log, "--picture", "p.svg").ok().out
     root = ElementTree.fromstring((shell.folder / "p.svg").read_text())  # noqa: S314 - we wrote it
 
@@ -249,14 +249,14 @@ def test_a_workload_is_drawn(shell, log):
 
 
 def test_a_picture_needs_what_draws_it(shell, log):
-    """Without matplotlib the extra that brings it is named."""
+    """Without matplotlib, the error names the extra to install."""
     shell.write("matplotlib.py", "raise ImportError")
     outcome = shell.run("workload", "describe", log, "--picture", "p.svg")
     outcome.failed(2, "needs matplotlib", "pip install 'pipistrelle[report]'")
 
 
 def test_a_workload_without_jobs_that_can_run_is_described(shell):
-    """And one without dates, users or span: what is unknown is said to be, or left out."""
+    """Also one without dates, users or duration: unknown facts are omitted or marked as unknown."""
     none = shell.swf("none.swf", [(1, 0, -1, 1, 10)])
     shell.run("workload", "describe", none, "--picture", "none.svg").ok()
     assert json.loads(shell.run("workload", "describe", none, "--json").ok().out)["runnable"] == 0
@@ -335,7 +335,7 @@ def test_a_workload_without_jobs_that_can_run_is_described(shell):
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
 def test_what_is_wrong_is_said(shell, log, words, fragments):
-    """One message, exit code 2, and nothing is written."""
+    """One message and exit code 2; nothing is written."""
     shell.small()
     before = {path.name: path.read_bytes() for path in shell.folder.iterdir()}
 
@@ -355,7 +355,7 @@ SACCT = """JobID|Submit|Start|End|State|Timelimit|NNodes|NCPUS|User
     "step", [["filter", "--size", "0:"], ["scale", "--runtimes", "1"], ["shuffle"], ["copy", "--times", "1"], ["merge"]]
 )
 def test_every_step_reads_logs_as_a_run_does(shell, log, step):
-    """Units, the zone of the clock and columns are said alike; of others beside a log they are not."""
+    """Units, time zone and columns have the same options; unused options are refused."""
     header, _, rows = SACCT.partition("\n")
     shell.write("jobs", rows)
     reading = ("--units", "processors", "--timezone", "Europe/Prague", "--columns", header.replace("|", ","))
@@ -368,7 +368,7 @@ def test_every_step_reads_logs_as_a_run_does(shell, log, step):
 
 
 def test_the_zone_of_a_logs_clock_is_that_of_its_dates(shell):
-    """Of a log that has a clock without a zone; what is described has its hours by it, too."""
+    """For a log without a time zone; the description uses this zone, too."""
     shell.write("jobs.sacct", SACCT)
     zone = ("--timezone", "Europe/Prague", "--units", "processors")
     told = shell.run("workload", "filter", "jobs.sacct", *zone, "--begin", "2017-03-01 08:05", "-o", "x.swf").ok()
@@ -380,7 +380,7 @@ def test_the_zone_of_a_logs_clock_is_that_of_its_dates(shell):
 
 
 def test_another_log_is_read_by_its_own_step(shell):
-    """In a later step and in a run the options beside `merge` say how its workloads are read."""
+    """In a later step and in a run, options after `merge` say how to read its workloads."""
     shell.write("jobs.sacct", SACCT)
     merge = ["merge", "jobs.sacct", "--units", "processors"]
     shell.run("workload", "filter", "demo", "--first", "1", "then", *merge, "--align", "zero", "-o", "x.swf").ok()

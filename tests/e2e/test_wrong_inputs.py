@@ -1,4 +1,4 @@
-"""What a user can get wrong in files, names and options: one message with place, rule and next step; exit code 2."""
+"""User errors in files, names and options: one message with place, rule and next step; exit code 2."""
 
 import gzip
 import json
@@ -59,7 +59,7 @@ WORKLOADS = [
 
 @pytest.mark.parametrize(("name", "content", "fragments"), WORKLOADS, ids=[case[0] for case in WORKLOADS])
 def test_a_workload_that_is_wrong_is_refused(shell, name, content, fragments):
-    """The message names file, line and field, and says what to do; nothing is written."""
+    """The message names file, line, field and remedy; nothing is written."""
     shell.write(name, content)
 
     shell.run("run", "-w", name, "-p", "tiny", "--out", "out").failed(2, *fragments)
@@ -83,7 +83,7 @@ PLATFORMS = [
 
 @pytest.mark.parametrize(("name", "content", "fragments"), PLATFORMS, ids=[case[0] for case in PLATFORMS])
 def test_a_platform_that_is_wrong_is_refused(shell, name, content, fragments):
-    """The message names file and place, and says what is expected; nothing is written."""
+    """The message names file, place and what is expected; nothing is written."""
     shell.write(name, content)
 
     shell.run("run", "-w", shell.small(), "-p", name, "--out", "out").failed(2, *fragments)
@@ -91,7 +91,7 @@ def test_a_platform_that_is_wrong_is_refused(shell, name, content, fragments):
 
 
 def test_validate_finds_what_is_wrong_with_each_file(shell):
-    """One message a wrong file, in their order; the good ones are described."""
+    """One message per wrong file, in order; valid files are described."""
     cases = WORKLOADS + PLATFORMS
     for name, content, _ in cases:
         shell.write(name, content)
@@ -106,7 +106,7 @@ def test_validate_finds_what_is_wrong_with_each_file(shell):
 
 
 def test_an_unsorted_log_is_sorted_on_request(shell):
-    """--sort gives what the sorted file gives."""
+    """--sort gives the same result as the sorted file."""
     shell.write("unsorted.swf", f"; MaxProcs: 4\n{LATER}{GOOD}")
     shell.run("run", "-w", "unsorted.swf", "--sort", "--in-process", "--out", "out").ok()
 
@@ -115,7 +115,7 @@ def test_an_unsorted_log_is_sorted_on_request(shell):
 
 
 def test_jobs_that_cannot_run_are_dropped_and_counted(shell):
-    """A log without a single job that fits is no error, but said: the counts tell why nothing happened."""
+    """A log in which no job fits is no error; counts by reason say why nothing ran."""
     shell.swf("large.swf", [(1, 0, 10, 5, 20), (2, 1, 0, 1, 20), (3, 2, 10, 6, 20)])
     outcome = shell.run("run", "-w", "large.swf", "-p", "tiny", "--out", "out")
 
@@ -175,13 +175,13 @@ COMMANDS = [
 
 @pytest.mark.parametrize(("arguments", "code", "fragments"), COMMANDS, ids=[" ".join(c[0])[:50] for c in COMMANDS])
 def test_a_command_line_that_is_wrong_is_refused(shell, arguments, code, fragments):
-    """Unknown names and options are answered with the closest; nothing is begun."""
+    """The message suggests the closest name or option; nothing is started."""
     shell.write("size.swf", GOOD)
     shell.run(*arguments).failed(code, *fragments)
 
 
 def test_names_that_are_no_text_do_no_harm(shell):
-    """A file's name may be any bytes; messages stay one line."""
+    """A file name may have any bytes; messages stay one line."""
     name = "odd \udcff\n[/b]\x1b[2J.swf"
     shell.run("run", "-w", name).failed(2, "there is no workload", r"\n[/b]\x1b[2J")
     name = "odd \udcff"
@@ -196,14 +196,14 @@ def test_names_that_are_no_text_do_no_harm(shell):
 @pytest.mark.parametrize("command", ["run", "serve"])
 @pytest.mark.parametrize("option", ["--workload", "--platform"])
 def test_a_second_workload_or_platform_is_refused(shell, command, option):
-    """A run has one of each: Batsim's users would expect several workloads to be merged, none is left out unseen."""
+    """A run has one of each, so a second one is refused instead of ignored."""
     shell.run(command, option, "demo", option, "seven-jobs", "--out", "out").failed(2, option, "given 2 times")
 
     assert not (shell.folder / "out").exists()
 
 
 def test_a_log_without_requested_times(shell):
-    """A run says at once that no job asked for a time, and what it names as a help makes it run."""
+    """The run says at once that no job has a requested time; its suggestion works."""
     lines = [f"{number} {number * 9} -1 100 2 -1 -1 2 -1 -1 1 1 1 -1 -1 -1 -1 -1\n" for number in (1, 2)]
     shell.write("par.swf", "; MaxProcs: 4\n" + "".join(lines) + GOOD.replace("1 0", "3 -1", 1).replace("200", "-1"))
     failed = shell.run("run", "-w", "par.swf", "--in-process")

@@ -1,4 +1,4 @@
-"""`pipistrelle validate` accepts no file as something that it is not."""
+"""`pipistrelle validate` accepts no file as another kind than it is."""
 
 import lzma
 import os
@@ -35,7 +35,7 @@ FILES = [
 
 @pytest.mark.parametrize(("name", "content", "fragments"), FILES, ids=[case[0] for case in FILES])
 def test_a_file_of_another_kind_is_refused(shell, name, content, fragments):
-    """The message says what the file is, if that can be told."""
+    """The message says what the file is, if known."""
     shell.write(name, content)
 
     shell.run("validate", name).failed(2, name, *fragments)
@@ -50,7 +50,7 @@ def test_a_file_of_another_kind_is_refused(shell, name, content, fragments):
     ],
 )
 def test_a_run_names_the_kind_of_a_file_that_is_no_workload(shell, name, content, fragments):
-    """It does not take the file for SWF, which has no sign."""
+    """The file is not read as SWF, which has no signature."""
     shell.write(name, content)
 
     done = shell.run("run", "-w", name).failed(2, name, "expected a workload", *fragments)
@@ -59,7 +59,7 @@ def test_a_run_names_the_kind_of_a_file_that_is_no_workload(shell, name, content
 
 @pytest.mark.skipif(not OPENB.is_dir(), reason="needs the trace openb")
 def test_a_list_of_pods_is_not_a_table_of_nodes(shell):
-    """It has a column of names, and thousands of rows."""
+    """It also has a column of names and thousands of rows."""
     shell.write("pods.csv", lzma.decompress((OPENB / "openb_pod_list_default.csv.xz").read_bytes()))
 
     shell.run("validate", "pods.csv").failed(2, "a list of pods or nodes")
@@ -67,7 +67,7 @@ def test_a_list_of_pods_is_not_a_table_of_nodes(shell):
 
 
 def test_a_preset_and_a_failure_model_are_named(shell):
-    """Neither is taken for a run or a platform."""
+    """Neither is read as a run or a platform."""
     shell.write("preset.toml", 'description = "mine"\norder = "sjf"\nbackfill = "easy"\n')
     shell.write("model.toml", 'name = "m"\nnodes = 4\n[failures]\ndistribution = "exponential"\nmean = 864000.0\n')
     lines = shell.run("validate", "preset.toml", "model.toml").ok().out.splitlines()

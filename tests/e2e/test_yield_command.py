@@ -1,4 +1,4 @@
-"""``pipistrelle failures yield``: tables and JSON of yields, simulations beside them, and what can be wrong."""
+"""``pipistrelle failures yield``: tables and JSON, simulations, and errors."""
 
 import json
 
@@ -12,7 +12,7 @@ PAPER = ("failures", "yield", "--nodes", "22500", "--mtbf", "20y", "--dump", "2m
 
 
 def test_a_table_of_yields(shell):
-    """A row for each wait and application, and the largest waits for a target."""
+    """It has a row per wait and application, and the largest waits for a target yield."""
     out = shell.run(*PAPER, "--waits", "1h,1d", "--target", "89%", "--target", "0.99").ok().out
     rows = [line.split() for line in out.splitlines()]
 
@@ -24,7 +24,7 @@ def test_a_table_of_yields(shell):
 
 
 def test_json_with_simulations(shell):
-    """Equal seeds give equal bytes; the simulated yields hold to the closed ones; all that is asked for is heeded."""
+    """Equal seeds give equal bytes; simulated yields agree with the closed forms; every option takes effect."""
     words = (*PAPER, "--waits", "10h", "--spares", "1%", "--simulate", "10", "--json")
     first = shell.run(*words, "--seed", "4").ok().out
     document = json.loads(first)
@@ -55,7 +55,7 @@ def test_json_with_simulations(shell):
     ],
 )
 def test_what_is_refused(shell, words, fragments):
-    """Each with one message and exit code 2, be it for an option or for its value."""
+    """One message and exit code 2, for each wrong option or value."""
     shell.run(*words).failed(2, *fragments)
 
 
@@ -84,7 +84,7 @@ def test_what_is_refused(shell, words, fragments):
     ],
 )
 def test_what_is_said_of_wrong_values(words, fragments):
-    """Each is refused with exit code 2 and a message that names the option or the quantity."""
+    """Exit code 2 and a message that names the option or the quantity."""
     with pytest.raises((click.ClickException, PipistrelleError)) as raised:
         command.main(words[2:], standalone_mode=False)
     assert raised.value.exit_code == 2
@@ -95,7 +95,7 @@ def test_what_is_said_of_wrong_values(words, fragments):
 
 
 def test_no_wait_in_any_unit(shell):
-    """A wait of 0 costs nothing, so that no spares are best."""
+    """A wait of 0 costs nothing, so no spares are best."""
     out = shell.run(*PAPER, "--waits", "0,0h,0.0min").ok().out
     assert [line.split()[3:] for line in out.splitlines() if "rigid" in line] == 3 * [
         ["0", "0.00", "7.792", "h", "90.75"]

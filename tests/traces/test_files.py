@@ -50,12 +50,17 @@ def test_several_gzip_members(tmp_path, swf):
 
 def test_a_pipe_is_read_once(tmp_path, swf):
     """A path that cannot be rewound, such as a shell's <(command), is read like a file."""
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    writer = threading.Thread(target=path.write_bytes, args=(swf,))
-    writer.start()
-    assert len(load(path)) == 399
-    writer.join()
+    reading, writing = os.pipe()
+
+    def write():
+        with open(writing, "wb") as pipe:
+            pipe.write(swf)
+
+    writer = threading.Thread(target=write)
+    with open(reading, "rb"):
+        writer.start()
+        assert len(load(f"/dev/fd/{reading}")) == 399
+        writer.join()
 
 
 AGAIN = "Copy or download the file again."

@@ -35,11 +35,11 @@ class BadValue(Exception):
 
 
 class NotSupported(Exception):
-    """A value or an attribute is supported only by Maui itself; the text says why."""
+    """A value or an attribute that only Maui itself supports; the text says why."""
 
 
 class WithoutEffect(NotSupported):
-    """A value or an attribute is not supported, but no decision depends on it."""
+    """A value or an attribute that is not supported, but does not affect decisions."""
 
 
 def read_time(text: str) -> float:
@@ -178,7 +178,8 @@ def credential_attribute(credential: Credential, kind: str, attribute: str, valu
 
     Raises:
         KeyError: unknown attribute.
-        NotSupported, BadValue: see there.
+        NotSupported: only Maui itself supports the attribute or its value.
+        BadValue: the value is of the wrong kind.
     """
     _refuse(attribute, _CREDENTIAL_IDLE, _CREDENTIAL_LACKING)
     if (match := _LIMIT.fullmatch(attribute)) is not None and match[1] in _METRICS:
@@ -245,7 +246,10 @@ _ACCESS: Final = {f"{kind}LIST": kind for kind in KINDS}
 
 
 def standing_attribute(standing: Standing, attribute: str, value: str) -> Standing:
-    """Return a standing reservation with one more attribute; errors as above."""
+    """Return a standing reservation with one more attribute.
+
+    Errors are as in `credential_attribute`.
+    """
     _refuse(attribute, _STANDING_IDLE, _STANDING_LACKING)
     if attribute in _ACCESS:
         names = read_names(value)

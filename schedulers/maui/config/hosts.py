@@ -36,7 +36,7 @@ def pattern_of(host: str) -> re.Pattern[str]:
 
 
 def check_host(host: str) -> None:
-    """Raise ValueError if a host is no number, range, name or regular expression."""
+    """Raise ValueError unless a host is a number, a range, a name or a regular expression."""
     numbers = _NUMBERS.fullmatch(host)
     if numbers is not None and numbers[2] is not None and int(numbers[2]) < int(numbers[1]):
         raise ValueError("ascending intervals of units, such as 0-15")

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 
 class Support(Enum):
-    """How a parameter in a file is handled."""
+    """How Pipistrelle handles a parameter of a maui.cfg."""
 
     YES = "supported"
     #: concerns only Maui's daemon (logs, ports, files, statistics, its simulator), not decisions
@@ -20,7 +20,7 @@ class Support(Enum):
 
 
 class Kind(Enum):
-    """The type of a parameter's text."""
+    """The type of a parameter's value in a maui.cfg."""
 
     INTEGER = "integer"
     NUMBER = "number"
@@ -36,7 +36,7 @@ Value = int | float | bool | str | tuple[str, ...]
 
 
 class Parameter(NamedTuple):
-    """One parameter; ``lacking`` has the choices that only Maui itself supports."""
+    """A parameter of maui.cfg; ``lacking`` has the choices that only Maui itself supports."""
 
     name: str
     kind: Kind

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
+from pipistrelle.protocol.base.whole import without_waiting
 from pipistrelle.schedulers.maui.config.attributes import (
     CREDENTIAL_ATTRIBUTES,
     STANDING_ATTRIBUTES,
@@ -22,6 +23,10 @@ from pipistrelle.schedulers.maui.config.settings import KINDS, PERIODS, Credenti
 
 _LINE: Final = re.compile(r"([^\s\[\]=]+)\s*(?:\[([^\]]*)\])?(?:\s+(.*)|)$")
 _ATTRIBUTE: Final = re.compile(r"([^\s=]+)\s*=\s*(?:'([^']*)'|\"([^\"]*)\"|(\S*))")
+_QUOTED_OR_COMMENT: Final = re.compile(r"\"[^\"]*\"|'[^']*'|#")
+#: the longest file (bytes); how many unknown words get a suggestion, which takes long to find
+_LONGEST: Final = 1024 * 1024
+_MOST_HINTS: Final = 100
 #: attributes without effect on weekly standing reservations, and on permanent ones
 _OF_DAYS: Final = ("DAYS",)
 _OF_PERIODS: Final = ("STARTTIME", "ENDTIME", "DAYS", "DEPTH")
@@ -37,7 +42,7 @@ class MauiConfigError(PipistrelleError):
 
 
 class ConfigWarning(NamedTuple):
-    """Something in the file that has no effect here: line (from 1), name and reason.
+    """A warning about a setting without effect: line (from 1), name and reason.
 
     ``decides`` is whether Maui itself might decide differently: the word is unknown, or the rule is not supported.
     """
@@ -62,7 +67,8 @@ def read_maui_config(path: Path, *, strict: bool = True) -> tuple[MauiSettings, 
             first warning about something that would change decisions.
     """
     try:
-        text = path.read_bytes().decode("utf-8", errors="replace")
+        with open(path, "rb", opener=without_waiting) as file:
+            text = file.read(_LONGEST + 1).decode("utf-8", errors="replace")
     except OSError as error:
         raise MauiConfigError(
             f"cannot read the Maui configuration ({error.strerror or error})", where=printable(str(path))
@@ -74,6 +80,8 @@ def parse_maui_config(
     text: str, *, where: str = "maui.cfg", strict: bool = True
 ) -> tuple[MauiSettings, list[ConfigWarning]]:
     """Parse the text of a maui.cfg as in `read_maui_config`; ``where`` is its name."""
+    if len(text) > _LONGEST:
+        raise MauiConfigError("the Maui configuration is too long", where=where, expected=f"at most {_LONGEST:,} bytes")
     reader = _Reader(where)
     for number, line in _logical_lines(text):
         reader.line(number, line)
@@ -107,15 +115,8 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 def _without_comment(line: str) -> str:
     """Return a line up to the first # outside quotes."""
-    quote = ""
-    for at, character in enumerate(line):
-        if quote:
-            quote = "" if character == quote and quote in line[at:] else quote
-        elif character in "'\"" and character in line[at + 1 :]:
-            quote = character
-        elif character == "#":
-            return line[:at]
-    return line
+    found = next((one for one in _QUOTED_OR_COMMENT.finditer(line) if one[0] == "#"), None)
+    return line if found is None else line[: found.start()]
 
 
 class _Reader:
@@ -150,7 +151,7 @@ class _Reader:
         name = ALIASES.get(raw.upper(), raw.upper())
         parameter = PARAMETERS.get(name)
         if parameter is None:
-            self._warn(number, raw, _unknown(f"parameter '{printable(raw)}'", name, [*PARAMETERS]))
+            self._warn(number, raw, self._unknown(f"parameter '{printable(raw)}'", name, PARAMETERS))
         elif parameter.support in (Support.IDLE, Support.NO):
             decides = parameter.support is Support.NO and rest.upper() not in _NOTHING
             self._warn(number, raw, f"parameter {name} is not supported: {parameter.meaning}", decides=decides)
@@ -245,7 +246,9 @@ class _Reader:
                 credential = self._credentials[kind].get(index, Credential())
                 self._credentials[kind][index] = credential_attribute(credential, kind, attribute, value)
         except KeyError:
-            self._warn(number, attribute, _unknown(f"attribute {printable(attribute)} of {where}", attribute, known))
+            self._warn(
+                number, attribute, self._unknown(f"attribute {printable(attribute)} of {where}", attribute, known)
+            )
         except NotSupported as error:
             why = f"attribute {printable(attribute)} of {where} is not supported: {error}"
             self._warn(number, attribute, why, decides=not isinstance(error, WithoutEffect))
@@ -253,13 +256,13 @@ class _Reader:
             what = f"the value of {printable(attribute)} of {where} is wrong"
             raise self._wrong(number, what, error.expected, value) from error
 
+    def _unknown(self, what: str, name: str, known: Collection[str]) -> str:
+        hint = did_you_mean(name, sorted(known)) if len(self.warnings) < _MOST_HINTS else ""
+        return f"unknown {what}. {hint}".rstrip()
+
     def _warn(self, number: int, name: str, why: str, *, decides: bool = True) -> None:
         self.warnings.append(ConfigWarning(self._where, number, name, why, decides))
 
     def _wrong(self, number: int, what: str, expected: str | None, found: str | None) -> MauiConfigError:
         shown = None if found is None else f"'{printable(found)}'"
         return MauiConfigError(what, where=f"{self._where}:{number}", expected=expected, found=shown)
-
-
-def _unknown(what: str, name: str, known: Collection[str]) -> str:
-    return f"unknown {what}. {did_you_mean(name, sorted(known)) or ''}".rstrip()

@@ -95,7 +95,7 @@ class Standing:
 
 
 class Names(NamedTuple):
-    """The credentials of a job; None where it has none."""
+    """The credentials of a job; None for a kind of credential that the job lacks."""
 
     user: str | None
     group: str | None
@@ -130,7 +130,7 @@ class MauiSettings:
         return float(cast(float, self.values.get(name, PARAMETERS[name].default)))
 
     def text(self, name: str) -> str:
-        """Return a parameter that is a choice."""
+        """Return the value of a parameter whose value is a choice."""
         return str(self.values.get(name, PARAMETERS[name].default))
 
     def flag(self, name: str) -> bool:
@@ -146,7 +146,7 @@ class MauiSettings:
         return self.credentials.get(kind, {}).get(DEFAULT)
 
     def flags(self, names: Names) -> frozenset[str]:
-        """Return the union of the flags of a job's credentials, with DEFAULT's if missing."""
+        """Return the flags of all credentials of a job; DEFAULT's for a credential without flags."""
         found: frozenset[str] = frozenset()
         for kind, name in zip(KINDS, names, strict=True):
             own = self.own(kind, name)
@@ -162,7 +162,7 @@ class MauiSettings:
         return both and self.text("PREEMPTPOLICY") != "NONE"
 
     def walltime(self, job: SchedulerJob) -> float:
-        """Return the walltime (s) that a job is planned with."""
+        """Return the walltime (s) that the scheduler plans for a job."""
         return job.walltime if job.walltime != inf else self.number("SYSTEMDEFAULTJOBWALLTIME")
 
     def names(self, job: SchedulerJob) -> Names:

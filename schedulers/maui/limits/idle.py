@@ -22,8 +22,8 @@ _PART: Final = 2048
 class IdleRows:
     """Chooses the waiting jobs that MAXIJOB puts in the idle queue; one row per job.
 
-    A counter is the number of a limit; 0 is for combinations of credentials without one. Usually a combination has at
-    most one limit. Then rows are chosen again only if a chosen row left, or another row passed it by rank.
+    Each limit has a number, its counter, from 1. Counter 0 is for combinations of credentials without a limit. Usually
+    a combination has at most one limit. Then rows are chosen again only if a chosen row left or lost its rank.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class IdleRows:
         self._last: dict[tuple[int, str], tuple[int, Bools]] = {}
 
     def add_code(self, entries: Sequence[tuple[Hashable, float, float]]) -> None:
-        """Add the next combination: (limited key, soft, hard) of each limit."""
+        """Add a combination of credentials, with (key, soft, hard) of each of its limits."""
         numbers = []
         for key, *limits in entries:
             number = self._numbers.setdefault(key, len(self._limits[0]))

@@ -1,4 +1,4 @@
-"""Numbers for credentials and for combinations of a job's five credentials."""
+"""Numbers for user names and other credentials, and for the five credentials of a job."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ from pipistrelle.schedulers.maui.priority.waiting import longer
 
 
 class Credentials:
-    """Numbers for names and combinations of names, in the order of appearance.
+    """Numbers for names of credentials and their combinations, by first appearance.
 
     Attributes:
-        names: names by kind.
-        combinations: the combinations.
+        names: {kind of credential: names}.
+        combinations: the combinations of names, one name or None per kind.
         parts: for each combination the numbers of its names by kind, -1 for none.
     """
 
@@ -27,7 +27,7 @@ class Credentials:
         self._codes: dict[Names, int] = {}
 
     def code(self, names: Names) -> int:
-        """Return the number of a combination, adding it if it is new."""
+        """Return the number of a combination of credentials, adding it if it is new."""
         code = self._codes.get(names)
         if code is None:
             code = self._codes[names] = len(self.combinations)
@@ -38,7 +38,7 @@ class Credentials:
         return code
 
     def state(self) -> list[list[str | None]]:
-        """Return the combinations in the order of appearance."""
+        """Return the combinations of credentials in the order of appearance."""
         return [list(names) for names in self.combinations]
 
     def restore(self, state: Sequence[Sequence[str | None]]) -> None:
@@ -48,7 +48,7 @@ class Credentials:
 
     @property
     def table(self) -> NDArray[np.int64]:
-        """``parts`` as an array, shape (combinations, kinds)."""
+        """Return ``parts`` as an array, shape (combinations, kinds of credentials)."""
         return self._table[: len(self.parts)]
 
     def _number(self, kind: int, name: str | None) -> int:

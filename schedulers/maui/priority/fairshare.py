@@ -1,4 +1,4 @@
-"""Maui's fairshare: usage in time windows, older ones decayed, against targets."""
+"""Maui's fairshare: usage in time windows, with older windows decayed, against targets."""
 
 from collections.abc import Sequence
 from math import floor, inf
@@ -174,9 +174,9 @@ class Fairshare(Kept):
         return float(self._total[0]) + self._total_older
 
     def factors(self, kind: str, now: float, ahead: float = 0.0) -> Floats:
-        """Return the distance of each name's usage (%) from its target.
+        """Return how far each name's usage (%) is from its target.
 
-        It is 0 for a name without target, and for all while nothing was used (source: MJobGetStartPriority, Maui 3.2).
+        It is 0 for a name without a target, and for all names before any use (source: MJobGetStartPriority, Maui 3.2).
 
         Args:
             ahead: seconds to look ahead, assuming that no job starts or ends and no window begins.
@@ -225,10 +225,11 @@ class Fairshare(Kept):
         )
 
     def rooms(self, now: float) -> list[tuple[Floats, Floats]]:
-        """Return, by kind, the usage (unit x s) that caps leave to a new job, and its growth.
+        """Return how much usage (unit x s) caps allow a new job, and its growth.
 
-        Each has one value per name (inf without a cap) and one more for jobs without such a name. A job's full walltime
-        counts (source: MFSCheckCap, Maui 3.2). The growth holds until a job starts or ends or the next window begins.
+        The arrays are by kind of credential. Each has a value per name (inf without a cap), and one for jobs without a
+        name of this kind. A job's full walltime counts (source: MFSCheckCap, Maui 3.2). The growth is valid until a job
+        starts or ends or the next window begins.
         """
         total = self.total(now)
         found = []
@@ -249,7 +250,7 @@ class Fairshare(Kept):
         return found
 
     def room(self, code: int, now: float) -> tuple[float, str]:
-        """Return the usage (unit x s) that caps leave to a new job (inf without caps), and the cap."""
+        """Return how much usage (unit x s) caps still allow a new job (inf without caps), and the cap."""
         numbers, names = self._credentials.parts[code], self._credentials.combinations[code]
         rooms = [float(room[number]) for (room, _), number in zip(self.rooms(now), numbers, strict=True)]
         least = min(range(len(rooms)), key=rooms.__getitem__)

@@ -53,7 +53,7 @@ class Breakdown(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Waiting jobs as columns like those of `MauiQueue`, but with other row numbers."""
+    """Columns of some waiting jobs, as in `MauiQueue` but with other row numbers."""
 
     size: Ints
     walltime: Floats
@@ -72,7 +72,7 @@ def _some(columns: Columns, rows: slice | NDArray[np.intp]) -> Lines:
 
 
 class _Table(NamedTuple):
-    """Values that depend only on the combination of credentials, one row for each."""
+    """Values that depend only on a job's credentials, one row per combination."""
 
     priorities: Floats  # (combinations, kinds)
     queue_time_weight: Floats
@@ -140,9 +140,9 @@ class Priorities:
         return service and not capped and not moving
 
     def totals(self, queue: Columns, chosen: NDArray[np.intp], now: float, at: float) -> Floats:
-        """Return the untruncated priorities of some rows at time ``at`` (s).
+        """Return the priorities of some rows at time ``at`` (s), not truncated.
 
-        It assumes that from ``now`` (s) on no job starts or ends and no fairshare window begins.
+        They are exact if from ``now`` (s) on no job starts or ends and no fairshare window begins.
         """
         self._extend()
         return self._total(_some(queue, chosen), now, at)

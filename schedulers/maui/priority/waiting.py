@@ -48,9 +48,9 @@ class GrowingInts:
 
 
 class MauiQueue:
-    """Rows in the order of submission; empty rows are removed when there are many.
+    """The waiting jobs as rows, by submission, with columns for their attributes.
 
-    Row numbers are valid until the next `add`. The columns have ``rows`` rows.
+    Empty rows are removed when there are many. Row numbers are valid until the next `add`.
 
     Attributes:
         size: units; `GONE` in an empty row.
@@ -94,7 +94,7 @@ class MauiQueue:
         return self.count
 
     def __iter__(self) -> Iterator[SchedulerJob]:
-        """Iterate in the order of submission."""
+        """Iterate over the jobs in the order of submission."""
         return (job for job in self.jobs if job is not None)
 
     def state(self) -> list[list[Any]]:
@@ -120,7 +120,7 @@ class MauiQueue:
         return job
 
     def add(self, job: SchedulerJob, *, walltime: float, code: int, access: int, since: float) -> None:
-        """Add a job at the end; ``walltime`` (s) is the planned one."""
+        """Add a job as the last row; ``walltime`` (s) is the planned one."""
         if not self.count and self.rows:
             self.jobs.clear()
             self._size[: self.rows] = GONE
@@ -140,7 +140,7 @@ class MauiQueue:
         self._narrow()
 
     def set_access(self, job: SchedulerJob, access: int) -> None:
-        """Change a job's access."""
+        """Change the set of standing reservations that admit a job."""
         self._access[self.row_of[job.number]] = access
 
     def remove(self, job: SchedulerJob) -> None:
@@ -152,7 +152,7 @@ class MauiQueue:
         self.count -= 1
 
     def _make_room(self) -> None:
-        """Remove empty rows, and double the room if over half is used."""
+        """Remove empty rows, and double the number of rows if over half are used."""
         kept = np.flatnonzero(self._live)
         old = self._columns()
         room = len(self._size)
@@ -170,7 +170,7 @@ class MauiQueue:
 
 
 class FixedColumn(Generic[_Scalar]):
-    """A value per row that is constant while the job waits, computed once."""
+    """A column with a value per row that is constant while the job waits, computed once."""
 
     def __init__(self, kind: type[_Scalar]) -> None:
         self._generation = -1
@@ -190,7 +190,7 @@ class FixedColumn(Generic[_Scalar]):
 
 
 class RowsByCounter:
-    """The rows of a queue by counter of a limit; each combination of credentials has some."""
+    """The rows of a queue by counter of a limit; a job counts in several of them."""
 
     def __init__(self) -> None:
         #: counters by combination
@@ -202,13 +202,13 @@ class RowsByCounter:
         self._count = 0
 
     def add_code(self, counters: tuple[int, ...]) -> None:
-        """Add the next combination."""
+        """Add the counters of the next combination of credentials."""
         for counter in counters:
             self.codes[counter].append(len(self.counters_of))
         self.counters_of.append(counters)
 
     def follow(self, queue: MauiQueue) -> Ints:
-        """Add the queue's new rows and return them."""
+        """Add the rows of jobs that joined the queue since the last call; return these rows."""
         if queue.generation != self._generation:
             self._generation, self._count = queue.generation, 0
             self.rows.clear()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from msgspec.structs import replace
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.runs.description.spec import RunSpec
@@ -223,7 +224,22 @@ def test_message_out_of_turn_is_rejected(session: Path, tmp_path: Path) -> None:
 
 def test_another_run_is_no_run_of_the_session(session: Path, tmp_path: Path) -> None:
     """The description in the session must give the run that was recorded."""
+    reader, path = SessionReader(session), tmp_path / "other.jsonl"
+    writer = SessionWriter(path)
+    writer.begin(replace(reader.header, spec=reader.header.spec | {"until": "5h"}))
+    for exchange in reader.exchanges():
+        writer.notice(exchange.notice)
+        if exchange.reply is not None:
+            writer.reply(exchange.reply)
+    writer.close()
+
     with pytest.raises(PipistrelleError, match="the session is of another run"):
+        replay_server(SessionReader(path))
+
+
+def test_a_changed_description_is_noticed_before_its_inputs_are_read(session: Path, tmp_path: Path) -> None:
+    """The chain of digests covers the header."""
+    with pytest.raises(SessionError, match="the chain of digests is broken"):
         replay_server(rewritten(session, tmp_path, lambda lines: [lines[0].replace(b'"6h"', b'"5h"'), *lines[1:]]))
 
 

@@ -262,6 +262,32 @@ def test_comments_quotes_and_continuations(tmp_path: Path) -> None:
     assert [warning.name for warning in warnings] == ["NODECFG"]
 
 
+@pytest.mark.parametrize(
+    ("line", "priority"),
+    [("1 # 'a", 1), ("1 #\"a\" 'b'", 1), ("PRIORITY='1' # it's", 1), ('PRIORITY="2"#\'', 2), ("PRIORITY='3'# \" #", 3)],
+)
+def test_a_comment_begins_at_the_first_hash_outside_quotes(line: str, priority: int) -> None:
+    """Quotes inside a comment do no harm; an unmatched quote is an ordinary character."""
+    text = f"CREDWEIGHT {line}" if line[0] == "1" else f"USERCFG[u] {line}"
+    found, _ = parse_maui_config(text, strict=False)
+
+    told = found.number("CREDWEIGHT") if line[0] == "1" else found.credentials["USER"]["u"].priority
+    assert told == priority
+
+
+def test_a_long_file_is_refused(tmp_path: Path) -> None:
+    """A file of the greatest length is read; unknown words get suggestions up to a number."""
+    path = tmp_path / "maui.cfg"
+    path.write_bytes(b"#" * 1024 * 1024)
+    read_maui_config(path)
+    path.write_bytes(b"#" * (1024 * 1024 + 1))
+    with pytest.raises(MauiConfigError, match="too long: expected at most 1,048,576 bytes"):
+        read_maui_config(path)
+
+    _, warnings = parse_maui_config("FSWIGHT 1\n" * 101, strict=False)
+    assert ["FSWEIGHT" in warning.why for warning in warnings] == [True] * 100 + [False]
+
+
 def test_missing_file_is_an_error(tmp_path: Path) -> None:
     """One message with the path."""
     with pytest.raises(MauiConfigError, match="cannot read the Maui configuration"):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pipistrelle.protocol.base.errors import PipistrelleError
-from pipistrelle.studies.trials.journal import JOURNAL
+from pipistrelle.studies.trials.journal import JOURNAL, Journal
 from pipistrelle.studies.trials.results import TRIALS
 from pipistrelle.studies.trials.study import Study
 from pipistrelle.studies.workers.campaign import estimate, run
@@ -121,6 +121,26 @@ def test_ten_kills_at_any_moment_change_nothing(tmp_path):
     assert done == [f"{one} {after}" for one, after in kills]
     assert codes == [-signal.SIGKILL] * 5 + [0]
     assert (tmp_path / "killed" / TRIALS).read_bytes() == (tmp_path / "undisturbed" / TRIALS).read_bytes()
+
+
+def test_ctrl_c_before_the_journal_has_a_trial(undisturbed, tmp_path, monkeypatch):
+    """A trial that ended, but is not in the journal, is not in the table either; the study resumes."""
+    append = Journal.append
+
+    def interrupted(journal, outcomes):
+        if len(journal.outcomes) >= 3:
+            raise KeyboardInterrupt
+        append(journal, outcomes)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "append", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(study(), tmp_path, jobs=1)
+    assert (tmp_path / JOURNAL).read_bytes().count(b"\n") == 3
+    assert (tmp_path / TRIALS).exists()
+
+    run(study(), tmp_path, jobs=1)
+    assert (tmp_path / TRIALS).read_bytes() == undisturbed
 
 
 def test_interrupted_study_resumes(undisturbed, tmp_path):

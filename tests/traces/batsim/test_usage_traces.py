@@ -1,5 +1,6 @@
 """Usage traces: the files that a profile of this type names."""
 
+import os
 from contextlib import suppress
 
 import pytest
@@ -38,8 +39,27 @@ def test_what_lies_outside_the_folder_is_not_read(tmp_path):
     folder = str(tmp_path / "w")
     assert read_usage_trace("traces/../traces/fine", folder) == (((1.0, 1.0),),)
     for name in ("../list", "/../list", "traces/../../list", "traces/out", ".."):
-        with pytest.raises(TraceError, match="is outside the workload's folder"):
+        with pytest.raises(TraceError, match="is no file in the workload's folder"):
             read_usage_trace(name, folder)
+
+
+def test_links_and_pipes_are_not_followed_out_of_the_folder(tmp_path):
+    """A link inside the folder is read; one that leads out, or a pipe, is refused without waiting."""
+    folder = tmp_path / "w"
+    folder.mkdir()
+    (tmp_path / "secret").write_text("0 m_usage 1 1\n")
+    (folder / "rank").write_text("0 m_usage 1 1\n")
+    (folder / "link").symlink_to("rank")
+    (folder / "leak").symlink_to("../secret")
+    os.mkfifo(folder / "pipe")
+    (folder / "good").write_text("link\n")
+    for name in ("leak", "pipe"):
+        (folder / f"list-{name}").write_text(f"{name}\n")
+
+    assert read_usage_trace("good", str(folder)) == (((1.0, 1.0),),)
+    for name in ("leak", "pipe", "list-leak", "list-pipe"):
+        with pytest.raises(TraceError, match="is no file in the workload's folder"):
+            read_usage_trace(name, str(folder))
 
 
 def test_phases_of_each_rank(written):
@@ -60,8 +80,8 @@ def test_phases_of_each_rank(written):
         ({"t": "r0\n"}, "FOLDER/r0: no such file. Check the path."),
         (
             {"t": "../\n"},
-            "FOLDER: the usage trace is outside the workload's folder: found '../'. "
-            "Move it into the workload's folder.",
+            "FOLDER: the usage trace is no file in the workload's folder: found '../'. "
+            "Copy it into the workload's folder; links may not lead out of it.",
         ),
         ({"t": "./\n"}, "FOLDER/.: is a folder: expected a workload file. Name a file in it."),
         (
