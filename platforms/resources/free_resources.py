@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.platforms.resources.node_request import NodeRequest
+from pipistrelle.platforms.resources.node_request import OneNodeRequest
 from pipistrelle.platforms.resources.shared_nodes import Amounts, SharedNodes
 from pipistrelle.protocol.base.errors import shown
 
@@ -35,21 +35,21 @@ class FreeResources:
         self.changed: Amounts = np.zeros(len(nodes), dtype=np.int64)
         self.changes = 0
 
-    def fits(self, request: NodeRequest, among: Amounts | None = None) -> NDArray[np.bool_]:
+    def fits(self, request: OneNodeRequest, among: Amounts | None = None) -> NDArray[np.bool_]:
         """Return which nodes fit a request now.
 
         Args:
             among: indices of the nodes to test; None: all nodes. The result has the same shape.
         """
         every = slice(None) if among is None else among
-        fits: NDArray[np.bool_] = (self.amounts[every] >= request.amounts).all(axis=1)
+        fits: NDArray[np.bool_] = np.all(self.amounts[every] >= request.amounts, axis=1)
         if request.gpus:
             fits &= (self.gpus[every] >= request.share).sum(axis=1) >= request.gpus
             if request.models is not None:
                 fits &= np.isin(self.nodes.model_of[every], request.models)
         return fits
 
-    def take(self, node: int, request: NodeRequest, gpus: Sequence[int] = ()) -> None:
+    def take(self, node: int, request: OneNodeRequest, gpus: Sequence[int] = ()) -> None:
         """Take what a request asks for on one node, and of these GPUs.
 
         Raises:
@@ -65,7 +65,7 @@ class FreeResources:
                 self._refuse(node, f"GPU {number}", request.share, free)
         self._change(node, request, numbers, -1)
 
-    def give_back(self, node: int, request: NodeRequest, gpus: Sequence[int] = ()) -> None:
+    def give_back(self, node: int, request: OneNodeRequest, gpus: Sequence[int] = ()) -> None:
         """Give back what a request took.
 
         Raises:
@@ -99,10 +99,10 @@ class FreeResources:
         self.changes += 1
         self.changed[:] = self.changes
 
-    def _kind(self, request: NodeRequest) -> int:
+    def _kind(self, request: OneNodeRequest) -> int:
         return 0 if request.is_share else request.gpus
 
-    def _numbers(self, node: int, request: NodeRequest, gpus: Sequence[int]) -> list[int]:
+    def _numbers(self, node: int, request: OneNodeRequest, gpus: Sequence[int]) -> list[int]:
         """Return the GPUs' numbers; raise PlatformError if they are not as many GPUs of the node as requested."""
         numbers = list(gpus)
         count = int((self.nodes.gpus[node] > 0).sum())
@@ -125,7 +125,7 @@ class FreeResources:
             found=str(free),
         )
 
-    def _change(self, node: int, request: NodeRequest, numbers: list[int], sign: int) -> None:
+    def _change(self, node: int, request: OneNodeRequest, numbers: list[int], sign: int) -> None:
         self.amounts[node] += sign * np.array(request.amounts, dtype=np.int64)
         if numbers:
             self.gpus[node, numbers] += sign * request.share

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from pipistrelle.protocol.resources.amounts import MILLI
 
 
-class NodeRequest(NamedTuple):
+class OneNodeRequest(NamedTuple):
     """What a request takes of one node, in base units.
 
     Attributes:

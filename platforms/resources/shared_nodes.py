@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.platforms.resources.node_request import NodeRequest
+from pipistrelle.platforms.resources.node_request import OneNodeRequest
 from pipistrelle.protocol.base.errors import shown
 from pipistrelle.protocol.resources.amounts import MILLI, MOST
 
@@ -88,13 +88,13 @@ class SharedNodes:
             names=tuple(self.names[node] for node in order.tolist()) if self.names else (),
         )
 
-    def accepted(self, request: NodeRequest) -> NDArray[np.bool_]:
+    def accepted(self, request: OneNodeRequest) -> NDArray[np.bool_]:
         """Return which nodes have GPUs of a model that the request accepts, shape (nodes,)."""
         if request.models is None or not request.gpus:
             return np.ones(len(self), dtype=np.bool_)
         return np.isin(self.model_of, request.models)
 
-    def ever_fits(self, request: NodeRequest) -> NDArray[np.bool_]:
+    def ever_fits(self, request: OneNodeRequest) -> NDArray[np.bool_]:
         """Return which nodes fit the request when they are empty, shape (nodes,)."""
         fits = self.accepted(request) & (self.amounts >= request.amounts).all(axis=1)
         if request.gpus:

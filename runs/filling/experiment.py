@@ -8,7 +8,7 @@ import numpy as np
 from pipistrelle.platforms.resources.free_resources import FreeResources
 from pipistrelle.platforms.resources.shared_nodes import SharedNodes
 from pipistrelle.runs.filling.openb import PodList
-from pipistrelle.schedulers.sharing.fragmentation import Fragmentation
+from pipistrelle.schedulers.sharing.fragmentation import TypicalRequests
 from pipistrelle.schedulers.sharing.placements import make_shared
 
 #: percentages of the cluster's GPUs requested at which a fill is measured
@@ -40,7 +40,7 @@ def fill(nodes: SharedNodes, pods: PodList, placement: str, *, until: float, see
     rng = np.random.Generator(np.random.PCG64(seed))
     nodes = nodes.ordered(rng.permutation(len(nodes)))
     free = FreeResources(nodes)
-    typical = Fragmentation(nodes, pods.counts())
+    typical = TypicalRequests(nodes, pods.counts())
     places = make_shared(placement, free, fragmentation=typical, rng=rng)
     total = int(nodes.gpus.sum())
     points = [point for point in POINTS if point <= 100 * until + 1e-9]

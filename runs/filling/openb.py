@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.platforms.resources.node_request import NodeRequest
+from pipistrelle.platforms.resources.node_request import OneNodeRequest
 from pipistrelle.platforms.resources.shared_nodes import NO_MODEL, SharedNodes
 from pipistrelle.protocol.resources.amounts import CORES, MEMORY, MILLI, MOST
 from pipistrelle.traces.errors import TraceError, counted
@@ -34,11 +34,11 @@ class PodList:
         warnings: what of the list is ignored, with counts.
     """
 
-    requests: tuple[NodeRequest, ...]
+    requests: tuple[OneNodeRequest, ...]
     pods: tuple[int, ...]
     warnings: tuple[str, ...]
 
-    def counts(self) -> dict[NodeRequest, int]:
+    def counts(self) -> dict[OneNodeRequest, int]:
         """Return how often each request occurs."""
         numbers = np.bincount(self.pods, minlength=len(self.requests)).tolist()
         return dict(zip(self.requests, numbers, strict=True))
@@ -86,7 +86,7 @@ def read_pods(path: str, nodes: SharedNodes) -> PodList:
         PipistrelleError: naming file and line, if a column is missing, a number is malformed, no pod has a GPU, or no
             pod fits an empty node.
     """
-    number_of: dict[NodeRequest, int] = {}
+    number_of: dict[OneNodeRequest, int] = {}
     pods: list[int] = []
     ignored: dict[str, int] = {}
     unknown: set[str] = set()
@@ -105,7 +105,7 @@ def read_pods(path: str, nodes: SharedNodes) -> PodList:
     return listed
 
 
-def _request(cells: Cells, models: tuple[str, ...], ignored: dict[str, int]) -> tuple[NodeRequest, set[str]]:
+def _request(cells: Cells, models: tuple[str, ...], ignored: dict[str, int]) -> tuple[OneNodeRequest, set[str]]:
     """Return a pod's request, and the models that no node has; count in ``ignored`` what is ignored."""
     gpus = _number(cells, "num_gpu", most=_MOST_GPUS)
     share = MILLI if gpus and not cells["gpu_milli"] else _number(cells, "gpu_milli", most=MILLI)
@@ -119,7 +119,7 @@ def _request(cells: Cells, models: tuple[str, ...], ignored: dict[str, int]) -> 
     strange = names - set(models)
     accepted = tuple(index for index, name in enumerate(models) if name in names) if names else None
     amounts = _number(cells, "cpu_milli"), _number(cells, "memory_mib")
-    return NodeRequest(amounts, gpus, share, accepted), strange
+    return OneNodeRequest(amounts, gpus, share, accepted), strange
 
 
 def _number(cells: Cells, column: str, *, most: int = MOST) -> int:
@@ -132,7 +132,7 @@ def _number(cells: Cells, column: str, *, most: int = MOST) -> int:
 
 
 def _warnings(
-    nodes: SharedNodes, requests: Sequence[NodeRequest], pods: list[int], ignored: dict[str, int], unknown: set[str]
+    nodes: SharedNodes, requests: Sequence[OneNodeRequest], pods: list[int], ignored: dict[str, int], unknown: set[str]
 ) -> tuple[str, ...]:
     found = [
         f"{column} of {counted(count, 'pod')} without GPUs is ignored" for column, count in ignored.items() if count

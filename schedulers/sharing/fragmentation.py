@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.resources.free_resources import FreeResources
-from pipistrelle.platforms.resources.node_request import NodeRequest
+from pipistrelle.platforms.resources.node_request import OneNodeRequest
 from pipistrelle.platforms.resources.shared_nodes import SharedNodes
 from pipistrelle.protocol.resources.amounts import CORES
 from pipistrelle.schedulers.sharing.compiled_usable import fast_usable
@@ -27,7 +27,7 @@ class _Shape(NamedTuple):
     models: tuple[int, ...]
 
 
-class Fragmentation:
+class TypicalRequests:
     """The typical requests of a workload, and the free GPUs that they cannot use.
 
     The typical requests are the most frequent shapes (cores, GPUs, share, models) that together make up at least 95 %
@@ -50,7 +50,7 @@ class Fragmentation:
     """
 
     def __init__(
-        self, nodes: SharedNodes, counts: Mapping[NodeRequest, int], usable: Callable[..., Any] | None = None
+        self, nodes: SharedNodes, counts: Mapping[OneNodeRequest, int], usable: Callable[..., Any] | None = None
     ) -> None:
         self._column = nodes.column(CORES)
         self._usable = usable or fast_usable()
@@ -92,7 +92,7 @@ class Fragmentation:
         column: Ints = free.amounts[rows, self._column]
         return column
 
-    def cores_of(self, request: NodeRequest) -> int:
+    def cores_of(self, request: OneNodeRequest) -> int:
         """Return the cores that a request takes."""
         return 0 if self._column is None else request.amounts[self._column]
 
@@ -103,7 +103,7 @@ class Fragmentation:
         fragments: NDArray[np.float64] = (self.weight * free.gpus.sum(axis=1) - usable) / self.weight
         return fragments
 
-    def _typical(self, counts: Mapping[NodeRequest, int]) -> dict[_Shape, int]:
+    def _typical(self, counts: Mapping[OneNodeRequest, int]) -> dict[_Shape, int]:
         found: dict[_Shape, int] = {}
         for request, count in counts.items():
             share = request.share if request.gpus else 0

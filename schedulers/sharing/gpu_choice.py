@@ -3,13 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.platforms.resources.node_request import NodeRequest
+from pipistrelle.platforms.resources.node_request import OneNodeRequest
 
 Ints = NDArray[np.int64]
 Gpus = tuple[int, ...]
 
 
-def fullest(free: Ints, request: NodeRequest) -> Gpus:
+def fullest(free: Ints, request: OneNodeRequest) -> Gpus:
     """Return the GPUs with the least free that suffice; equal ones by number.
 
     Args:
@@ -18,22 +18,22 @@ def fullest(free: Ints, request: NodeRequest) -> Gpus:
     return _first(np.argsort(free, kind="stable"), free, request)
 
 
-def emptiest(free: Ints, request: NodeRequest) -> Gpus:
+def emptiest(free: Ints, request: OneNodeRequest) -> Gpus:
     """Return the GPUs with the most free; equal ones by number."""
     return _first(np.argsort(-free, kind="stable"), free, request)
 
 
-def lowest(free: Ints, request: NodeRequest) -> Gpus:
+def lowest(free: Ints, request: OneNodeRequest) -> Gpus:
     """Return the GPUs with the lowest numbers that suffice."""
     return _first(np.arange(len(free)), free, request)
 
 
-def any_of(free: Ints, request: NodeRequest, rng: np.random.Generator) -> Gpus:
+def any_of(free: Ints, request: OneNodeRequest, rng: np.random.Generator) -> Gpus:
     """Return random GPUs that suffice."""
     return _first(rng.permutation(len(free)), free, request)
 
 
-def _first(order: Ints, free: Ints, request: NodeRequest) -> Gpus:
+def _first(order: Ints, free: Ints, request: OneNodeRequest) -> Gpus:
     if not request.gpus:
         return ()
     enough = order[free[order] >= request.share]

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.resources.free_resources import FreeResources
-from pipistrelle.platforms.resources.node_request import NodeRequest
+from pipistrelle.platforms.resources.node_request import OneNodeRequest
 from pipistrelle.protocol.base.errors import did_you_mean, shown
 from pipistrelle.protocol.resources.amounts import CORES, MILLI
 from pipistrelle.schedulers.policy.errors import PolicyError
-from pipistrelle.schedulers.sharing.fragmentation import Fragmentation
+from pipistrelle.schedulers.sharing.fragmentation import TypicalRequests
 from pipistrelle.schedulers.sharing.gpu_choice import Gpus, any_of, emptiest, fullest, lowest
 
 Ints = NDArray[np.int64]
@@ -45,9 +45,9 @@ class SharedPlacement(ABC):
         self._most_cores = 1 if self._column is None else max(1, int(nodes.amounts[:, self._column].max(initial=0)))
         self._most_gpus = max(1, int(nodes.gpus.sum(axis=1).max(initial=0)))
         #: {request: (scores of the nodes, changes that they include)}, the least recently used first
-        self._kept: dict[NodeRequest, tuple[Ints, int]] = {}
+        self._kept: dict[OneNodeRequest, tuple[Ints, int]] = {}
 
-    def choose(self, request: NodeRequest) -> tuple[int, Gpus] | None:
+    def choose(self, request: OneNodeRequest) -> tuple[int, Gpus] | None:
         """Return the node and the numbers of its GPUs for a request; None if no node fits."""
         scores = self._current(request)
         if not len(scores):
@@ -58,16 +58,16 @@ class SharedPlacement(ABC):
         return node, self._gpus(node, request)
 
     @abstractmethod
-    def _score(self, rows: Ints, request: NodeRequest) -> Ints:
+    def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
         """Return scores of at least 0 for nodes that fit the request, shape (rows,)."""
 
     def _pick(self, scores: Ints) -> int:
         return int(scores.argmax())
 
-    def _gpus(self, node: int, request: NodeRequest) -> Gpus:
+    def _gpus(self, node: int, request: OneNodeRequest) -> Gpus:
         return fullest(self._free.gpus[node], request)
 
-    def _current(self, request: NodeRequest) -> Ints:
+    def _current(self, request: OneNodeRequest) -> Ints:
         """Return the scores of all nodes, shape (nodes,)."""
         free = self._free
         kept = self._kept.pop(request, None)
@@ -93,7 +93,7 @@ class SharedPlacement(ABC):
         column: Ints = self._free.amounts[rows, self._column]
         return column
 
-    def _cores_of(self, request: NodeRequest) -> int:
+    def _cores_of(self, request: OneNodeRequest) -> int:
         return 0 if self._column is None else request.amounts[self._column]
 
 
@@ -113,11 +113,11 @@ class FirstFitShared(SharedPlacement):
         self._rank = np.empty(count, dtype=np.int64)
         self._rank[order] = np.arange(count)[::-1]
 
-    def _score(self, rows: Ints, request: NodeRequest) -> Ints:
+    def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
         ranks: Ints = self._rank[rows]
         return ranks
 
-    def _gpus(self, node: int, request: NodeRequest) -> Gpus:
+    def _gpus(self, node: int, request: OneNodeRequest) -> Gpus:
         return lowest(self._free.gpus[node], request)
 
 
@@ -129,7 +129,7 @@ class BestFitShared(SharedPlacement):
 
     purpose = "the node with the fewest cores and GPUs left"
 
-    def _score(self, rows: Ints, request: NodeRequest) -> Ints:
+    def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
         cores = (self._cores(rows) - self._cores_of(request)) / self._most_cores
         gpus = (self._free.gpus[rows].sum(axis=1) - request.gpu_amount) / self._most_gpus
         scores: Ints = np.floor(_BEST * (1.0 - (0.5 * cores + 0.5 * gpus))).astype(np.int64)
@@ -141,11 +141,11 @@ class WorstFit(SharedPlacement):
 
     purpose = "the node with the most cores and GPUs left"
 
-    def _score(self, rows: Ints, request: NodeRequest) -> Ints:
+    def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
         left: Ints = self._free.gpus[rows].sum(axis=1) - request.gpu_amount
         return self._cores(rows) - self._cores_of(request) + 100 * left
 
-    def _gpus(self, node: int, request: NodeRequest) -> Gpus:
+    def _gpus(self, node: int, request: OneNodeRequest) -> Gpus:
         return emptiest(self._free.gpus[node], request)
 
 
@@ -157,7 +157,7 @@ class DotProduct(SharedPlacement):
 
     purpose = "the node whose free resources resemble the request least"
 
-    def _score(self, rows: Ints, request: NodeRequest) -> Ints:
+    def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
         cores = self._cores(rows) / self._most_cores * (self._cores_of(request) / self._most_cores)
         gpus = self._free.gpus[rows].sum(axis=1) / self._most_gpus * (request.gpu_amount / self._most_gpus)
         scores: Ints = np.floor(_BEST * (1.0 - (cores + gpus) / 2)).astype(np.int64)
@@ -174,7 +174,7 @@ class GpuPacking(SharedPlacement):
 
     purpose = "GPUs in use, then idle GPUs of nodes in use, then idle nodes"
 
-    def _score(self, rows: Ints, request: NodeRequest) -> Ints:
+    def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
         if not request.gpus:
             return np.zeros(len(rows), dtype=np.int64)
         has = self._free.nodes.gpus[rows]
@@ -199,7 +199,7 @@ class GpuClustering(SharedPlacement):
 
     purpose = "nodes that hold requests for the same number of GPUs"
 
-    def _score(self, rows: Ints, request: NodeRequest) -> Ints:
+    def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
         if not request.gpus:
             return np.zeros(len(rows), dtype=np.int64)
         kinds = self._free.holders[rows] > 0
@@ -223,14 +223,14 @@ class RandomFit(SharedPlacement):
         super().__init__(free)
         self._rng = rng
 
-    def _score(self, rows: Ints, request: NodeRequest) -> Ints:
+    def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
         return np.zeros(len(rows), dtype=np.int64)
 
     def _pick(self, scores: Ints) -> int:
         fitting = np.flatnonzero(scores != _UNFIT)
         return int(fitting[self._rng.integers(len(fitting))]) if len(fitting) else 0
 
-    def _gpus(self, node: int, request: NodeRequest) -> Gpus:
+    def _gpus(self, node: int, request: OneNodeRequest) -> Gpus:
         return any_of(self._free.gpus[node], request, self._rng)
 
 
@@ -246,7 +246,7 @@ class FragmentationGradient(SharedPlacement):
 
     purpose = "the node and GPU where fragmentation grows least"
 
-    def __init__(self, free: FreeResources, fragmentation: Fragmentation) -> None:
+    def __init__(self, free: FreeResources, fragmentation: TypicalRequests) -> None:
         super().__init__(free)
         self._typical = fragmentation
         per_gpu = MILLI * fragmentation.weight
@@ -255,7 +255,7 @@ class FragmentationGradient(SharedPlacement):
             [math.ceil(per_gpu * math.log(score / (_BEST - score))) for score in range(1, _BEST)], dtype=np.int64
         )
 
-    def _score(self, rows: Ints, request: NodeRequest) -> Ints:
+    def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
         if request.is_share:
             best: Ints = self._by_gpu(rows, request).max(axis=1)
             return best
@@ -271,12 +271,12 @@ class FragmentationGradient(SharedPlacement):
             )
         return self._scored(rows, np.arange(len(rows)), after, request)
 
-    def _gpus(self, node: int, request: NodeRequest) -> Gpus:
+    def _gpus(self, node: int, request: OneNodeRequest) -> Gpus:
         if request.is_share:
             return (int(self._by_gpu(np.array([node]), request)[0].argmax()),)
         return super()._gpus(node, request)
 
-    def _by_gpu(self, rows: Ints, request: NodeRequest) -> Ints:
+    def _by_gpu(self, rows: Ints, request: OneNodeRequest) -> Ints:
         """Return the scores of each GPU of some nodes, shape (rows, GPUs)."""
         free = self._free.gpus[rows]
         row, gpu = np.nonzero(free >= request.share)
@@ -286,7 +286,7 @@ class FragmentationGradient(SharedPlacement):
         scores[row, gpu] = self._scored(rows, row, after, request)
         return scores
 
-    def _scored(self, rows: Ints, row: Ints, after: Ints, request: NodeRequest) -> Ints:
+    def _scored(self, rows: Ints, row: Ints, after: Ints, request: OneNodeRequest) -> Ints:
         """Return the scores of states of the nodes ``rows[row]`` with GPUs ``after``."""
         typical = self._typical
         cores, models = typical.cores(self._free, rows), self._free.nodes.model_of[rows]
@@ -318,7 +318,7 @@ def check_shared(name: str) -> None:
 
 
 def make_shared(
-    name: str, free: FreeResources, *, fragmentation: Fragmentation, rng: np.random.Generator
+    name: str, free: FreeResources, *, fragmentation: TypicalRequests, rng: np.random.Generator
 ) -> SharedPlacement:
     """Return the placement of this name.
 

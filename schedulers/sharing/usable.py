@@ -1,5 +1,7 @@
 """Sum up the free GPUs that typical requests can use, as a loop for numba and as numpy."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -7,20 +9,11 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-def usable(
-    cores: Ints,
-    gpus: Ints,
-    model_of: Ints,
-    accepts: Flags,
-    counts: Ints,
-    shares: Ints,
-    begins: Ints,
-    steps: Ints,
-    weights: Ints,
-) -> Ints:
+def usable(cores: Ints, gpus: Ints, model_of: Ints, *tables: NDArray[Any]) -> Ints:
     """Return the free thousandths that each class of requests can use, times its requests that fit, summed.
 
     Args:
+        tables: the arguments from `accepts` to `weights`.
         cores, gpus, model_of: free cores, free thousandths of each GPU, and model of some nodes.
         accepts: shape (classes, 1 + models), whether a class accepts a model; the last column is for no model.
         counts, shares: how many GPUs the requests of a class need, and how many thousandths of each.
@@ -28,6 +21,7 @@ def usable(
         steps: the cores that requests of a class need, ascending in each class.
         weights: the number of requests of the class that need at most so many cores.
     """
+    accepts, counts, shares, begins, steps, weights = tables
     total = np.zeros(len(cores), dtype=np.int64)
     for kind in range(len(counts)):
         large = gpus >= shares[kind]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.resources.free_resources import FreeResources
-from pipistrelle.platforms.resources.node_request import NodeRequest
+from pipistrelle.platforms.resources.node_request import OneNodeRequest
 from pipistrelle.platforms.resources.shared_nodes import SharedNodes
 
 
@@ -24,7 +24,7 @@ def two_nodes() -> SharedNodes:
 
 
 requests = st.builds(
-    NodeRequest,
+    OneNodeRequest,
     st.tuples(st.integers(0, 5000), st.integers(0, 120)),
     st.integers(0, 2),
     st.sampled_from([300, 600, 1000]),
@@ -59,9 +59,9 @@ def test_take_and_give_back_keep_the_sums(steps):
 def test_restore_gives_the_kept_state_and_marks_all_nodes_as_changed():
     """Placements then compute all scores again."""
     free = FreeResources(two_nodes())
-    free.take(0, NodeRequest((1000, 10), 1, 300), (1,))
+    free.take(0, OneNodeRequest((1000, 10), 1, 300), (1,))
     kept = free.state()
-    free.take(0, NodeRequest((1000, 10)), ())
+    free.take(0, OneNodeRequest((1000, 10)), ())
     free.restore(kept)
 
     assert free.state() == kept
@@ -71,10 +71,10 @@ def test_restore_gives_the_kept_state_and_marks_all_nodes_as_changed():
 @pytest.mark.parametrize(
     ("request_", "gpus", "message"),
     [
-        (NodeRequest((0, 0), 1), (), "other GPUs than it asks for"),
-        (NodeRequest((0, 0), 2, 500), (0, 0), "other GPUs than it asks for"),
-        (NodeRequest((0, 0), 1), (2,), "does not have these GPUs"),
-        (NodeRequest((9000, 0)), (), "too little free of cores: expected at least 9000, found 8000"),
+        (OneNodeRequest((0, 0), 1), (), "other GPUs than it asks for"),
+        (OneNodeRequest((0, 0), 2, 500), (0, 0), "other GPUs than it asks for"),
+        (OneNodeRequest((0, 0), 1), (2,), "does not have these GPUs"),
+        (OneNodeRequest((9000, 0)), (), "too little free of cores: expected at least 9000, found 8000"),
     ],
 )
 def test_an_impossible_take_changes_nothing(request_, gpus, message):
@@ -89,7 +89,7 @@ def test_an_impossible_take_changes_nothing(request_, gpus, message):
 def test_more_than_was_taken_is_not_given_back():
     """A node never has more free than it has."""
     with pytest.raises(PlatformError, match="more than was taken"):
-        FreeResources(two_nodes()).give_back(0, NodeRequest((1, 0)))
+        FreeResources(two_nodes()).give_back(0, OneNodeRequest((1, 0)))
 
 
 def test_a_negative_amount_of_a_node_is_refused():

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.resources.free_resources import FreeResources
-from pipistrelle.platforms.resources.node_request import NodeRequest
+from pipistrelle.platforms.resources.node_request import OneNodeRequest
 from pipistrelle.platforms.resources.shared_nodes import SharedNodes
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.sharing.compiled_usable import fast_usable
-from pipistrelle.schedulers.sharing.fragmentation import Fragmentation
+from pipistrelle.schedulers.sharing.fragmentation import TypicalRequests
 from pipistrelle.schedulers.sharing.placements import SHARED, FirstFitShared, make_shared
 from pipistrelle.schedulers.sharing.usable import usable, usable_loop
 
@@ -20,10 +20,10 @@ SHARES = st.sampled_from([200, 500, 700])
 MODELS = st.sampled_from([None, (0,), (1,), (0, 1)])
 CORES = st.sampled_from([0, 1000, 2000, 5000])
 requests = st.one_of(
-    st.builds(lambda cores: NodeRequest((cores, 1)), CORES),
-    st.builds(lambda cores, share, models: NodeRequest((cores, 1), 1, share, models), CORES, SHARES, MODELS),
+    st.builds(lambda cores: OneNodeRequest((cores, 1)), CORES),
+    st.builds(lambda cores, share, models: OneNodeRequest((cores, 1), 1, share, models), CORES, SHARES, MODELS),
     st.builds(
-        lambda cores, gpus, models: NodeRequest((cores, 1), gpus, 1000, models), CORES, st.integers(1, 3), MODELS
+        lambda cores, gpus, models: OneNodeRequest((cores, 1), gpus, 1000, models), CORES, st.integers(1, 3), MODELS
     ),
 )
 
@@ -119,7 +119,7 @@ def test_a_placement_chooses_as_a_plain_search(name, nodes, arriving):
     typical = {}
     for request in arriving:
         typical[request] = typical.get(request, 0) + 1
-    fragmentation = Fragmentation(nodes, typical)
+    fragmentation = TypicalRequests(nodes, typical)
     if fragmentation.shapes < len({request._replace(amounts=request.amounts[:1]) for request in typical}):
         typical = {}  # rare shapes were left out; compared in the test of typical requests
     placement = make_shared(name, free, fragmentation=fragmentation, rng=np.random.Generator(np.random.PCG64(1)))
@@ -140,7 +140,7 @@ def test_random_chooses_a_node_that_fits_or_none(nodes, arriving):
     """It finds a node if and only if one fits."""
     free = FreeResources(nodes)
     rng = np.random.Generator(np.random.PCG64(1))
-    placement = make_shared("random", free, fragmentation=Fragmentation(nodes, dict.fromkeys(arriving, 1)), rng=rng)
+    placement = make_shared("random", free, fragmentation=TypicalRequests(nodes, dict.fromkeys(arriving, 1)), rng=rng)
     for request in arriving:
         chosen = placement.choose(request)
         assert (chosen is not None) == free.fits(request).any()
@@ -156,7 +156,7 @@ def test_all_forms_of_the_inner_loop_are_equal(nodes, typical, seed):
     gpus = rng.integers(0, 1001, nodes.gpus.shape) * (nodes.gpus > 0)
     cores = rng.integers(0, 10_000, len(nodes))
     found = [
-        Fragmentation(nodes, typical, form).usable(cores, gpus, nodes.model_of.copy()).tolist()
+        TypicalRequests(nodes, typical, form).usable(cores, gpus, nodes.model_of.copy()).tolist()
         for form in (usable, usable_loop, fast_usable())
     ]
 
@@ -168,13 +168,13 @@ def test_first_fit_prefers_a_lower_weight():
     nodes = SharedNodes(("cores",), np.array([[1], [1], [1]]))
     placement = FirstFitShared(FreeResources(nodes), np.array([2, 1, 1]))
 
-    assert placement.choose(NodeRequest((1,))) == (1, ())
+    assert placement.choose(OneNodeRequest((1,))) == (1, ())
 
 
 def test_typical_requests_make_up_95_percent():
     """Of equally frequent shapes, the one with more cores comes first."""
     nodes = SharedNodes(("cores",), np.array([[9]]))
-    fragmentation = Fragmentation(nodes, {NodeRequest((1,)): 90, NodeRequest((2,)): 5, NodeRequest((3,)): 5})
+    fragmentation = TypicalRequests(nodes, {OneNodeRequest((1,)): 90, OneNodeRequest((2,)): 5, OneNodeRequest((3,)): 5})
 
     assert (fragmentation.shapes, fragmentation.weight) == (2, 95)
 
@@ -184,4 +184,4 @@ def test_an_unknown_placement_is_named():
     nodes = SharedNodes(("cores",), np.array([[9]]))
     free, rng = FreeResources(nodes), np.random.Generator(np.random.PCG64(1))
     with pytest.raises(PolicyError, match="Did you mean 'best-fit'"):
-        make_shared("bestfit", free, fragmentation=Fragmentation(nodes, {NodeRequest((1,)): 1}), rng=rng)
+        make_shared("bestfit", free, fragmentation=TypicalRequests(nodes, {OneNodeRequest((1,)): 1}), rng=rng)
