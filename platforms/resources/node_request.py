@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from pipistrelle.protocol.resources.amounts import MILLI
+from pipistrelle.protocol.base.amounts import MILLI
 
 
 class OneNodeRequest(NamedTuple):

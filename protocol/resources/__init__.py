@@ -1,1 +1,0 @@
-"""Amounts of resources, and what a job requests of the nodes."""
