@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.platforms.resources.node_request import OneNodeRequest
+from pipistrelle.platforms.resources.node_request import MILLI, MOST, OneNodeRequest
 from pipistrelle.protocol.base.errors import shown
-from pipistrelle.protocol.base.amounts import MILLI, MOST
 
 Amounts = NDArray[np.int64]
 #: index of a model: the node has no GPU, or a GPU without a model
