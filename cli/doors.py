@@ -41,6 +41,7 @@ _WORKLOAD: Final = {
     "convert": Door("Convert a workload or log to another format.", "workload.convert:convert_command"),
     "describe": Door("Describe a workload: sizes, times, load, users, arrivals.", "workload.describe:describe_command"),
     "compare": Door("Compare two workloads: distributions, arrivals, users.", "workload.compare:compare_command"),
+    "fill": Door("Fill shared nodes with pods that never end.", "workload.fill:fill_command"),
     "filter": Door("Keep the jobs that fulfil all conditions.", "workload.edit:filter_step"),
     "scale": Door("Change sizes, times or arrivals.", "workload.edit:scale_step"),
     "merge": Door("Join several workloads into one.", "workload.edit:merge_step"),

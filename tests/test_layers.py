@@ -34,11 +34,22 @@ LAYERS: dict[str, set[str]] = {
 #: its path within the layer ("maui/limits"), a loose file of the layer by its stem.
 ROOMS_IN_ORDER: dict[str, list[str]] = {
     "protocol": [
-        *("base", "units", "fields", "events", "decisions", "messages", "frames", "codec", "session", "zmtp"),
-        *("sockets", "schema", "batsim"),
+        *("base", "units", "fields", "events", "decisions", "messages", "frames", "codec", "session"),
+        *("zmtp", "sockets", "schema", "batsim"),
     ],
     "platforms": [
-        *("errors", "naming", "classes", "description", "requests", "topology", "node_rows", "simgrid", "describe"),
+        *(
+            "errors",
+            "naming",
+            "classes",
+            "resources",
+            "description",
+            "requests",
+            "topology",
+            "node_rows",
+            "simgrid",
+            "describe",
+        ),
         *("read", "catalogue", "maintenance", "failures"),
     ],
     "traces": [
@@ -50,10 +61,21 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
     ],
     "schedulers": [
         *("policy", "waiting", "runtime", "placement", "composed", "plan", "preemption", "backfill", "partitions"),
-        *("pbs", "maui/config", "maui/priority", "maui/limits", "orders", "maui", "catalogue", "wire", "wire/batsim"),
+        *(
+            "sharing",
+            "pbs",
+            "maui/config",
+            "maui/priority",
+            "maui/limits",
+            "orders",
+            "maui",
+            "catalogue",
+            "wire",
+            "wire/batsim",
+        ),
     ],
     "models": ["samples", "workloads", "likeness", "reliability"],
-    "runs": ["inputs", "description", "folders", "execution", "sessions", "conformance"],
+    "runs": ["inputs", "description", "folders", "execution", "sessions", "conformance", "filling"],
     "reports": ["cases/library/kill-race", "placement", "report", "explain", "estimates", "page", "live", "cases"],
     "studies": ["trials", "inference", "workers"],
     "cli": [

@@ -1,0 +1,1 @@
+"""What shared nodes have and what of it is free."""

@@ -1,0 +1,134 @@
+"""What is free on shared nodes: requests take it and give it back."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.resources.node_request import OneNodeRequest
+from pipistrelle.platforms.resources.shared_nodes import Amounts, SharedNodes
+from pipistrelle.protocol.base.errors import shown
+
+
+class FreeResources:
+    """What is free on each node; at first, all that it has.
+
+    Attributes:
+        nodes: what the nodes have.
+        amounts: shape (nodes, resources), free amounts.
+        gpus: shape (nodes, most GPUs of a node), free thousandths of each GPU.
+        holders: shape (nodes, 1 + most GPUs of a node): how many requests hold a share of one GPU (column 0), and how
+            many hold k GPUs (column k).
+        changed: shape (nodes,): the value of `changes` at each node's last change.
+        changes: the number of changes so far.
+
+    Only the methods change these arrays.
+    """
+
+    def __init__(self, nodes: SharedNodes) -> None:
+        self.nodes = nodes
+        self.amounts: Amounts = nodes.amounts.copy()
+        self.gpus: Amounts = nodes.gpus.copy()
+        self.holders: Amounts = np.zeros((len(nodes), 1 + nodes.gpus.shape[1]), dtype=np.int64)
+        self.changed: Amounts = np.zeros(len(nodes), dtype=np.int64)
+        self.changes = 0
+
+    def fits(self, request: OneNodeRequest, among: Amounts | None = None) -> NDArray[np.bool_]:
+        """Return which nodes fit a request now.
+
+        Args:
+            among: indices of the nodes to test; None: all nodes. The result has the same shape.
+        """
+        every = slice(None) if among is None else among
+        fits: NDArray[np.bool_] = np.all(self.amounts[every] >= request.amounts, axis=1)
+        if request.gpus:
+            fits &= (self.gpus[every] >= request.share).sum(axis=1) >= request.gpus
+            if request.models is not None:
+                fits &= np.isin(self.nodes.model_of[every], request.models)
+        return fits
+
+    def take(self, node: int, request: OneNodeRequest, gpus: Sequence[int] = ()) -> None:
+        """Take what a request asks for on one node, and of these GPUs.
+
+        Raises:
+            PlatformError: naming node, resource, asked and free amount, if the node has too little free. Nothing is
+                taken then.
+        """
+        numbers = self._numbers(node, request, gpus)
+        for name, asked, free in zip(self.nodes.resources, request.amounts, self.amounts[node].tolist(), strict=True):
+            if asked > free:
+                self._refuse(node, name, asked, free)
+        for number, free in zip(numbers, self.gpus[node, numbers].tolist(), strict=True):
+            if request.share > free:
+                self._refuse(node, f"GPU {number}", request.share, free)
+        self._change(node, request, numbers, -1)
+
+    def give_back(self, node: int, request: OneNodeRequest, gpus: Sequence[int] = ()) -> None:
+        """Give back what a request took.
+
+        Raises:
+            PlatformError: if the node would then have more free than it has. Nothing is given back then.
+        """
+        numbers = self._numbers(node, request, gpus)
+        after = self.amounts[node] + request.amounts
+        gpus_after = self.gpus[node, numbers] + request.share
+        held = self.holders[node, self._kind(request)] if request.gpus else 1
+        if (after > self.nodes.amounts[node]).any() or (gpus_after > self.nodes.gpus[node, numbers]).any() or not held:
+            raise PlatformError(f"node {shown(self.nodes.name(node))} gets back more than was taken of it")
+        self._change(node, request, numbers, 1)
+
+    def check(self) -> None:
+        """Assert that nothing free is negative or above what the node has."""
+        assert (self.amounts >= 0).all()
+        assert (self.amounts <= self.nodes.amounts).all()
+        assert (self.gpus >= 0).all()
+        assert (self.gpus <= self.nodes.gpus).all()
+        assert (self.holders >= 0).all()
+
+    def state(self) -> dict[str, Any]:
+        """Return what is free as plain values, for `restore`."""
+        return {name: getattr(self, name).tolist() for name in ("amounts", "gpus", "holders")}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Replace what is free by a result of `state`; each node counts as changed."""
+        for name in ("amounts", "gpus", "holders"):
+            array: Amounts = getattr(self, name)
+            array[...] = np.array(state[name], dtype=np.int64).reshape(array.shape)
+        self.changes += 1
+        self.changed[:] = self.changes
+
+    def _kind(self, request: OneNodeRequest) -> int:
+        return 0 if request.is_share else request.gpus
+
+    def _numbers(self, node: int, request: OneNodeRequest, gpus: Sequence[int]) -> list[int]:
+        """Return the GPUs' numbers; raise PlatformError if they are not as many GPUs of the node as requested."""
+        numbers = list(gpus)
+        count = int((self.nodes.gpus[node] > 0).sum())
+        if len(set(numbers)) != request.gpus or len(numbers) != request.gpus:
+            raise PlatformError(
+                "a request takes other GPUs than it asks for", expected=f"{request.gpus} GPUs", found=shown(numbers)
+            )
+        if any(not 0 <= number < count for number in numbers):
+            raise PlatformError(
+                f"node {shown(self.nodes.name(node))} does not have these GPUs",
+                expected=f"numbers below {count}",
+                found=shown(numbers),
+            )
+        return numbers
+
+    def _refuse(self, node: int, resource: str, asked: int, free: int) -> None:
+        raise PlatformError(
+            f"node {shown(self.nodes.name(node))} has too little free of {resource}",
+            expected=f"at least {asked}",
+            found=str(free),
+        )
+
+    def _change(self, node: int, request: OneNodeRequest, numbers: list[int], sign: int) -> None:
+        self.amounts[node] += sign * np.array(request.amounts, dtype=np.int64)
+        if numbers:
+            self.gpus[node, numbers] += sign * request.share
+            self.holders[node, self._kind(request)] -= sign
+        self.changes += 1
+        self.changed[node] = self.changes

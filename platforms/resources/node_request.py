@@ -1,0 +1,37 @@
+"""What a request takes of one shared node."""
+
+from typing import Final, NamedTuple
+
+#: the resources that every node may have
+CORES: Final = "cores"
+MEMORY: Final = "memory"
+#: base units of one core and of one GPU
+MILLI: Final = 1000
+#: the largest amount; sums over the largest machine stay exact in 64 bits
+MOST: Final = 2**42
+
+
+class OneNodeRequest(NamedTuple):
+    """What a request takes of one node, in base units.
+
+    Attributes:
+        amounts: one amount for each of the nodes' resources, in their order.
+        gpus: the number of GPUs, which are different GPUs of the node.
+        share: what it takes of each GPU, in thousandths.
+        models: indices of the GPU models that it accepts, ascending; None: any model.
+    """
+
+    amounts: tuple[int, ...]
+    gpus: int = 0
+    share: int = MILLI
+    models: tuple[int, ...] | None = None
+
+    @property
+    def gpu_amount(self) -> int:
+        """All thousandths of GPUs that the request takes."""
+        return self.gpus * self.share
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it takes a part of one GPU."""
+        return self.gpus == 1 and self.share < MILLI

@@ -1,0 +1,1 @@
+"""Fill shared nodes with the pods of a list until most GPUs are requested."""

@@ -1,0 +1,76 @@
+"""Play the arrival experiment: pods arrive, are placed or dropped, and never end."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from pipistrelle.platforms.resources.free_resources import FreeResources
+from pipistrelle.platforms.resources.shared_nodes import SharedNodes
+from pipistrelle.runs.filling.openb import PodList
+from pipistrelle.schedulers.sharing.fragmentation import TypicalRequests
+from pipistrelle.schedulers.sharing.placements import make_shared
+
+#: percentages of the cluster's GPUs requested at which a fill is measured
+POINTS: Final = (50, 80, 100, 110, 120, 130)
+
+
+class Filled(NamedTuple):
+    """The results of one fill.
+
+    Attributes:
+        allocated: [requested GPUs, allocated GPUs] in % of the cluster's GPUs, at each of `POINTS` that was reached.
+        fragmented: the same for free GPUs that the typical pods cannot use.
+        placed, dropped: numbers of pods.
+    """
+
+    allocated: list[list[float]]
+    fragmented: list[list[float]]
+    placed: int
+    dropped: int
+
+
+def fill(nodes: SharedNodes, pods: PodList, placement: str, *, until: float, seed: int) -> Filled:
+    """Fill the nodes until the pods have requested ``until`` (1.3: 130 %) of the cluster's GPUs.
+
+    The seed orders nodes and pods at random. After the last pod, pods are drawn from the list again. Equal scores go to
+    the first node of this order, as in the published experiment. A point is measured right after the first pod with
+    which the requested GPUs reach it.
+    """
+    rng = np.random.Generator(np.random.PCG64(seed))
+    nodes = nodes.ordered(rng.permutation(len(nodes)))
+    free = FreeResources(nodes)
+    typical = TypicalRequests(nodes, pods.counts())
+    places = make_shared(placement, free, fragmentation=typical, rng=rng)
+    total = int(nodes.gpus.sum())
+    points = [point for point in POINTS if point <= 100 * until + 1e-9]
+    allocated: list[list[float]] = []
+    fragmented: list[list[float]] = []
+    asked = placed = dropped = 0
+    for number in _arrivals(pods, rng):
+        request = pods.requests[number]
+        asked += request.gpu_amount
+        chosen = places.choose(request)
+        if chosen is None:
+            dropped += 1
+        else:
+            free.take(chosen[0], request, chosen[1])
+            placed += 1
+        while points and 100 * asked >= points[0] * total:
+            point = points.pop(0)
+            allocated.append([point, 100 * (total - int(free.gpus.sum())) / total])
+            fragmented.append([point, 100 * float(typical.of(free).sum()) / total])
+        if asked >= until * total:
+            break
+    free.check()
+    return Filled(allocated, fragmented, placed, dropped)
+
+
+def _arrivals(pods: PodList, rng: np.random.Generator) -> Iterator[int]:
+    """Yield the pods in random order, then draw from them forever."""
+    count = len(pods.pods)
+    for pod in rng.permutation(count).tolist():
+        yield pods.pods[pod]
+    while True:
+        for pod in rng.integers(count, size=1024).tolist():
+            yield pods.pods[pod]

@@ -1,0 +1,1 @@
+"""Placements for nodes that requests share."""

@@ -1,0 +1,40 @@
+"""Choose the GPUs of a node that a request takes."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.resources.node_request import OneNodeRequest
+
+Ints = NDArray[np.int64]
+Gpus = tuple[int, ...]
+
+
+def fullest(free: Ints, request: OneNodeRequest) -> Gpus:
+    """Return the GPUs with the least free that suffice; equal ones by number.
+
+    Args:
+        free: shape (GPUs,), free thousandths of each GPU of the node, where the request fits.
+    """
+    return _first(np.argsort(free, kind="stable"), free, request)
+
+
+def emptiest(free: Ints, request: OneNodeRequest) -> Gpus:
+    """Return the GPUs with the most free; equal ones by number."""
+    return _first(np.argsort(-free, kind="stable"), free, request)
+
+
+def lowest(free: Ints, request: OneNodeRequest) -> Gpus:
+    """Return the GPUs with the lowest numbers that suffice."""
+    return _first(np.arange(len(free)), free, request)
+
+
+def any_of(free: Ints, request: OneNodeRequest, rng: np.random.Generator) -> Gpus:
+    """Return random GPUs that suffice."""
+    return _first(rng.permutation(len(free)), free, request)
+
+
+def _first(order: Ints, free: Ints, request: OneNodeRequest) -> Gpus:
+    if not request.gpus:
+        return ()
+    enough = order[free[order] >= request.share]
+    return tuple(sorted(enough[: request.gpus].tolist()))

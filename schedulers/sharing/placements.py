@@ -1,0 +1,332 @@
+"""Choose the node and the GPUs for a request that needs one shared node."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.resources.free_resources import FreeResources
+from pipistrelle.platforms.resources.node_request import CORES, MILLI, OneNodeRequest
+from pipistrelle.protocol.base.errors import did_you_mean, shown
+from pipistrelle.schedulers.policy.errors import PolicyError
+from pipistrelle.schedulers.sharing.fragmentation import TypicalRequests
+from pipistrelle.schedulers.sharing.gpu_choice import Gpus, any_of, emptiest, fullest, lowest
+
+Ints = NDArray[np.int64]
+
+#: how many requests' scores are kept
+_MOST_KEPT: Final = 512
+#: score of a node that does not fit the request; fitting nodes have scores of at least 0
+_UNFIT: Final = -1
+#: scores are whole numbers up to this one
+_BEST: Final = 100
+
+
+class SharedPlacement(ABC):
+    """Choose the node with the greatest score; among equal scores, the first node.
+
+    Scores of a request are kept. At its next arrival, only the nodes that changed since get new scores.
+
+    Args:
+        free: what is free; the placement reads it at each choice.
+    """
+
+    #: one line for tables and documentation
+    purpose: ClassVar[str]
+
+    def __init__(self, free: FreeResources) -> None:
+        self._free = free
+        nodes = free.nodes
+        self._column = nodes.column(CORES)
+        self._most_cores = 1 if self._column is None else max(1, int(nodes.amounts[:, self._column].max(initial=0)))
+        self._most_gpus = max(1, int(nodes.gpus.sum(axis=1).max(initial=0)))
+        #: {request: (scores of the nodes, changes that they include)}, the least recently used first
+        self._kept: dict[OneNodeRequest, tuple[Ints, int]] = {}
+
+    def choose(self, request: OneNodeRequest) -> tuple[int, Gpus] | None:
+        """Return the node and the numbers of its GPUs for a request; None if no node fits."""
+        scores = self._current(request)
+        if not len(scores):
+            return None
+        node = self._pick(scores)
+        if scores[node] == _UNFIT:
+            return None
+        return node, self._gpus(node, request)
+
+    @abstractmethod
+    def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
+        """Return scores of at least 0 for nodes that fit the request, shape (rows,)."""
+
+    def _pick(self, scores: Ints) -> int:
+        return int(scores.argmax())
+
+    def _gpus(self, node: int, request: OneNodeRequest) -> Gpus:
+        return fullest(self._free.gpus[node], request)
+
+    def _current(self, request: OneNodeRequest) -> Ints:
+        """Return the scores of all nodes, shape (nodes,)."""
+        free = self._free
+        kept = self._kept.pop(request, None)
+        if kept is None:
+            if len(self._kept) == _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+            scores = np.full(len(free.nodes), _UNFIT)
+            rows = np.arange(len(scores))
+        else:
+            scores = kept[0]
+            rows = np.flatnonzero(free.changed > kept[1])
+            scores[rows] = _UNFIT
+        rows = rows[free.fits(request, rows)]
+        if len(rows):
+            scores[rows] = self._score(rows, request)
+        self._kept[request] = scores, free.changes
+        return scores
+
+    def _cores(self, rows: Ints) -> Ints:
+        """Return the free cores of some nodes."""
+        if self._column is None:
+            return np.zeros(len(rows), dtype=np.int64)
+        column: Ints = self._free.amounts[rows, self._column]
+        return column
+
+    def _cores_of(self, request: OneNodeRequest) -> int:
+        return 0 if self._column is None else request.amounts[self._column]
+
+
+class FirstFitShared(SharedPlacement):
+    """The first node that fits, by weight and number; its GPUs with the lowest numbers.
+
+    Args:
+        weights: shape (nodes,), nodes with a lower weight come first, as in Slurm; None: all are equal.
+    """
+
+    purpose = "the first node that fits, by weight and number"
+
+    def __init__(self, free: FreeResources, weights: Ints | None = None) -> None:
+        super().__init__(free)
+        count = len(free.nodes)
+        order = np.arange(count) if weights is None else np.argsort(weights, kind="stable")
+        self._rank = np.empty(count, dtype=np.int64)
+        self._rank[order] = np.arange(count)[::-1]
+
+    def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
+        ranks: Ints = self._rank[rows]
+        return ranks
+
+    def _gpus(self, node: int, request: OneNodeRequest) -> Gpus:
+        return lowest(self._free.gpus[node], request)
+
+
+class BestFitShared(SharedPlacement):
+    """The node with the least left: half the cores, half the GPUs, each as a share of the largest node's.
+
+    The score is floor(100 (1 - cores left / (2 most cores) - GPUs left / (2 most GPUs))).
+    """
+
+    purpose = "the node with the fewest cores and GPUs left"
+
+    def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
+        cores = (self._cores(rows) - self._cores_of(request)) / self._most_cores
+        gpus = (self._free.gpus[rows].sum(axis=1) - request.gpu_amount) / self._most_gpus
+        scores: Ints = np.floor(_BEST * (1.0 - (0.5 * cores + 0.5 * gpus))).astype(np.int64)
+        return scores
+
+
+class WorstFit(SharedPlacement):
+    """The node with the most left: its milli-cores and 100 times its thousandths of GPUs; there the emptiest GPUs."""
+
+    purpose = "the node with the most cores and GPUs left"
+
+    def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
+        left: Ints = self._free.gpus[rows].sum(axis=1) - request.gpu_amount
+        return self._cores(rows) - self._cores_of(request) + 100 * left
+
+    def _gpus(self, node: int, request: OneNodeRequest) -> Gpus:
+        return emptiest(self._free.gpus[node], request)
+
+
+class DotProduct(SharedPlacement):
+    """The node with the smallest product of what is free and what is asked, as shares of the largest node's.
+
+    The score is floor(100 (1 - (free cores x cores + free GPUs x GPUs) / 2)).
+    """
+
+    purpose = "the node whose free resources resemble the request least"
+
+    def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
+        cores = self._cores(rows) / self._most_cores * (self._cores_of(request) / self._most_cores)
+        gpus = self._free.gpus[rows].sum(axis=1) / self._most_gpus * (request.gpu_amount / self._most_gpus)
+        scores: Ints = np.floor(_BEST * (1.0 - (cores + gpus) / 2)).astype(np.int64)
+        return scores
+
+
+class GpuPacking(SharedPlacement):
+    """First GPUs in use already, then idle GPUs of nodes in use, then idle nodes with few GPUs.
+
+    The score is 100 less a tenth of the percentage free on the chosen GPUs, at least 50, if all of them are in use. It
+    is 50 less the number of idle GPUs that are needed, at least 33, on other nodes with a GPU in use. On a node with n
+    GPUs, all idle, it is 33 - n, at least n. Without GPUs in the request all nodes are equal.
+    """
+
+    purpose = "GPUs in use, then idle GPUs of nodes in use, then idle nodes"
+
+    def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
+        if not request.gpus:
+            return np.zeros(len(rows), dtype=np.int64)
+        has = self._free.nodes.gpus[rows]
+        free = self._free.gpus[rows]
+        counts = (has > 0).sum(axis=1)
+        idle = (free == has).sum(axis=1) == has.shape[1]
+        # too small ones go last; the node fits, so the first ones suffice
+        chosen = np.sort(np.where(free >= request.share, free, 2 * MILLI), axis=1)[:, : request.gpus]
+        whole = (chosen == MILLI).sum(axis=1)
+        in_use = np.maximum(_BEST - (chosen * 100 // MILLI).sum(axis=1) // 10, _BEST // 2)
+        mixed = np.maximum(_BEST // 2 - whole, _BEST // 3)
+        scores: Ints = np.where(idle, np.maximum(_BEST // 3 - counts, counts), np.where(whole > 0, mixed, in_use))
+        return scores
+
+
+class GpuClustering(SharedPlacement):
+    """Nodes that hold requests for the same number of GPUs: these only, then others too, then idle nodes, then others.
+
+    A share of a GPU counts as a number of its own. The score is 75, 50, 25 or 0 for these four, plus floor(25 x GPUs in
+    use and missing to the largest node's / GPUs of the largest node). Without GPUs in the request all nodes are equal.
+    """
+
+    purpose = "nodes that hold requests for the same number of GPUs"
+
+    def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
+        if not request.gpus:
+            return np.zeros(len(rows), dtype=np.int64)
+        kinds = self._free.holders[rows] > 0
+        same = kinds[:, 0 if request.is_share else request.gpus]
+        number = kinds.sum(axis=1)
+        step = np.where(same, np.where(number == 1, 3, 2), np.where(number == 0, 1, 0))
+        part: Ints = 25 * (self._most_gpus - self._free.gpus[rows].sum(axis=1)) // self._most_gpus
+        return 25 * step + part
+
+
+class RandomFit(SharedPlacement):
+    """Any node that fits, and any of its GPUs that fit.
+
+    Args:
+        rng: the generator of the choices.
+    """
+
+    purpose = "a random node that fits"
+
+    def __init__(self, free: FreeResources, rng: np.random.Generator) -> None:
+        super().__init__(free)
+        self._rng = rng
+
+    def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
+        return np.zeros(len(rows), dtype=np.int64)
+
+    def _pick(self, scores: Ints) -> int:
+        fitting = np.flatnonzero(scores != _UNFIT)
+        return int(fitting[self._rng.integers(len(fitting))]) if len(fitting) else 0
+
+    def _gpus(self, node: int, request: OneNodeRequest) -> Gpus:
+        return any_of(self._free.gpus[node], request, self._rng)
+
+
+class FragmentationGradient(SharedPlacement):
+    """The node, and for a share the GPU, where fragmentation grows least.
+
+    The score is floor(100 / (1 + exp(-d / 1000))), where d is by how much the node's fragment decreases, in thousandths
+    of a GPU. Several or whole GPUs are the fullest ones that suffice.
+
+    Args:
+        fragmentation: the typical requests.
+    """
+
+    purpose = "the node and GPU where fragmentation grows least"
+
+    def __init__(self, free: FreeResources, fragmentation: TypicalRequests) -> None:
+        super().__init__(free)
+        self._typical = fragmentation
+        per_gpu = MILLI * fragmentation.weight
+        #: least decrease, times the weight, for the scores 1 to 99
+        self._steps = np.array(
+            [math.ceil(per_gpu * math.log(score / (_BEST - score))) for score in range(1, _BEST)], dtype=np.int64
+        )
+
+    def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
+        if request.is_share:
+            best: Ints = self._by_gpu(rows, request).max(axis=1)
+            return best
+        before = self._free.gpus[rows]
+        after = before.copy()
+        if request.gpus:
+            order = np.argsort(np.where(before >= request.share, before, 2 * MILLI), axis=1, kind="stable")
+            np.put_along_axis(
+                after,
+                order[:, : request.gpus],
+                np.take_along_axis(before, order[:, : request.gpus], axis=1) - request.share,
+                axis=1,
+            )
+        return self._scored(rows, np.arange(len(rows)), after, request)
+
+    def _gpus(self, node: int, request: OneNodeRequest) -> Gpus:
+        if request.is_share:
+            return (int(self._by_gpu(np.array([node]), request)[0].argmax()),)
+        return super()._gpus(node, request)
+
+    def _by_gpu(self, rows: Ints, request: OneNodeRequest) -> Ints:
+        """Return the scores of each GPU of some nodes, shape (rows, GPUs)."""
+        free = self._free.gpus[rows]
+        row, gpu = np.nonzero(free >= request.share)
+        after = free[row]
+        after[np.arange(len(row)), gpu] -= request.share
+        scores = np.full(free.shape, _UNFIT)
+        scores[row, gpu] = self._scored(rows, row, after, request)
+        return scores
+
+    def _scored(self, rows: Ints, row: Ints, after: Ints, request: OneNodeRequest) -> Ints:
+        """Return the scores of states of the nodes ``rows[row]`` with GPUs ``after``."""
+        typical = self._typical
+        cores, models = typical.cores(self._free, rows), self._free.nodes.model_of[rows]
+        before = typical.usable(cores, self._free.gpus[rows], models)
+        left = typical.usable(cores[row] - typical.cores_of(request), after, models[row])
+        decrease = typical.weight * request.gpu_amount - before[row] + left
+        return np.searchsorted(self._steps, decrease, side="right").astype(np.int64)
+
+
+#: {name: class}, in the order of the documentation
+SHARED: Final[dict[str, type[SharedPlacement]]] = {
+    "first-fit": FirstFitShared,
+    "best-fit": BestFitShared,
+    "worst-fit": WorstFit,
+    "dot-product": DotProduct,
+    "gpu-packing": GpuPacking,
+    "gpu-clustering": GpuClustering,
+    "fgd": FragmentationGradient,
+    "random": RandomFit,
+}
+
+
+def check_shared(name: str) -> None:
+    """Raise PolicyError if there is no placement of this name."""
+    if name not in SHARED:
+        raise PolicyError(
+            f"there is no placement {shown(name)} for shared nodes", hint=did_you_mean(name, list(SHARED))
+        )
+
+
+def make_shared(
+    name: str, free: FreeResources, *, fragmentation: TypicalRequests, rng: np.random.Generator
+) -> SharedPlacement:
+    """Return the placement of this name.
+
+    Raises:
+        PolicyError: if there is none.
+    """
+    check_shared(name)
+    makers: dict[str, Callable[[], SharedPlacement]] = {
+        "fgd": lambda: FragmentationGradient(free, fragmentation),
+        "random": lambda: RandomFit(free, rng),
+    }
+    return makers[name]() if name in makers else SHARED[name](free)

@@ -1,0 +1,66 @@
+"""Sum up the free GPUs that typical requests can use, as a loop for numba and as numpy."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+def usable(cores: Ints, gpus: Ints, model_of: Ints, *tables: NDArray[Any]) -> Ints:
+    """Return the free thousandths that each class of requests can use, times its requests that fit, summed.
+
+    Args:
+        tables: the arguments from `accepts` to `weights`.
+        cores, gpus, model_of: free cores, free thousandths of each GPU, and model of some nodes.
+        accepts: shape (classes, 1 + models), whether a class accepts a model; the last column is for no model.
+        counts, shares: how many GPUs the requests of a class need, and how many thousandths of each.
+        begins: shape (1 + classes,), where each class begins in ``steps`` and ``weights``.
+        steps: the cores that requests of a class need, ascending in each class.
+        weights: the number of requests of the class that need at most so many cores.
+    """
+    accepts, counts, shares, begins, steps, weights = tables
+    total = np.zeros(len(cores), dtype=np.int64)
+    for kind in range(len(counts)):
+        large = gpus >= shares[kind]
+        fits = accepts[kind, model_of] & (large.sum(axis=1) >= counts[kind])
+        begin, end = begins[kind], begins[kind + 1]
+        place = np.searchsorted(steps[begin:end], cores, side="right")
+        number = np.where(place > 0, weights[begin + place - 1], 0)
+        total += np.where(fits, number * np.where(large, gpus, 0).sum(axis=1), 0)
+    return total
+
+
+def usable_loop(
+    cores: Ints,
+    gpus: Ints,
+    model_of: Ints,
+    accepts: Flags,
+    counts: Ints,
+    shares: Ints,
+    begins: Ints,
+    steps: Ints,
+    weights: Ints,
+) -> Ints:
+    """Return the same as `usable`; numba compiles it."""
+    total = np.zeros(len(cores), dtype=np.int64)
+    for row in range(len(cores)):
+        for kind in range(len(counts)):
+            begin, end = begins[kind], begins[kind + 1]
+            if steps[begin] > cores[row] or not accepts[kind, model_of[row]]:
+                continue
+            large = 0
+            free = 0
+            for gpu in range(gpus.shape[1]):
+                if gpus[row, gpu] >= shares[kind]:
+                    large += 1
+                    free += gpus[row, gpu]
+            if large < counts[kind]:
+                continue
+            last = begin
+            while last + 1 < end and steps[last + 1] <= cores[row]:
+                last += 1
+            total[row] += weights[last] * free
+    return total
