@@ -56,6 +56,10 @@ def prepare(home: Path) -> None:
             f"{one} {40 * one} {one % 9} {300 + 7 * one} {size} -1 -1 {size} 900 -1 1 {one % 4}" + " -1" * 6 + "\n"
         )
     (home / "made.swf").write_text("".join(lines), encoding="ascii")
+    nodes = ["sn,cpu_milli,memory_mib,gpu,model\n", *(f"n{one},64000,262144,2,P100\n" for one in range(4))]
+    (home / "nodes.csv").write_text("".join(nodes), encoding="ascii")
+    pods = ["name,cpu_milli,memory_mib,num_gpu,gpu_milli\n", *(f"p{one},4000,4096,1,500\n" for one in range(9))]
+    (home / "pods.csv").write_text("".join(pods), encoding="ascii")
     for name in ("cluster.xml", "jobs.json"):
         shutil.copyfile(_EXAMPLES / "batsim" / name, home / name)
     shutil.copytree(_EXAMPLES / "cases", home / "cases")
@@ -192,6 +196,11 @@ WRITERS: tuple[Writer, ...] = (
         "study papers out",
         ("study", "papers", "002", "--only", "equations", "-q", "-j", "1", "-o", "new"),
         ("new/002-equations.json", "new/002-equations.csv", "new/002-equations.html"),
+    ),
+    _one(
+        "workload fill picture",
+        *("--platform", "nodes.csv", "--workload", "pods.csv", "--placement", "best-fit", "--picture", "fill.svg"),
+        file="fill.svg",
     ),
     _one("workload generate page", "--like", "made.swf", "-o", "l.swf", "--page", "x.html", file="x.html"),
     _one("workload generate output", "--jobs", "900", "-o", "x.swf", file="x.swf"),

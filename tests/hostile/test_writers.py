@@ -15,7 +15,7 @@ from pipistrelle.cli.main import cli
 #: parameters that name files and folders to read
 READ = {
     *("spec_file", "outages", "config", "curve", "clients", "server_key", "runs", "run", "study", "place", "traces"),
-    *("file", "lives", "session"),
+    *("file", "lives", "session", "platform", "workload"),
 }
 #: folders of `resume` and of a case: they are read, and those of a run or a case also written
 BOTH = {"resume folder"}

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, legible, printable
 from pipistrelle.protocol.base.whole import without_waiting
 from pipistrelle.schedulers.maui.config.attributes import (
     CREDENTIAL_ATTRIBUTES,
@@ -27,6 +27,8 @@ _QUOTED_OR_COMMENT: Final = re.compile(r"\"[^\"]*\"|'[^']*'|#")
 #: the longest file (bytes); how many unknown words get a suggestion, which takes long to find
 _LONGEST: Final = 1024 * 1024
 _MOST_HINTS: Final = 100
+#: most characters of a word of the file in a message
+_WORD: Final = 100
 #: attributes without effect on weekly standing reservations, and on permanent ones
 _OF_DAYS: Final = ("DAYS",)
 _OF_PERIODS: Final = ("STARTTIME", "ENDTIME", "DAYS", "DEPTH")
@@ -151,7 +153,7 @@ class _Reader:
         name = ALIASES.get(raw.upper(), raw.upper())
         parameter = PARAMETERS.get(name)
         if parameter is None:
-            self._warn(number, raw, self._unknown(f"parameter '{printable(raw)}'", name, PARAMETERS))
+            self._warn(number, raw, self._unknown(f"parameter '{legible(raw, _WORD)}'", name, PARAMETERS))
         elif parameter.support in (Support.IDLE, Support.NO):
             decides = parameter.support is Support.NO and rest.upper() not in _NOTHING
             self._warn(number, raw, f"parameter {name} is not supported: {parameter.meaning}", decides=decides)
@@ -163,7 +165,7 @@ class _Reader:
     def check_standing(self) -> None:
         """Check each standing reservation as a whole, after all lines."""
         for index, lines in self._standing_lines.items():
-            standing, name = self._standing[index], f"SRCFG[{printable(index)}]"
+            standing, name = self._standing[index], f"SRCFG[{legible(index, _WORD)}]"
             length = PERIODS.get(standing.period)
             for attribute in _OF_DAYS if standing.period == "WEEK" else _OF_PERIODS if length is None else ():
                 if attribute in lines:
@@ -199,9 +201,9 @@ class _Reader:
             counted = rest.removesuffix("%")
             self._values[name] = self._value(number, parameter, counted)
             why = "usage is counted in percent of the usage, not of the capacity"
-            self._warn(number, name, f"{name} {printable(rest)} is not supported: {why}; {counted} is used")
+            self._warn(number, name, f"{name} {legible(rest, _WORD)} is not supported: {why}; {counted} is used")
         elif index not in (None, "0"):
-            self._warn(number, name, f"{name}[{printable(index or '')}]: the machine is one partition, index 0")
+            self._warn(number, name, f"{name}[{legible(index or '', _WORD)}]: the machine is one partition, index 0")
         else:
             if name == "FSPOLICY" and rest.upper() == "PSDEDICATED":
                 why = "FSPOLICY PSDEDICATED is unknown in Maui, too, and counts nothing"
@@ -209,7 +211,7 @@ class _Reader:
             try:
                 self._values[name] = self._value(number, parameter, rest)
             except NotSupported as error:
-                self._warn(number, name, f"{name} {printable(rest)} is not supported: {error}")
+                self._warn(number, name, f"{name} {legible(rest, _WORD)} is not supported: {error}")
 
     def _value(self, number: int, parameter: Parameter, text: str) -> Value:
         try:
@@ -231,7 +233,7 @@ class _Reader:
                 at += 1
 
     def _attribute(self, number: int, name: str, index: str, attribute: str, value: str) -> None:
-        where = f"{name}[{printable(index)}]" if index else name
+        where = f"{name}[{legible(index, _WORD)}]" if index else name
         known = STANDING_ATTRIBUTES if name == "SRCFG" else CREDENTIAL_ATTRIBUTES
         try:
             if name == "SRCFG":
@@ -247,13 +249,13 @@ class _Reader:
                 self._credentials[kind][index] = credential_attribute(credential, kind, attribute, value)
         except KeyError:
             self._warn(
-                number, attribute, self._unknown(f"attribute {printable(attribute)} of {where}", attribute, known)
+                number, attribute, self._unknown(f"attribute {legible(attribute, _WORD)} of {where}", attribute, known)
             )
         except NotSupported as error:
-            why = f"attribute {printable(attribute)} of {where} is not supported: {error}"
+            why = f"attribute {legible(attribute, _WORD)} of {where} is not supported: {error}"
             self._warn(number, attribute, why, decides=not isinstance(error, WithoutEffect))
         except BadValue as error:
-            what = f"the value of {printable(attribute)} of {where} is wrong"
+            what = f"the value of {legible(attribute, _WORD)} of {where} is wrong"
             raise self._wrong(number, what, error.expected, value) from error
 
     def _unknown(self, what: str, name: str, known: Collection[str]) -> str:
@@ -264,5 +266,5 @@ class _Reader:
         self.warnings.append(ConfigWarning(self._where, number, name, why, decides))
 
     def _wrong(self, number: int, what: str, expected: str | None, found: str | None) -> MauiConfigError:
-        shown = None if found is None else f"'{printable(found)}'"
+        shown = None if found is None else f"'{legible(found, _WORD)}'"
         return MauiConfigError(what, where=f"{self._where}:{number}", expected=expected, found=shown)

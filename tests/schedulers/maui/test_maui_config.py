@@ -288,6 +288,15 @@ def test_a_long_file_is_refused(tmp_path: Path) -> None:
     assert ["FSWEIGHT" in warning.why for warning in warnings] == [True] * 100 + [False]
 
 
+def test_long_words_are_cut_in_messages() -> None:
+    """Of names, of values, and of lines that cannot be read."""
+    word = "w" * 70_000
+    for text in (f"{word} 1", f"FSPOLICY {word}", f"FSDEPTH {word}", f"USERCFG[{word}] {word}=1", f"[{word}"):
+        with pytest.raises(MauiConfigError) as error:
+            parse_maui_config(text)
+        assert len(str(error.value)) < 600
+
+
 def test_missing_file_is_an_error(tmp_path: Path) -> None:
     """One message with the path."""
     with pytest.raises(MauiConfigError, match="cannot read the Maui configuration"):

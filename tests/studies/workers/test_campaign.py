@@ -207,11 +207,12 @@ def test_a_folder_of_another_study_is_refused(tmp_path, other, named):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_broken_line_is_named(tmp_path):
+@pytest.mark.parametrize("damage", [b"{", b'{"point": "\xb0"}\n'])
+def test_a_broken_line_is_named(tmp_path, damage):
     """A broken line that is not the last is not the result of a crash."""
     run(study(replicas=1), tmp_path, jobs=1)
     journal = tmp_path / JOURNAL
-    journal.write_bytes(b"{" + journal.read_bytes())
+    journal.write_bytes(damage + journal.read_bytes())
     with pytest.raises(PipistrelleError, match=r"journal\.jsonl, line 1: a line of the journal is damaged"):
         run(study(replicas=1), tmp_path)
 

@@ -1,0 +1,27 @@
+"""Damaged and hostile files: each reader answers as documented, in bounded time and memory."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def damage(project_root: Path, *words: str) -> str:
+    """Return the last line of the benchmark."""
+    command = [sys.executable, project_root / "benchmarks" / "hostile_readers.py", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done
+    return done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("reader", ["SWF", "platform", "maui.cfg", "journal"])
+def test_damaged_files_are_refused_with_one_message(project_root: Path, reader: str) -> None:
+    """No traceback, no hang, no long message; a file may also stay valid."""
+    assert damage(project_root, "--files", "5", "--only", reader) == "5 files, 0 wrong"
+
+
+@pytest.mark.slow
+def test_damaged_files_of_all_readers_are_refused(project_root: Path) -> None:
+    """Some of each kind that a command reads."""
+    assert damage(project_root, "--files", "145", "--seed", "7") == "145 files, 0 wrong"
