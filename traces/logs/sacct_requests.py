@@ -125,9 +125,7 @@ class SacctRequests:
         return self._known.setdefault(request, request)
 
     @staticmethod
-    def _memory(
-        memory: str, tres: dict[str, str], nodes: int, cores: int, line: str, place: str
-    ) -> dict[str, int]:
+    def _memory(memory: str, tres: dict[str, str], nodes: int, cores: int, line: str, place: str) -> dict[str, int]:
         """Return the field of `Request` for the memory, empty if none was requested."""
         found = None if memory in _NO_MEMORY else _REQMEM.fullmatch(memory)
         if found is None and memory not in _NO_MEMORY:
@@ -148,9 +146,7 @@ class SacctRequests:
         return {"memory_per_core": -(-amount // cores)}
 
     @staticmethod
-    def _gpus(
-        tres: dict[str, str], nodes: int, fields: dict[str, Any], place: str, column: str
-    ) -> dict[str, Any]:
+    def _gpus(tres: dict[str, str], nodes: int, fields: dict[str, Any], place: str, column: str) -> dict[str, Any]:
         """Return the fields of `Request` for the GPUs; they replace ``gpus_per_task`` where both are known."""
         gpus = gpu_count(tres, place, column)
         if not gpus:
@@ -163,3 +159,30 @@ class SacctRequests:
         fields.pop("gpus_per_task", None)
         return {**model, **({"gpus": gpus} if gpus % nodes else {"gpus_per_node": gpus // nodes})}
 
+
+def tres_text(request: Request) -> tuple[str, str]:
+    """Return a request as ReqTRES, and as sbatch's options in SubmitLine for what ReqTRES cannot say."""
+    nodes, cores = request.least_nodes, request.cores
+    gpus = request.gpus or request.gpus_per_node * nodes or request.gpus_per_task * request.all_tasks
+    memory = 0
+    line = ["sbatch", f"--cpus-per-task={request.cores_of_task}"]
+    if request.memory_per_node is not None:
+        memory = request.memory_per_node * nodes
+        line.append(f"--mem={request.memory_per_node}M")
+    elif request.memory_per_core is not None:
+        memory = request.memory_per_core * cores
+    elif request.memory_per_gpu is not None:
+        memory = request.memory_per_gpu * gpus
+    parts = [f"cpu={cores}", *([f"mem={memory}M"] if memory else []), f"node={nodes}"]
+    if gpus:
+        parts.append(f"gres/gpu={gpus}")
+        parts += [f"gres/gpu:{model}={gpus}" for model in request.gpu_models[:1]]
+    parts += [f"gres/{name}={amount * nodes}" for name, amount in request.others.items()]
+    parts += [f"license/{name}={amount}" for name, amount in request.licenses.items()]
+    if request.tasks_per_node is not None:
+        line.append(f"--ntasks-per-node={request.tasks_per_node}")
+    if request.gpus_per_task:
+        line.append(f"--gpus-per-task={request.gpus_per_task}")
+    if request.exclusive:
+        line.append("--exclusive")
+    return ",".join(parts), " ".join(line)
