@@ -53,7 +53,19 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
         *("read", "catalogue", "maintenance", "failures"),
     ],
     "traces": [
-        *("errors", "files", "usage_traces", "profiles", "workload", "clean", "logs", "batsim", "requests"),
+        *(
+            "errors",
+            "files",
+            "usage_traces",
+            "profiles",
+            "workload",
+            "clean",
+            "logs",
+            "slurm",
+            "clusters",
+            "batsim",
+            "requests",
+        ),
         *("describe", "transforms", "load", "catalogue", "generator", "outages", "resilience"),
     ],
     "server": [
@@ -94,6 +106,7 @@ HARMLESS = {
     "decimal",
     "difflib",
     "enum",
+    "fractions",
     "functools",
     "hashlib",
     "heapq",
