@@ -81,6 +81,8 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
             "maui/limits",
             "orders",
             "maui",
+            "slurm/config",
+            "slurm",
             "catalogue",
             "wire",
             "wire/batsim",
