@@ -183,7 +183,7 @@ class Shape:
         if counts is None:
             return None
         return tuple(
-            Take(node, count, self._numbers(gpus[node], held))
+            Take(node, count, self.numbers(gpus[node], held))
             for node, count, held in zip(chosen.tolist(), tasks, counts, strict=True)
         )
 
@@ -234,7 +234,17 @@ class Shape:
             left -= counts[-1]
         return None if left or min(counts) < least else counts
 
-    def _numbers(self, free: Amounts, count: int) -> tuple[int, ...]:
+    def gpus_on_node(self, tasks: int, nodes: int) -> int:
+        """Return the number of GPUs on each node if ``nodes`` nodes have this number of tasks each."""
+        request = self.request
+        return request.gpus // nodes if request.gpus else request.gpus_per_node + request.gpus_per_task * tasks
+
+    def numbers(self, free: Amounts, count: int) -> tuple[int, ...]:
+        """Return the ``count`` fullest GPUs that suffice, perhaps fewer.
+
+        Args:
+            free: free thousandths of each GPU of the node, shape (GPUs,).
+        """
         if not count:
             return ()
         order = np.argsort(free, kind="stable")
@@ -274,6 +284,12 @@ class Shape:
             allowed: which nodes the job may use, shape (nodes,).
         """
         nodes = self._nodes
+        short = next(
+            (name for name, count in self.request.licenses.items() if count > nodes.licenses.get(name, 0)), None
+        )
+        if short is not None:
+            there = nodes.licenses.get(short, 0)
+            return f"it asks for {self.request.licenses[short]} licences {quoted(short)}, the machine has {there}"
         most = np.where(allowed, self.most_tasks(nodes.amounts, nodes.gpus), 0)
         if self.choose(np.arange(len(nodes)), most, nodes.gpus) is not None:
             return None

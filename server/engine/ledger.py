@@ -1,12 +1,13 @@
 """The record of units: which are free, held or blocked. Only this module changes it."""
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from mypy_extensions import mypyc_attr
 from numpy.typing import NDArray
 
+from pipistrelle.protocol.resources.nodes import NodeTake
 from pipistrelle.protocol.units.indices import drop_numbers, kept_numbers
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
@@ -29,6 +30,8 @@ class Ledger:
 
     __slots__ = ("_at", "_held", "_held_blocked", "blocked", "idle", "units")
 
+    #: whether jobs take parts of nodes, see `pipistrelle.server.hosts.node_ledger`
+    shares_nodes: ClassVar[bool] = False
     #: one byte per unit
     _held: bytearray
     #: the same bytes as an array, shape (units,)
@@ -46,13 +49,17 @@ class Ledger:
         self._held = bytearray(self.units)
         self._at = np.frombuffer(self._held, np.uint8)
 
-    def take(self, job: Job, text: str) -> NodeSet:
+    def take(self, job: Job, text: str, takes: Sequence[NodeTake] = ()) -> NodeSet:
         """Allocate the units written in ``text`` to a job and return them.
+
+        ``takes`` must be empty: only nodes with resources can be shared.
 
         Raises:
             Illegal: the text is not a set of units, its size differs from the job's (see `may_differ`), or it names
                 units that do not exist, are taken or blocked. The ledger is then unchanged.
         """
+        if takes:
+            raise Illegal("wrong_resources", f"{job.id} has 'takes', but this machine's nodes have no resources")
         try:
             alloc = NodeSet.parse(text)
         except NodeSetError as error:

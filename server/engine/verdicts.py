@@ -97,10 +97,10 @@ class Verdicts(Kept):
             ghost = self._cluster.ghosts.get(data.job_id)
             if ghost is None:
                 self._not_waiting(data.job_id)
-            alloc, now = self._cluster.lay(ghost, data.alloc), self._clockwork.now
+            alloc, now = self._cluster.lay(ghost, data.alloc, data.takes), self._clockwork.now
             self._clockwork.tell(JobCompleted(now, JobCompletedData(ghost.id, "COMPLETED_KILLED", str(alloc), -1)))
             return
-        self._lives.start(job, data.alloc)
+        self._lives.start(job, data.alloc, data.takes)
 
     def _reject(self, decision: RejectJob) -> None:
         job = self._cluster.waiting.get(decision.data.job_id)

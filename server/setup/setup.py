@@ -18,6 +18,7 @@ from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup.conditions import conditions_of, dependency_remarks, first_of
 from pipistrelle.server.setup.requests import UNMET, settle_requests
 from pipistrelle.server.setup.resilience import check_resilience, resiliences_of
+from pipistrelle.server.setup.shared_requests import ignored_requests, sized_for_nodes
 from pipistrelle.traces.batsim.events import ExternalEvent
 from pipistrelle.traces.clean import NO_REQUEST, REQUEST_HINT, clean, lacks_requests, with_cancellations
 from pipistrelle.traces.logs.haizea import RESERVED
@@ -163,8 +164,11 @@ class Setup:
             # A Batsim workload follows Batsim's rules in either dialect.
             own = workload.job_json is not None
             cleaned, left_out = clean(
-                with_cancellations(workload) if cancellations else workload, size, ids_as_text=own
+                sized_for_nodes(with_cancellations(workload) if cancellations else workload, platform),
+                size,
+                ids_as_text=own,
             )
+            remarks += ignored_requests(cleaned, platform)
             cleaned, unmet, said = settle_requests(cleaned, platform)
             if unmet:
                 left_out[UNMET] = unmet
