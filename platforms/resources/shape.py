@@ -108,6 +108,13 @@ class Shape:
         return self.request.gpu_share
 
     @cached_property
+    def least(self) -> Amounts:
+        """What the job takes at least of one node, shape (resources,); nothing if it is exclusive."""
+        if self.request.exclusive:
+            return np.zeros(len(self._nodes.resources), dtype=np.int64)
+        return self._per_node + max(1, self.exact) * self._per_task
+
+    @cached_property
     def able(self) -> Bools:
         """Which nodes have GPUs of an accepted model, shape (nodes,)."""
         if self._models is None:
