@@ -27,22 +27,22 @@ class Door(NamedTuple):
 _STUDY: Final = {
     "run": Door("Run a study, or continue an interrupted one.", "study.run"),
     "summary": Door("Print means with confidence intervals.", "study.tell:summary_command"),
-    "compare": Door("Compare two values of one axis, replica by replica.", "study.tell:compare_command"),
-    "break-even": Door("Find the repair time that reaches a target.", "study.tell:break_even_command"),
+    "compare": Door("Compare two values of a parameter, replica by replica.", "study.tell:compare_command"),
+    "break-even": Door("Find the repair time at which a result meets a target.", "study.tell:break_even_command"),
     "plot": Door("Draw the results of a study.", "study.plot:plot_command"),
     "steps": Door("Measure the error of scheduling at fixed time steps.", "study.steps"),
     "papers": Door("Reproduce the tables and figures of five papers.", "study.papers"),
 }
 _WORKLOAD: Final = {
     "generate": Door(
-        "Generate random jobs: with daily cycles, by classes or like a log.", "workload.generate:generate_command"
+        "Generate random jobs: with daily cycles, by job class or like a log.", "workload.generate:generate_command"
     ),
     "model": Door("Fit a model to a log.", "workload.generate:model_command"),
     "convert": Door("Convert a workload or log to another format.", "workload.convert:convert_command"),
     "describe": Door("Describe a workload: sizes, times, load, users, arrivals.", "workload.describe:describe_command"),
     "compare": Door("Compare two workloads: distributions, arrivals, users.", "workload.compare:compare_command"),
     "fill": Door("Fill shared nodes with pods that never end.", "workload.fill:fill_command"),
-    "filter": Door("Keep the jobs that fulfil all conditions.", "workload.edit:filter_step"),
+    "filter": Door("Keep the jobs that meet all conditions.", "workload.edit:filter_step"),
     "scale": Door("Change sizes, times or arrivals.", "workload.edit:scale_step"),
     "merge": Door("Join several workloads into one.", "workload.edit:merge_step"),
     "shuffle": Door("Redistribute submit times among the jobs.", "workload.edit:shuffle_step"),
@@ -53,17 +53,19 @@ _FAILURES: Final = {
     "generate": Door("Write random failures of a model or platform.", "inputs.outages:generate_command"),
     "show": Door("Describe a failure log: rates, repairs, clustering.", "inputs.outages:show_command"),
     "fit": Door("Fit a failure model to a failure log.", "inputs.outages:fit_command"),
-    "plan": Door("Compute required node reliability and partition sizes.", "inputs.reliability:plan_command"),
-    "partitions": Door("Compare random placement with partitions.", "inputs.reliability:partitions_command"),
-    "yield": Door("Compute the yield of an application with spare nodes.", "inputs.yields"),
+    "plan": Door("Compute the node reliability and partitions that jobs need.", "inputs.reliability:plan_command"),
+    "partitions": Door(
+        "Compare random placement with partitions by reliability.", "inputs.reliability:partitions_command"
+    ),
+    "yield": Door("Compute the useful share of node time with spare nodes.", "inputs.yields"),
 }
 _EXPLAIN: Final = {
     "job": Door("Explain why a job waited, or all jobs of a user or queue.", "results.explain:job_command"),
     "queue": Door("Show the queue at one moment, with expected starts.", "results.explain:queue_command"),
     "placement": Door("Report which nodes jobs used and which failures hit them.", "results.placement:report_command"),
-    "order": Door("Estimate what another order of nodes would change.", "results.placement:order_command"),
+    "order": Door("Estimate what another node order would change.", "results.placement:order_command"),
     "accuracy": Door("Compare simulated waits with those in the log.", "results.accuracy"),
-    "titan": Door("Compare failure figures of Titan's GPUs with a paper.", "results.placement:titan_command"),
+    "titan": Door("Compare failure statistics of Titan's GPUs with a paper's.", "results.placement:titan_command"),
 }
 _NEW: Final = {
     "scheduler": Door("Write a small working scheduler in one of five languages.", "schedulers.new"),
@@ -71,15 +73,15 @@ _NEW: Final = {
 }
 _CHECK: Final = {
     "scheduler": Door("Test a scheduler with difficult situations.", "schedulers.conformance"),
-    "cases": Door("Rerun cases and compare with their golden results.", "schedulers.ci"),
-    "replay": Door("Replay a recorded session to a scheduler or the server.", "schedulers.replay"),
+    "cases": Door("Rerun test cases and compare with the expected results.", "schedulers.ci"),
+    "replay": Door("Replay recorded messages to a scheduler or the server.", "schedulers.replay"),
 }
 #: {group in the help: {command: what it is}}
 GROUPS: Final[Mapping[str, Mapping[str, Door]]] = {
     "Run": {
         "run": Door("Simulate a workload under a scheduler.", "run.run"),
-        "serve": Door("Run only the server, for a scheduler started elsewhere.", "run.serve"),
-        "schedule": Door("Run only the scheduler, for a server started elsewhere.", "run.schedule"),
+        "serve": Door("Run only the server, for a scheduler in another terminal.", "run.serve"),
+        "schedule": Door("Run only the scheduler, for a server in another terminal.", "run.schedule"),
         "resume": Door("Continue a run from its last snapshot.", "run.resume"),
         "batsim": Door("Simulate with Batsim 4's command-line options.", "run.batsim"),
     },
@@ -96,13 +98,13 @@ GROUPS: Final[Mapping[str, Mapping[str, Door]]] = {
             "Create, convert, describe and change workloads.",
             "workload.group:StepGroup",
             _WORKLOAD,
-            "One command can make several changes: separate filter, scale, merge, shuffle, copy and redraw by 'then'.",
+            "One command can make several changes: put 'then' between filter, scale, merge, shuffle, copy and redraw.",
         ),
         "failures": Door("Generate, describe and fit failures; plan for them.", doors=_FAILURES),
     },
     "Schedulers and protocol": {
         "new": Door("Create a scheduler to start from, or encryption keys.", doors=_NEW),
-        "check": Door("Test a scheduler or recorded results.", doors=_CHECK),
+        "check": Door("Test a scheduler, or check results against recorded ones.", doors=_CHECK),
     },
     "Help": {"help": Door("Print a documentation page or the help of a command.", "manual")},
 }

@@ -56,9 +56,10 @@ from pipistrelle.traces.workload import decimal_text
 def command(files: Sequence[str], sort: bool, **reading: Any) -> int:
     """Check input files and describe what is in them.
 
-    Supported: platforms (TOML, SimGrid XML, Maui resource traces), workloads (SWF, Batsim JSON, PBS, Slurm, Maui and
-    Haizea logs; plain or compressed), node tables (CSV, TOML; FILE,at=DATE), run descriptions (TOML, JSON), studies,
-    job classes and workload models (TOML), and bundled names. The exit code is 2 if any file is not valid.
+    Supported are platforms (TOML, SimGrid XML, Maui resource traces), workloads (SWF, Batsim JSON, logs of PBS, Slurm,
+    Maui and Haizea; plain or compressed), tables of nodes (CSV or TOML; FILE,at=DATE reads the state on DATE), run
+    descriptions (TOML, JSON), studies, job classes and workload models (TOML), and all bundled names. The exit code is
+    2 if any file is not valid.
     """
     wrong = logs = 0
     for name in files:

@@ -30,7 +30,7 @@ def timeout_option(what: str, whom: str) -> Callable[[_C], _C]:
     )
 
 
-_DIALECT: Final = {"dialect": "Protocol: native, or that of Batsim 3 and 4, in which the scheduler listens."}
+_DIALECT: Final = {"dialect": "Protocol: native, or Batsim's (versions 3 and 4). With Batsim's, the scheduler listens."}
 dialect_option: Final = added(options_of(RunSpec, _DIALECT))
 
 
@@ -51,7 +51,7 @@ form_options: Final = together(
 
 #: views of a running simulation
 live_options: Final = together(
-    click.option("--live", is_flag=True, help="Show queue, machine and decisions on the terminal during the run."),
+    click.option("--live", is_flag=True, help="During the run, show queue, machine and decisions on the terminal."),
     click.option(
         "--page",
         type=click.IntRange(0, 65535),
@@ -100,7 +100,7 @@ record_option: Final = in_section(
         "--record",
         metavar="FILE",
         type=FILE,
-        help="Record all messages for 'check replay': .jsonl or .jsonl.gz.",
+        help="Record all protocol messages, for 'pipistrelle check replay': .jsonl or .jsonl.gz.",
     ),
 )
 

@@ -47,7 +47,7 @@ def command(
 ) -> None:
     """Compare the simulated waits of a run with those in the log.
 
-    RUN is the folder of a run's outputs; LOG is the log that was simulated. The report shows the errors of
+    RUN is the output folder of a run; LOG is the log that was simulated. The report shows the errors of
     waits (simulated - real), the distributions of waits, and the errors of utilisation and queue length.
 
     \b

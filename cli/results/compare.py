@@ -40,8 +40,8 @@ _JOB_COLUMNS: Final = "job_id,submission_time,size"
 def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Path | None, exit_zero: bool) -> int:
     """Compare runs with the first one, job by job.
 
-    Each RUN is the output folder of a run, or a case with golden (expected) results. The exit code is 0 if the runs are
-    equal, 1 if they differ and 2 for errors.
+    Each RUN is the output folder of a run, or a test case with its expected results ('pipistrelle help ci'). The exit
+    code is 0 if the runs are equal, 1 if they differ and 2 for errors.
 
     \b
     pipistrelle compare pipistrelle-out/demo-fcfs-1 pipistrelle-out/demo-easy-1

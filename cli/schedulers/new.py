@@ -53,10 +53,10 @@ class AlreadyThere(PipistrelleError):
         "--language",
         type=Choice(list(_LANGUAGES)),
         default="python",
-        help="Programming language; only Python needs a package, pyzmq.",
+        help="Programming language. Only the Python scheduler needs a package (pyzmq).",
     ),
 )
-@in_section(OUTPUTS, output_option("File to write, instead of NAME with a suffix.", required=False))
+@in_section(OUTPUTS, output_option("File to write, instead of NAME and the language's suffix.", required=False))
 def command(name: str, language: str, output: Path | None) -> None:
     """Write a small working scheduler, and show how to run it.
 

@@ -45,7 +45,7 @@ where_option: Final = click.option(
     metavar="AXIS=VALUE",
     multiple=True,
     callback=_conditions,
-    help="Use only trials with this value of an axis; repeatable.",
+    help="Use only simulations with this value of a varied parameter; repeatable.",
 )
 metrics_option: Final = click.option(
     "--metric",
@@ -53,18 +53,20 @@ metrics_option: Final = click.option(
     metavar="COLUMN",
     multiple=True,
     show_default="the usual ones",
-    help="Result to print, such as mean_wait; repeatable.",
+    help="Column of the results to print, such as mean_wait; repeatable.",
 )
-metric_option: Final = click.option("--metric", metavar="COLUMN", default="mean_wait", help="Result to use.")
+metric_option: Final = click.option(
+    "--metric", metavar="COLUMN", default="mean_wait", help="Column of the results to use."
+)
 level_option: Final = click.option(
-    "--level", metavar="SHARE", type=ShareNumber(), default="95%", help="Confidence level."
+    "--level", metavar="SHARE", type=ShareNumber(), default="95%", help="Confidence level of the intervals."
 )
 method_option: Final = click.option(
     "--interval",
     "method",
     type=Choice(["t", "bootstrap"]),
     default="t",
-    help="Method of the intervals: Student's t or a seeded bootstrap.",
+    help="Method for the confidence intervals: Student's t, or bootstrap with a fixed seed.",
 )
 form_options: Final = together(
     click.option("--json", "form", flag_value="json", help="Print JSON instead of tables."),

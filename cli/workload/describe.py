@@ -25,10 +25,16 @@ _SPREAD = (
 @reading_but_zone
 @strict_option
 @click.option(
-    "--machine-size", type=click.IntRange(1, 2**31), show_default="as in IN", help="Size of the machine in units."
+    "--machine-size",
+    type=click.IntRange(1, 2**31),
+    show_default="as in IN",
+    help="Size of the machine in units (nodes or processors).",
 )
 @click.option(
-    "--timezone", metavar="ZONE", show_default="as in IN, or UTC", help="Time zone of hours, weekdays and the log."
+    "--timezone",
+    metavar="ZONE",
+    show_default="as in IN, or UTC",
+    help="Time zone of the log, and of hours and weekdays printed.",
 )
 @json_option
 @click.option("--picture", type=SvgFile(), help="Also draw an .svg picture.")

@@ -32,11 +32,14 @@ _serial_option: Final = click.option(
     "--machine-size",
     type=click.IntRange(min=1),
     show_default="256, or as in the log",
-    help="Size of the machine in units.",
+    help="Size of the machine in units (nodes or processors).",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, help="Random seed.")
 @click.option(
-    "--load", type=PositiveNumber(), show_default="0.85, or as in classes or model", help="Offered load, such as 0.9."
+    "--load",
+    type=PositiveNumber(),
+    show_default="0.85, or as in classes or model",
+    help="Offered load: requested node time / available node time, such as 0.9.",
 )
 @click.option(
     "--classes",
@@ -48,7 +51,7 @@ _serial_option: Final = click.option(
     "--like",
     metavar="NAME|FILE",
     shell_complete=completed("model", or_file=True),
-    help="Draw jobs like those of a log or model.",
+    help="Draw jobs whose statistics match this log or model.",
 )
 @_serial_option
 @click.option("--duration", metavar="TIME", help="With --classes or --like: length of the workload, such as '7d'.")
@@ -148,11 +151,16 @@ def _model(name: str, machine_size: int | None) -> "tuple[WorkloadModel, Workloa
 @click.command("model", cls=Command)
 @click.argument("source", metavar="LOG", shell_complete=completed("model", "workload", or_file=True))
 @click.option(
-    "--machine-size", type=click.IntRange(min=1), show_default="as in the log", help="Size of the machine in units."
+    "--machine-size",
+    type=click.IntRange(min=1),
+    show_default="as in the log",
+    help="Size of the machine in units (nodes or processors).",
 )
 @click.option("--jobs", type=click.IntRange(min=1), show_default="as in the log", help="Number of jobs.")
 @click.option("--duration", metavar="TIME", show_default="as in the log", help="Length of the workload, such as '1y'.")
-@click.option("--load", type=PositiveNumber(), help="Offered load, such as 0.9.")
+@click.option(
+    "--load", type=PositiveNumber(), help="Offered load: requested node time / available node time, such as 0.9."
+)
 @_serial_option
 @output_option("TOML file to write.")
 def model_command(source: str, machine_size: int | None, output: Path, serial: float | None, **wanted: Any) -> None:
