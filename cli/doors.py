@@ -9,13 +9,16 @@ from click.shell_completion import CompletionItem
 
 
 class Door(NamedTuple):
-    """A command or a group of commands, imported when it is used.
+    """One command, or a group of commands, of ``pipistrelle``.
+
+    Its module is imported only when it is used.
 
     Attributes:
-        purpose: one line for the help of the group that holds it.
-        place: module within this package, perhaps with ``:NAME``; by default ``command``, for a group `LazyGroup`.
-        doors: the commands of a group.
-        text: further help of a group.
+        purpose: one line, shown in the help of the group that contains the command.
+        place: module of the command within `pipistrelle.cli`, as ``module`` or ``module:NAME``. NAME is the command; by
+            default it is ``command``. Empty for a group without a class of its own.
+        doors: the commands of a group; None for a single command.
+        text: further help text of a group.
     """
 
     purpose: str
@@ -136,11 +139,11 @@ class LazyGroup(click.Group):
         self.doors = {name: door for doors in sections.values() for name, door in doors.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the table."""
+        """Return the names of the commands, in the order of the table in this module."""
         return list(self.doors)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return a command; None for an unknown name."""
+        """Import and return the command of this name; return None for an unknown name."""
         door = self.doors.get(cmd_name)
         if door is None:
             return None
@@ -162,7 +165,10 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Suggest a similar or newer name for an unknown command."""
+        """Find the command of this name.
+
+        For an unknown name, fail with a suggestion: a similar name, or the new name of a renamed command.
+        """
         name = args[0]
         if name not in self.doors and not name.startswith("-") and not ctx.resilient_parsing:
             from pipistrelle.protocol.base.errors import did_you_mean

@@ -167,7 +167,7 @@ def _around(estimate: Estimate) -> str:
 
 
 def _time(text: str, option: str) -> float:
-    """Return a time in seconds, at least 0; the error names the option."""
+    """Parse a time of at least 0, in seconds; the error message names the option."""
     return parse_seconds(text, f"time of {option}", or_zero=True)
 
 

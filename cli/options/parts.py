@@ -14,7 +14,7 @@ from pipistrelle.schedulers.catalogue.names import PARTS
 
 
 def _readable(read: Callable[[str], float]) -> Callable[..., str | None]:
-    """Return a callback that accepts text that ``read`` can parse."""
+    """Return a click callback that accepts a text if the function ``read`` can parse it."""
 
     def look(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
         try:
@@ -30,7 +30,7 @@ def _readable(read: Callable[[str], float]) -> Callable[..., str | None]:
 
 
 def _conditions(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the conditions on jobs; raise an error if their syntax is wrong."""
+    """Check the syntax of conditions on jobs, such as 'nodes<=16', and return them."""
     if texts:
         from pipistrelle.schedulers.placement.selections import Selection  # not needed for the help
 

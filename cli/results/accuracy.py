@@ -112,7 +112,7 @@ def _write_measures(path: Path, found: dict[str, Any]) -> None:
 
 
 def _write_jobs(path: Path, both: "Beside") -> None:
-    """Write a line for each job of both run and log, also for jobs that the figures ignore."""
+    """Write a line for each job that is in both the run and the log, including jobs that the report leaves out."""
     from pipistrelle.server.outputs.csv_file import csv_text
 
     ids = [both.run.ids[place] for place in both.places.tolist()]

@@ -73,7 +73,7 @@ def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Pa
 
 
 def _write_jobs(path: Path, runs: "Sequence[RunJobs]") -> None:
-    """Write one line per common job."""
+    """Write one CSV line for each job that all runs have."""
     from pipistrelle.reports.report.comparison import Together
     from pipistrelle.server.outputs.csv_file import csv_text
     from pipistrelle.traces.files import write_trace
@@ -143,7 +143,7 @@ def _against(against: dict[str, Any]) -> tuple[str, str]:
 
 
 def _number(value: float, *, sign: bool = False) -> str:
-    """Return a number as an integer, or with two decimals below 1,000."""
+    """Return a number as text: two decimals below 1,000, otherwise none."""
     decimals = 0 if abs(value) >= 1000 else 2
     return f"{value:{'+' if sign else ''},.{decimals}f}"
 

@@ -110,7 +110,7 @@ def queue_command(
 
 
 def _dates(run: Path) -> "Dates":
-    """Return the dates of a run's times."""
+    """Return the dates of simulated times, as the run's outputs give them."""
     from pipistrelle.cli.terminal.dates import Dates
     from pipistrelle.runs.folders.files import read_config
 

@@ -68,7 +68,10 @@ class BatsimCommand(Command):
                 words = [name + word[len(given) :] if word.partition("=")[0] == given else word for word in words]
 
     def _whole(self, ctx: click.Context, given: str) -> str | None:
-        """Return the option that begins like this; None if several or none do."""
+        """Return the full name of an abbreviated option.
+
+        Return None if no option, or more than one, begins like this.
+        """
         if given in _ALIASES:
             return _ALIASES[given]
         known = {name for option in self.get_params(ctx) for name in option.opts} | REFUSED.keys()
@@ -107,7 +110,7 @@ _TEXTS: Final = {
 
 
 def _own(*names: str) -> Callable[[_C], _C]:
-    """Return a decorator that adds the options of these fields."""
+    """Return a decorator that adds the options for these fields of `BatsimSpec`."""
     short = {"master_host": "-m", "add_role_to_hosts": "-r", "energy": "-E"}
     return added(options_of(BatsimSpec, {name: _TEXTS[name] for name in names}, names=short))
 
@@ -184,7 +187,7 @@ def command(ctx: click.Context, /, dump_execution_context: bool, quiet: bool, **
 
 
 def _execution_context(options: dict[str, Any]) -> str:
-    """Return the JSON that launchers of Batsim and its scheduler expect."""
+    """Return socket address and output prefix as the JSON that Batsim's ``--dump-execution-context`` prints."""
     context = {
         "socket_endpoint": options["socket_endpoint"],
         "redis_enabled": False,
@@ -257,7 +260,7 @@ def _run(verbosity: str, options: dict[str, Any]) -> None:
 
 
 def _run_kept(spec: RunSpec, ways: "RunOptions", prefix: str, options: dict[str, Any]) -> "Result":
-    """Simulate with snapshots."""
+    """Simulate a run that saves snapshots of its state for ``pipistrelle resume``."""
     from dataclasses import replace
 
     from pipistrelle.runs.description.spec_file import with_digests

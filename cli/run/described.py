@@ -1,4 +1,4 @@
-"""Options that describe a simulation, and the description they give."""
+"""Command-line options that describe a run, and the `RunSpec` that is made from them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +23,10 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 
 
 def _the_only(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Any:
-    """Return the value of an option that a run takes once; a run like Batsim's may have several workloads."""
+    """Return the value of an option that may be given only once.
+
+    ``pipistrelle batsim`` may have several workloads.
+    """
     if len(values) > 1:
         raise click.BadParameter(f"given {len(values)} times, but a run has one.", context, param)
     if param.name == "workload":  # a Batsim run may have several
@@ -150,10 +153,10 @@ simulation_options: Final = together(
 def described(
     context: click.Context, base: Path | RunSpec | None, options: dict[str, Any], *, decides: bool = True
 ) -> RunSpec:
-    """Return the run in ``base``, changed by options of the command line.
+    """Return the description of a run: the values of ``base``, replaced by those of command-line options.
 
-    Options that describe the run are removed from ``options``. A new scheduler discards the parts and options of the
-    described one; so does ``decides=False``.
+    Options that belong to the description are removed from ``options``. If ``--scheduler`` is given, or with
+    ``decides=False``, the scheduler of ``base`` and its options are discarded.
     """
     from pipistrelle.runs.description.spec_file import read_spec  # not needed for the help
 
@@ -170,7 +173,7 @@ def described(
 
 @contextmanager
 def blamed(path: Path | None, spec: RunSpec, context: click.Context | None = None) -> Iterator[None]:
-    """Add the file of a run, and the key if known, to errors about its policy.
+    """Add the name of the run's description file, and the key if known, to errors about its scheduler.
 
     Errors about options of the command line stay as they are.
     """

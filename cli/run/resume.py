@@ -158,7 +158,9 @@ def _connection(
     *,
     inside: bool,
 ) -> "Connection | None":
-    """Return the connection to the scheduler; None if it runs ``inside`` the server.
+    """Return the connection to the scheduler.
+
+    Return None if the scheduler runs in the server's process (``inside``).
 
     Raises:
         click.UsageError: if options do not match the connection.

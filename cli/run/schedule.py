@@ -127,7 +127,10 @@ def command(
 
 
 def _mark(name: str, parts: dict[str, Any]) -> str:
-    """Return a digest of the policy and its files, to match saved states."""
+    """Return a digest of the policy's name, options and files.
+
+    A saved state is restored only if this digest is equal.
+    """
     from pipistrelle.runs.description.spec import RunSpec
     from pipistrelle.runs.description.spec_file import policy_digest, with_digests
 

@@ -1,4 +1,4 @@
-"""``pipistrelle check cases``: rerun cases and compare with their golden results."""
+"""``pipistrelle check cases``: rerun test cases and compare with their expected (golden) results."""
 
 import time
 from contextlib import suppress

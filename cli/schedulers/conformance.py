@@ -123,7 +123,7 @@ def command(
 
 
 def _never_came(outcome: "ScriptOutcome") -> "PipistrelleError":
-    """Return the error for a scheduler that never connects."""
+    """Return the error that reports a scheduler which never connected."""
     from pipistrelle.protocol.base.errors import PipistrelleError
 
     printed = outcome.printed.strip().splitlines()
@@ -151,7 +151,10 @@ def _chosen(scripts: "Sequence[Script]", names: tuple[str, ...]) -> "list[Script
 
 
 def _command(words: tuple[str, ...], dialect: str) -> list[str]:
-    """Return the command of the scheduler; for a name, the one that `run` would start."""
+    """Return the command that starts the scheduler.
+
+    For a bundled name or a folder, the command that ``run`` would use.
+    """
     from pipistrelle.runs.description.spec import RunSpec
     from pipistrelle.runs.execution.child import check_command, own_command
     from pipistrelle.runs.execution.connection import check_scheduler
@@ -203,7 +206,7 @@ def _plain(outcome: "ScriptOutcome") -> dict[str, object]:
 
 
 def _write_log(folder: Path, outcome: "ScriptOutcome") -> None:
-    """Write the messages of a failed script; remove an old file if it passed."""
+    """Write the messages of a failed test to its log file; if the test passed, remove an old log file."""
     from pipistrelle.server.outputs.lock import unwritable_folder
     from pipistrelle.server.outputs.once import write_output
 

@@ -102,7 +102,7 @@ def command(
 
 
 def _print_parting(parting: "Parting", found: str, recorded: str, epoch: float | None) -> None:
-    """Print the first different decision of two schedulers, and the queue."""
+    """Print the first decision in which the scheduler differs from the recording, and the queue at that time."""
     from pipistrelle.cli.terminal.console import print_table
     from pipistrelle.cli.terminal.dates import Dates
 

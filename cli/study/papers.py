@@ -128,7 +128,7 @@ def _computed(
 
 @contextmanager
 def _telling(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows progress."""
+    """Yield a function that shows a text as progress; with ``quiet`` it shows nothing."""
     if quiet:
         yield lambda text: None
     elif sys.stderr.isatty():

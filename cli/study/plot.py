@@ -1,4 +1,4 @@
-"""``pipistrelle study plot``: pictures of a study's trials."""
+"""``pipistrelle study plot``: draw the results of a study."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""``pipistrelle study run``: run every trial of a study."""
+"""``pipistrelle study run``: run every simulation of a study."""
 
 import os
 from pathlib import Path

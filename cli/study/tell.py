@@ -151,7 +151,7 @@ def compare_command(
 
 
 def two_values(known: "list[Value]", text: str | None, axis: str, value: Any) -> "tuple[Value, Value]":
-    """Return the two values to compare."""
+    """Return the two values of the axis (a varied option) to compare: those in ``text``, or the only two that exist."""
     if text is None:
         if len(known) != 2:
             raise click.UsageError(f"{axis} has {len(known)} values: choose two with --values A,B.")
@@ -283,7 +283,7 @@ def break_even_command(
 
 
 def _axis_text(least: float, greatest: float, timed: bool) -> Any:
-    """Return a function that formats a value on or beyond the axis."""
+    """Return a function that formats a value of an axis, or says that the value lies outside its range."""
     from pipistrelle.protocol.base.lengths import length_text
 
     def text(value: float | str | None) -> str:

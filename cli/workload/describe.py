@@ -96,7 +96,7 @@ def _print_tables(figures: dict[str, Any]) -> None:
 
 
 def _accuracy(classes: list[dict[str, Any]]) -> list[list[str]]:
-    """Return the used share of requested time, one row per class."""
+    """Return table rows that say what share of the requested time jobs used, one row per class."""
     total = sum(line["jobs"] for line in classes)
     return [
         [
@@ -109,7 +109,7 @@ def _accuracy(classes: list[dict[str, Any]]) -> list[list[str]]:
 
 
 def _sizes(grid: dict[str, Any]) -> list[list[str]]:
-    """Return the jobs by size and run time, in percent."""
+    """Return table rows with the share of jobs (%) by size and run time."""
     import numpy as np
 
     from pipistrelle.models.workloads.summary import shares

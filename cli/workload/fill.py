@@ -1,4 +1,4 @@
-"""``pipistrelle workload fill``: fill shared nodes with the pods of a list."""
+"""``pipistrelle workload fill``: fill shared GPU nodes with pods (jobs) from a list."""
 
 import math
 from pathlib import Path

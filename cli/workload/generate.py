@@ -98,7 +98,7 @@ def generate_command(
 def _by_classes(
     classes: str, output: Path, seed: int, sizes: tuple[int | None, int | None], **wanted: Any
 ) -> "Workload":
-    """Return jobs drawn by classes."""
+    """Return random jobs drawn from a description of job classes."""
     from pipistrelle.models.workloads.class_jobs import generate_jobs
     from pipistrelle.models.workloads.classes import load_classes
 
@@ -117,7 +117,7 @@ def _by_classes(
 def _like(
     like: str, output: Path, seed: int, machine_size: int | None, *, page: Path | None, **wanted: Any
 ) -> "Workload":
-    """Return jobs drawn by a model; write the page that compares them."""
+    """Return random jobs drawn from a model, and write the page that compares them with the log, if requested."""
     from pipistrelle.models.likeness.drawing import generate_like
     from pipistrelle.models.likeness.model import is_model
     from pipistrelle.traces.describe import offered_load
@@ -137,7 +137,7 @@ def _like(
 
 
 def _model(name: str, machine_size: int | None) -> "tuple[WorkloadModel, Workload | None]":
-    """Return a bundled model, or one fitted to a log, and the log."""
+    """Return a bundled model, or a model fitted to a log together with that log (else None)."""
     from pipistrelle.models.likeness.fitting import fit
     from pipistrelle.models.likeness.model import is_model, load_model
     from pipistrelle.runs.inputs.named import load_workload

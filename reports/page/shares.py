@@ -60,7 +60,7 @@ def _maui(command: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _as_it_was(name: str, digest: str | None) -> bool:
-    """Return whether the maui.cfg that the run read still exists unchanged."""
+    """Return whether the maui.cfg that the run read still exists and is unchanged."""
     try:
         with Path(name).open("rb") as file:
             return digest is None or hashlib.file_digest(file, "sha256").hexdigest() == digest
