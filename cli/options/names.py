@@ -39,7 +39,7 @@ def library(kind: str) -> dict[str, Traversable]:
 
 
 def pages() -> dict[str, Path]:
-    """Return {name: file} of the documentation pages: tutorials first, then how-to guides, reference and explanation."""
+    """Return {name: file} of the documentation pages, by part: tutorials, how-to, reference, explanation."""
     folder = Path(__file__).resolve().parents[2] / "docs"
     found = [folder / "index.md", *(path for part in PAGE_PARTS for path in sorted((folder / part).glob("*.md")))]
     return {path.stem: path for path in found}

@@ -66,7 +66,7 @@ class Parting:
 
 @dataclass(frozen=True, slots=True)
 class PlayedSession:
-    """The result of a replay: numbers of equal notices and decisions, and the first difference (None: no difference)."""
+    """The result of a replay: numbers of equal notices and decisions, and the first difference (None: none)."""
 
     scheduler: str
     notices: int
