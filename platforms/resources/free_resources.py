@@ -1,4 +1,4 @@
-"""What is free on shared nodes: requests take it and give it back."""
+"""Keep account of the free resources of shared nodes: requests take them and give them back."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,6 +10,7 @@ from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.resources.node_request import OneNodeRequest
 from pipistrelle.platforms.resources.shared_nodes import Amounts, SharedNodes
 from pipistrelle.protocol.base.errors import shown
+from pipistrelle.protocol.resources.amounts import MILLI
 
 
 class FreeResources:
@@ -80,6 +81,33 @@ class FreeResources:
         if (after > self.nodes.amounts[node]).any() or (gpus_after > self.nodes.gpus[node, numbers]).any() or not held:
             raise PlatformError(f"node {shown(self.nodes.name(node))} gets back more than was taken of it")
         self._change(node, request, numbers, 1)
+
+    def take_rows(self, nodes: Amounts, amounts: Amounts, gpus: Amounts) -> bool:
+        """Take amounts of several different nodes, or nothing; return whether all of it was free.
+
+        Args:
+            nodes: shape (n,), each node once.
+            amounts: shape (n, resources).
+            gpus: thousandths of each GPU, shape (n, most GPUs of a node).
+        """
+        if (self.amounts[nodes] < amounts).any() or (gpus.any() and (self.gpus[nodes] < gpus).any()):
+            return False
+        self._change_rows(nodes, amounts, gpus, -1)
+        return True
+
+    def give_back_rows(self, nodes: Amounts, amounts: Amounts, gpus: Amounts) -> None:
+        """Give back what `take_rows` took."""
+        self._change_rows(nodes, amounts, gpus, 1)
+
+    def _change_rows(self, nodes: Amounts, amounts: Amounts, gpus: Amounts, sign: int) -> None:
+        self.amounts[nodes] += sign * amounts
+        self.changes += 1
+        self.changed[nodes] = self.changes
+        if gpus.any():
+            self.gpus[nodes] += sign * gpus
+            counts = (gpus > 0).sum(axis=1)
+            kinds = np.where((counts == 1) & (gpus.max(axis=1) < MILLI), 0, counts)
+            self.holders[nodes[counts > 0], kinds[counts > 0]] -= sign
 
     def missing_license(self, licenses: Mapping[str, int]) -> str | None:
         """Return the first licence of which too few are free; None if there is none."""

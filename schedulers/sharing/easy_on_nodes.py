@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from math import inf
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -133,49 +134,43 @@ class EasyOnNodes:
         """Find the earliest time at which the first job fits, and what is free then."""
         assert self._open is not None
         view, shared = self._open.view, self._open.shared
-        ends: dict[float, list[SchedulerJob]] = {}
-        for job in view.running:
-            end = held_until(view.windows.ends_at(job, view.now), view.now)
-            if end < inf:
-                ends.setdefault(end, []).append(job)
-        times = sorted({view.now, *ends, *(w.end for w in view.windows if view.now < w.end < inf)})
-        low, table = 0, shared.table()
-        if not view.windows:
-            low = self._first_time(first, times, ends)
-        for place, time in enumerate(times):
-            for job in ends.get(time, ()):
-                nodes, taken = shared.rows(job, shared.takes_of(job))
-                table[nodes] += taken
-            if place >= low and self._fits(first, table, time):
-                self._shadow, self._then = time, table
-                return
-        self._shadow, self._then = inf, table
-
-    def _first_time(self, first: SchedulerJob, times: list[float], ends: dict[float, list[SchedulerJob]]) -> int:
-        """Return the index of the first time at which the job fits, by bisection.
-
-        Without windows, more and more is free.
-        """
-        assert self._open is not None
-        shared = self._open.shared
-        rows = [
-            (place, *shared.rows(job, shared.takes_of(job))) for place, t in enumerate(times) for job in ends.get(t, ())
+        now, windows = view.now, view.windows
+        ends = [
+            (held_until(windows.ends_at(job, now) if windows else job.expected_end, now), job) for job in view.running
         ]
-        if not rows:
-            return 0
-        where = np.concatenate([np.full(len(nodes), place) for place, nodes, _ in rows])
-        nodes, taken = np.concatenate([row[1] for row in rows]), np.concatenate([row[2] for row in rows])
-        low, high = 0, len(times) - 1
-        while low < high:
-            middle = (low + high) // 2
-            until = int(np.searchsorted(where, middle, side="right"))
-            table = shared.table()
+        ends = sorted((pair for pair in ends if pair[0] < inf), key=itemgetter(0))
+        rows = [shared.held_by(job) for _, job in ends]
+        counts = [len(nodes) for nodes, _ in rows]
+        #: end, node and amounts of each row of the running jobs, by end
+        released = np.repeat(np.array([end for end, _ in ends], dtype=np.float64), counts)
+        nodes = np.concatenate([nodes for nodes, _ in rows]) if rows else np.zeros(0, dtype=np.int64)
+        free = shared.table()
+        taken = np.concatenate([some for _, some in rows]) if rows else free[:0]
+        times = sorted({now, *(end for end, _ in ends), *(w.end for w in windows if now < w.end < inf)})
+
+        def table_at(time: float) -> Amounts:
+            until = int(np.searchsorted(released, time, side="right"))
+            table = free.copy()
             np.add.at(table, nodes[:until], taken[:until])
-            if self._fits(first, table, times[middle]):
-                high = middle
-            else:
-                low = middle + 1
-        return low
+            return table
+
+        self._then = table_at(inf)
+        if windows:
+            found = next((time for time in times if self._fits(first, table_at(time), time)), inf)
+        elif not self._fits(first, self._then, inf):
+            found = inf
+        else:  # without windows, more and more is free
+            low, high = 0, len(times) - 1
+            while low < high:
+                middle = (low + high) // 2
+                if self._fits(first, table_at(times[middle]), times[middle]):
+                    high = middle
+                else:
+                    low = middle + 1
+            found = times[low]
+        self._shadow = found
+        if found < inf:
+            self._then = table_at(found)
 
     def _fits(self, job: SchedulerJob, table: Amounts, time: float) -> bool:
         assert self._open is not None

@@ -87,7 +87,7 @@ class NodePlacer:
         most = np.where(allowed, shape.most_tasks(amounts, gpus), 0)
         if not most.any():
             return None
-        return shape.choose(self.order(shape), most, gpus)
+        return shared.propose(shape.choose(self.order(shape), most, gpus))
 
     def order(self, shape: Shape) -> Amounts:
         """Return the nodes by falling score, equal ones by number."""
