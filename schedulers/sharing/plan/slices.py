@@ -1,16 +1,15 @@
 """What is free of shared nodes over time, as a list of time slices."""
 
-from collections.abc import Mapping
 from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipistrelle.protocol.base.state import register
 from pipistrelle.platforms.resources.shape import Take
+from pipistrelle.protocol.base.state import register
+from pipistrelle.schedulers.policy.ends_and_shadow import end_of
 from pipistrelle.schedulers.sharing.plan import loops
 from pipistrelle.schedulers.sharing.plan.loops import Floats, Ints, Need, Shut
-from pipistrelle.schedulers.policy.ends_and_shadow import end_of
 
 _ROOM = 16
 
@@ -201,8 +200,3 @@ class NodeSlices:
         after = max(int(np.searchsorted(self.begins, end)), first + 1)
         found: Ints = self.form.most_free(self._table, self.order, first, after, nodes)
         return found
-
-
-def counts_of(names: tuple[str, ...], licenses: Mapping[str, int]) -> Ints:
-    """Return numbers of licences as a row."""
-    return np.array([licenses.get(name, 0) for name in names], dtype=np.int64)
