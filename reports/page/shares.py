@@ -61,7 +61,7 @@ def _maui(command: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _as_it_was(name: str, digest: str | None) -> bool:
-    """Return whether the maui.cfg that the run read still exists unchanged."""
+    """Return whether the maui.cfg that the run read still exists and is unchanged."""
     try:
         with open(name, "rb", opener=only_regular) as file:
             return digest is None or hashlib.file_digest(file, "sha256").hexdigest() == digest

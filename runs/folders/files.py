@@ -33,7 +33,7 @@ class ExplainError(PipistrelleError):
 
 
 class JobLine(Struct, array_like=True):
-    """A job in a run's outputs; times in seconds.
+    """A job as a run's output files describe it; times in seconds.
 
     Attributes:
         queued: the submit time that sorts the queue; the first attempt's if requeued jobs keep their position.
@@ -82,7 +82,10 @@ class RunFiles(Struct):
     preempted: dict[str, str] = field(default_factory=dict)
 
     def wait_ends(self, line: JobLine) -> float:
-        """Return when a job stopped waiting: its start, cancellation, rejection, or `until`."""
+        """Return when (s) a job stopped waiting.
+
+        That is its start, cancellation or rejection, or else the end of the outputs.
+        """
         if line.start is not None:
             return line.start
         if line.state == "CANCELLED" and line.end is not None:
@@ -92,7 +95,7 @@ class RunFiles(Struct):
         return self.until
 
     def of_workload(self, key: str) -> Any:
-        """Return a value of the first workload's configuration, such as ``epoch``."""
+        """Return a value from the run's configuration of its first workload, such as ``epoch``."""
         first = next(iter(self.config["workloads"].values()), None)
         return first.get(key) if isinstance(first, dict) else None
 
@@ -107,7 +110,7 @@ class RunFiles(Struct):
 
     @property
     def scheduler(self) -> str:
-        """Return the scheduler's name from its greeting."""
+        """Return the name that the scheduler gave when it connected."""
         return printable(str(self.config["scheduler"].get("name", "")))
 
 
@@ -252,7 +255,10 @@ def number_in(text: str) -> float:
 
 
 def _origins(folder: Path, config: dict[str, Any]) -> dict[str, float]:
-    """Return {attempt: first submit time (s)}; {} if requeued jobs go to the queue's end."""
+    """Return {job id of an attempt: submit time (s) of the first attempt}.
+
+    {} if requeued jobs go to the queue's end.
+    """
     reliability = config.get("reliability")
     if isinstance(reliability, dict) and reliability.get("requeue") == "back":
         return {}
@@ -265,7 +271,7 @@ def _origins(folder: Path, config: dict[str, Any]) -> dict[str, float]:
 
 
 def _preempted(folder: Path, asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the jobs that were preempted, without jobs that ended before the preemption."""
+    """Return the jobs that were preempted, except those that had ended before the preemption took effect."""
     columns = ("job_id", "workload_name", "final_state", "cause")
     gone = {
         f"{row['workload_name']}!{row['job_id']}"

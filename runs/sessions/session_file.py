@@ -96,7 +96,7 @@ class _Chain(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Exchange(NamedTuple):
-    """A notice and its reply (None: no reply) as recorded; notices are numbered from 1."""
+    """A recorded notice and the reply to it (None: no reply); notices are numbered from 1."""
 
     seq: int
     notice: bytes
@@ -258,7 +258,10 @@ class SessionReader:
 
     @contextmanager
     def _opened(self) -> Iterator[Iterator[bytes]]:
-        """Yield the lines; stop at a line that is too long, or where the data is incomplete."""
+        """Yield an iterator over the file's lines.
+
+        It stops at a line that is too long, or where the file is incomplete.
+        """
         try:
             with open(self._path, "rb", opener=only_regular) as raw:
                 head = raw.peek(4)[:4]

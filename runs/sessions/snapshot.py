@@ -1,4 +1,4 @@
-"""Snapshots of a run, taken regularly, on a signal, and before an interrupt.
+"""Save snapshots of a run's state: regularly, on a signal, and before an interrupt.
 
 Each snapshot is a file ``out_snapshot-N.gz`` next to the outputs, where N is the number of notices so far. It is
 written completely or not at all. It has two lines of JSON: the header (`SnapshotHeader`) and the state.
@@ -67,7 +67,7 @@ class SnapshotHeader(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """Intervals between snapshots in wall-clock and in simulated seconds; inf: never."""
+    """The interval between two snapshots, in wall-clock seconds and in simulated seconds; inf: never."""
 
     wall: float = inf
     simulated: float = inf
@@ -82,14 +82,14 @@ class Every:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """How a run takes and keeps snapshots.
+    """When a run saves snapshots, and which ones it keeps.
 
     Attributes:
-        every: time between snapshots; the first is taken as early as possible, so that problems show at once.
+        every: time between snapshots; the first is saved as early as possible, so that problems show at once.
         most: number of snapshots to keep.
         leave: keep snapshots and session when the run ends normally.
         prefix: first part of the names of the output files.
-        awaits: how long to wait for a new scheduler when a new run's scheduler is gone (s); None: do not wait.
+        awaits: how long to wait for a new scheduler if a new run's scheduler dies (s); None: do not wait.
     """
 
     every: Every = Every()
@@ -100,7 +100,7 @@ class Keeping:
 
 
 class Snapshots:
-    """Takes the snapshots of a run; the run calls it between two notices.
+    """Saves the snapshots of a run; the run calls this object between every two notices.
 
     Args:
         folder: the folder of the outputs.

@@ -1,4 +1,4 @@
-"""Files of lines that survive interruptions: each line is synced to disk."""
+"""Append lines to a file so that they survive crashes: each line is flushed to disk."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,7 +17,10 @@ class LineFile:
         self._path, self._file = path, file
 
     def append(self, lines: Iterable[bytes]) -> None:
-        """Write lines to disk; OutputFailed if not all fit, then the file ends with the last that does."""
+        """Write lines and flush them to disk.
+
+        Raise OutputFailed if not all fit: the file then ends with the last line that fits.
+        """
         _, error = write_rows(self._file, b"".join(line + b"\n" for line in lines), quotes=False)
         try:
             flush_to_disk(self._file.fileno())
@@ -28,7 +31,9 @@ class LineFile:
 
 
 def read_lines(path: Path, what: str, make: type[PipistrelleError]) -> tuple[list[bytes], int]:
-    """Return a file's whole lines and their length in bytes; none without a file.
+    """Return a file's complete lines, and their total length in bytes.
+
+    An empty list if the file does not exist.
 
     An incomplete last line is left out.
 
@@ -62,7 +67,7 @@ def open_lines(path: Path, length: int) -> Iterator[LineFile]:
 
 
 def write_table(path: Path, content: bytes) -> None:
-    """Replace a study's file at once, or raise OutputFailed."""
+    """Replace a study's file as a whole; OutputFailed if it cannot be written."""
     try:
         write_whole(path, [content])
     except OSError as error:
