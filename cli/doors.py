@@ -27,7 +27,7 @@ class Door(NamedTuple):
 _STUDY: Final = {
     "run": Door("Run a study, or continue an interrupted one.", "study.run"),
     "summary": Door("Print means with confidence intervals.", "study.tell:summary_command"),
-    "compare": Door("Compare two values of one axis, replica by replica.", "study.tell:compare_command"),
+    "compare": Door("Compare and rank the values of an axis.", "study.compare:compare_command"),
     "break-even": Door("Find the repair time that reaches a target.", "study.tell:break_even_command"),
     "plot": Door("Draw the results of a study.", "study.plot:plot_command"),
     "steps": Door("Measure the error of scheduling at fixed time steps.", "study.steps"),

@@ -6,7 +6,8 @@ import click
 
 from pipistrelle.cli.options.fields import Choice
 from pipistrelle.cli.options.sections import Command
-from pipistrelle.cli.study.tell import by_option, target_option, two_values, x_option
+from pipistrelle.cli.study.compare import chosen_values
+from pipistrelle.cli.study.tell import by_option, target_option, x_option
 from pipistrelle.cli.study.trials import (
     chosen_axes,
     is_timed,
@@ -70,7 +71,10 @@ def plot_command(
         from pipistrelle.studies.inference.reports import by_size
 
         name = trials.axis(axis)
-        first, second = two_values(trials.values(name), values, name, lambda text: trials.value(name, text))
+        chosen = chosen_values(trials, name, values)
+        if len(chosen) != 2:
+            raise click.UsageError(f"--kind sizes compares two values of {name}: name them with --values A,B.")
+        first, second = chosen
         rows = by_size(trials, name, first, second, metric, level=level)
         raw = sizes_picture(rows, output.suffix, axis=name, first=first, second=second, metric=metric)
     else:

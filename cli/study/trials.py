@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from pipistrelle.cli.options.fields import Choice, ShareNumber, together
+from pipistrelle.cli.study.latex import latex_table
 from pipistrelle.cli.terminal.console import print_json, print_table, show
 from pipistrelle.cli.terminal.guard import FILE, FILE_OR_FOLDER
 
 if TYPE_CHECKING:
     from pipistrelle.studies.inference.trials import TrialTable, Value
 
+#: remark about means of one replica
+ALONE: Final = "one replica gives no interval: run the study with more ([replicas] count or precision)"
 _C = TypeVar("_C", bound=Callable[..., Any])
 _PICTURES: Final = (".svg", ".png")
 
@@ -69,6 +72,7 @@ method_option: Final = click.option(
 form_options: Final = together(
     click.option("--json", "form", flag_value="json", help="Print JSON instead of tables."),
     click.option("--csv", "form", flag_value="csv", help="Print CSV instead of tables."),
+    click.option("--latex", "form", flag_value="latex", help="Print tables for LaTeX (package booktabs)."),
 )
 picture_option: Final = click.option(
     "-o",
@@ -125,6 +129,18 @@ def number_text(value: float | None) -> str:
     return f"{value:,.0f}" if size >= 1000 else f"{value:.1f}"
 
 
+def marked(count: int, missing: int, value: str) -> list[str]:
+    """Return the cells of a number of replicas and of a mean, marked if the cell has trials without a figure."""
+    if not missing:
+        return [str(count), value]
+    return [f"{count} of {count + missing}", value if value == "-" else f"{value}*"]
+
+
+def probability_text(p: float | None) -> str:
+    """Return a p-value for a table."""
+    return "-" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
 def percent_text(share: float | None, sign: str = "") -> str:
     """Return a share for a table."""
     return "-" if share is None else f"{100 * share:{sign}.2f}" if abs(share) < 0.01 else f"{100 * share:{sign},.1f}"
@@ -149,7 +165,7 @@ def grouped(cells: Iterable[tuple[dict[str, "Value"], list[str]]]) -> list[list[
 def print_rows(
     form: str | None, rows: Sequence[dict[str, Any]], tables: Iterable[tuple[str, list[str], list[list[str]]]]
 ) -> None:
-    """Print plain rows as JSON or CSV, or the tables: title, columns, rows."""
+    """Print plain rows as JSON or CSV, or the tables (title, columns, rows) as text or for LaTeX."""
     if form == "json":
         print_json(rows)
         return
@@ -165,13 +181,18 @@ def print_rows(
     for number, (title, columns, lines) in enumerate(tables):
         if number:
             click.echo()
-        print_table(title, columns, lines, columns[:1])
+        if form == "latex":
+            click.echo(latex_table(title, columns, lines), nl=False)
+        else:
+            print_table(title, columns, lines, columns[:1])
 
 
 def remark(form: str | None, text: str) -> None:
-    """Print a line below a table."""
+    """Print a line below a table; for LaTeX as a comment."""
     if form is None:
         show(text)
+    elif form == "latex":
+        click.echo(f"% {text.strip()}")
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

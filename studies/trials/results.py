@@ -13,10 +13,12 @@ import msgspec
 
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.fields import package_version
+from pipistrelle.runs.execution.job_table import JobTableBook
 from pipistrelle.server.outputs.metrics import Summary
 from pipistrelle.server.outputs.reliability_book import ReliabilitySummary
 from pipistrelle.studies.trials.axes import StudyError, column_of
 from pipistrelle.studies.trials.grid import Prepared
+from pipistrelle.studies.trials.metrics import metrics
 from pipistrelle.studies.trials.study import Label, Study
 from pipistrelle.studies.trials.trial import Outcome
 
@@ -84,7 +86,10 @@ class Results:
         return int(self.table.num_rows)
 
     def _shown(self) -> tuple[list[str], list[list[str]]]:
-        """Return the headings and rows of a short table: means of some metrics per point."""
+        """Return the headings and rows of a short table: means of some metrics per point.
+
+        A mean that leaves out trials without the metric ends with an asterisk.
+        """
         table = self.table
         told = json.loads((table.schema.metadata or {}).get(b"pipistrelle", b"{}"))
         varied = [name for name in told.get("varied", []) if name in table.column_names]
@@ -97,7 +102,8 @@ class Results:
             cells = [printable(str(value)) for value in key] + [str(len(members))]
             for name in figures:
                 known = [row[name] for row in members if row[name] is not None]
-                cells.append(f"{fsum(known) / len(known):,.6g}" if known else "-")
+                mark = "*" if len(known) < len(members) else ""  # a mean over the others alone
+                cells.append(f"{fsum(known) / len(known):,.6g}{mark}" if known else "-")
             rows.append(cells)
         return [*varied, "trials", *figures], rows
 
@@ -166,12 +172,14 @@ def table_of(
         "version": ("string", [version] * len(keys)),
         "reason": ("string", [row.reason for row in rows]),
         "message": ("string", [row.message for row in rows]),
+        "cause": ("string", [row.cause for row in rows]),
         "warm_up": ("string", [study.metrics.warm_up] * len(keys)),
         "drain": ("string", [study.metrics.drain] * len(keys)),
     }
     for name, (kind, values) in said.items():
         columns[name] = pyarrow.array(values, pyarrow.type_for_alias(kind))
-    for name in dict.fromkeys(name for row in rows for name in row.figures):
+    names = dict.fromkeys(name for row in rows for name in row.figures)
+    for name in names or metrics(JobTableBook().table()):  # if every trial stalled, the usual columns are empty
         kind = "int64" if name in _COUNTS or _COUNT.fullmatch(name) else "float64"
         columns[name] = pyarrow.array([row.figures.get(name) for row in rows], pyarrow.type_for_alias(kind))
     varied = [column_of(name) for name in study.varied]

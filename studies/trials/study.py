@@ -235,12 +235,13 @@ class Study:
 
     @property
     def varied(self) -> list[str]:
-        """The names that distinguish points: axes, and the options that they set."""
+        """The names that distinguish points: axes of variants, and the options that other axes set.
+
+        What a variant sets follows from its name, so it distinguishes nothing more.
+        """
         names: dict[str, None] = {}
         for axis in self.axes:
-            if axis.labels is not None:
-                names[axis.name] = None
-            names |= dict.fromkeys(axis.options)
+            names |= dict.fromkeys(axis.options if axis.labels is None else [axis.name])
         return list(names)
 
     @property

@@ -52,6 +52,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     Attributes:
         figures: the trial's metrics; empty if the run stalled.
         message: why the run stalled.
+        cause: the same without times and jobs, so that equal causes have equal texts.
     """
 
     point: int
@@ -59,6 +60,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     reason: str
     figures: dict[str, Metric]
     message: str = ""
+    cause: str = ""
 
 
 def carry_out(trial: Trial) -> Outcome:
@@ -71,7 +73,9 @@ def carry_out(trial: Trial) -> Outcome:
     try:
         table = table_of_run(trial.spec, trial.engine)
     except Stalled as stalled:
-        return Outcome(point=trial.point, replica=trial.replica, reason="stalled", figures={}, message=str(stalled))
+        cause = ". ".join(filter(None, (stalled.what.removeprefix("the run stalled: "), stalled.hint)))
+        told = {"reason": "stalled", "message": str(stalled), "cause": cause.removesuffix(".")}
+        return Outcome(point=trial.point, replica=trial.replica, figures={}, **told)
     warm_up, drain = trial.measures.left_out
     figures = metrics(table, warm_up=warm_up, drain=drain, sizes=trial.measures.sizes)
     return Outcome(point=trial.point, replica=trial.replica, reason=table.reason, figures=figures)
