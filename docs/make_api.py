@@ -31,8 +31,8 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
         {
             "pipistrelle.studies": ["run", "estimate", "Study", "Results"],
             "pipistrelle.runs.execution.job_table": ["JobTable", "JobTableBook"],
-            "pipistrelle.studies.trials.metrics": ["metrics"],
-            "pipistrelle.studies.trials.window": ["Leave"],
+            "pipistrelle.studies.measures.metrics": ["metrics"],
+            "pipistrelle.studies.measures.window": ["Leave"],
             "pipistrelle.kernel.kernel": ["why_not"],
             "pipistrelle.kernel.table": ["run_kernel"],
             "pipistrelle.studies.inference.trials": ["TrialTable"],

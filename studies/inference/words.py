@@ -3,6 +3,8 @@
 import re
 from typing import Final, Literal, NamedTuple
 
+from pipistrelle.studies.measures.job_classes import LABELS
+
 Unit = Literal["s", "share", "unit seconds", "node seconds", "kWh", ""]
 
 
@@ -52,8 +54,6 @@ _SUFFIXES: Final[dict[str, Unit]] = {"_wait": "s", "_turnaround": "s", "_mean_ti
 _MORE: Final = frozenset(("utilisation", "availability", "completed", "jobs", "computing", "unit_seconds_useful"))
 #: a metric of a class of jobs: by size, or by a label such as the queue
 _STEMS: Final = ("mean_wait", "mean_turnaround", "mean_bounded_slowdown", "jobs")
-#: labels of jobs that classes can have
-LABELS: Final = ("user", "group", "account", "queue", "qos", "partition")
 _AXES: Final = {"policy": "policy", "repair": "repair time", "reliability_factor": "factor of failure rates"}
 
 

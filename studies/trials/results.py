@@ -16,9 +16,11 @@ from pipistrelle.protocol.fields import package_version
 from pipistrelle.runs.execution.job_table import JobTableBook
 from pipistrelle.server.outputs.metrics import Summary
 from pipistrelle.server.outputs.reliability_book import ReliabilitySummary
-from pipistrelle.studies.trials.axes import StudyError, column_of
+from pipistrelle.studies.errors import StudyError
+from pipistrelle.studies.measures.distributions import QUANTILES
+from pipistrelle.studies.measures.metrics import metrics
+from pipistrelle.studies.trials.axes import column_of
 from pipistrelle.studies.trials.grid import Prepared
-from pipistrelle.studies.trials.metrics import metrics
 from pipistrelle.studies.trials.study import Label, Study
 from pipistrelle.studies.trials.trial import Outcome
 
@@ -35,8 +37,8 @@ _COUNTS: Final = frozenset(
     for one in msgspec.structs.fields(kind)
     if one.type is int or one.encode_name in ("dropped", "running_at_end", "waiting_at_end")
 )
-#: metrics of size classes that are whole numbers
-_COUNT: Final = re.compile(r"jobs_\d+(_\d+|_up)?")
+#: metrics of classes of jobs that are whole numbers
+_COUNT: Final = re.compile(r"jobs_.+", re.DOTALL)
 #: columns of the short table, if they exist
 _SHOWN: Final = ("mean_wait", "mean_bounded_slowdown", "utilisation", "node_failures")
 _MOST_SHOWN: Final = 40
@@ -182,6 +184,9 @@ def table_of(
     for name in names or metrics(JobTableBook().table()):  # if every trial stalled, the usual columns are empty
         kind = "int64" if name in _COUNTS or _COUNT.fullmatch(name) else "float64"
         columns[name] = pyarrow.array([row.figures.get(name) for row in rows], pyarrow.type_for_alias(kind))
+    for name in dict.fromkeys(name for row in rows for name in row.quantiles):
+        found = [row.quantiles.get(name) for row in rows]
+        columns[f"{name}{QUANTILES}"] = pyarrow.array(found, pyarrow.list_(pyarrow.float64()))
     varied = [column_of(name) for name in study.varied]
     metadata = {"pipistrelle": json.dumps({**identity, "varied": varied}, sort_keys=True, ensure_ascii=False)}
     return pyarrow.table(columns, metadata=metadata)
