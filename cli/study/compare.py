@@ -50,13 +50,13 @@ _BLOCKS: Final = ("replicas", "cells")
     "--test",
     type=Choice(list(_TESTS)),
     default="t",
-    help="Test of pairs: paired t or Wilcoxon with Holm's correction, or Nemenyi's on ranks.",
+    help="Test of pairs; all but Nemenyi's with Holm's correction.",
 )
 @click.option(
     "--blocks",
     type=Choice(_BLOCKS),
     default="replicas",
-    help="Rank the values in every replica of every cell, or in the mean of every cell.",
+    help="Rank the values in each replica, or in means of cells.",
 )
 @click.option("--best", type=Choice(["less", "more"]), show_default="as usual for the metric", help="What ranks first.")
 @level_option

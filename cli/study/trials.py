@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: remark about means of one replica
 ALONE: Final = "one replica gives no interval: run the study with more ([replicas] count or precision)"
 _C = TypeVar("_C", bound=Callable[..., Any])
-_PICTURES: Final = (".svg", ".png")
+_PICTURES: Final = (".pdf", ".svg", ".png")
 
 
 def _conditions(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -34,7 +34,7 @@ def _conditions(ctx: click.Context, param: click.Parameter, texts: tuple[str, ..
 
 def _picture(ctx: click.Context, param: click.Parameter, path: Path) -> Path:
     if path.suffix not in _PICTURES:
-        raise click.UsageError(f"pictures are SVG or PNG: name an .svg or .png file, not '{path.name}'.", ctx)
+        raise click.UsageError(f"pictures are PDF, SVG or PNG: name such a file, not '{path.name}'.", ctx)
     return path
 
 
@@ -82,7 +82,7 @@ picture_option: Final = click.option(
     type=FILE,
     required=True,
     callback=_picture,
-    help="File to write: .svg or .png.",
+    help="File to write: .pdf, .svg or .png.",
 )
 
 
@@ -96,12 +96,15 @@ def read_trials(place: Path, conditions: Sequence[tuple[str, str]]) -> "TrialTab
     return TrialTable.read(place).only(conditions)
 
 
-def chosen_axes(trials: "TrialTable", x: str | None, by: str | None) -> tuple[str, str | None]:
-    """Return the numeric axis and the axis of curves."""
+def chosen_axes(
+    trials: "TrialTable", x: str | None, by: str | None, panels: str | None = None
+) -> tuple[str, str | None]:
+    """Return the numeric axis and the axis of curves; ``panels`` is taken for neither unless named."""
     if not trials.axes:
         raise click.UsageError("the study has no axis: there is nothing to compare.")
-    over = trials.axis(x) if x is not None else "repair" if "repair" in trials.axes else trials.axes[-1]
-    rest = [name for name in trials.axes if name != over]
+    free = [name for name in trials.axes if name != panels] or trials.axes
+    over = trials.axis(x) if x is not None else "repair" if "repair" in free else free[-1]
+    rest = [name for name in free if name != over]
     if by is not None:
         curves = trials.axis(by)
         if curves == over:

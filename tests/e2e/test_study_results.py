@@ -157,6 +157,10 @@ def test_trials_without_a_figure_are_marked_and_their_cause_is_named(trials, tmp
     [
         (("--where", "policy=easy", "--target", "1h", "-o", "x.svg"), b"<?xml"),
         (("--where", "policy=easy", "--kind", "normalised", "-o", "x.png"), b"\x89PNG"),
+        (("--font", "cm", "--size", "3.5x2.5", "-o", "x.pdf"), b"%PDF"),
+        (("--kind", "bars", "--x", "policy", "--metric", "mean_wait", "--metric", "jobs_1", "-o", "x.svg"), b"<?xml"),
+        (("--kind", "boxes", "--title", "", "--font", "stix", "-o", "x.svg"), b"<?xml"),
+        (("--kind", "ecdf", "--where", "repair=1d", "-o", "x.svg"), b"<?xml"),
         (
             (
                 *("--kind", "sizes", "--axis", "policy"),
@@ -200,7 +204,16 @@ def test_one_replica_has_no_interval(trials):
         (("break-even", "study"), "other axes have more than one value: policy"),
         (("break-even", "study", "--target", "soon"), "a number, or a length of time"),
         (("break-even", "study", "--where", "policy=easy", "--where", "reliability_factor=1"), "give a --target"),
-        (("plot", "study", "-o", "x.pdf"), "name an .svg or .png file"),
+        (("plot", "study", "-o", "x.jpg"), "pictures are PDF, SVG or PNG"),
+        (("plot", "study", "--kind", "bars", "--target", "1h", "-o", "x.svg"), "--target does not go with --kind bars"),
+        (("plot", "study", "--by", "repair", "--x", "repair", "-o", "x.svg"), "the same axis, repair"),
+        (("plot", "study", "--kind", "bars", "--x", "repair", "--panels", "repair", "-o", "x.svg"), "the same axis"),
+        (("plot", "study", "--size", "3.5", "-o", "x.svg"), "is not a size such as 3.5x2.5"),
+        (("plot", "study", "--metric", "jobs_1", "--metric", "mean_wait", "-o", "x.svg"), "draws one --metric"),
+        (
+            ("plot", "study", "--kind", "ecdf", "--metric", "wait", "--where", "repair=1d", "-o", "x.svg"),
+            'Add distributions = ["wait"]',
+        ),
         (("plot", "study", "--kind", "sizes", "-o", "x.svg"), "--kind sizes needs --axis"),
         (("plot", "study", "--axis", "policy", "-o", "x.svg"), "--axis does not go with --kind curves"),
         (

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from pipistrelle.models.samples.estimates import StatisticsError
 from pipistrelle.studies.inference.crossing import Curves, break_even
 from pipistrelle.studies.inference.gaps import counted_causes, gaps
-from pipistrelle.studies.inference.pictures import curves_picture, sizes_picture
 from pipistrelle.studies.inference.reports import by_size, comparison, summary
 from pipistrelle.studies.inference.trials import TrialTable
 from pipistrelle.studies.trials.study import Study
@@ -197,23 +196,6 @@ def test_differences_by_size(trials):
         by_size(trials, "policy", "easy-slices", "easy")
     with pytest.raises(StatisticsError, match=r"sizes = \[1, 2, 16, 128\]"):
         by_size(one, "policy", "easy-slices", "easy", "utilisation")
-
-
-def test_pictures_have_equal_bytes(trials):
-    """Curves, normalised ones, and differences by size are drawn; twice the same."""
-    curves = Curves(trials.only(EASY), "repair", "reliability_factor", "mean_wait")
-    told = {"x": "repair", "by": "reliability_factor", "metric": "mean_wait", "timed": True}
-    plain = curves_picture(curves, ".svg", targets=[5000.0], **told)
-
-    assert plain == curves_picture(curves, ".svg", targets=[5000.0], **told)
-    assert b"reliability_factor 4" in plain
-    assert b"13 d" in plain
-    assert b"normalised" in curves_picture(curves, ".svg", normalised=True, **told)
-    one = trials.only([("repair", "1d"), ("reliability_factor", "4")])
-    rows = by_size(one, "policy", "easy-slices", "easy")
-    picture = sizes_picture(rows, ".svg", axis="policy", first="easy-slices", second="easy", metric="mean_wait")
-    assert b"16 or more" in picture
-    assert b"all jobs: +5.0 %" in picture
 
 
 def test_omitted_values_are_reported():
