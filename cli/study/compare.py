@@ -41,7 +41,7 @@ _BLOCKS: Final = ("replicas", "cells")
 
 @click.command("compare", cls=Command)
 @trials_argument
-@click.option("--axis", metavar="AXIS", required=True, help="Axis with the values to compare.")
+@click.option("--axis", metavar="AXIS", required=True, help="Varied parameter whose values are compared.")
 @click.option("--values", metavar="A,B,...", show_default="all", help="The values to compare: two or more.")
 @where_option
 @metrics_option
@@ -76,11 +76,11 @@ def compare_command(
     method: Literal["t", "bootstrap"],
     form: str | None,
 ) -> None:
-    """Compare values of one axis, replica by replica, and rank them.
+    """Compare values of one varied parameter, replica by replica, and rank them.
 
-    DIR is the folder of a study, or its Parquet file. Replicas with the same number share workload and failures, so
-    their differences vary less. Three or more values are compared in all pairs and ranked by their mean rank, with
-    Friedman's test.
+    DIR is the folder of a study, or its Parquet file. Replicas are repetitions with other random numbers. Replica 1 of
+    A and replica 1 of B have the same workload and failures, so their difference varies less than the results
+    themselves. Three or more values are compared in all pairs, and ranked with Friedman's test.
     """
     from pipistrelle.studies.inference.gaps import gap_remarks
     from pipistrelle.studies.inference.ranking import ranking

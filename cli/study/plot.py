@@ -1,4 +1,4 @@
-"""``pipistrelle study plot``: pictures of a study's trials."""
+"""``pipistrelle study plot``: draw the results of a study."""
 
 import re
 from pathlib import Path
@@ -66,25 +66,30 @@ def _size(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple
     "--x",
     metavar="AXIS",
     show_default="repair, or the last axis that is not the policy",
-    help="Axis along the picture.",
+    help="Varied parameter along the picture.",
 )
 @click.option(
     "--by",
     metavar="AXIS",
     show_default="reliability_factor, the policy, or the first axis",
-    help="Axis with one curve or colour per value.",
+    help="Varied parameter; each of its values gets a curve or colour.",
 )
-@click.option("--panels", metavar="AXIS", show_default="the third axis, if any", help="Axis with one panel per value.")
+@click.option(
+    "--panels",
+    metavar="AXIS",
+    show_default="the third axis, if any",
+    help="Varied parameter; each of its values gets a panel.",
+)
 @click.option(
     "--metric",
     "metrics",
     metavar="COLUMN",
     multiple=True,
     show_default="mean_wait",
-    help="Result to draw; repeatable for bars and boxes.",
+    help="Column of the results to draw; repeatable for bars and boxes.",
 )
 @target_option
-@click.option("--axis", metavar="AXIS", help="With --kind sizes: axis with the two values.")
+@click.option("--axis", metavar="AXIS", help="With --kind sizes: varied parameter to which the two values belong.")
 @click.option("--values", metavar="A,B", show_default="the only two", help="With --kind sizes: the two values.")
 @where_option
 @level_option

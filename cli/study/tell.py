@@ -39,7 +39,10 @@ Method = Literal["t", "bootstrap"]
 @where_option
 @metrics_option
 @click.option(
-    "--quantile", metavar="SHARE", type=ShareNumber(), help="Print this quantile of the replicas instead of the mean."
+    "--quantile",
+    metavar="SHARE",
+    type=ShareNumber(),
+    help="Print this quantile over the replicas, instead of their mean.",
 )
 @level_option
 @method_option
@@ -53,7 +56,7 @@ def summary_command(
     method: Method,
     form: str | None,
 ) -> None:
-    """Print means with confidence intervals for each combination of axis values.
+    """Print means with confidence intervals for each combination of the varied parameters.
 
     DIR is the folder of a study, or its Parquet file.
     """
@@ -107,13 +110,19 @@ target_option = click.option(
     metavar="VALUE",
     multiple=True,
     callback=_targets,
-    help="Value of the metric to reach, such as 2h or 0.8; repeatable.",
+    help="Value that --metric must reach, such as 2h or 0.8; repeatable.",
 )
 x_option = click.option(
-    "--x", metavar="AXIS", show_default="repair, or the last axis", help="Numeric axis to search or draw."
+    "--x",
+    metavar="AXIS",
+    show_default="repair, or the last axis",
+    help="Numeric varied parameter: the search variable, or the x axis of the plot.",
 )
 by_option = click.option(
-    "--by", metavar="AXIS", show_default="reliability_factor, or the first axis", help="Axis with one curve per value."
+    "--by",
+    metavar="AXIS",
+    show_default="reliability_factor, or the first axis",
+    help="Varied parameter; each of its values gives one curve.",
 )
 
 
@@ -127,7 +136,7 @@ by_option = click.option(
     "--at",
     metavar="VALUE",
     show_default="the smallest",
-    help="Compare with the other curves at this value of --x.",
+    help="Value of --x at which the other curves are read.",
 )
 @where_option
 @level_option
@@ -143,10 +152,10 @@ def break_even_command(
     level: float,
     form: str | None,
 ) -> None:
-    """Find the repair time at which a result equals a target or another factor's.
+    """Find the repair time at which a result meets a target, or is equal for two failure rates.
 
     DIR is the folder of a study, or its Parquet file. The study varies the repair time and --reliability-factor; --x
-    and --by choose other axes.
+    and --by choose other varied parameters.
     """
     from pipistrelle.studies.inference.crossing import Curves, break_even
     from pipistrelle.studies.inference.trials import label
@@ -189,7 +198,7 @@ def break_even_command(
 
 
 def _axis_text(least: float, greatest: float, timed: bool) -> Any:
-    """Return a function that formats a value on or beyond the axis."""
+    """Return a function that formats a value of an axis, or says that the value lies outside its range."""
     from pipistrelle.protocol.base.lengths import length_text
 
     def text(value: float | str | None) -> str:
