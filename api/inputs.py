@@ -94,3 +94,28 @@ def load_platform(name: Name) -> Platform:
         PipistrelleError: there is no such machine, or the file is wrong.
     """
     return named.load_platform(fspath(name))
+
+
+def clean_workload(workload: Workload, units: int) -> tuple[Workload, dict[str, int]]:
+    """Return the jobs that can run on a machine of this many units, and the number of the others by reason.
+
+    A run does this by itself.
+    """
+    from pipistrelle.traces.clean import clean  # rarely needed
+
+    jobs, dropped = clean(workload, units)
+    return jobs, dict(dropped)
+
+
+def describe_workload(workload: Workload) -> list[tuple[str, str]]:
+    """Return the facts of ``pipistrelle workload describe`` as pairs of heading and text."""
+    from pipistrelle.traces.describe import describe  # rarely needed
+
+    return list(describe(workload))
+
+
+def describe_platform(platform: Platform) -> list[tuple[str, str]]:
+    """Return the facts of a machine as pairs of heading and text, with its pools last."""
+    from pipistrelle.platforms.describe import describe  # rarely needed
+
+    return list(describe(platform))

@@ -19,6 +19,7 @@ from pipistrelle.runs.folders.parquet_files import read_table
 from pipistrelle.server.engine.jobs import LABEL_NAMES
 from pipistrelle.server.outputs.folder import COMMAND_FILE, OUTPUT_PREFIX, SUMMARY_FILE
 from pipistrelle.server.outputs.metrics import Summary
+from pipistrelle.server.simulation.loop import LoopTimes
 
 #: {table: why a run may lack it}
 _WHY_NOT: Final = {
@@ -52,13 +53,15 @@ class Run:
         self._again: Again | None = None
         #: whether the run was made in this process, so its scheduler's code may run again
         self._trusted = False
+        #: wall-clock times and round trips; None for a run that was opened
+        self.times: LoopTimes | None = None
         #: draws the results with matplotlib
         self.plot = Plots(self)
 
     @classmethod
-    def _kept(cls, folder: Path, again: Again | None, *, temporary: bool) -> "Run":
+    def _kept(cls, folder: Path, again: Again | None, times: LoopTimes, *, temporary: bool) -> "Run":
         found = cls(folder)
-        found._again, found._trusted = again, True
+        found._again, found._trusted, found.times = again, True, times
         if temporary:
             weakref.finalize(found, shutil.rmtree, folder, ignore_errors=True)
         return found

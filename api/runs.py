@@ -84,7 +84,7 @@ def run(
     folder = Path(tempfile.mkdtemp(prefix="pipistrelle-")) if out is None else Path(out)
     try:
         with run_progress(setup, progress) as observers:
-            carry_out(
+            result = carry_out(
                 spec,
                 RunOptions(
                     connection=connection,
@@ -100,7 +100,7 @@ def run(
             _removed(folder)
         raise
     again = None if inputs is None or not isinstance(connection, InProcess) else Again(spec, inputs, make)
-    return Run._kept(folder, again, temporary=temporary)
+    return Run._kept(folder, again, result.times, temporary=temporary)
 
 
 def _with_scheduler(

@@ -1,6 +1,6 @@
 """Carry out studies of many runs, and summarise their trials."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pipistrelle.api.options import Name, OptionError, plain
 from pipistrelle.api.plots import axes_of
 from pipistrelle.api.progress import study_progress
-from pipistrelle.api.tables import Table
+from pipistrelle.api.tables import Table, imported
 from pipistrelle.models.samples.estimates import LEVEL, StatisticsError
 from pipistrelle.studies.inference.reports import comparison, summary
 from pipistrelle.studies.inference.trials import TrialTable, label
@@ -30,9 +30,29 @@ class StudyResults:
     """
 
     def __init__(self, results: Results) -> None:
-        self._results = results
+        self._results: Results | None = results
         self.trials = Table(results.table)
         self._table = TrialTable.of(results.table)
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Sequence[Any]]) -> "StudyResults":
+        """Return any table of trials as the results of a study.
+
+        Args:
+            columns: axes, then ``replica``, then metrics, all of one length.
+
+        Raises:
+            PipistrelleError: there is no column ``replica``, a combination occurs twice, or pyarrow is not installed.
+        """
+        return cls._made(TrialTable(columns))
+
+    @classmethod
+    def _made(cls, table: TrialTable) -> "StudyResults":
+        arrow = imported("pyarrow", "a table")
+        found = cls.__new__(cls)
+        found._results, found._table = None, table
+        found.trials = Table(arrow.table({name: list(column) for name, column in table.columns.items()}))
+        return found
 
     @property
     def axes(self) -> list[str]:
@@ -42,7 +62,8 @@ class StudyResults:
     @property
     def stalled(self) -> int:
         """The number of trials that stalled, which have no metrics."""
-        return self._results.stalled
+        reasons = self._table.columns.get("reason", ())
+        return sum(reason == "stalled" for reason in reasons)
 
     def where(self, **values: object) -> "StudyResults":
         """Return the trials with these values of axes, such as ``where(scheduler="easy")``.
@@ -51,9 +72,7 @@ class StudyResults:
             PipistrelleError: there is no such axis or value, or no trial is left.
         """
         kept = self._table.only([(name, str(value)) for name, value in values.items()])
-        found = StudyResults.__new__(StudyResults)
-        found._results, found._table, found.trials = self._results, kept, self.trials
-        return found
+        return self._made(kept)
 
     def summary(
         self,
@@ -173,10 +192,10 @@ class StudyResults:
         return len(self._table)
 
     def __repr__(self) -> str:
-        return repr(self._results)
+        return repr(self.trials if self._results is None else self._results)
 
     def _repr_html_(self) -> str:
-        return self._results._repr_html_()
+        return self.trials._repr_html_() if self._results is None else self._results._repr_html_()
 
 
 def study(

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from pipistrelle.api.comparisons import compare as compare
     from pipistrelle.api.comparisons import explain as explain
     from pipistrelle.api.inputs import bundled as bundled
+    from pipistrelle.api.inputs import clean_workload as clean_workload
+    from pipistrelle.api.inputs import describe_platform as describe_platform
+    from pipistrelle.api.inputs import describe_workload as describe_workload
     from pipistrelle.api.inputs import generate_workload as generate_workload
     from pipistrelle.api.inputs import load_platform as load_platform
     from pipistrelle.api.inputs import load_workload as load_workload
@@ -27,16 +30,33 @@ if TYPE_CHECKING:
     from pipistrelle.api.studies import open_study as open_study
     from pipistrelle.api.studies import study as study
     from pipistrelle.api.tables import Table as Table
+    from pipistrelle.kernel.kernel import why_not
+    from pipistrelle.kernel.table import run_kernel as run_kernel
     from pipistrelle.platforms.description import Platform as Platform
     from pipistrelle.platforms.description import Pool as Pool
     from pipistrelle.platforms.description import homogeneous as homogeneous
+    from pipistrelle.platforms.failures.text import parse_durations as parse_durations
+    from pipistrelle.platforms.node_rows import with_node_rows as with_node_rows
     from pipistrelle.platforms.read import parse_platform as parse_platform
+    from pipistrelle.platforms.topology.machine import Machine as Machine
+    from pipistrelle.platforms.topology.nodes import NodeTable as NodeTable
+    from pipistrelle.platforms.topology.orders import node_order as node_order
     from pipistrelle.protocol.base.errors import PipistrelleError as PipistrelleError
+    from pipistrelle.protocol.base.state import from_json, to_json
     from pipistrelle.protocol.units.nodesets import NodeSet as NodeSet
+    from pipistrelle.runs.description.setup import load_setup as load_setup
+    from pipistrelle.runs.description.spec import RunSpec as RunSpec
+    from pipistrelle.runs.execution.pause import Pause as Pause
+    from pipistrelle.runs.execution.run import RunOptions as RunOptions
+    from pipistrelle.runs.execution.run import run as execute
+    from pipistrelle.runs.inputs.node_table import load_node_rows as load_node_rows
+    from pipistrelle.runs.inputs.outages import failure_plan as failure_plan
     from pipistrelle.schedulers.backfill.easy import Easy as Easy
     from pipistrelle.schedulers.catalogue.parts import compose as compose
     from pipistrelle.schedulers.catalogue.registry import make_policy
     from pipistrelle.schedulers.composed import ComposedPolicy as ComposedPolicy
+    from pipistrelle.schedulers.maui.config.read import read_maui_config as read_maui_config
+    from pipistrelle.schedulers.maui.policy import MauiPolicy as MauiPolicy
     from pipistrelle.schedulers.orders.fixed import Fcfs as Fcfs
     from pipistrelle.schedulers.orders.fixed import Sjf as Sjf
     from pipistrelle.schedulers.placement.lowest import LowestIds as LowestIds
@@ -46,16 +66,24 @@ if TYPE_CHECKING:
     from pipistrelle.schedulers.policy.windows import Window as Window
     from pipistrelle.server.outputs.metrics import Summary as Summary
     from pipistrelle.studies.trials.study import Study as Study
+    from pipistrelle.traces.describe import offered_load as offered_load
     from pipistrelle.traces.workload import Workload as Workload
 
     Job = SchedulerJob
     make_scheduler = make_policy
+    run_spec = execute
+    state_from_json = from_json
+    state_to_json = to_json
+    why_not_kernel = why_not
     __version__: str
 
 #: {module: its public names}; ``a=b`` offers ``a`` as ``b``. tests/test_api.py compares it with the imports above.
 _HOMES = {
     "api.comparisons": "Comparison JobExplanation compare explain",
-    "api.inputs": "bundled generate_workload load_platform load_workload save_workload transform_workload",
+    "api.inputs": (
+        "bundled clean_workload describe_platform describe_workload generate_workload load_platform load_workload "
+        "save_workload transform_workload"
+    ),
     "api.options": "RunKeywords",
     "api.plots": "Plots",
     "api.results": "Run open",
@@ -63,14 +91,30 @@ _HOMES = {
     "api.schedulers": "Scheduler",
     "api.studies": "StudyResults open_study study",
     "api.tables": "Table",
+    "kernel.kernel": "why_not=why_not_kernel",
+    "kernel.table": "run_kernel",
     "platforms.description": "Platform Pool homogeneous",
+    "platforms.failures.text": "parse_durations",
+    "platforms.node_rows": "with_node_rows",
     "platforms.read": "parse_platform",
+    "platforms.topology.machine": "Machine",
+    "platforms.topology.nodes": "NodeTable",
+    "platforms.topology.orders": "node_order",
     "protocol.base.errors": "PipistrelleError",
+    "protocol.base.state": "from_json=state_from_json to_json=state_to_json",
     "protocol.units.nodesets": "NodeSet",
+    "runs.description.setup": "load_setup",
+    "runs.description.spec": "RunSpec",
+    "runs.execution.pause": "Pause",
+    "runs.execution.run": "RunOptions run=run_spec",
+    "runs.inputs.node_table": "load_node_rows",
+    "runs.inputs.outages": "failure_plan",
     "schedulers.backfill.easy": "Easy",
     "schedulers.catalogue.parts": "compose",
     "schedulers.catalogue.registry": "make_policy=make_scheduler",
     "schedulers.composed": "ComposedPolicy",
+    "schedulers.maui.config.read": "read_maui_config",
+    "schedulers.maui.policy": "MauiPolicy",
     "schedulers.orders.fixed": "Fcfs Sjf",
     "schedulers.placement.lowest": "LowestIds",
     "schedulers.policy.interfaces": "Stateless",
@@ -79,6 +123,7 @@ _HOMES = {
     "schedulers.policy.windows": "Window",
     "server.outputs.metrics": "Summary",
     "studies.trials.study": "Study",
+    "traces.describe": "offered_load",
     "traces.workload": "Workload",
 }
 #: {public name: (module, name in the module)}

@@ -1,19 +1,20 @@
 """Check a whole study before its first run, and choose the engine of each point."""
 
 import dataclasses
+from collections import Counter
 from dataclasses import dataclass
 from math import isfinite
 
 from msgspec.structs import replace
 
 from pipistrelle.models.samples.estimates import t_quantile
-from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable, shown
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import Decides, RunSpec
 from pipistrelle.runs.description.spec_file import with_digests
 from pipistrelle.schedulers.plan.machine_code import has_compiler
 from pipistrelle.server.setup.setup import Setup
-from pipistrelle.studies.trials.axes import StudyError
+from pipistrelle.studies.trials.axes import StudyError, column_of
 from pipistrelle.studies.trials.metrics import metric_names
 from pipistrelle.studies.trials.study import Point, Study, combination
 from pipistrelle.studies.trials.trial import CACHE, Trial
@@ -68,7 +69,7 @@ def prepared(study: Study) -> tuple[Prepared, ...]:
             expected="failures, or a random transformation",
             hint="Remove [replicas].",
         )
-    return tuple(found)
+    return tuple(_named(found, reader.own_names))
 
 
 class TrialMaker:
@@ -99,6 +100,8 @@ class _Reader:
         self._study = study
         self._digests: dict[tuple[str, ...], dict[str, str]] = {}
         self._policies: set[str] = set()
+        #: {scheduler that is Python code: its own name}
+        self.own_names: dict[str, str] = {}
 
     def prepare(self, point: Point) -> Prepared:
         names = tuple(point.spec.inputs)
@@ -110,7 +113,9 @@ class _Reader:
         policy = spec.key(Decides.POLICY)
         if policy not in self._policies:
             self._policies.add(policy)
-            spec.make_policy()
+            made = spec.make_policy(polls=False)
+            if spec.code is not None:
+                self.own_names[spec.code] = printable(made.name)
         _check_window(self._study, setup)
         happens = setup.reliability
         drawn = happens is not None and (
@@ -134,6 +139,20 @@ class _Reader:
                 f"the kernel cannot run it: {why}", hint='With engine = "auto" the reference engine runs it.'
             )
         return "reference", why
+
+
+def _named(grid: list[Prepared], own_names: dict[str, str]) -> list[Prepared]:
+    """Return the grid with schedulers called by their own names, as in a run, if these are different."""
+    column = column_of("scheduler")
+    called = Counter([*own_names.values(), *({str(one.point.labels.get(column)) for one in grid} - own_names.keys())])
+    found = []
+    for one in grid:
+        name = own_names.get(str(one.point.labels.get(column)), "")
+        if called[name] == 1:
+            point = dataclasses.replace(one.point, labels={**one.point.labels, column: name})
+            one = dataclasses.replace(one, point=point)  # noqa: PLW2901
+        found.append(one)
+    return found
 
 
 def _check_window(study: Study, setup: Setup) -> None:

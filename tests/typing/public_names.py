@@ -26,6 +26,16 @@ jobs: pp.Workload = pp.generate_workload(60, 16, seed=3, load=0.9)
 busier = pp.transform_workload(jobs, {"step": "scale", "load": 1.2})
 pp.save_workload(busier, folder / "busier.swf.gz")
 assert len(pp.load_workload(folder / "busier.swf.gz")) == len(jobs)
+able, dropped = pp.clean_workload(jobs, 8)
+facts = [*pp.describe_workload(jobs), *pp.describe_platform(tiny)]
+load: float | None = pp.offered_load(jobs, 16)
+(folder / "nodes.csv").write_text("name,installed\nn1,2014-05-01\n")
+named = pp.parse_platform('name = "m"\npools = [{ name = "all", nodes = 4, names = "n[1-4]" }]\n', "m.toml")
+aged = pp.with_node_rows(named, pp.load_node_rows(f"{folder}/nodes.csv,at=2017-05-01"))
+described = pp.Machine(aged.units, aged.info)
+nodes: pp.NodeTable = described.nodes
+numbers = pp.node_order("id", described)
+outages = pp.failure_plan(["exponential,mtbf=1y"], alike, pp.parse_durations("1h")).outages(seed=1, horizon=1e8)
 
 
 # Schedulers
@@ -68,12 +78,14 @@ def composed() -> pp.ComposedPolicy:
 by_parts = pp.ComposedPolicy("parts", order=pp.Fcfs(), backfill=pp.Easy(), placement=pp.LowestIds())
 by_names = pp.compose(order="sjf", backfill="easy", placement="lowest")
 bundled = pp.make_scheduler("easy", order="sjf")
+(folder / "maui.cfg").write_text("CREDWEIGHT 1\n")
+maui = pp.MauiPolicy(pp.read_maui_config(folder / "maui.cfg")[0])
 
 # Runs
 options: pp.RunKeywords = {"until": "30d", "transform": {"step": "scale", "load": 0.9}, "seed": 1}
 first: pp.Run = pp.run(jobs, machine(), ShortestFirst, **options)
 second = pp.run(jobs, alike, scheduler=composed, out=folder / "second", failures="exponential,mtbf=30d", repair="1h")
-for scheduler in (by_parts, by_names, bundled):
+for scheduler in (by_parts, by_names, bundled, maui):
     pp.run(workload=jobs, platform=alike, scheduler=scheduler)
 again: pp.Run = pp.open(folder / "second")
 figures: pp.Summary = again.summary
@@ -84,6 +96,20 @@ assert all(map(len, (second.attempts, first.queue, first.machine, first.decision
 plots: pp.Plots = first.plot
 page: Path = first.report(folder / "page.html")
 html: str = first._repr_html_()
+
+
+# A run's description, and the state of a run
+def keep(pause: pp.Pause) -> None:
+    """Save the state of a run after two notices."""
+    if pause.notices == 2:
+        (folder / "state").write_bytes(pp.state_to_json(pause.state()))
+
+
+spec = pp.RunSpec(workload=("seven-jobs",))
+pp.run_spec(spec, pp.RunOptions(between=keep))
+pp.run_spec(spec, pp.RunOptions(resume=pp.state_from_json((folder / "state").read_bytes())))
+print(pp.why_not_kernel(pp.load_setup(spec), spec))
+kernel_jobs = pp.run_kernel(pp.load_setup(spec), spec)
 
 # Comparisons and explanations
 compared: pp.Comparison = pp.compare(first, folder / "second", by="size")
@@ -97,6 +123,7 @@ description: pp.Study = pp.Study({"workload": "busier.swf.gz"}, {"scheduler": ["
 results: pp.StudyResults = pp.study(description, out=folder / "study", jobs=1)
 same_results = pp.open_study(folder / "study")
 means: pp.Table = same_results.summary("mean_wait")
+mine = pp.StudyResults.of({"policy": ["a", "b"], "replica": [0, 0], "mean_wait": [1.0, 2.0]})
 
 try:
     pp.run(scheduler="eazy")
