@@ -1,4 +1,4 @@
-"""The table at the end of a run."""
+"""Print the table of results at the end of a run."""
 
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -75,6 +75,6 @@ def _print_end(summary: Summary, setup: Setup, out: Path | None) -> None:
 
 
 def timings(result: Result) -> dict[str, Any]:
-    """Return the wall-clock figures of a run, in seconds."""
+    """Return the wall-clock times of a run (s) by name."""
     times = result.times
     return {"round_trips": times.round_trips, "wall_time": times.total, "waiting_for_scheduler": times.scheduler}

@@ -67,7 +67,7 @@ def figure_rows(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _ways(summary: Summary, row: Callable[..., None]) -> None:
-    """Add rows for all jobs, and for jobs that did not complete."""
+    """Add rows with the number of jobs, and of jobs that did not complete, by the way they ended."""
     row("jobs", summary.jobs, ",")
     row("rejected", summary.rejected, ",")
     for reason, count in summary.dropped.items():
@@ -85,7 +85,7 @@ def _ways(summary: Summary, row: Callable[..., None]) -> None:
 
 
 def _preemption(preemption: PreemptionSummary, row: Callable[..., None]) -> None:
-    """Add the figures of preemption."""
+    """Add rows with the numbers of preempted jobs and the work they lost."""
     row("preempted", preemption.preempted, ",")
     row("  requeued", preemption.requeued, ",")
     row("    after a last dump", preemption.dumped, ",")
@@ -95,7 +95,7 @@ def _preemption(preemption: PreemptionSummary, row: Callable[..., None]) -> None
 
 
 def _recorded(recorded: RecordedFigures, row: Callable[..., None]) -> None:
-    """Add how closely the run follows the log."""
+    """Add rows that say how closely the run repeats the starts in the log."""
     row("started as recorded", recorded.on_time, ",")
     row("  later", recorded.late, ",")
     row("    for lack of free units", recorded.no_room, ",")
