@@ -33,7 +33,7 @@ from pipistrelle.protocol.events import JobDescription, SimulationBeginsData
 from pipistrelle.protocol.fields import LATEST, LONGEST, PreemptMode, WakeType
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.jobs import EndedJob, SchedulerJob
 from pipistrelle.schedulers.policy.out_of_service import OutOfService
 from pipistrelle.schedulers.policy.running import HeldTimes, RunningJobs
 from pipistrelle.schedulers.policy.waiting import QueueLimits, Waiting
@@ -93,6 +93,8 @@ class View(Kept):
         self.running = RunningJobs()
         #: jobs submitted since the last decision that still wait, in order of submission
         self.arrivals: list[SchedulerJob] = []
+        #: running jobs that ended since the last decision, in order
+        self.ended: list[EndedJob] = []
         #: waiting jobs cancelled since the last decision; the queue no longer has them
         self.cancelled: list[SchedulerJob] = []
         #: ids of jobs being preempted; some may have ended already
