@@ -35,7 +35,7 @@ LAYERS: dict[str, set[str]] = {
 #: its path within the layer ("maui/limits"), a loose file of the layer by its stem.
 ROOMS_IN_ORDER: dict[str, list[str]] = {
     "protocol": [
-        *("base", "units", "fields", "events", "decisions", "messages", "frames", "codec", "session"),
+        *("base", "units", "fields", "resources", "events", "decisions", "messages", "frames", "codec", "session"),
         *("zmtp", "sockets", "schema", "batsim"),
     ],
     "platforms": [
@@ -54,7 +54,19 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
         *("read", "catalogue", "maintenance", "failures"),
     ],
     "traces": [
-        *("errors", "files", "usage_traces", "profiles", "workload", "clean", "logs", "batsim", "requests"),
+        *(
+            "errors",
+            "files",
+            "usage_traces",
+            "profiles",
+            "workload",
+            "clean",
+            "logs",
+            "slurm",
+            "clusters",
+            "batsim",
+            "requests",
+        ),
         *("describe", "transforms", "load", "catalogue", "generator", "outages", "resilience"),
     ],
     "server": [
@@ -114,6 +126,7 @@ HARMLESS = {
     "decimal",
     "difflib",
     "enum",
+    "fractions",
     "functools",
     "hashlib",
     "heapq",
