@@ -56,9 +56,10 @@ class _Plain:
         raise self._fault(f"counts {part.count} nodes of {self._nodes} ({part}), which is not supported")
 
     def _one_of(self, part: OneOf) -> Constraint:
-        """Return an equivalent of ``[a|b]``: the alternative that includes all others.
+        """Return an equivalent of ``[a|b]``, which wants all nodes of a job to meet the same alternative.
 
-        For a job on one node, ``a|b``.
+        It is the alternative that includes all others; for a job on one node, it is ``a|b``. Raise PlatformError if no
+        alternative includes the others.
         """
         several = [self.of(one, under_or=False) for one in part.parts]
         if len(several) == 1:

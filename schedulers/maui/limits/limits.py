@@ -247,7 +247,10 @@ class Limits:
         )
 
     def allowed(self, queue: MauiQueue, now: float, *, hard: bool, rows: Rows | None = None) -> Bools | None:
-        """Return which of these rows (default: all) limits of running jobs allow; None means all of them."""
+        """Return which jobs the limits on running jobs allow to start, shape (rows,); None means all of them.
+
+        ``rows`` are the rows of the jobs to check in the queue; None means all rows.
+        """
         if not self.active:
             return None
         self._extend()
