@@ -15,6 +15,7 @@ from pipistrelle.papers.entry import PapersError
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.base.shapes import convert_table
 from pipistrelle.protocol.base.toml import read_toml
+from pipistrelle.protocol.base.whole import read_whole
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.server.outputs.lock import sole_writer
 from pipistrelle.studies.inference.trials import TrialTable
@@ -198,7 +199,7 @@ class Bench:
         assert self.traces is not None
         path = self.traces / name
         try:
-            content = path.read_bytes()
+            content = read_whole(path)
         except OSError as error:
             raise PapersError(f"the log cannot be read ({error.strerror or error})", where=str(path)) from None
         return str(path), hashlib.sha256(content).hexdigest()[:12]

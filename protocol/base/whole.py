@@ -21,6 +21,8 @@ _MODE: Final = 0o666
 #: number of bytes that the kernel stores at once
 _PAGE: Final = 4096
 _STANDARD_STREAMS: Final = range(3)
+#: most bytes that are read from a pipe or device, which may never end
+_MOST_STREAMED: Final = 64 << 20
 
 
 def without_waiting(path: PathText, flags: int) -> int:
@@ -31,6 +33,41 @@ def without_waiting(path: PathText, flags: int) -> int:
     number = os.open(path, flags | os.O_NONBLOCK)
     os.set_blocking(number, True)
     return number
+
+
+def only_regular(path: PathText, flags: int) -> int:
+    """Open a file as an ``opener`` of `open`; OSError if it is a pipe or device, which may never end."""
+    number = without_waiting(path, flags)
+    if stat.S_ISREG(os.fstat(number).st_mode):
+        return number
+    os.close(number)
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+
+
+def read_whole(path: PathText) -> bytes:
+    """Return a file's content without waiting for a pipe that nobody writes.
+
+    All code that reads a whole file uses this function. OSError if it cannot be read, and also if a pipe or device has
+    more than 64 MiB.
+    """
+    with open(path, "rb", opener=without_waiting) as file:
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return file.read()
+        content = file.read(_MOST_STREAMED + 1)
+    if len(content) > _MOST_STREAMED:
+        raise OSError(errno.EFBIG, "a pipe or device with more than 64 MiB", os.fspath(path))
+    return content
+
+
+def read_whole_text(path: PathText) -> str:
+    """Return a text file's content with ``\\n`` as line breaks and without a byte-order mark.
+
+    Raises OSError, and UnicodeDecodeError if the content is not UTF-8.
+    """
+    text = read_whole(path).decode("utf-8-sig")  # some editors write a byte-order mark
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 class Replacement:

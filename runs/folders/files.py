@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, legible, printable
+from pipistrelle.protocol.base.whole import only_regular, read_whole
 from pipistrelle.protocol.fields import PREEMPTED
 from pipistrelle.runs.folders.packed import packed_rows
 from pipistrelle.server.engine.jobs import Labels
@@ -199,7 +200,7 @@ def read_command(folder: Path) -> dict[str, Any] | None:
 def output_json(path: Path) -> dict[str, Any] | None:
     """Read a JSON file as a dict; None if it does not exist, ExplainError if unreadable."""
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(read_whole(path))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -219,7 +220,7 @@ def output_rows(folder: Path, name: str, *columns: str, needed: bool = True) -> 
     path = folder / f"{OUTPUT_PREFIX}{name}"
     csv.field_size_limit(_LONGEST_CELL)
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with open(path, encoding="utf-8", newline="", opener=only_regular) as file:
             lines = csv.reader((line for line in file if line.endswith("\n")), strict=True)
             header = next(lines, [])
             missing = [column for column in columns if column not in header]

@@ -13,6 +13,7 @@ from pipistrelle.platforms.description import MOST_UNITS, Platform, Pool, homoge
 from pipistrelle.platforms.read import parse_platform
 from pipistrelle.platforms.simgrid.grammar import is_xml
 from pipistrelle.protocol.base.errors import InputError, did_you_mean, shown
+from pipistrelle.protocol.base.whole import without_waiting
 from pipistrelle.runs.inputs.kinds import require_workload
 from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.files import beginning, is_inside, read_text, trace_name
@@ -125,7 +126,7 @@ def is_platform(name: str) -> bool:
     if not os.path.isfile(name):  # reading a pipe would consume its bytes
         return False
     try:
-        with open(name, "rb") as file:
+        with open(name, "rb", opener=without_waiting) as file:
             return is_xml(file.read(1024).decode("utf-8", "replace"))
     except OSError:
         return False

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from pipistrelle.protocol import codec
 from pipistrelle.protocol.base.errors import PipistrelleError, ProtocolError, printable
-from pipistrelle.protocol.base.whole import Replacement, flush_to_disk, without_waiting, write_rows
+from pipistrelle.protocol.base.whole import Replacement, flush_to_disk, only_regular, write_rows
 from pipistrelle.protocol.batsim import codec as batsim_codec
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.server.outputs.csv_file import unwritable
@@ -263,7 +263,7 @@ class SessionReader:
         It stops at a line that is too long, or where the file is incomplete.
         """
         try:
-            with open(self._path, "rb", opener=without_waiting) as raw:
+            with open(self._path, "rb", opener=only_regular) as raw:
                 head = raw.peek(4)[:4]
                 packed = Counted(raw)
                 opened: Any = None

@@ -26,7 +26,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError, printable
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.base.state import from_json, to_json
-from pipistrelle.protocol.base.whole import without_waiting, write_whole
+from pipistrelle.protocol.base.whole import only_regular, write_whole
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.runs.execution.pause import Pause
 from pipistrelle.server.outputs.csv_file import unwritable
@@ -43,6 +43,10 @@ JOURNAL: Final = f"{OUTPUT_PREFIX}{SESSION}"
 _SIMULATED: Final = "sim:"
 #: number of bytes of a snapshot to unpack at a time
 _BLOCK: Final = 1 << 20
+#: most times its own size that a snapshot may unpack to, about four times what states need, and the number of bytes
+#: that are always allowed
+_SWELLS: Final = 40
+_SMALL: Final = 16 << 20
 
 
 class SnapshotError(PipistrelleError):
@@ -194,9 +198,11 @@ def read_snapshot(path: Path) -> tuple[SnapshotHeader, dict[str, Any]]:
     where = printable(str(path))
     try:
         body = bytearray()
-        with open(path, "rb", opener=without_waiting) as raw:
+        with open(path, "rb", opener=only_regular) as raw:
             packed = Counted(raw)
-            file = io.BufferedReader(Swelling(gzip.GzipFile(fileobj=packed), packed, where), _BLOCK)
+            file = io.BufferedReader(
+                Swelling(gzip.GzipFile(fileobj=packed), packed, where, swells=_SWELLS, small=_SMALL), _BLOCK
+            )
             head = file.readline()
             while block := file.read(_BLOCK):  # memory is needed for the state only
                 body += block

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pipistrelle.protocol.base.errors import RemoteProtocolError, legible
+from pipistrelle.protocol.base.whole import read_whole
 from pipistrelle.protocol.messages import Notice, Refused, Reply, Restore, Save, Welcome
 from pipistrelle.protocol.session import SchedulerSession
 from pipistrelle.protocol.sockets import CallerKeys, is_loopback
@@ -104,7 +105,7 @@ def _written_endpoint(connect: str) -> str | None:
     if not os.path.isfile(path):  # Path.is_file raises an error if the name is too long
         return None
     try:
-        endpoint = json.loads(path.read_text(encoding="utf-8"))["endpoint"]
+        endpoint = json.loads(read_whole(path))["endpoint"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise AddressError(
             f"this is not a connection file ({type(error).__name__}: {error})",

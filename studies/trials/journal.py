@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from pipistrelle.protocol.base.errors import printable
+from pipistrelle.protocol.base.whole import read_whole
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.server.outputs.lock import sole_writer
 from pipistrelle.server.outputs.once import remove_outputs
@@ -112,7 +113,7 @@ def look_into(folder: Path, study: Study, grid: tuple[Prepared, ...]) -> dict[tu
 def _is_claimed(folder: Path, identity: Mapping[str, Any]) -> bool:
     text = _text(identity)
     try:
-        there = (folder / STUDY).read_bytes()
+        there = read_whole(folder / STUDY)
     except FileNotFoundError:
         left = next((name for name in (JOURNAL, TRIALS) if (folder / name).exists()), None)
         if left is not None:

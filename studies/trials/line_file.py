@@ -6,7 +6,7 @@ from io import FileIO
 from pathlib import Path
 
 from pipistrelle.protocol.base.errors import PipistrelleError
-from pipistrelle.protocol.base.whole import flush_to_disk, write_rows, write_whole
+from pipistrelle.protocol.base.whole import flush_to_disk, read_whole, without_waiting, write_rows, write_whole
 from pipistrelle.server.errors import OutputFailed
 
 
@@ -40,7 +40,7 @@ def read_lines(path: Path, what: str, make: type[PipistrelleError]) -> tuple[lis
         make: the error to raise if the file is unreadable.
     """
     try:
-        content = path.read_bytes()
+        content = read_whole(path)
     except FileNotFoundError:
         return [], 0
     except OSError as error:
@@ -53,7 +53,7 @@ def read_lines(path: Path, what: str, make: type[PipistrelleError]) -> tuple[lis
 def open_lines(path: Path, length: int) -> Iterator[LineFile]:
     """Truncate a file to ``length`` bytes and yield it for appending."""
     try:
-        file = path.open("ab", buffering=0)
+        file = open(path, "ab", buffering=0, opener=without_waiting)  # noqa: SIM115 - closed below
         file.truncate(length)
     except OSError as error:
         raise _unwritable(path, error) from None
