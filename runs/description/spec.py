@@ -191,7 +191,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         return [name for name in names if name]
 
     def without_policy(self) -> "RunSpec":
-        """Return a copy without scheduler, for a run whose scheduler is started elsewhere."""
+        """Return a copy without scheduler, for a run whose scheduler the user starts."""
         return replace(self, **{**asdict(PolicySpec()), "scheduler": ()})
 
     def part(self, *kinds: Decides) -> "RunSpec":

@@ -113,7 +113,7 @@ class Cluster:
             hook(now, job)
 
     def reject(self, now: float, job: Job) -> None:
-        """Reject a queued job for good."""
+        """Reject a queued job permanently."""
         job.state = LIFE[job.state]["reject"]
         del self.waiting[job.id]
         self.finished.add(job.id)
