@@ -48,7 +48,10 @@ class _Plain:
         return self._counted(part) if isinstance(part, FeatureCount) else self._one_of(part)
 
     def _counted(self, part: FeatureCount) -> Constraint:
-        """Return the plain feature ``a`` for ``a*2``, if all nodes of the job must have it or do have it anyway."""
+        """Return the plain feature ``a`` in place of ``a*2``, which wants two nodes with the feature.
+
+        The two mean the same if the job has two nodes, or if all nodes have the feature. Raise PlatformError otherwise.
+        """
         if part.count == self._nodes or (part.count <= (self._nodes or 0) and all(map(part.word.met_by, self._kinds))):
             return part.word
         if self._nodes is None:

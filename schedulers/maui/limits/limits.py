@@ -146,7 +146,10 @@ class Limits:
                 self._idle_rows.add_code(waiting)
 
     def _numbered(self, limits: tuple[_Limit, ...], metrics: Mapping[str, int]) -> list[Entry]:
-        """Return the limits of these metrics in the form for arrays, without limits of all jobs together."""
+        """Return the limits of these metrics, with numbers in place of names, as arrays need them.
+
+        Limits of all jobs together are left out.
+        """
         return [
             (self._usage[limit.counter].number, metrics[limit.metric], limit.soft, limit.hard)
             for limit in limits
