@@ -224,7 +224,7 @@ class AccessPlan(Kept):
         return self._pick(job, self._laid(access, table).steps(self._now), end_of(self._now, walltime), 0)
 
     def steps(self, access: int) -> list[FreeStep]:
-        """Return which units are free from now on for jobs with this access, and until when each set of units is free."""
+        """Return, as (units, end) pairs, which units are free from now on for jobs with this access."""
         steps = self._steps.get(access)
         if steps is None:
             steps = self._table(access).steps(self._now)
