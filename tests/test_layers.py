@@ -48,12 +48,13 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
             "topology",
             "node_rows",
             "simgrid",
+            "slurm",
             "describe",
         ),
         *("read", "catalogue", "maintenance", "failures"),
     ],
     "traces": [
-        *("errors", "files", "usage_traces", "profiles", "workload", "clean", "logs", "batsim", "requests"),
+        *("errors", "files", "usage_traces", "profiles", "workload", "clean", "logs", "slurm", "batsim", "requests"),
         *("describe", "transforms", "load", "catalogue", "generator", "outages", "resilience"),
     ],
     "server": [

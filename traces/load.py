@@ -17,7 +17,7 @@ from pipistrelle.traces.logs.labels import written_labels
 from pipistrelle.traces.logs.pbs import PbsLog
 from pipistrelle.traces.logs.sacct import SacctLog, sacct_chunks
 from pipistrelle.traces.logs.swf import parse_swf, swf_chunks
-from pipistrelle.traces.workload import LABELS, NODE_LIST, PER_NODE, WHOLE, Workload
+from pipistrelle.traces.workload import LABELS, NODE_LIST, OPTIONS, PER_NODE, WHOLE, Workload
 
 #: {kind of log: reader}
 _LOGS: Final[dict[str, type[JobLog]]] = {"haizea": HaizeaLog, "maui": maui.MauiLog, "pbs": PbsLog, "sacct": SacctLog}
@@ -48,8 +48,8 @@ SUFFIXES = tuple(_WRITERS)
 _KEPT = {
     ".swf": {"user", "group", "queue", "partition", "dependency", "state"},
     ".json": set(LABELS) | {PER_NODE, WHOLE},
-    ".sacct": set(LABELS) - {"partition"} | {"wait"},
-    ".maui": set(LABELS) - {"partition", "dependency", NODE_LIST} | {"wait"},
+    ".sacct": set(LABELS) - {"partition", OPTIONS} | {"wait"},
+    ".maui": set(LABELS) - {"partition", "dependency", NODE_LIST, OPTIONS} | {"wait"},
 }
 #: {column of numbers: the label with the same information}
 _STANDS_FOR = {"preceding": "dependency", "status": "state"}

@@ -19,6 +19,7 @@ Ints = NDArray[np.int64]
 LABELS: Final = (
     *("name", "user", "group", "account", "queue", "qos", "partition", "dependency", "state", "constraint"),
     "node_list",
+    "options",
 )
 #: label: what a job requires of its nodes; units per node and whole nodes are columns
 CONSTRAINT: Final = "constraint"
@@ -26,6 +27,8 @@ CONSTRAINT: Final = "constraint"
 CANCELLED_AFTER: Final = "cancelled_after"
 #: label: names of the nodes that a job got
 NODE_LIST: Final = "node_list"
+#: label: submission options that only the scheduler decides on, such as ``--begin=now+90 --nice=50``
+OPTIONS: Final = "options"
 PER_NODE: Final = "units_per_node"
 WHOLE: Final = "whole_nodes"
 
@@ -85,7 +88,8 @@ class Workload:
             `pipistrelle.traces.clean.with_cancellations`).
         labels: text fields by name, length n each, "" if missing: ``name``, ``user``, ``group``, ``account``,
             ``queue``, ``qos``, ``partition``, ``dependency`` (such as ``afterok:17``), ``state``, ``constraint`` (on
-            nodes, in Slurm's syntax: ``gpu_model=a100&nvlink``), ``node_list`` (nodes it got: ``n[001-004],n007``).
+            nodes, in Slurm's syntax: ``gpu_model=a100&nvlink``), ``node_list`` (nodes it got: ``n[001-004],n007``), ``options`` (of the
+            submission, that only the scheduler decides on: ``--begin=now+90 --nice=50``).
         epoch: Unix time (s) of time 0, or None.
         timezone: the machine's time zone, e.g. ``Europe/Stockholm``, or None.
         header: the file's header by directive; lines of a repeated directive are joined by newlines.
