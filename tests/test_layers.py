@@ -70,6 +70,8 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
             "maui/limits",
             "orders",
             "maui",
+            "slurm/config",
+            "slurm",
             "catalogue",
             "wire",
             "wire/batsim",

@@ -1,0 +1,1 @@
+"""Slurm: the decisions of slurmctld as a policy."""

@@ -1,0 +1,1 @@
+"""The settings of Slurm that the scheduler reads, as values."""

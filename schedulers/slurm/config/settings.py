@@ -1,0 +1,69 @@
+"""All settings of a Slurm cluster that decide anything, as one value."""
+
+from collections.abc import Mapping
+from math import inf
+
+from msgspec import Struct, field
+
+from pipistrelle.schedulers.slurm.config.accounts import AssociationSettings, QosSettings
+from pipistrelle.schedulers.slurm.config.machine import (
+    NodeSettings,
+    PartitionSettings,
+    ReservationSettings,
+    SwitchSettings,
+)
+from pipistrelle.schedulers.slurm.config.parameters import (
+    PreemptSettings,
+    PrioritySettings,
+    SchedulerParameters,
+    SelectSettings,
+)
+
+
+class SlurmConfig(Struct, frozen=True, kw_only=True):
+    """A cluster's configuration; times are s of simulated time, durations s.
+
+    Attributes:
+        scheduler_type: sched/backfill or sched/builtin.
+        nodes: in the order of the file; Slurm's own order is by name.
+        accounting_storage: whether slurmdbd is used (``AccountingStorageType`` is accounting_storage/slurmdbd).
+        accounting_storage_enforce: in lower case: associations, limits, qos, safe, nosteps, nojobs, wckeys. Slurm adds
+            what a value implies: limits implies associations, qos implies associations, safe implies limits.
+        start: time at which the controller starts, s: the phase of its ticks and of its other periods.
+        min_job_age, kill_wait, complete_wait: s.
+        over_time_limit: s after the time limit before a job is killed; inf for UNLIMITED.
+        enforce_part_limits: NO, ANY or ALL.
+        max_array_size: the key's value; the largest index is one less.
+        licenses: {licence: count}.
+        epoch: date of time 0 as s since 1970-01-01 UTC, for daily and weekly periods; None: a Monday at 00:00.
+    """
+
+    cluster_name: str = "linux"
+    scheduler_type: str = "sched/backfill"
+    scheduler_parameters: SchedulerParameters = SchedulerParameters()
+    priority: PrioritySettings = PrioritySettings()
+    select: SelectSettings = SelectSettings()
+    preempt: PreemptSettings = PreemptSettings()
+    nodes: tuple[NodeSettings, ...] = ()
+    partitions: tuple[PartitionSettings, ...] = ()
+    reservations: tuple[ReservationSettings, ...] = ()
+    switches: tuple[SwitchSettings, ...] = ()
+    qos: tuple[QosSettings, ...] = ()
+    associations: tuple[AssociationSettings, ...] = ()
+    licenses: Mapping[str, int] = field(default_factory=dict)
+    accounting_storage: bool = False
+    accounting_storage_enforce: frozenset[str] = frozenset()
+    start: float = 0.0
+    job_requeue: bool = True
+    max_job_count: int = 10000
+    max_array_size: int = 1001
+    min_job_age: float = 300.0
+    kill_wait: float = 30.0
+    complete_wait: float = 0.0
+    over_time_limit: float = 0.0
+    enforce_part_limits: str = "NO"
+    epoch: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.over_time_limit < 0 or self.over_time_limit != self.over_time_limit:
+            raise ValueError(f"over_time_limit is {self.over_time_limit!r}, not 0 to {inf}")

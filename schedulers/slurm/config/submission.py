@@ -1,0 +1,75 @@
+"""What a job asks of Slurm: the options of one sbatch that the scheduler reads."""
+
+from collections.abc import Mapping
+from math import inf
+
+from msgspec import Struct, field
+
+
+class Submission(Struct, frozen=True, kw_only=True):
+    """One submission, as sbatch's options give it; times are s of simulated time, memory MiB.
+
+    Attributes:
+        number: Slurm's job id: it breaks ties in the queue, and dependencies name it. For a task of an array it is the
+            array's id.
+        submit: time of submission, s.
+        partitions: one or more, in the order given; empty: the default one.
+        qos: "" for the association's default.
+        time_limit: s; None: the partition's default. ``time_min`` likewise.
+        nodes, max_nodes: ``-N min-max``; None: what the tasks need.
+        tasks: ``-n``; None: one per node. ``cpus_per_task``: ``-c``.
+        mem_per_cpu, mem_per_node, mem_per_gpu: MiB; at most one is given, 0 asks for all memory of the node.
+        gres: {name or name:type: count per node} (``--gres``, ``--gpus-per-node``).
+        gpus, gpus_per_task: of the whole job, of each task.
+        begin: earliest start, s; None: at once.
+        dependency: sbatch's text, such as "afterok:12:13,singleton" or "afterany:4?afterok:5".
+        array_task: index of this task; None: no array. ``array_limit`` is the N of ``%N``, 0: none.
+        required, excluded: names of nodes (``-w``, ``-x``).
+        switches, switches_wait: ``--switches=count@wait``, s.
+        oversubscribe: ``--oversubscribe`` was given. ``exclusive``: ``--exclusive`` was given.
+        requeue: None: the cluster's ``JobRequeue``.
+        hold: submitted with ``-H``.
+    """
+
+    number: int
+    submit: float
+    name: str = ""
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    account: str = ""
+    partitions: tuple[str, ...] = ()
+    qos: str = ""
+    reservation: str = ""
+    time_limit: float | None = None
+    time_min: float | None = None
+    nodes: int | None = None
+    max_nodes: int | None = None
+    tasks: int | None = None
+    tasks_per_node: int | None = None
+    cpus_per_task: int = 1
+    mem_per_cpu: int | None = None
+    mem_per_node: int | None = None
+    mem_per_gpu: int | None = None
+    gres: Mapping[str, int] = field(default_factory=dict)
+    gpus: int = 0
+    gpus_per_task: int = 0
+    cpus_per_gpu: int = 0
+    min_cpus_per_node: int = 0
+    exclusive: bool = False
+    exclusive_user: bool = False
+    oversubscribe: bool = False
+    contiguous: bool = False
+    constraint: str = ""
+    required: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    licenses: Mapping[str, int] = field(default_factory=dict)
+    begin: float | None = None
+    deadline: float = inf
+    dependency: str = ""
+    array_task: int | None = None
+    array_limit: int = 0
+    nice: int = 0
+    hold: bool = False
+    requeue: bool | None = None
+    switches: int = 0
+    switches_wait: float = inf
