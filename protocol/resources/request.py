@@ -52,6 +52,11 @@ class Request(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     licenses: dict[Name, Amount] = field(default_factory=dict)
     others: dict[Name, Amount] = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        """Hash the request, whose dicts are never changed."""
+        fields = (getattr(self, name) for name in self.__struct_fields__)
+        return hash(tuple(tuple(sorted(one.items())) if isinstance(one, dict) else one for one in fields))
+
     @property
     def all_tasks(self) -> int:
         """The number of tasks of the job on its least number of nodes."""
