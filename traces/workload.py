@@ -101,6 +101,7 @@ class Workload:
         header: the file's header by directive; lines of a repeated directive are joined by newlines.
         left_out: how many jobs the reader left out, by reason; `clean` includes them in its counts.
         faults: messages about unreadable records that were left out, each with its line.
+        remarks: messages about what the reader ignored, each with its count.
     """
 
     name: str
@@ -125,6 +126,7 @@ class Workload:
     format: str = ""
     left_out: dict[str, int] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         count = len(self.ids)

@@ -108,7 +108,7 @@ def parse_sbatch(words: Sequence[str], where: str) -> Submission:
             found.script = word
             break
     # what follows the script are its own arguments, but some files give the simulator's options there
-    for word, after in zip(rest, [*rest[1:], ""], strict=True):
+    for word, after in zip(rest, rest[1:], strict=False):
         if word in _SIMULATED and word[1:] not in found.simulated:
             found.simulated[word[1:]] = after
     return found
