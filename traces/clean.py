@@ -39,9 +39,9 @@ def clean(
     limit). A NaN run time, which depends on the hosts, is accepted. The counts have the order of `REASONS`, omit zeros,
     and include jobs that the reader left out.
 
-    The jobs are sorted by submit time, then by id. Ids compare as numbers if all ids are numbers, or tasks of arrays such
-    as ``34_0``, otherwise as text.
-    With `ids_as_text` they always compare as text, as in Batsim (``10`` comes before ``9``).
+    The jobs are sorted by submit time, then by id. Ids compare as numbers if all ids are numbers, or tasks of arrays
+    such as ``34_0``, otherwise as text. With `ids_as_text` they always compare as text, as in Batsim (``10`` comes
+    before ``9``).
     """
     keep = np.ones(len(workload), dtype=np.bool_)
     dropped = dict(workload.left_out)
@@ -59,7 +59,8 @@ def clean(
         keep &= ~bad
     kept = np.flatnonzero(keep)
     ranks = _id_ranks([workload.ids[row] for row in kept.tolist()], ids_as_text)
-    return replace(workload.select(kept[np.lexsort((ranks, workload.submit[kept]))]), left_out={}, faults=(), remarks=()), dropped
+    chosen = workload.select(kept[np.lexsort((ranks, workload.submit[kept]))])
+    return replace(chosen, left_out={}, faults=(), remarks=()), dropped
 
 
 def were_cancelled(workload: Workload) -> NDArray[np.bool_]:

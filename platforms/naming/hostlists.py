@@ -82,13 +82,15 @@ def _numbers(inside: str, item: str, where: str, what: str) -> list[str]:
 def _group(head: str, numbers: list[tuple[int, str]]) -> str:
     """Return the names with one head: first the name without a number, then ranges by width and number."""
     alone = [head] if any(not digits for _, digits in numbers) else []
-    counted = sorted((len(digits) if digits[0] == "0" else 0, number, digits) for number, digits in numbers if digits)
+    counted = sorted((number, len(digits), digits) for number, digits in numbers if digits)
     runs: list[list[str]] = []
-    previous: tuple[int, int] | None = None
-    for _, number, digits in counted:
-        same = previous is not None and number == previous[0] + 1 and _joins(runs[-1][-1], digits)
-        runs[-1:] = [[runs[-1][0], digits]] if same else [*runs[-1:], [digits, digits]]
-        previous = (number, len(digits))
+    previous = -2
+    for number, _, digits in counted:
+        if number == previous + 1 and _joins(runs[-1][-1], digits):
+            runs[-1][-1] = digits
+        else:
+            runs.append([digits, digits])
+        previous = number
     if not runs:
         return ",".join(alone)
     if len(runs) == 1 and runs[0][0] == runs[0][1]:

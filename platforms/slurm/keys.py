@@ -34,8 +34,18 @@ class Key(NamedTuple):
     default: str = ""
 
 
-#: {section of the table: the key that begins its lines, if any}
-SECTIONS: Final = ("parameters", "nodes", "partitions", "nodesets", "downnodes", "scheduler", "gres", "topology")
+#: sections of the table
+SECTIONS: Final = (
+    *("parameters", "nodes", "partitions", "nodesets", "downnodes", "frontends", "scheduler", "gres", "topology"),
+)
+#: {key that begins a line of its own, in lower case: its section}
+HEADS: Final = {
+    "nodename": "nodes",
+    "partitionname": "partitions",
+    "nodeset": "nodesets",
+    "downnodes": "downnodes",
+    "frontendname": "frontends",
+}
 
 
 def _keys(tables: dict[str, Any]) -> Iterator[Key]:
@@ -54,5 +64,3 @@ _TABLES: Final = tomllib.loads(
 KEYS: Final[dict[str, dict[str, Key]]] = {
     section: {key.name.lower(): key for key in _keys(_TABLES[section])} for section in SECTIONS
 }
-#: {section: {key: {value: why it is refused}}} of values that Slurm knows
-REFUSED_VALUES: Final[dict[str, dict[str, dict[str, str]]]] = _TABLES.get("values", {})

@@ -22,9 +22,9 @@ def conditions_of(workloads: Mapping[str, Workload]) -> dict[str, tuple[Conditio
     """Return {job id: its dependencies} of the dependent jobs.
 
     A dependency on a job that is not in the workload counts as fulfilled: the job ended earlier or was dropped.
-    Dependencies of kinds other than `KINDS`, such as ``singleton``, count as fulfilled, too. A dependency on an array is
-    one on each of its tasks. In SWF, a job waits for the end of its preceding job, plus its think time. A job with the
-    option ``begin`` waits for that time. Raises SetupError if jobs wait for each other.
+    Dependencies of kinds other than `KINDS`, such as ``singleton``, count as fulfilled, too. A dependency on an array
+    is one on each of its tasks. In SWF, a job waits for the end of its preceding job, plus its think time. A job with
+    the option ``begin`` waits for that time. Raises SetupError if jobs wait for each other.
     """
     found: dict[str, tuple[Condition, ...]] = {}
     for prefix, name, wishes, known in _wishes_of(workloads):

@@ -23,7 +23,10 @@ def array_indices(text: str, where: str) -> list[int]:
         last, step = (int(found[2] or first), int(found[3] or 1)) if found else (0, 1)
         if last < first or step < 1 or last >= MOST_TASKS or (mark and not _LIMIT.fullmatch(mark + limit)):
             raise TraceError(
-                "the indices of an array are malformed", where=where, expected="as 0-7, 1,3,5 or 0-15%4", found=quoted(text)
+                "the indices of an array are malformed",
+                where=where,
+                expected="as 0-7, 1,3,5 or 0-15%4",
+                found=quoted(text),
             )
         indices.update(range(first, last + 1, step))
     return sorted(indices)

@@ -74,7 +74,10 @@ def read_events(stream: io.BufferedReader, where: str) -> Iterator[Event | str]:
         time = named.get("-dt", "")
         if len(words) != 4 or named.keys() != {"-dt", "-e"} or not _NUMBER.fullmatch(time) or float(time) < 0:
             raise TraceError(
-                "this is no event", where=place, expected="-dt SECONDS -e submit_batch_job | OPTIONS", found=quoted(text)
+                "this is no event",
+                where=place,
+                expected="-dt SECONDS -e submit_batch_job | OPTIONS",
+                found=quoted(text),
             )
         yield Event(place, float(time), named["-e"], arguments)
 
@@ -228,7 +231,9 @@ class EventsLog(JobLog):
     def _runtime(self, submission: Submission, limit: float, place: str) -> float:
         text = submission.simulated.get("sim-walltime", submission.simulated.get("sleep", "-1"))
         if not _NUMBER.fullmatch(text):
-            raise TraceError("-sim-walltime is malformed", where=place, expected="a number of seconds", found=quoted(text))
+            raise TraceError(
+                "-sim-walltime is malformed", where=place, expected="a number of seconds", found=quoted(text)
+            )
         seconds = float(text)
         if seconds < 0:  # as the simulator does, the job runs until it is killed
             return _UNTIL_LIMIT if limit == inf else 2 * limit + 86400.0
@@ -247,7 +252,9 @@ class EventsLog(JobLog):
             names = [word for word in event.words if not word.startswith("-")]
             if not names or any(not _TASKS.fullmatch(name) for name in names):
                 expected = "ids of jobs, as 17 or 34_[0-3]"
-                raise TraceError("scancel names no job", where=event.place, expected=expected, found=quoted(event.words))
+                raise TraceError(
+                    "scancel names no job", where=event.place, expected=expected, found=quoted(event.words)
+                )
             for row in [row for name in names for one in _each_task(name, event.place) for row in rows.get(one, ())]:
                 since = event.time - float(made.submit[row])
                 if since >= 0 and not 0 <= after[row] <= since:

@@ -90,7 +90,11 @@ def _count(values: Mapping[str, str], name: str, where: str) -> int | None:
 def _memory(values: Mapping[str, str], where: str, rest: dict[str, str]) -> dict[str, int]:
     """Return the amount of memory (MiB); 0 per node means all memory of the node, which is passed on."""
     found = {}
-    for name, member in (("mem", "memory_per_node"), ("mem-per-cpu", "memory_per_core"), ("mem-per-gpu", "memory_per_gpu")):
+    for name, member in (
+        ("mem", "memory_per_node"),
+        ("mem-per-cpu", "memory_per_core"),
+        ("mem-per-gpu", "memory_per_gpu"),
+    ):
         if name not in values:
             continue
         try:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib.resources import files
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from pipistrelle.protocol.base.errors import did_you_mean, quoted
@@ -108,7 +109,7 @@ def parse_sbatch(words: Sequence[str], where: str) -> Submission:
             found.script = word
             break
     # what follows the script are its own arguments, but some files give the simulator's options there
-    for word, after in zip(rest, rest[1:], strict=False):
+    for word, after in pairwise(rest):
         if word in _SIMULATED and word[1:] not in found.simulated:
             found.simulated[word[1:]] = after
     return found
