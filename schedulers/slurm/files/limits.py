@@ -98,7 +98,7 @@ class Options:
     def _set(self, settings: dict[str, Any], name: _Name, text: str, mode: str) -> None:
         field = name.field
         if field in ("qos", "preempt"):
-            names = read_names(text.lower() if field == "qos" else text.lower())
+            names = read_names(text.lower())
             old = settings.get(field) or ()
             if mode == "+":
                 names = (*old, *(one for one in names if one not in old))
