@@ -90,12 +90,10 @@ def slurm_report(path: Path) -> Report | None:
     if is_slurm_file(name):
         files = read_slurm_files(name)
         cluster = load_cluster(name, strict=False)
+        config = cluster.config
         facts = [
-            ("cluster", cluster.config.cluster_name),
-            (
-                "scheduler",
-                f"{cluster.config.scheduler_type}, {cluster.config.priority.type}, {cluster.config.select.type}",
-            ),
+            ("cluster", config.cluster_name),
+            ("scheduler", f"{config.scheduler_type}, {config.priority.type}, {config.select.type}"),
         ]
         return Report(facts, cluster.findings, files.platform)
     if is_accounting(head):

@@ -276,7 +276,9 @@ def _steady_setup(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPl
         batsim = None
     if spec.partition_pools:
         trace = _bound(trace, machine if isinstance(machine, Platform) else machine.to_platform(), spec.partition_pools)
-    return Setup.steady(machine, trace, strict=spec.strict, batsim=batsim, cancellations=spec.cancellations == "keep")
+    setup = Setup.steady(machine, trace, strict=spec.strict, batsim=batsim, cancellations=spec.cancellations == "keep")
+    of_slurm = spec.platform is not None and os.path.isfile(spec.platform) and is_slurm_file(spec.platform)
+    return dataclasses.replace(setup, named=True) if of_slurm else setup
 
 
 def _check_placement(spec: RunSpec, platform: Platform) -> None:

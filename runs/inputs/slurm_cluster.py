@@ -16,6 +16,7 @@ from pipistrelle.runs.inputs.slurm_files import (
     read_slurm_files,
     texts_of,
 )
+from pipistrelle.schedulers.slurm.config.machine import ReservationSettings, SwitchSettings
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.files.accounting import Accounting, read_accounting
 from pipistrelle.schedulers.slurm.files.config import Beside, slurm_config
@@ -72,7 +73,7 @@ def load_cluster(
     nodes = files.nodes
     findings = [*conf.findings, *files.findings]
     beside = os.path.join(os.path.dirname(config), TOPOLOGY)
-    switches = ()
+    switches: tuple[SwitchSettings, ...] = ()
     if os.path.isfile(beside):
         ((name, text),) = texts_of([beside])
         switches, more = read_topology(text, name, nodes)
@@ -82,7 +83,7 @@ def load_cluster(
         _require_names(commands, people)
         people = read_accounting([*texts_of(accounting), *commands], conf.text("ClusterName"))
     findings += people.findings
-    resv = []
+    resv: list[ReservationSettings] = []
     for told in reservations:
         name, zero = file_and_zero(told)
         ((shown, text),) = texts_of([name])
