@@ -90,7 +90,7 @@ class _Reader:
     def made(self) -> Accounting:
         found = dict(self._associations)
         if found:
-            root = {(ROOT, "", ""): {}, (ROOT, ROOT, ""): {}}
+            root: dict[tuple[str, str, str], dict[str, Any]] = {(ROOT, "", ""): {}, (ROOT, ROOT, ""): {}}
             found = {**{key: found.get(key, value) for key, value in root.items()}, **found}
         associations = tuple(
             AssociationSettings(**{**values, "account": account, "user": user, "partition": partition})
