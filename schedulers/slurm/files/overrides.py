@@ -83,12 +83,12 @@ def _scheduler(made: SlurmConf, name: str, text: str, where: str) -> None:
     if key is None:
         hint = did_you_mean(name, [one.name for one in KEYS["scheduler"].values()])
         raise SlurmConfigError("SchedulerParameters has no such key", where=where, hint=hint)
-    _setting(key, text, where)
+    setting = _setting(key, text if text or key.kind != "flag" else "YES", where)
     kept = [
         part for part in read_names(made.text("SchedulerParameters")) if part.partition("=")[0].lower() != name.lower()
     ]
-    value = f"{key.name}={text}" if key.kind != "flag" or text else key.name
-    joined = ",".join([*kept, value])
+    own = [key.name] if setting.value is True else [] if setting.value is False else [f"{key.name}={text}"]
+    joined = ",".join([*kept, *own])
     made.parameters[_SCHEDULER] = Setting(joined, joined, where)
 
 
