@@ -71,6 +71,7 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
             "orders",
             "maui",
             "slurm/config",
+            "slurm/files",
             "slurm",
             "catalogue",
             "wire",

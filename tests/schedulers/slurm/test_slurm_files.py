@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import fields
 
 from pipistrelle.platforms.slurm.conf import SlurmConfigError, read_slurm_conf
-from pipistrelle.platforms.slurm.keys import KEYS, Support
+from pipistrelle.platforms.slurm.keys import KEYS, KeySupport
 from pipistrelle.schedulers.slurm.config.accounts import AssociationSettings, QosSettings
 from pipistrelle.schedulers.slurm.config.parameters import SchedulerParameters
 from pipistrelle.schedulers.slurm.files.accounting import is_accounting, read_accounting
-from pipistrelle.schedulers.slurm.files.config import Beside, slurm_config
+from pipistrelle.schedulers.slurm.files.config import FilesBeside, slurm_config
 from pipistrelle.schedulers.slurm.files.limits import NAMES
 from pipistrelle.schedulers.slurm.files.overrides import overridden
 from pipistrelle.schedulers.slurm.files.reservations import read_reservations
@@ -28,7 +28,7 @@ User - 'u1':DefaultAccount='bio':Fairshare=parent:MaxSubmitJobs=9:DefaultQOS='no
 """
 
 
-def config_of(text: str, beside: Beside | None = None):
+def config_of(text: str, beside: FilesBeside | None = None):
     """Return the settings of a slurm.conf."""
     return slurm_config(read_slurm_conf(MACHINE + text, "slurm.conf"), beside)[0]
 
@@ -52,7 +52,7 @@ def test_a_dump_is_a_tree_of_accounts_with_limits():
         qos=("normal",),
     )
     assert [one.name for one in found.qos] == ["normal", "high"]
-    assert [one.why for one in found.findings if one.support is Support.WARNED][0].startswith(
+    assert [one.why for one in found.findings if one.support is KeySupport.WARNED][0].startswith(
         "no file describes the QOS"
     )
 
@@ -140,7 +140,7 @@ def test_unknown_options_of_accounts_get_a_suggestion():
     """They are findings, not errors, until a run refuses them."""
     found = read_accounting([("f", "Cluster - 'c'\nAccount - 'a':Fairshar=1:Description='d'\n")])
 
-    assert [(one.key, one.support) for one in found.findings] == [("Fairshar", None), ("Description", Support.IDLE)]
+    assert [(one.key, one.support) for one in found.findings] == [("Fairshar", None), ("Description", KeySupport.IDLE)]
     assert "fairshare" in found.findings[0].why
 
 
@@ -195,7 +195,11 @@ def test_limits_are_enforced_only_with_accounting():
     people = read_accounting([("dump", DUMP)])
 
     assert config_of(text).accounting_storage_enforce == frozenset()
-    assert config_of(text, Beside(accounting=people)).accounting_storage_enforce == {"associations", "limits", "qos"}
+    assert config_of(text, FilesBeside(accounting=people)).accounting_storage_enforce == {
+        "associations",
+        "limits",
+        "qos",
+    }
 
 
 def test_partitions_have_their_limits_lists_and_defaults():
@@ -240,7 +244,7 @@ def test_a_partition_needs_its_qos_and_a_machine_a_partition():
     """A QOS that accounting does not describe would be no limit at all."""
     people = read_accounting([("dump", DUMP)])
     with pytest.raises(SlurmConfigError, match="QOS 'big' of partition batch"):
-        config_of("PartitionName=batch Nodes=ALL QOS=big\n", Beside(accounting=people))
+        config_of("PartitionName=batch Nodes=ALL QOS=big\n", FilesBeside(accounting=people))
     with pytest.raises(SlurmConfigError, match="no partition"):
         config_of("")
 
@@ -343,7 +347,7 @@ def test_topology_is_a_tree_of_known_nodes():
 
 def test_every_parameter_of_the_scheduler_that_is_honoured_is_a_setting():
     """The table of keys and the settings of the scheduler have the same names."""
-    honoured = {key.name for key in KEYS["scheduler"].values() if key.support is Support.HONOURED}
+    honoured = {key.name for key in KEYS["scheduler"].values() if key.support is KeySupport.HONOURED}
 
     assert honoured == {one.name for one in fields(SchedulerParameters)}
 
