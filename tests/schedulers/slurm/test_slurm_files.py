@@ -52,9 +52,8 @@ def test_a_dump_is_a_tree_of_accounts_with_limits():
         qos=("normal",),
     )
     assert [one.name for one in found.qos] == ["normal", "high"]
-    assert [one.why for one in found.findings if one.support is KeySupport.WARNED][0].startswith(
-        "no file describes the QOS"
-    )
+    doubtful = [one.why for one in found.findings if one.support is KeySupport.WARNED]
+    assert doubtful[0].startswith("no file describes the QOS")
 
 
 def test_tables_of_sacctmgr_are_read_by_their_headers():
@@ -99,7 +98,8 @@ def test_commands_of_sacctmgr_build_the_same_tree():
         [
             (
                 "script",
-                "$s add cluster c Fairshare=1\nsacctmgr -i add qos low,high Priority=5\nadd account name=bio,chem Fairshare=20\n"
+                "$s add cluster c Fairshare=1\nsacctmgr -i add qos low,high Priority=5\n"
+                "add account name=bio,chem Fairshare=20\n"
                 "add user u1,u2 Account=bio QOS=normal,low DefaultQOS=low\nmodify user u1 set QOS+=high Fairshare=3\n"
                 "modify account where name=bio set GrpTRES=cpu=5,node=2\nmodify account bio set GrpTRES=cpu=-1\n"
                 "modify user set MaxJobs=7\nlist associations\n",
@@ -206,7 +206,8 @@ def test_partitions_have_their_limits_lists_and_defaults():
     """`Priority` sets tier and factor; ALL is no list; times are in seconds."""
     config = config_of(
         "PartitionName=DEFAULT MaxTime=60 DefaultTime=30\n"
-        "PartitionName=a Nodes=n[1-2] Default=YES Priority=7 AllowAccounts=x,y AllowQos=ALL DenyAccounts=z OverSubscribe=YES:3\n"
+        "PartitionName=a Nodes=n[1-2] Default=YES Priority=7 AllowAccounts=x,y AllowQos=ALL DenyAccounts=z "
+        "OverSubscribe=YES:3\n"
         "PartitionName=b Nodes=ALL MaxTime=INFINITE PriorityTier=2 OverSubscribe=EXCLUSIVE State=DOWN MaxNodes=3 "
         "TRESBillingWeights=CPU=1,Mem=1G GraceTime=120 QOS=Big\n"
     )
@@ -295,7 +296,8 @@ def test_reservations_are_commands_of_scontrol():
     found = read_reservations(
         't,command\n20,"scontrol create reservation reservationname=m1 starttime=2026-01-05T00:35:00 duration=00:20:00 '
         'users=root flags=maint,ignore_jobs nodes=n[1-2]"\n'
-        "-dt 50 -e scontrol | create reservation=m2 starttime=now+1hour endtime=now+2hours accounts=bio nodecnt=2 partition=batch\n"
+        "-dt 50 -e scontrol | create reservation=m2 starttime=now+1hour endtime=now+2hours accounts=bio nodecnt=2 "
+        "partition=batch\n"
         "-dt 60 -e submit_batch_job | -n 1 x\ncreate res starttime=now duration=UNLIMITED nodes=ALL licenses=a:2\n",
         "f",
         lambda text: 2100.0 if text == "2026-01-05T00:35:00" else None,
