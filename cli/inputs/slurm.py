@@ -53,16 +53,26 @@ class SlurmReport:
         self.facts.append(("keys", "; ".join(told) or "none"))
 
     def print_table(self) -> None:
-        """Print a row for each key: line, key, support and meaning; equal neighbours are one row."""
+        """Print a row for each key of each line: place, key, support and meaning."""
         rows: list[tuple[str, str, str, str]] = []
+        order = {name: place for place, name in enumerate(dict.fromkeys(map(_file, self.findings)))}
         seen: set[tuple[str, str]] = set()
-        for one in self.findings:
+        for one in sorted(self.findings, key=lambda one: (order[_file(one)], _line(one))):
             if (one.where, one.key) not in seen:
                 seen.add((one.where, one.key))
                 why = one.why if len(one.why) <= _LONGEST else f"{one.why[: _LONGEST - 3]}..."
-                rows.append((one.where, one.key, _word(one), why))
+                rows.append((os.path.basename(one.where), one.key, _word(one), why))
         if rows:
             print_table("keys of the files", _COLUMNS, rows, _COLUMNS)
+
+
+def _file(finding: KeyFinding) -> str:
+    return finding.where.rpartition(":")[0]
+
+
+def _line(finding: KeyFinding) -> int:
+    number = finding.where.rpartition(":")[2]
+    return int(number) if number.isdecimal() else 0
 
 
 def _word(finding: KeyFinding) -> str:
