@@ -56,6 +56,10 @@ Label = Annotated[str, Meta(min_length=1, description="a name as the job's submi
 Constraint = Annotated[
     str, Meta(min_length=1, description="constraint on the job's nodes, as in Slurm: 'gpu_model=a100&nvlink|pool=big'")
 ]
+Options = Annotated[
+    dict[Annotated[str, Meta(min_length=1, max_length=64)], Annotated[str, Meta(max_length=4096)]],
+    Meta(max_length=64, description="{long name of an option of Slurm's sbatch: its value}"),
+]
 UnitsPerNode = Annotated[
     int, Meta(ge=1, le=MOST_UNITS, description="units on each of the job's nodes; the last node may have fewer")
 ]
@@ -80,7 +84,17 @@ JobState = Literal[
 WakeType = Literal["JOB_SUBMITTED", "JOB_COMPLETED", "JOB_KILLED", "NO_MORE_JOBS"]
 
 #: optional parts of the protocol that a HELLO may request
-Feature = Literal["cancellations", "dynamic_jobs", "failures", "labels", "preemption", "recorded", "wake_filter"]
+Feature = Literal[
+    "cancellations",
+    "dynamic_jobs",
+    "failures",
+    "labels",
+    "options",
+    "preemption",
+    "recorded",
+    "resources",
+    "wake_filter",
+]
 FEATURES: tuple[Feature, ...] = get_args(Feature)
 
 #: feature in a HELLO: the scheduler can take over another scheduler's run; never in a WELCOME
@@ -122,6 +136,7 @@ RejectionCode = Literal[
     "busy_unit",
     "wrong_size",
     "wrong_units",
+    "wrong_resources",
     "past_time",
     "unknown_call",
     "duplicate_call",

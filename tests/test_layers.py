@@ -34,7 +34,7 @@ LAYERS: dict[str, set[str]] = {
 #: its path within the layer ("maui/limits"), a loose file of the layer by its stem.
 ROOMS_IN_ORDER: dict[str, list[str]] = {
     "protocol": [
-        *("base", "units", "fields", "events", "decisions", "messages", "frames", "codec", "session"),
+        *("base", "units", "fields", "resources", "events", "decisions", "messages", "frames", "codec", "session"),
         *("zmtp", "sockets", "schema", "batsim"),
     ],
     "platforms": [
@@ -48,12 +48,13 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
             "topology",
             "node_rows",
             "simgrid",
+            "slurm",
             "describe",
         ),
         *("read", "catalogue", "maintenance", "failures"),
     ],
     "traces": [
-        *("errors", "files", "usage_traces", "profiles", "workload", "clean", "logs", "batsim", "requests"),
+        *("errors", "files", "usage_traces", "profiles", "workload", "clean", "logs", "slurm", "batsim", "requests"),
         *("describe", "transforms", "load", "catalogue", "generator", "outages", "resilience"),
     ],
     "server": [

@@ -51,15 +51,12 @@ def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Pa
         raise click.UsageError("give at least two runs.")
     refuse_overwriting([], [jobs])
     import_numpy()
-    from pipistrelle.reports.cases.golden import golden_in, has_checks_alone
-
-    runs = tuple(map(golden_in, runs))
-    if any(map(has_checks_alone, runs)):
-        return _with_checks(runs, as_json=as_json, exit_zero=exit_zero, more=bool(by) or jobs is not None)
+    from pipistrelle.reports.cases.golden import golden_in
     from pipistrelle.reports.report.comparison import compare, labels_of
     from pipistrelle.reports.report.differences import changed_waits, first_difference
     from pipistrelle.runs.folders.run_jobs import read_run_jobs
 
+    runs = tuple(map(golden_in, runs))
     read = [read_run_jobs(folder) for folder in runs]
     found = compare(read, by or ("size", *(["queue"] if "queue" in labels_of(read) else [])))
     found["first_difference"] = [first_difference(read[0], other) for other in read[1:]]
@@ -73,25 +70,6 @@ def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Pa
             click.echo(f"jobs in {jobs}")
     differ = any(one is not None for one in found["first_difference"])
     return DIFFERENT if differ and not exit_zero else 0
-
-
-def _with_checks(runs: tuple[Path, ...], *, as_json: bool, exit_zero: bool, more: bool) -> int:
-    """Compare a run with golden results that have figures and checks but no rows."""
-    from pipistrelle.reports.cases.golden import golden_difference, has_checks_alone
-    from pipistrelle.reports.report.differences import difference_lines
-
-    if more or len(runs) != 2 or has_checks_alone(runs[0]):
-        raise click.UsageError(
-            "golden results without rows are compared with one run: compare RUN GOLDEN, no --by, no --jobs."
-        )
-    found = golden_difference(runs[1], runs[0])
-    if as_json:
-        print_json(found)
-    else:
-        same = ["The run is the same as the golden results."]
-        for line in same if found is None else difference_lines(found, "golden", "the run"):
-            click.echo(line)
-    return DIFFERENT if found is not None and not exit_zero else 0
 
 
 def _write_jobs(path: Path, runs: "Sequence[RunJobs]") -> None:

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 #: exit code for errors, the same as that of diff(1)
 _TROUBLE: Final = 2
-_STYLES: Final = {"same": "green", "differs": "bold red", "failed": "bold red", "updated": "yellow", "new": "yellow"}
+_STYLES: Final = {
+    "same": "green",
+    "within": "green",
+    "differs": "bold red",
+    "failed": "bold red",
+    "updated": "yellow",
+    "new": "yellow",
+}
 
 
 def _names(ctx: click.Context) -> list[str]:
@@ -42,7 +49,7 @@ def command(folder: Path | None, update: bool, junit: Path | None, names: tuple[
     """Rerun cases and compare their results with the golden ones.
 
     FOLDER is a case or holds several ('pipistrelle help ci'); without it, the bundled cases are run. The exit code is
-    0 if all results are equal, 1 if some differ and 2 if a case could not run.
+    0 if all results are equal or within the tolerances of their case, 1 if some differ and 2 if a case could not run.
 
     \b
     pipistrelle check cases

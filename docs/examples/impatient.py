@@ -8,7 +8,7 @@ class Impatient:
 
     def decide(self, view):
         for job in list(view.waiting):
-            if job.size <= view.free.count:
+            if view.fits(job):
                 view.start(job)
         first = view.waiting.first
         if first is None or first.walltime > 300 or view.going:

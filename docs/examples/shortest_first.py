@@ -7,5 +7,5 @@ class ShortestFirst:
 
     def decide(self, view):
         for job in list(view.waiting):
-            if job.size <= view.free.count:
+            if view.fits(job):
                 view.start(job, why="the shortest that fits")

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.platforms.resources.node_request import MILLI, MOST, OneNodeRequest
+from pipistrelle.platforms.resources.node_request import OneNodeRequest
 from pipistrelle.protocol.base.errors import shown
+from pipistrelle.protocol.resources.amounts import MILLI, MOST
 
 Amounts = NDArray[np.int64]
 #: index of a model: the node has no GPU, or a GPU without a model

@@ -132,6 +132,11 @@ class FreeUnits:
                 starts.insert(at, lo)
                 ends.insert(at, hi)
 
+    def has(self, unit: int) -> bool:
+        """Return whether the set contains a unit."""
+        at = bisect_right(self._starts, unit) - 1
+        return at >= 0 and unit <= self._ends[at]
+
     def missing(self, units: NodeSet) -> NodeSet:
         """Return the units of `units` that are not in the set."""
         starts, ends = self._starts, self._ends

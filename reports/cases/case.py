@@ -1,13 +1,15 @@
 """A case: a folder with a run in ``case.toml``, its input files and golden results."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
+from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.protocol.base.toml import read_toml
+from pipistrelle.reports.cases.tolerances import AllowedChange, CaseError
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.description.spec_file import convert_spec
 from pipistrelle.traces.files import read_text
@@ -15,11 +17,13 @@ from pipistrelle.traces.files import read_text
 CASE_FILE: Final = "case.toml"
 GOLDEN_FOLDER: Final = "golden"
 _MANUAL: Final = "'pipistrelle help ci' has an example."
-_KEYS: Final = ("proves", "because", "run")
-
-
-class CaseError(PipistrelleError):
-    """A case or its golden results cannot be used."""
+#: {key: its type and the name of the type}
+_KEYS: Final[dict[str, tuple[type, str]]] = {
+    "proves": (str, "a text"),
+    "because": (str, "a text"),
+    "run": (dict, "a table"),
+    "tolerances": (dict, "a table"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,7 @@ class Case:
     Attributes:
         folder: the folder with ``case.toml``; file names in the run are relative to it.
         proves, because: what the case shows, and why its golden results are right; may be empty.
+        tolerances: {figure: how far it may be from the golden one}; empty: every decision and every job is compared.
     """
 
     name: str
@@ -36,6 +41,7 @@ class Case:
     proves: str
     because: str
     spec: RunSpec
+    tolerances: Mapping[str, AllowedChange]
 
     @property
     def golden(self) -> Path:
@@ -55,13 +61,18 @@ def read_case(folder: Path) -> Case:
     for key, value in raw.items():
         if key not in _KEYS:
             raise CaseError(f"unknown key '{printable(key)}'", where=where, hint=did_you_mean(key, list(_KEYS)))
-        wanted, what = (dict, "a table") if key == "run" else (str, "a text")
+        wanted, what = _KEYS[key]
         if not isinstance(value, wanted):
             raise CaseError("a value of another type", where=f"{where}: {key}", expected=what)
     if "run" not in raw:
         raise CaseError("the case has no run", where=where, expected="a table [run]", hint=_MANUAL)
     spec = convert_spec(raw["run"], f"{where}: run")
-    return Case(folder.resolve().name, folder.resolve(), raw.get("proves", ""), raw.get("because", ""), spec)
+    tolerances = {
+        name: AllowedChange.parse(value, f"{where}: tolerances.{printable(name)}")
+        for name, value in raw.get("tolerances", {}).items()
+    }
+    here = folder.resolve()
+    return Case(here.name, here, raw.get("proves", ""), raw.get("because", ""), spec, tolerances)
 
 
 def bundled_folder() -> Path:

@@ -1,46 +1,31 @@
 """Golden results: stored results of a run, with which later runs are compared.
 
-Golden results of small runs have all rows, in a folder that `compare` reads like any run. Golden results of large runs
-have metrics, digests and one byte per row, enough to find the first decision and the first job that differ.
+They are a folder that `compare` reads like any run. Golden results of small runs have the run's tables, those of large
+runs the same rows in one compressed file.
 """
 
-import hashlib
-from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from math import isclose
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
-from pipistrelle.reports.cases.case import GOLDEN_FOLDER, CaseError
-from pipistrelle.reports.report.differences import DecisionRow, decision_keys, decision_rows, fate_of, first_difference
+from pipistrelle.reports.cases.case import GOLDEN_FOLDER
+from pipistrelle.reports.cases.tolerances import CaseError
+from pipistrelle.reports.report.differences import first_difference
 from pipistrelle.runs.folders.files import output_json, read_config
-from pipistrelle.runs.folders.run_jobs import RunJobs, read_run_jobs
+from pipistrelle.runs.folders.packed import PACKED_FILE, pack_rows
+from pipistrelle.runs.folders.run_jobs import read_run_jobs
 from pipistrelle.server.outputs.folder import CONFIG_FILE, OUTPUT_PREFIX, SUMMARY_FILE
 from pipistrelle.server.outputs.lock import unwritable_folder
 from pipistrelle.server.outputs.once import remove_outputs, to_json, write_output
 
-CHECKS_FILE: Final = "checks.json"
 _ROWS: Final = ("jobs.csv", "decisions.csv")
-#: for runs with more jobs than this, one byte per row is stored
+#: for runs with more jobs than this, the rows are compressed
 _MOST_JOBS: Final = 200
 #: keys of a summary that are compared separately, or that repeat other keys in words
 _NO_FIGURES: Final = ("message", "sha256", "inputs_sha256", "results_sha256")
 #: accepted relative difference of metrics: sums are exact, but libraries round quantiles differently
 _SAME: Final = 1e-9
-
-
-class Checks(msgspec.Struct, forbid_unknown_fields=True):
-    """Check bytes, one per row of the outputs, in base64.
-
-    Attributes:
-        decisions: each byte depends on a decision and all decisions before it.
-        jobs: each byte depends on one job only; in the order of submission.
-    """
-
-    decisions: str
-    jobs: str
 
 
 def golden_in(folder: Path) -> Path:
@@ -49,9 +34,10 @@ def golden_in(folder: Path) -> Path:
     return inner if not (folder / SUMMARY_FILE).is_file() and (inner / SUMMARY_FILE).is_file() else folder
 
 
-def has_checks_alone(folder: Path) -> bool:
-    """Return whether golden results have check bytes instead of rows, as for large runs."""
-    return (folder / CHECKS_FILE).is_file()
+def is_complete(golden: Path) -> bool:
+    """Return whether a folder has golden results with rows, as tables or packed."""
+    tables = all((golden / f"{OUTPUT_PREFIX}{name}").is_file() for name in _ROWS)
+    return (golden / SUMMARY_FILE).is_file() and (tables or (golden / PACKED_FILE).is_file())
 
 
 def write_golden(run: Path, golden: Path) -> None:
@@ -65,15 +51,14 @@ def write_golden(run: Path, golden: Path) -> None:
     config = read_config(run)
     config.pop("versions", None)
     write_output(golden / CONFIG_FILE, to_json(config))
-    jobs = read_run_jobs(run)
-    large = len(jobs) > _MOST_JOBS
+    large = len(read_run_jobs(run)) > _MOST_JOBS
     if large:
-        write_output(golden / CHECKS_FILE, to_json(_checks(jobs)))
+        pack_rows(run, golden)
     else:
         for name in rows:
             write_output(golden / name, (run / name).read_text(encoding="utf-8"))
     write_output(golden / SUMMARY_FILE, (run / SUMMARY_FILE).read_text(encoding="utf-8"))
-    remove_outputs(golden / name for name in (rows if large else (CHECKS_FILE,)))
+    remove_outputs(golden / name for name in (rows if large else (PACKED_FILE,)))
 
 
 def golden_difference(golden: Path, run: Path) -> dict[str, Any] | None:
@@ -87,13 +72,11 @@ def golden_difference(golden: Path, run: Path) -> dict[str, Any] | None:
     Raises:
         PipistrelleError: if golden results are missing or damaged, or the folder has no run.
     """
-    kept, told = _summary(golden), _summary(run)
+    kept, told = summary_in(golden), summary_in(run)
     configs = read_config(golden), read_config(run)
     found: dict[str, Any] | None
     if all(kept.get(key) == told.get(key) for key in ("inputs_sha256", "results_sha256", "sha256")):
         found = None
-    elif has_checks_alone(golden):
-        found = _by_checks(golden, read_run_jobs(run))
     else:
         found = first_difference(read_run_jobs(golden), read_run_jobs(run))
     inputs = _inputs(*configs) if kept["inputs_sha256"] != told["inputs_sha256"] else []
@@ -112,7 +95,8 @@ def golden_difference(golden: Path, run: Path) -> dict[str, Any] | None:
     return {**(found or nothing), "inputs": inputs, "figures": figures, "outputs": outputs}
 
 
-def _summary(folder: Path) -> dict[str, Any]:
+def summary_in(folder: Path) -> dict[str, Any]:
+    """Return the summary of a run or of golden results; CaseError if it is missing or too old."""
     summary = output_json(folder / SUMMARY_FILE)
     if summary is None:
         hint = "'pipistrelle check cases FOLDER --update' writes golden results."
@@ -148,61 +132,3 @@ def _inputs(kept: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
         found += [f"the jobs of workload {prefix}"] if one != other else []
     others = sorted({*kept, *told} - {"workloads", "run_id", "scheduler", "versions"})
     return found + [key for key in others if kept.get(key) != told.get(key)]
-
-
-# -- one byte per row --------------------------------------------------------------------------------------------------
-
-
-def _checks(run: RunJobs) -> Checks:
-    decisions, jobs = bytes(_decision_checks(run.folder)), bytes(_job_checks(run))
-    return Checks(b64encode(decisions).decode(), b64encode(jobs).decode())
-
-
-def _decision_checks(folder: Path) -> Iterator[int]:
-    """Yield a check byte per decision; it depends on all decisions so far."""
-    chain = hashlib.sha256()
-    for key in decision_keys(folder):
-        chain.update("\x1f".join((*key, "\n")).encode())
-        yield chain.digest()[0]
-
-
-def _job_checks(run: RunJobs) -> Iterator[int]:
-    for place, name in enumerate(run.ids):
-        yield hashlib.sha256(msgspec.json.encode([name, *fate_of(run, place).values()])).digest()[0]
-
-
-def _by_checks(golden: Path, run: RunJobs) -> dict[str, Any] | None:
-    """Find the first difference with check bytes, in the form of `first_difference`."""
-    path = golden / CHECKS_FILE
-    try:
-        checks = msgspec.json.decode(path.read_bytes(), type=Checks)
-        decisions, jobs = (b64decode(text, validate=True) for text in (checks.decisions, checks.jobs))
-    except (OSError, ValueError) as error:
-        raise CaseError(f"golden results that cannot be read: {error}", where=str(path)) from None
-    unknown = {"text": "a different one; only a check is kept of each row"}
-    number, row = _first(decisions, run.folder)
-    found = list(_job_checks(run))
-    places = [place for place, one in enumerate(found) if place >= len(jobs) or jobs[place] != one]
-    count = len(places) + max(len(jobs) - len(found), 0)
-    if number is None and not count:
-        return None
-    decision = None
-    if number is not None:
-        before = unknown if number <= len(decisions) else None
-        decision = {"number": number, "first": before, "second": None if row is None else {"text": str(row)}}
-    job = None
-    if places:
-        place = min(places, key=lambda one: (float(run.start[one]), one))
-        fate = fate_of(run, place)
-        first = unknown if place < len(jobs) else None
-        job = {"id": run.ids[place], "at": fate["start"], "first": first, "second": fate}
-    return {"decision": decision, "job": job, "jobs": count}
-
-
-def _first(checks: bytes, folder: Path) -> tuple[int | None, DecisionRow | None]:
-    """Return number (from 1) and row of the first decision with a wrong check byte."""
-    number = 0
-    for number, (check, row) in enumerate(zip(_decision_checks(folder), decision_rows(folder), strict=True), 1):
-        if number > len(checks) or checks[number - 1] != check:
-            return number, row
-    return (number + 1, None) if number < len(checks) else (None, None)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pipistrelle.protocol.base.errors import PipistrelleError
-from pipistrelle.reports.cases.case import Case, read_case
-from pipistrelle.reports.cases.golden import golden_difference, write_golden
+from pipistrelle.reports.cases.case import CASE_FILE, Case, read_case
+from pipistrelle.reports.cases.golden import golden_difference, is_complete, summary_in, write_golden
+from pipistrelle.reports.cases.tolerances import tolerated_figures
 from pipistrelle.reports.report.differences import difference_lines
 from pipistrelle.runs.execution.connection import InProcess, WithChild
 from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.server.errors import Interrupted
-from pipistrelle.server.outputs.folder import SUMMARY_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +21,15 @@ class CaseOutcome:
     """The outcome of a case.
 
     Attributes:
-        verdict: ``same`` or ``differs``; ``failed`` if the case could not be run or compared; ``updated`` or ``new`` if
-            golden results were written.
+        verdict: ``same`` or ``differs``; ``within`` if the figures with a tolerance are near enough, although results
+            differ; ``failed`` if the case could not be run or compared; ``updated`` or ``new`` if golden results were
+            written.
         lines: what differs or failed.
         difference: as in `golden_difference`; None if nothing differs or could be compared.
     """
 
     name: str
-    verdict: Literal["same", "differs", "failed", "updated", "new"]
+    verdict: Literal["same", "within", "differs", "failed", "updated", "new"]
     lines: list[str]
     difference: dict[str, Any] | None = None
 
@@ -59,13 +60,19 @@ def _played(case: Case, out: Path, update: bool) -> CaseOutcome:
     if isinstance(result.failure, Interrupted):
         raise KeyboardInterrupt from result.failure
     fails = [] if result.failure is None else [f"the run fails: {result.failure}"]
-    if update and not (case.golden / SUMMARY_FILE).is_file():
+    if update and not is_complete(case.golden):
         write_golden(out, case.golden)
         return CaseOutcome(case.name, "new", fails)
+    figures = tolerated_figures(case.tolerances, summary_in(case.golden), summary_in(out), str(case.folder / CASE_FILE))
     found = golden_difference(case.golden, out)
     if found is None:
         return CaseOutcome(case.name, "same", [])
-    lines = [*difference_lines(found, "golden", "now"), *fails]
+    lines = [str(one) for one in figures]
+    verdict: Literal["within", "updated", "differs"] = "updated" if update else "differs"
+    if not update and figures and all(one.holds for one in figures) and not found["inputs"] and not fails:
+        verdict = "within"
+    else:
+        lines += [*difference_lines(found, "golden", "now"), *fails]
     if update:
         write_golden(out, case.golden)
-    return CaseOutcome(case.name, "updated" if update else "differs", lines, found)
+    return CaseOutcome(case.name, verdict, lines, found)

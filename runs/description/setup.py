@@ -333,6 +333,8 @@ def load_jobs(spec: RunSpec, name: str) -> Workload:
     )
     if (said := faults_text(trace)) is not None:
         logger().warning("{}", said)
+    for said in trace.remarks:
+        logger().warning("{}", said)
     for step in spec.transform:
         trace = step.apply(trace)
     if spec.warm and spec.from_ is None:

@@ -8,8 +8,9 @@ from typing import Final
 import numpy as np
 
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.platforms.resources.node_request import CORES, MEMORY, MILLI, MOST, OneNodeRequest
+from pipistrelle.platforms.resources.node_request import OneNodeRequest
 from pipistrelle.platforms.resources.shared_nodes import NO_MODEL, SharedNodes
+from pipistrelle.protocol.resources.amounts import CORES, MEMORY, MILLI, MOST
 from pipistrelle.traces.errors import TraceError, counted
 from pipistrelle.traces.files import open_trace
 from pipistrelle.traces.outages.table import Cells, CsvLines

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.runs.folders.cells import TextColumn
 from pipistrelle.runs.folders.files import ExplainError
+from pipistrelle.runs.folders.packed import packed_table
 from pipistrelle.server.outputs.folder import OUTPUT_PREFIX
 
 #: maximum characters of one cell: no message of a scheduler is longer
@@ -45,6 +46,8 @@ class OutputTables:
         path = self.folder / f"{OUTPUT_PREFIX}{name}.csv"
         if name not in self._read:
             self._read[name] = _columns(path)
+            if self._read[name] is None and (packed := packed_table(self.folder, name)) is not None:
+                self._read[name] = {column: TextColumn.of(cells) for column, cells in packed.items()}
         found = self._read[name]
         missing = [column for column in needed if found is not None and column not in found]
         if missing:

@@ -175,6 +175,7 @@ class Scale(Step, frozen=True, kw_only=True):
     def apply(self, workload: "Workload") -> "Workload":
         """Return the workload with scaled jobs."""
         from pipistrelle.models.workloads.options import parse_factor, set_walltimes
+        from pipistrelle.protocol.base.log import logger
         from pipistrelle.traces.transforms import scale
 
         if self.arrivals is not None and self.load is not None:
@@ -194,7 +195,12 @@ class Scale(Step, frozen=True, kw_only=True):
             workload = set_walltimes(workload, self.walltime, _rng(self.seed))
         if self.arrivals is not None:
             workload = scale.scale_arrivals(workload, parse_factor(self.arrivals))
-        return workload if self.load is None else scale.scale_to_load(workload, self.load, self.machine_size)
+        if self.load is None:
+            return workload
+        workload = scale.scale_to_load(workload, self.load, self.machine_size)
+        if (remark := scale.stretch_remark(workload, self.machine_size)) is not None:
+            logger().warning("after scaling to load {:g}, {}", self.load, remark)
+        return workload
 
 
 class Merge(Step, frozen=True, kw_only=True):

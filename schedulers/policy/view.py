@@ -128,19 +128,42 @@ class View(Kept):
         self.arrivals = [jobs[job_id] for job_id in state["arrivals"]]
         self._going = set(state.get("going", ()))
 
+    def fits(self, job: SchedulerJob) -> bool:
+        """Return whether a waiting job can start now on units that it may use; see `pick`."""
+        if self.limits is None and job.request is None and not self.windows.by_id:
+            return job.size <= self.free.count
+        return self.pick(job) is not None
+
+    def pick(self, job: SchedulerJob) -> NodeSet | None:
+        """Return the lowest free units on which a waiting job can start now; None if it does not fit.
+
+        The units satisfy the job's class and its request for nodes, and no maintenance begins on them before the job's
+        longest time is over. They stay free until `start` takes them.
+        """
+        if job.size > self.free.count or (self.limits is not None and job in self.limits):
+            return None
+        units = self.open_to(job)
+        request = job.request
+        if request is not None and request.units_per_node is not None:
+            return self.machine.requests.counts.fill(units, request.units_per_node, job.size, lowest_nodes)
+        return FreeUnits(units).take_lowest(job.size) if job.size <= len(units) else None
+
     def start(self, job: SchedulerJob, alloc: NodeSet | None = None, why: str | None = None) -> None:
         """Start a waiting job.
 
         Args:
-            alloc: units that the caller took from ``free``; None takes the lowest free units that the job may use.
+            alloc: units from `pick` or from ``free``, whether or not the caller has taken them from there; None: the
+                result of `pick`.
 
         Raises:
-            ValueError: too few units are free, ``alloc`` has units that the job may not use, or the job is set aside.
+            ValueError: the job does not fit, ``alloc`` has units that the job may not use, or the job is set aside.
         """
         if self.limits is not None or job.request is not None:
-            alloc = self._granted(job, alloc)
-        elif alloc is None:
-            alloc = self.free.take_lowest(job.size)
+            self._check(job, alloc)
+        if alloc is None:
+            alloc = self._taken(job)
+        elif alloc and self.free.has(alloc.first):
+            self.free.remove(alloc)
         self.waiting.remove(job)
         job.start = self.now
         job.expected_end = self.now + job.occupies
@@ -148,30 +171,30 @@ class View(Kept):
         self.running.add(job)
         self.decisions.append(ExecuteJob(self.now, ExecuteJobData(job.id, str(alloc), why)))
 
-    def _granted(self, job: SchedulerJob, alloc: NodeSet | None) -> NodeSet:
-        """Return the units that a job starts on; ValueError if it may not use them."""
+    def _check(self, job: SchedulerJob, alloc: NodeSet | None) -> None:
+        """Raise ValueError if a job is set aside or may not use units of ``alloc``."""
         if self.limits is not None and job in self.limits:
             raise ValueError(f"{job.id} is set aside: {self.limits.held_back_by(job)}")
-        closed = self.closed_pools(job)
-        if alloc is None:
-            if not closed and not job.by_nodes:
-                return self.free.take_lowest(job.size)
-            alloc = self._lowest(job, self.free.snapshot() - closed)
-            self.free.remove(alloc)
-        elif not alloc.isdisjoint(closed):
-            which = "its class or its request excludes them"
-            raise ValueError(f"{job.id} cannot use units {alloc & closed}: {which}")
-        return alloc
+        if alloc is not None:
+            closed = self.closed_pools(job)
+            if not alloc.isdisjoint(closed):
+                which = "its class or its request excludes them"
+                raise ValueError(f"{job.id} cannot use units {alloc & closed}: {which}")
 
-    def _lowest(self, job: SchedulerJob, units: NodeSet) -> NodeSet:
-        """Return the lowest of ``units`` that suit the job; ValueError if too few do."""
-        request = job.request
-        if request is None or request.units_per_node is None:
-            return FreeUnits(units).take_lowest(job.size)
-        found = self.machine.requests.counts.fill(units, request.units_per_node, job.size, lowest_nodes)
-        if found is None:
-            raise ValueError(f"cannot take {job.size} units for {job.id}: too few satisfy {request}")
-        return found
+    def _taken(self, job: SchedulerJob) -> NodeSet:
+        """Take the lowest free units that suit a job; ValueError if too few do."""
+        if not (self.windows.by_id and (job.by_nodes or self.closed(job))):
+            return self.free.take_lowest(job.size)
+        units = self.pick(job)
+        if units is None:
+            raise ValueError(self._misfit(job))
+        self.free.remove(units)
+        return units
+
+    def _misfit(self, job: SchedulerJob) -> str:
+        asks = f"{job.size} units" if job.request is None else f"{job.size} units, {job.request}"
+        found = f"{len(self.open_to(job))} of the {self.free.count} free units are open to it"
+        return f"{job.id} does not fit now: it asks for {asks}; {found}. Ask view.fits(job) before starting a job"
 
     def submit(self, job: SchedulerJob, now: float) -> None:
         """Queue a job submitted at ``now`` (s), set it aside, or reject it for good."""

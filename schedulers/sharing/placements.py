@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.resources.free_resources import FreeResources
-from pipistrelle.platforms.resources.node_request import CORES, MILLI, OneNodeRequest
+from pipistrelle.platforms.resources.node_request import OneNodeRequest
 from pipistrelle.protocol.base.errors import did_you_mean, shown
+from pipistrelle.protocol.resources.amounts import CORES, MILLI
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.sharing.fragmentation import TypicalRequests
 from pipistrelle.schedulers.sharing.gpu_choice import Gpus, any_of, emptiest, fullest, lowest

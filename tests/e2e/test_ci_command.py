@@ -65,13 +65,25 @@ def test_a_case_may_have_a_program_as_scheduler(cases):
 
 
 def test_a_run_against_a_case(cases):
-    """`compare` takes the golden results of a case, with rows or without."""
+    """`compare` takes the golden results of a case, of small and of large runs, with all its options."""
     cases.run("run", "-w", "cases/ties/jobs.json", "--scheduler", "fcfs", "--in-process", "-o", "ties", "-q").ok()
     cases.run("run", "--scheduler", "easy", "--in-process", "-o", "demo", "-q").ok()
     large = bundled_folder()
 
     assert cases.run("compare", "ties", "cases/ties").code == 0
     assert cases.run("compare", "demo", f"{large / 'demo-easy'}").code == 0
-    other = cases.run("compare", "demo", f"{large / 'demo-conservative'}")
-    assert (other.code, other.out.splitlines()[0]) == (1, "decision 37")
-    assert cases.run("compare", "demo", f"{large / 'demo-easy'}", "--by", "size").code == 2
+    other = cases.run("compare", "demo", f"{large / 'demo-conservative'}", "--by", "size", "--jobs", "jobs.csv")
+    assert other.code == 1
+    assert "decision 37" in other.out
+    assert "run 2: 34919.0 s: EXECUTE_JOB w0!40 on 195" in other.out
+
+
+def test_results_within_tolerances_pass(cases):
+    """The exit code is 0, the figures are printed, and the JUnit file has no failure."""
+    path = cases.folder / "cases" / "dual-ended" / "case.toml"
+    path.write_text(f'{path.read_text()}\n[tolerances]\nmakespan = "±10%"\n')
+    found = cases.run("check", "cases", "cases", "-k", "dual", "--junit", "out.xml")
+
+    assert (found.code, found.out.splitlines()[-1]) == (0, "1 case: 1 within")
+    assert "makespan: golden" in found.out
+    assert 'failures="0"' in (cases.folder / "out.xml").read_text()

@@ -24,6 +24,14 @@ from pipistrelle.traces.logs.job_table import (
 )
 from pipistrelle.traces.logs.kinds import IDS, is_sacct_header
 from pipistrelle.traces.logs.labels import written_labels
+from pipistrelle.traces.logs.sacct_requests import (
+    SacctRequests,
+    gpu_count,
+    gpu_models,
+    parse_tres,
+    scaled_number,
+    tres_text,
+)
 from pipistrelle.traces.logs.times import Clock, length
 from pipistrelle.traces.workload import CONSTRAINT, NODE_LIST, Floats, Workload, both, decimal_text, decimal_texts
 
@@ -37,20 +45,21 @@ LABEL_COLUMNS: Final = {
     "qos": "QOS",
     "dependency": "Dependency",
     "state": "State",
-    "constraint": "Constraint",
+    "constraint": "Constraints",
     NODE_LIST: "NodeList",
 }
 #: columns of a job's size, allocated ones first, because a requested size may be a minimum: one node for many tasks
 _SIZES: Final = {"nodes": ("AllocNodes", "NNodes", "ReqNodes"), "processors": ("AllocCPUS", "NCPUS", "ReqCPUS")}
+_REQUESTED: Final = {"nodes": ("ReqNodes", "NNodes", "AllocNodes"), "processors": ("ReqCPUS", "NCPUS", "AllocCPUS")}
 _GOT: Final = {"nodes": ("AllocNodes", "NNodes"), "processors": ("AllocCPUS", "NCPUS")}
+#: other names of columns, as some files have them: {name: sacct's own}
+_ALIASES: Final = {"Constraint": "Constraints"}
 #: columns with the number of GPUs, the allocated one first
 _TRES: Final = ("AllocTRES", "ReqTRES")
-_GPU: Final = "gres/gpu"
 _NO_TIME: Final = frozenset(("", "Unknown", "None", "N/A", "INVALID"))
 _NO_LIMIT: Final = frozenset(("UNLIMITED", "Partition_Limit", "INVALID"))
 #: NodeList of a job without nodes
 _NO_NODES: Final = _NO_TIME | {"None assigned", "(null)"}
-_SCALES: Final = {"K": 1000, "M": 1_000_000}
 #: columns whose text may contain bars, the column separator
 _FREE: Final = ("JobName", "SubmitLine", "Comment", "AdminComment", "SystemComment", "Reason", "WorkDir")
 _DEPENDENCY: Final = re.compile(r"\s(?:--dependency[= ]|-d ?)['\"]?((?:after|singleton)[^\s'\"]*)")
@@ -67,7 +76,9 @@ class SacctLog(JobLog):
     - Of several records of a job, as ``--duplicates`` gives after a requeue, the last one counts, with the earliest
       submit time. A job that has not ended has no run time.
     - Timelimit (or TimelimitRaw, in minutes) is the requested time; no limit if absent or the partition's.
-    - Partition is the queue, Constraint the constraint, NodeList the nodes that the job got.
+    - Partition is the queue, Constraints the constraint, NodeList the nodes that the job got.
+    - ReqTRES, ReqMem and SubmitLine say what the job takes of shared nodes: cores, memory, GPUs, other resources.
+    - A row that cannot be read is left out and counted, unless reading is strict.
     - Dependencies come from the sbatch option in SubmitLine, or from Dependency, a column that Pipistrelle adds.
     - GPUs come from AllocTRES, else ReqTRES, evenly per node if the number of nodes divides them. Jobs with GPUs need
       GPU units (``unit=gpu``) and the model in ReqTRES; other jobs need whole nodes (``unit=node``).
@@ -80,6 +91,7 @@ class SacctLog(JobLog):
     format = "Slurm sacct"
     in_parts = True
     counts_gpus = True
+    lenient = True
 
     def __init__(self, options: LogOptions | None = None) -> None:
         super().__init__(options)
@@ -87,6 +99,7 @@ class SacctLog(JobLog):
         self._lengths = cache(length)
         self._at: dict[str, int] = {}
         self._records: dict[str, Record] = {}
+        self._requests = SacctRequests()
 
     def read(self, stream: io.BufferedReader, where: str) -> None:
         """Read the rows of a file; TraceError for a missing column or a malformed row."""
@@ -101,18 +114,27 @@ class SacctLog(JobLog):
             ):  # concatenated files have several headers
                 width, id_at = self._header(cells, place)
                 continue
-            if len(cells) != width:
-                cells = self._mended(cells, width, place)
-            job = cells[id_at].strip()
-            if "." in job:
-                continue
-            record = self._record(cells, job, place)
-            earlier = self._records.pop(job, None)
-            if earlier is not None:
-                record.submit = min(record.submit, earlier.submit)
-                if record.wait >= 0:
-                    record.wait = max(self._time_of(cells, "Start", place) - record.submit, 0.0)
-            self._records[job] = record
+            try:
+                self._add(cells, width, id_at, place)
+            except TraceError as error:
+                if named is not None and not self._records:  # the option names other columns than the file has
+                    raise
+                self.leave_out(error)
+
+    def _add(self, cells: list[str], width: int, id_at: int, place: str) -> None:
+        """Add the job of a row; TraceError if the row cannot be read."""
+        if len(cells) != width:
+            cells = self._mended(cells, width, place)
+        job = cells[id_at].strip()
+        if "." in job:
+            return
+        record = self._record(cells, job, place)
+        earlier = self._records.pop(job, None)
+        if earlier is not None:
+            record.submit = min(record.submit, earlier.submit)
+            if record.wait >= 0:
+                record.wait = max(self._time_of(cells, "Start", place) - record.submit, 0.0)
+        self._records[job] = record
 
     def records(self) -> list[Record]:
         """Return the job records of all files that were read."""
@@ -121,6 +143,7 @@ class SacctLog(JobLog):
     def _header(self, cells: list[str], place: str) -> tuple[int, int]:
         """Store the columns' names; return their number and the column of the job id."""
         names = [name.strip().partition("%")[0] for name in cells]
+        names = [name if name not in _ALIASES or _ALIASES[name] in names else _ALIASES[name] for name in names]
         self._at = {name: at for at, name in reversed(list(enumerate(names))) if name}
         for one_of in (IDS, ("Submit",), _TRES if self.options.units == "gpus" else _SIZES[self.options.units]):
             if not self._at.keys() & set(one_of):
@@ -200,17 +223,23 @@ class SacctLog(JobLog):
             wait=wait,
             status=Status.UNKNOWN if not state or state in GOING_ON else _ENDS.get(state, Status.FAILED),
             labels=labels,
+            request=self._requests.of(
+                cell,
+                self._count(_REQUESTED["nodes"], cell, place),
+                self._count(_REQUESTED["processors"], cell, place),
+                place,
+            ),
         )
 
     def _gpus(self, cell: Callable[[str], str], labels: dict[str, str], place: str, *, started: bool) -> dict[str, int]:
         """Return a job's GPUs: requested, allocated, per node; also set its constraint."""
-        tres = {name: _resources(cell(name)) for name in _TRES}
-        found = [(count, name) for name in _TRES if (count := _gpu_count(tres[name], place, name))]
+        tres = {name: parse_tres(cell(name)) for name in _TRES}
+        found = [(count, name) for name in _TRES if (count := gpu_count(tres[name], place, name))]
         nodes = self._count(_SIZES["nodes"], cell, place)
         told = next((one["node"] for one in tres.values() if "node" in one), "")
         if nodes < 0 and told:
             nodes = whole_number(told, place, "TRES node")
-        models = [name.partition(":")[2] for name in tres["ReqTRES"] if name.startswith(f"{_GPU}:")]
+        models = gpu_models(tres["ReqTRES"])
         words = ["unit=gpu" if found else "unit=node", *(models if found and len(models) == 1 else [])]
         labels[CONSTRAINT] = self.names(both(labels.get(CONSTRAINT, ""), "&".join(words)))
         if not found:
@@ -260,25 +289,12 @@ class SacctLog(JobLog):
         """Return the first number above 0 in these columns, else -1; ``2K`` is 2000."""
         for name in names:
             text = cell(name)
-            scale = _SCALES.get(text[-1:], 1)
             if text in _NO_TIME:
                 continue
-            value = whole_number(text[:-1] if scale > 1 else text, place, name) * scale
+            value = scaled_number(text, place, name)
             if value > 0:
                 return value
         return -1
-
-
-def _resources(text: str) -> dict[str, str]:
-    """Parse TRES, such as ``cpu=8,gres/gpu:a100=4,node=1``, as {name: number}."""
-    pairs = (part.partition("=") for part in text.split(",") if part)
-    return {name.strip(): value.strip() for name, _, value in pairs}
-
-
-def _gpu_count(tres: dict[str, str], place: str, column: str) -> int:
-    """Return the number of GPUs in TRES: the total, or else the sum over models."""
-    texts = [tres[_GPU]] if _GPU in tres else [value for name, value in tres.items() if name.startswith(f"{_GPU}:")]
-    return sum(whole_number(text, place, column) for text in texts)
 
 
 _BLOCK: Final = 4096
@@ -311,7 +327,8 @@ def _is_job(job: str) -> bool:
 def _chunks(workload: Workload) -> Iterator[bytes]:
     labels = written_labels(workload)
     columns = {column: labels[label] for label, column in LABEL_COLUMNS.items() if label != "state" and label in labels}
-    header = ["JobID", *columns, "State", "Submit", "Start", "End", "ElapsedRaw", "Timelimit", "NNodes"]
+    told = [] if workload.requests is None else ["ReqTRES", "SubmitLine"]
+    header = ["JobID", *columns, "State", "Submit", "Start", "End", "ElapsedRaw", "Timelimit", "NNodes", *told]
     yield ("|".join(header) + "\n").encode()
     states = labels.get("state") or [""] * len(workload)
     epoch = workload.epoch or 0.0
@@ -333,6 +350,9 @@ def _chunks(workload: Workload) -> Iterator[bytes]:
             [_limit(seconds) for seconds in workload.walltime[rows].tolist()],
             list(map(str, np.maximum(workload.size[rows], 0).tolist())),
         ]
+        if workload.requests is not None:
+            asked = [("", "") if one is None else tres_text(one) for one in workload.requests[rows]]
+            cells += [[tres for tres, _ in asked], [line for _, line in asked]]
         yield "".join("|".join(row) + "\n" for row in zip(*cells, strict=True)).encode()
 
 

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from math import inf
+from typing import Final
 
 import msgspec
 import numpy as np
 
 from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.protocol.base.lengths import length_text
 from pipistrelle.traces.batsim.text import with_members
 from pipistrelle.traces.clean import clean, lacks_requests
 from pipistrelle.traces.describe import offered_load
@@ -14,6 +16,11 @@ from pipistrelle.traces.errors import TraceError, out_of_range
 from pipistrelle.traces.profiles import Composed, Delay, Profile, ranks_of, runtime_of
 from pipistrelle.traces.transforms.cut import changed, recounted
 from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal_text
+
+#: one job stretches a workload if the others would have this share of the time, or less
+_STRETCHED: Final = 0.5
+#: fewest jobs of which one can be said to stretch the time of the others
+_LEAST_JOBS: Final = 10
 
 
 def scale_arrivals(workload: Workload, factor: float) -> Workload:
@@ -46,6 +53,52 @@ def scale_to_load(workload: Workload, load: float, units: int | None = None) -> 
             hint="'scale --walltime 100%' takes run times as requests." if lacks_requests(workload) else None,
         )
     return scale_arrivals(workload, now / load)
+
+
+def stretch_remark(workload: Workload, units: int | None = None) -> str | None:
+    """Return a warning if one job makes the offered load of a workload meaningless.
+
+    The load is work over capacity during the submissions. So it says little if one job is submitted long before or
+    after all others, or if one job ends long after all others could have ended: the others have at most half of the
+    time then. Jobs are those of `offered_load`; a job ends at most its requested time after its submission.
+
+    Args:
+        units: size of the machine; None: the trace's machine.
+
+    Returns:
+        The warning; None if no single job stretches the time, or if there are fewer than ten jobs.
+    """
+    units = workload.machine_size if units is None else units
+    if units is None:
+        return None
+    kept = clean(workload, units)[0]
+    if len(kept) < _LEAST_JOBS or np.isnan(kept.runtime).any():
+        return None
+    first, last = float(kept.submit[0]), float(kept.submit[-1])
+    span = last - first
+    gaps = {0: float(kept.submit[1]) - first, len(kept) - 1: last - float(kept.submit[-2])}
+    row = max(gaps, key=lambda one: gaps[one])
+    if gaps[row] > _STRETCHED * span > 0:
+        alone = np.delete(np.arange(len(kept)), row)
+        rest = offered_load(kept.select(alone), units)
+        when, begin = ("after", "--end") if row else ("before", "--begin")
+        others = "at once" if np.isnan(rest) else f"at a load of {rest:.3g}"
+        return (
+            f"job {quoted(kept.ids[row])} is submitted {length_text(gaps[row])} {when} all others, so these arrive "
+            f"{others}. 'filter {begin}' removes it."
+        )
+    taken = np.minimum(kept.runtime, kept.walltime)
+    ends = kept.submit + taken
+    row = int(np.argmax(ends))
+    others_end = max(float(np.delete(ends, row).max()), last)
+    if others_end - first > _STRETCHED * (float(ends[row]) - first):
+        return None
+    work = float((kept.size * taken).sum()) / (units * (float(ends[row]) - first))
+    return (
+        f"job {quoted(kept.ids[row])} runs {length_text(float(taken[row]))}, but all others could end "
+        f"{length_text(others_end - first)} after the first submission: a whole run has a utilisation of {work:.2%} at "
+        "most. Remove the job with 'filter --runtime', or end the run before it with --until."
+    )
 
 
 def scale_runtimes(workload: Workload, factor: float) -> Workload:
@@ -149,6 +202,15 @@ def _resized(workload: Workload, sizes: Floats) -> Workload:
     if float(sizes.max()) > LARGEST:
         raise TraceError("the size would be too large", where=workload.name, found=f"{float(sizes.max()):.6g}")
     new: Ints = np.where(old > 0, np.maximum(sizes, 1.0), old).astype(np.int64)
+    if workload.requests is not None:
+        for row in np.flatnonzero(new != old).tolist():
+            if workload.requests[row] is not None:
+                raise TraceError(
+                    "the job's size cannot change: it requests cores, memory or GPUs of its nodes",
+                    where=f"{workload.name}, job {quoted(workload.ids[row])}",
+                    found=str(workload.requests[row]),
+                    hint="Remove such jobs first, or their requests.",
+                )
     if workload.table is not None and workload.profiles is not None:
         for row in np.flatnonzero(new != old).tolist():
             profile = workload.table.get(workload.profiles[row])

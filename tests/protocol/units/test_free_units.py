@@ -60,6 +60,7 @@ class AgainstSet(RuleBasedStateMachine):
         """Queries agree with the set and change nothing."""
         assert (not self.free.missing(NodeSet.of(units))) == (units <= self.model)
         assert self.free.missing(NodeSet.of(units)) == NodeSet.of(units - self.model)
+        assert {unit for unit in units if self.free.has(unit)} == units & self.model
 
     @invariant()
     def same(self):

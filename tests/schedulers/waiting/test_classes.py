@@ -332,7 +332,7 @@ def test_a_policy_that_does_not_look_at_pools_is_told() -> None:
 
     watch = play(platform, Simple(), [Row(0, 2, 10, 10, "x")])
     assert str(watch.units[0]) == "2-3"
-    with pytest.raises(Exception, match="cannot take 2 units from 0"):
+    with pytest.raises(Exception, match="asks for 2 units; 0 of the 2 free units are open to it"):
         play(platform, Simple(), [Row(0, 2, 10, 10, "x"), Row(0, 2, 10, 10, "x")])
 
 

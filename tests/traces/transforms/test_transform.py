@@ -24,6 +24,7 @@ from pipistrelle.traces.transforms.scale import (
     scale_sizes,
     scale_to_load,
     scale_walltimes,
+    stretch_remark,
     walltimes_of_runtimes,
 )
 from pipistrelle.traces.workload import Workload
@@ -361,3 +362,28 @@ def test_a_real_log_is_cut_and_put_together(traces_dir):
     assert np.array_equal(shuffled.submit, log.submit)
     assert (shuffled.size * shuffled.runtime).sum() == (log.size * log.runtime).sum()
     assert shuffled.ids != log.ids
+
+
+def test_one_long_job_after_a_change_of_load_is_named():
+    """A job of 145 days among jobs of an hour bounds the utilisation of a whole run; the run shows that it does."""
+    rows = [(600 * number, 10, 7200, 3600) for number in range(1, 201)]
+    scaled = scale_to_load(make([*rows, (120000, 1, 12600000, 12528000)]), 0.9, 100)
+    said = stretch_remark(scaled, 100)
+
+    assert said is not None
+    assert "job '201' runs 145 d, but all others could end 2.58 d after the first submission" in said
+    assert "a utilisation of 1.55% at most" in said
+    assert stretch_remark(scale_to_load(make(rows), 0.9, 100), 100) is None
+    assert stretch_remark(scaled) is not None
+    assert stretch_remark(changed(scaled, machine_size=None)) is None
+
+
+def test_one_job_far_from_all_others_is_named():
+    """If it is submitted months before or after the others, a load over the whole span says nothing about them."""
+    rows = [(600 * number, 10, 7200, 3600) for number in range(1, 201)]
+    for alone in (0, 50_000_000):
+        moved = [(submit + (20_000_000 if alone == 0 else 0), *rest) for submit, *rest in rows]
+        said = stretch_remark(scale_to_load(make(sorted([*moved, (alone, 1, 60, 60)])), 0.9, 100), 100)
+
+        assert said is not None
+        assert ("before all others" if alone == 0 else "after all others") in said

@@ -1,0 +1,1 @@
+"""Submissions to Slurm: options of sbatch, and files of events."""
