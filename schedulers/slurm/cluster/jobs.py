@@ -36,10 +36,12 @@ class Job:
         gres: {gres: count per node}.
         whole: whether it takes whole nodes. ``shares``: whether it holds CPUs that others may hold, too.
         eligible: time from which it may run, s; 0: not known yet, inf while it depends on others.
+        accrued: time from which its age counts, set by the first pass that finds it eligible, s.
         reason: why it waits, by Slurm's name.
         start, limit_end: start, and start + limit, s.
         nodes, alloc: what it holds.
         cpus: CPUs it holds, or that the last test would give it; 0: not tested.
+        preempts_since: time at which others were first preempted for it, s; 0: never.
         expected: expected start by the last backfill pass, s; 0: none.
     """
 
@@ -77,6 +79,7 @@ class Job:
         "part_priorities",
         "parts",
         "preempted_by",
+        "preempts_since",
         "priority",
         "qos",
         "reason",
@@ -93,7 +96,6 @@ class Job:
         "tasks",
         "tasks_waiting",
         "tres",
-        "usage_done",
         "user",
         "whole",
     )
@@ -148,8 +150,8 @@ class Job:
         self.expected = 0
         self.restarts = 0
         self.accrued = 0
-        self.usage_done = 0.0
         self.preempted_by = 0
+        self.preempts_since = 0
         self.killed_at = 0
 
     @property

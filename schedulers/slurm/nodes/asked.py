@@ -70,5 +70,5 @@ class Selector(Protocol):
             gone: running jobs, not among these, that are taken as ended.
         """
 
-    def could_ever(self, asked: Asked) -> bool:
-        """Return whether the job fits the empty cluster."""
+    def ever(self, asked: Asked) -> Alloc | None:
+        """Return what the job would get of the empty cluster; None if it does not fit."""

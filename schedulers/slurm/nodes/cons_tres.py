@@ -53,9 +53,9 @@ class ConsTres:
         free.take_away(gone)
         return self._fit(asked, usable & asked.nodes, free)
 
-    def could_ever(self, asked: Asked) -> bool:
-        """Return whether the job fits the empty cluster."""
-        return self._fit(asked, asked.nodes, Empty(self.machine)) is not None
+    def ever(self, asked: Asked) -> Alloc | None:
+        """Return what the job gets of the empty cluster."""
+        return self._fit(asked, asked.nodes, Empty(self.machine))
 
     def expected(
         self, asked: Asked, usable: int, running: Sequence[Job], now: int, gone: Sequence[Job] = ()

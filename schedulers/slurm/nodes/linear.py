@@ -83,9 +83,10 @@ class Linear:
                     return (job.limit_end if job.limit_end > now else now + 1), self._whole(asked, nodes)
         return None
 
-    def could_ever(self, asked: Asked) -> bool:
-        """Return whether the nodes suffice if all are idle."""
-        return bool(self.pick(asked, asked.nodes))
+    def ever(self, asked: Asked) -> Alloc | None:
+        """Return the nodes that the job gets if all are idle."""
+        nodes = self.pick(asked, asked.nodes)
+        return self._whole(asked, nodes) if nodes else None
 
     def pick(self, asked: Asked, idle: int) -> int:
         """Return the nodes to use among idle ones; 0 if they do not suffice."""
@@ -93,11 +94,6 @@ class Linear:
             return 0
         if asked.required:
             return self._around(asked, idle)
-        if asked.mem_kind == "node" and asked.mem:
-            memory = self.machine.memory
-            for at in range(self.machine.count):
-                if idle >> at & 1 and memory[at] < asked.mem:
-                    idle &= ~(1 << at)
         if self.equal:
             least = max(asked.min_nodes, -(-asked.cpus // self.per_node))
             want = max(asked.want_nodes, least)

@@ -8,8 +8,9 @@ from pipistrelle.schedulers.slurm.cluster.bits import mask_of
 from pipistrelle.schedulers.slurm.cluster.jobs import PENDING, Job
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Asked
 from pipistrelle.schedulers.slurm.passes.controller import Controller
-from pipistrelle.schedulers.slurm.passes.placing import HELD, LICENSES, STARTS, licenses_free, place
-from pipistrelle.schedulers.slurm.passes.queue import Entry, array_may_start, build_queue
+from pipistrelle.schedulers.slurm.passes.eligible import array_may_start
+from pipistrelle.schedulers.slurm.passes.placing import HELD, LICENSES, STARTS, licenses_free, place, preempt_for
+from pipistrelle.schedulers.slurm.passes.queue import Entry, build_queue
 from pipistrelle.schedulers.slurm.passes.request import YEAR
 from pipistrelle.schedulers.slurm.passes.space import Space
 
@@ -276,9 +277,7 @@ class _Pass:
             self.rejected = None
             return True
         if placed.victims and self.preempt is not None:
-            for victim in placed.victims:
-                self.result.preempted.append((victim, job))
-                self.preempt(victim, job)
+            self.result.preempted += preempt_for(controller, job, placed.victims, self.preempt, now)
         if placed.code in (HELD, LICENSES):
             outcome.kind = "held"
         return False

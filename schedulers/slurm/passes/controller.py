@@ -1,7 +1,7 @@
 """The state of slurmctld and what changes it: submissions, starts, ends, requeues, recalculations."""
 
 from bisect import insort
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pipistrelle.schedulers.slurm.accounts.limits import Limits
@@ -21,6 +21,7 @@ from pipistrelle.schedulers.slurm.nodes.cons_tres import ConsTres
 from pipistrelle.schedulers.slurm.nodes.linear import Linear
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
 from pipistrelle.schedulers.slurm.passes.dependencies import parse_dependency
+from pipistrelle.schedulers.slurm.passes.eligible import is_eligible
 from pipistrelle.schedulers.slurm.passes.preempt import Preemption
 from pipistrelle.schedulers.slurm.passes.request import Requests
 from pipistrelle.schedulers.slurm.passes.reservations import Reservations
@@ -68,8 +69,6 @@ class Controller:
         self.names: dict[tuple[str, str], dict[int, Job]] = {}
         #: waiting jobs that the controller itself cancelled since the caller last asked
         self.dropped: list[Job] = []
-        #: ended jobs whose last seconds of usage are not counted yet
-        self.ended: list[Job] = []
         self.changed = 0
 
     def _selector(self) -> Selector:
@@ -123,15 +122,16 @@ class Controller:
             job.eligible = job.begin
         job.reservation = sub.reservation
         refused = refused or self._never(job)
-        tres = self.requests.tres(job, machine.partitions[job.part], None)
-        refused = refused or self.limits.refusal(job, tres)
+        refused = refused or self.limits.refusal(job, self.requests.tres(job, machine.partitions[job.part], None))
         if refused:
             return job, refused
         if self.basic:
             self.next_basic -= 1
             job.priority = max(1, self.next_basic - sub.nice)
         else:
+            tested, job.cpus = job.cpus, 0
             self.multifactor.set_priority(job, now)
+            job.cpus = tested
         if sub.hold:
             job.priority = 0
             job.reason = "JobHeldUser"
@@ -140,6 +140,7 @@ class Controller:
         self.by_number.setdefault(job.number, []).append(job)
         self.names.setdefault((job.user, sub.name), {})[job.serial] = job
         self.changed += 1
+        is_eligible(self, job, now)
         return job, ""
 
     def twins(self, job: Job) -> list[Job]:
@@ -184,8 +185,12 @@ class Controller:
                     why = "node count specification invalid"
                     continue
                 return ""  # stays queued with PartitionNodeLimit
-            if any(self.selector.could_ever(asked) for asked in self.requests.asked(job, part)):
-                return ""
+            for asked in self.requests.asked(job, part):
+                alloc = self.selector.ever(asked)
+                if alloc is not None:
+                    if self.requests.linear:  # from this test on, priority and limits count whole nodes
+                        job.cpus = sum(cpus for cpus, _, _ in alloc.values())
+                    return ""
             why = "requested node configuration is not available"
         return why
 
@@ -233,7 +238,6 @@ class Controller:
         job.cpus = sum(cpus for cpus, _, _ in alloc.values())
         job.tres = self.requests.tres(job, part, alloc)
         job.reason = "None"
-        job.usage_done = 0.0
         self.machine.take(alloc, whole=job.whole or part.exclusive)
         self._share(job, 1)
         self.limits.begin(job)
@@ -278,11 +282,11 @@ class Controller:
         for name, count in job.sub.licenses.items():
             self.licenses_used[name] -= count
         job.ends_by = now
+        self.usage.add(job, now)
         job.state = COMPLETING if completing else state
         if completing:
             self.machine.completing |= job.nodes
             job.reason = state
-        self.ended.append(job)
         if not completing:
             self._forget(job)
         self.changed += 1
@@ -311,7 +315,7 @@ class Controller:
         job.reason = "BeginTime"
         job.submit = now
         job.begin = now + _REQUEUE_DELAY
-        job.eligible = job.begin
+        job.eligible, job.accrued = job.begin, 0
         job.restarts += 1
         job.alloc, job.nodes, job.start, job.expected = {}, 0, 0, 0
         self.pending[job.serial] = job
@@ -340,22 +344,26 @@ class Controller:
     def recalculate(self, now: int) -> None:
         """Decay usage, add what ran since, and set fairshare factors and priorities of waiting jobs."""
         self.count_usage(now)
-        if not self.basic:
-            for job in self.pending.values():
-                if job.priority:
-                    self.multifactor.set_priority(job, now)
-            self.changed += 1
+        self.set_priorities(now)
 
     def count_usage(self, now: int) -> None:
-        """Decay usage and add what ran since the last time; set fairshare factors."""
-        jobs: Iterable[Job] = (*self.ended, *(job for _, _, job in self.running))
-        self.usage.advance(now, jobs)
-        self.ended = []
-        if not self.basic and self.accounts.users:
+        """Decay usage and add what ran since the last time: the first half of a recalculation."""
+        self.usage.advance(now, (job for _, _, job in self.running))
+
+    def set_priorities(self, now: int) -> None:
+        """Set fairshare factors and priorities of waiting jobs: the second half of a recalculation."""
+        self.usage.settle(now)
+        if self.basic:
+            return
+        if self.accounts.users:
             if "NO_FAIR_TREE" in self.config.priority.flags:
                 classic(self.accounts, self.config.priority.fair_share_dampening_factor)
             else:
                 fair_tree(self.accounts)
+        for job in self.pending.values():
+            if job.priority:
+                self.multifactor.set_priority(job, now)
+        self.changed += 1
 
     def _running_seconds(self, chosen: Callable[[Job], bool]) -> Tres:
         """Return {TRES: amount x s} that the chosen running jobs may still use, as of the last recalculation."""
@@ -378,16 +386,13 @@ class Controller:
             "accounts": self.accounts.state(),
             "usage": self.usage.state(),
             "reservations": self.reservations.state(),
-            "ended": [job.serial for job in self.ended],
             "changed": self.changed,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a state in a new controller made with the same configuration."""
-        by_serial: dict[int, Job] = {}
         for known in state["jobs"]:
             job = Job.restored(known, self._parse)
-            by_serial[job.serial] = job
             self.by_number.setdefault(job.number, []).append(job)
             if job.state == PENDING:
                 self.pending[job.serial] = job
@@ -405,7 +410,6 @@ class Controller:
         self.usage.restore(state["usage"])
         self.reservations.restore(state["reservations"], self.config.reservations)
         self.serial, self.next_basic, self.changed = state["serial"], state["next_basic"], state["changed"]
-        self.ended = [by_serial[serial] for serial in state["ended"]]
 
     def _parse(self, job: Job) -> None:
         self.requests.parse(job)

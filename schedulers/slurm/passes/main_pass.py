@@ -7,8 +7,9 @@ from msgspec import Struct
 from pipistrelle.schedulers.slurm.accounts.reasons import is_limit
 from pipistrelle.schedulers.slurm.cluster.jobs import PENDING, Job
 from pipistrelle.schedulers.slurm.passes.controller import Controller
-from pipistrelle.schedulers.slurm.passes.placing import BUSY, HELD, LICENSES, RESERVED, STARTS, place
-from pipistrelle.schedulers.slurm.passes.queue import array_may_start, build_queue
+from pipistrelle.schedulers.slurm.passes.eligible import array_may_start
+from pipistrelle.schedulers.slurm.passes.placing import BUSY, HELD, LICENSES, RESERVED, STARTS, place, preempt_for
+from pipistrelle.schedulers.slurm.passes.queue import build_queue
 
 
 class PassResult(Struct):
@@ -101,9 +102,7 @@ def main_pass(
                 job = head if running is not head else None
                 continue
             if placed.victims and preempt is not None:
-                for victim in placed.victims:
-                    result.preempted.append((victim, current))
-                    preempt(victim, current)
+                result.preempted += preempt_for(controller, current, placed.victims, preempt, now)
             fails = placed.code == BUSY or (placed.code == HELD and parameters.assoc_limit_stop)
             if placed.code == BUSY:
                 current.reason = "Resources"

@@ -1,5 +1,6 @@
 """The test of one job at one moment: limits, licences, reservations and nodes, as select_nodes makes it."""
 
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
@@ -88,3 +89,16 @@ def place(controller: Controller, job: Job, part: int, usable: int, now: int, *,
         job.reason = "Reservation" if job.reservation else "ReqNodeNotAvail, Reserved for maintenance"
         return Placed(RESERVED)
     return Placed(BUSY)
+
+
+def preempt_for(
+    controller: Controller, job: Job, victims: list[Job], preempt: Callable[[Job, Job], None], now: int
+) -> list[tuple[Job, Job]]:
+    """Preempt the victims of a job unless earlier ones may still be ending; return (victim, job) of each."""
+    if controller.preemption.in_progress(job, now):
+        return []
+    if not job.preempts_since:
+        job.preempts_since = now
+    for victim in victims:
+        preempt(victim, job)
+    return [(victim, job) for victim in victims]

@@ -1,6 +1,7 @@
 """Preemption: which running jobs may make room for a job, and which of them do."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from pipistrelle.schedulers.slurm.accounts.records import Accounts
 from pipistrelle.schedulers.slurm.cluster.jobs import Job
@@ -8,7 +9,9 @@ from pipistrelle.schedulers.slurm.cluster.machine import Machine
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Asked, Selector
 
-_REMOVES = ("REQUEUE", "CANCEL")
+_REMOVES: Final = ("REQUEUE", "CANCEL")
+#: ranks are limited to 16 bits
+_MOST: Final = 0xFFFF
 
 
 class Preemption:
@@ -25,6 +28,7 @@ class Preemption:
         self.youngest_first = parameters.preempt_youngest_first
         self.strict = parameters.preempt_strict_order
         self.reorders = parameters.preempt_reorder_count
+        self.patience = config.kill_wait + config.message_timeout
         self.enabled = self.by_qos or self.by_part
         names = accounts.qos_index
         #: {QOS: positions of those that it may preempt}
@@ -91,9 +95,16 @@ class Preemption:
         return self.exempt if own is None else own
 
     def _rank(self, job: Job) -> tuple[int, int]:
+        """Return what orders victims: the priority of the QOS or tier, then the number of nodes."""
         if self.by_qos:
-            return (self.accounts.qos[job.qos].settings.priority, min(job.priority, 0xFFFF))
-        return (self.machine.partitions[job.part].settings.priority_tier, min(job.priority, 0xFFFF))
+            rank = self.accounts.qos[job.qos].settings.priority
+        else:
+            rank = self.machine.partitions[job.part].settings.priority_tier
+        return min(rank, _MOST), min(job.nodes.bit_count(), _MOST)
+
+    def in_progress(self, job: Job, now: int) -> bool:
+        """Return whether jobs preempted for a job may still be ending, so that no more are preempted."""
+        return bool(job.preempts_since) and job.preempts_since > now - self.patience
 
     def victims(
         self, selector: Selector, asked: Asked, usable: int, candidates: Sequence[Job]

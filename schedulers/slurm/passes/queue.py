@@ -6,13 +6,9 @@ from typing import TypeVar
 from msgspec import Struct
 
 from pipistrelle.schedulers.slurm.accounts.reasons import is_limit
-from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETING, PENDING, RUNNING, Job
+from pipistrelle.schedulers.slurm.cluster.jobs import Job
 from pipistrelle.schedulers.slurm.passes.controller import Controller
-from pipistrelle.schedulers.slurm.passes.dependencies import MET, NEVER, test_dependencies
-
-#: reasons that a test of the queue sets and clears
-_GATES = frozenset({"Dependency", "BeginTime", "Reservation", "PartitionDown", "PartitionInactive", "JobArrayTaskLimit"})
-
+from pipistrelle.schedulers.slurm.passes.eligible import is_eligible
 
 T = TypeVar("T")
 #: (no reservation, -tier, -priority, submit, id, task)
@@ -25,57 +21,6 @@ class Entry(Struct, frozen=True):
     job: Job
     part: int
     priority: int
-
-
-def is_eligible(controller: Controller, job: Job, now: int) -> bool:
-    """Return whether dependencies and begin times let a job run; set its eligible time and reason."""
-    if not job.priority:
-        if job.reason not in ("JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied", "BadConstraints"):
-            job.reason = "JobHeldAdmin"
-        return False
-    if job.depends:
-        state = test_dependencies(job, controller.records, lambda one: _has_twin(controller, one), now)
-        if state == NEVER:
-            job.reason = "DependencyNeverSatisfied"
-            if controller.config.scheduler_parameters.kill_invalid_depend:
-                controller.cancel(job, now)
-            return False
-        if state != MET:
-            if job.reason != "Dependency":
-                job.reason = "Dependency"
-            if job.eligible and job.eligible <= now and job.begin <= now:
-                job.eligible = 0
-            return False
-    if job.begin > now:
-        job.reason = "BeginTime"
-        return False
-    if not job.eligible:
-        job.eligible = now
-    if job.reason in _GATES:
-        job.reason = "None"
-    return True
-
-
-def _has_twin(controller: Controller, job: Job) -> bool:
-    """Return whether a job of the same name and user runs, or waits with a lower id."""
-    for some in controller.twins(job):
-        if some is job or some.order_number == job.order_number:
-            continue
-        if some.state in (RUNNING, COMPLETING) or (some.state == PENDING and some.order_number < job.order_number):
-            return True
-    return False
-
-
-def array_may_start(controller: Controller, job: Job) -> bool:
-    """Return whether the limit of running tasks (%N) lets another task of an array start."""
-    if not job.array_limit:
-        return True
-    running = sum(one.state in (RUNNING, COMPLETING) for one in controller.by_number[job.number])
-    if running >= job.array_limit:
-        job.reason = "JobArrayTaskLimit"
-        job.eligible = 0
-        return False
-    return True
 
 
 def part_limit(controller: Controller, job: Job, part: int) -> str:

@@ -4,6 +4,7 @@ from math import inf
 from typing import Final
 
 from pipistrelle.schedulers.slurm.accounts.records import Tres
+from pipistrelle.schedulers.slurm.cluster.bits import mask_of
 from pipistrelle.schedulers.slurm.cluster.features import parse_constraint
 from pipistrelle.schedulers.slurm.cluster.jobs import Job
 from pipistrelle.schedulers.slurm.cluster.machine import Machine, Partition
@@ -24,6 +25,17 @@ class Requests:
         self.linear = select.type == "select/linear"
         self.memory_counts = any("MEMORY" in one.upper() for one in select.parameters)
         self.max_tres = "MAX_TRES" in config.priority.flags
+        self.least_memory = min(machine.memory, default=0)
+        #: {MiB: nodes that have as much}
+        self._memory_masks: dict[int, int] = {}
+
+    def _with_memory(self, amount: int) -> int:
+        """Return the nodes that have this much memory (MiB) at all."""
+        found = self._memory_masks.get(amount)
+        if found is None:
+            memory = self.machine.memory
+            found = self._memory_masks[amount] = mask_of(at for at, one in enumerate(memory) if one >= amount)
+        return found
 
     def settle(self, job: Job) -> None:
         """Set a new job's numbers of nodes, tasks, CPUs, memory, gres and its time limit."""
@@ -107,6 +119,8 @@ class Requests:
         """Return a job's request in a partition, one for each way to satisfy its constraint."""
         settings = part.settings
         nodes = part.mask & ~job.excluded
+        if job.mem_kind == "node" and job.mem > self.least_memory:
+            nodes &= self._with_memory(job.mem)
         ways = [(nodes, ())] if job.constraint is None else [(nodes & w.allowed, w.counts) for w in job.constraint]
         sub = job.sub
         # Without -N, a job may use as many nodes as it has tasks.

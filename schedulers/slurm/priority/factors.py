@@ -75,7 +75,7 @@ class Multifactor:
         machine = self.machine
         age = 0.0
         if settings.weight_age:
-            since = job.submit if self.accrue_always else job.eligible
+            since = job.submit if self.accrue_always else job.accrued
             if 0 < since < now:
                 age = min(1.0, (now - since) / settings.max_age) if settings.max_age > 0 else 1.0
         size = self._size(job) if settings.weight_job_size else 0.0
@@ -117,7 +117,7 @@ class Multifactor:
 
     def _size(self, job: Job) -> float:
         machine = self.machine
-        nodes, cpus = job.min_nodes, max(job.min_cpus, 1)
+        nodes, cpus = job.min_nodes, max(job.cpus or job.min_cpus, 1)
         favor_small = self.settings.favor_small
         if self.by_time:
             size = max(cpus, nodes * machine.total_cpus / machine.count) / max(1, job.limit // 60) / machine.total_cpus

@@ -30,10 +30,9 @@ class Usage:
         self.next_reset = self._reset_after(start)
 
     def advance(self, now: int, jobs: Iterable[Job]) -> None:
-        """Decay all usage up to ``now``, then add what these jobs used since the last time.
+        """Decay all usage up to ``now``, then add what the running jobs used since the last time.
 
-        Args:
-            jobs: running jobs and those that ended since the last time.
+        `settle` has to follow. Slurm's thread does the same in two steps.
         """
         seconds = now - self.last
         if seconds <= 0:
@@ -56,12 +55,15 @@ class Usage:
                     for name in qos.minutes:
                         qos.minutes[name] *= factor
         for job in jobs:
-            self._add(job, now)
-        self.last = now
+            self.add(job, now)
 
-    def _add(self, job: Job, now: int) -> None:
-        end = min(now, job.ends_by) if job.ends_by else now
-        seconds = end - max(job.start, self.last)
+    def settle(self, now: int) -> None:
+        """Let usage count from ``now`` on; jobs that end between `advance` and this count their last period twice."""
+        self.last = max(self.last, now)
+
+    def add(self, job: Job, now: int) -> None:
+        """Add what a running job used since the last time; called at its end, too."""
+        seconds = now - max(job.start, self.last)
         if seconds <= 0 or job.assoc < 0:
             return
         accounts = self.accounts
@@ -70,7 +72,6 @@ class Usage:
         if qos is not None:
             weight *= qos.settings.usage_factor
         billing = job.tres.get("billing", 0.0) * weight
-        job.usage_done = seconds
         wanted = accounts.wanted_minutes
         for one in accounts.line(job.assoc):
             one.usage += billing
