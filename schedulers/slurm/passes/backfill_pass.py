@@ -188,7 +188,7 @@ class _Pass:
             nodes, later = self.space.open_between(start_at, end, open_nodes & one.mask & self.usable & ~job.excluded)
             if overlap:
                 resv_end = controller.reservations.next_end(start_at)
-                if resv_end and resv_end + 1 < self.space.end[0] + self.window and (not later or resv_end + 1 < later):
+                if resv_end and resv_end + 1 < now + self.window and (not later or resv_end + 1 < later):
                     later = resv_end + 1
             if nodes.bit_count() < job.min_nodes or job.required & ~nodes:
                 if later and not now_only:

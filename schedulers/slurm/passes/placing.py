@@ -59,7 +59,9 @@ def place(controller: Controller, job: Job, part: int, usable: int, now: int, *,
     if not licenses_free(controller, job, now):
         return Placed(LICENSES)
     one = machine.partitions[part]
-    open_nodes, overlap, _ = controller.reservations.open_nodes(job, now, job.limit)
+    open_nodes, _, begin = controller.reservations.open_nodes(job, now, job.limit)
+    if begin > now:  # its nodes are reserved until then
+        open_nodes = 0
     nodes = usable & one.mask & open_nodes & ~closed & ~machine.completing & ~machine.down
     alloc: Alloc | None = None
     victims: list[Job] = []
@@ -85,9 +87,14 @@ def place(controller: Controller, job: Job, part: int, usable: int, now: int, *,
         return Placed(HELD)
     if alloc is not None:
         return Placed(STARTS if not victims else BUSY, alloc, victims)
-    if overlap:
+    if begin > now:
         job.reason = "Reservation" if job.reservation else "ReqNodeNotAvail, Reserved for maintenance"
         return Placed(RESERVED)
+    # Slurm tells "busy" from "not available" by whether a job keeps others off any of the nodes.
+    up, busy = open_nodes & ~machine.down, machine.busy if controller.requests.linear else machine.whole
+    if not any((way.nodes & up).bit_count() >= way.min_nodes or way.nodes & up & busy for way in asked):
+        job.reason = "ReqNodeNotAvail"
+        return Placed(UNAVAILABLE)
     return Placed(BUSY)
 
 

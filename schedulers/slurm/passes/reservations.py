@@ -101,7 +101,7 @@ class Reservations:
     def open_nodes(self, job: Job, when: int, limit: int) -> tuple[int, bool, int]:
         """Return (nodes open to a job that starts at ``when``, whether any reservation takes some, start).
 
-        The start is later than ``when`` if the job requires nodes that are reserved until then.
+        The start is later than ``when`` if all nodes, or nodes that the job requires, are reserved until then.
         """
         everything = self.machine.all
         if not self.all:
@@ -116,7 +116,7 @@ class Reservations:
                     continue
                 if own is not None and "OVERLAP" in own.flags | one.flags and one.mask & own.mask:
                     continue
-                if job.required & one.mask:
+                if job.required & one.mask or one.mask == everything:
                     moved = max(moved, one.end)
                 open_nodes &= ~one.mask
                 overlap = True
