@@ -1,6 +1,7 @@
 """Make the simulation setup of a run: read and check the inputs it describes."""
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from pipistrelle.protocol.base.log import logger
 from pipistrelle.runs.description.reliability import has_coming_back, load_reliability
 from pipistrelle.runs.description.spec import Decides, RunSpec
 from pipistrelle.runs.inputs.named import begins_as_log, load_machine, load_workload, platform_for, units_remark
+from pipistrelle.runs.inputs.slurm_files import is_slurm_file, read_slurm_files
 from pipistrelle.schedulers.catalogue.names import RECORDED, SUFFIX
 from pipistrelle.schedulers.catalogue.registry import preemption_of
 from pipistrelle.schedulers.policy.interfaces import learn
@@ -253,6 +255,11 @@ def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, 
     if machine is not None:
         return trace, machine
     machine = platform_for(trace, name) if spec.platform is None else load_machine(spec.platform, units=spec.units)
+    if spec.platform is not None and os.path.isfile(spec.platform) and is_slurm_file(spec.platform):
+        from pipistrelle.runs.inputs.slurm_jobs import fitted  # rarely needed
+
+        assert isinstance(machine, Platform)
+        trace = fitted(trace, read_slurm_files(spec.platform), machine)
     if spec.scale_platform is not None:
         machine = _scaled(machine, spec.scale_platform)
     if spec.node_table is not None:
@@ -269,7 +276,9 @@ def _steady_setup(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPl
         batsim = None
     if spec.partition_pools:
         trace = _bound(trace, machine if isinstance(machine, Platform) else machine.to_platform(), spec.partition_pools)
-    return Setup.steady(machine, trace, strict=spec.strict, batsim=batsim, cancellations=spec.cancellations == "keep")
+    setup = Setup.steady(machine, trace, strict=spec.strict, batsim=batsim, cancellations=spec.cancellations == "keep")
+    of_slurm = spec.platform is not None and os.path.isfile(spec.platform) and is_slurm_file(spec.platform)
+    return dataclasses.replace(setup, named=True) if of_slurm else setup
 
 
 def _check_placement(spec: RunSpec, platform: Platform) -> None:

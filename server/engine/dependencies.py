@@ -26,8 +26,8 @@ BEGIN: Final = "begin"
 class Condition(NamedTuple):
     """A dependency on another job.
 
-    It is fulfilled ``delay`` seconds after the other job's event of kind ``kind`` (`KINDS`). A condition of kind `BEGIN`
-    has no other job.
+    It is fulfilled ``delay`` seconds after the other job's event of kind ``kind`` (`KINDS`). A condition of kind
+    `BEGIN` has no other job.
     """
 
     kind: str

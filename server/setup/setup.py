@@ -103,6 +103,7 @@ class Setup:
         remarks: warnings for the user.
         until: horizon (s): nothing happens at or after it.
         dispersion: slowdown of jobs on distant nodes; None: none.
+        named: whether the table of jobs has the names of jobs and of their nodes.
     """
 
     platform: Platform
@@ -118,6 +119,7 @@ class Setup:
     until: float = inf
     queue_lengths: bool = False
     dispersion: Dispersion | None = None
+    named: bool = False
 
     @classmethod
     def of(

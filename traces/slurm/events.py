@@ -35,6 +35,8 @@ LEAST_RUNTIME: Final = 0.001
 #: runtime (s) of a job that runs until its limit
 _UNTIL_LIMIT: Final = 1e9
 _MOST_TASKS: Final = 10_000_000
+#: options that are labels, or the walltime, of the job
+_LABELLED: Final = ("account", "constraint", "gid", "job-name", "partition", "qos", "time", "uid")
 
 _NUMBER: Final = re.compile(r"-?\d{1,12}(?:\.\d{1,9})?")
 _NAMED: Final = re.compile(r"jobid_(\d{1,15})")
@@ -192,17 +194,18 @@ class EventsLog(JobLog):
         )
 
     def _options(self, event: Event, values: dict[str, str], rest: dict[str, str]) -> dict[str, str]:
-        """Return the options that only the scheduler decides on."""
+        """Return the options that the scheduler decides on, and those that say what the job takes of nodes."""
         passed = {
             name: value
             for name, value in values.items()
-            if OPTIONS_OF_SBATCH[name].role is Role.PASSED and name not in ("array", BEGIN, DEPENDENCY)
+            if (OPTIONS_OF_SBATCH[name].role is Role.PASSED and name not in ("array", BEGIN, DEPENDENCY))
+            or (OPTIONS_OF_SBATCH[name].role is Role.READ and name not in _LABELLED)
         }
         if "," in values.get("partition", ""):
             passed["partition"] = values["partition"]
         if BEGIN in values and (delay := self._delay(values[BEGIN], event)) > 0:
             passed[BEGIN] = f"now+{delay}"
-        return {**passed, **rest}
+        return passed | rest
 
     def _delay(self, text: str, event: Event) -> int:
         """Return the time (s) from submission to ``--begin``, in whole seconds."""

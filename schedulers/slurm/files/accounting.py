@@ -12,6 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from pipistrelle.platforms.slurm.conf import Finding, SlurmConfigError
+from pipistrelle.platforms.slurm.keys import Support
 from pipistrelle.platforms.slurm.lines import LONGEST, WORD
 from pipistrelle.protocol.base.errors import legible
 from pipistrelle.schedulers.slurm.config.accounts import AssociationSettings, QosSettings
@@ -89,7 +90,7 @@ class _Reader:
     def made(self) -> Accounting:
         found = dict(self._associations)
         if found:
-            root = {(ROOT, "", ""): {}, (ROOT, ROOT, ""): {}}
+            root: dict[tuple[str, str, str], dict[str, Any]] = {(ROOT, "", ""): {}, (ROOT, ROOT, ""): {}}
             found = {**{key: found.get(key, value) for key, value in root.items()}, **found}
         associations = tuple(
             AssociationSettings(**{**values, "account": account, "user": user, "partition": partition})
@@ -101,7 +102,7 @@ class _Reader:
         if missing:
             why = f"no file describes the QOS {', '.join(missing[:5])}: they have no limits and the priority 0"
             where = "the files of accounting"
-            self._options.findings.append(Finding(where, "QOS", None, why))
+            self._options.findings.append(Finding(where, "QOS", Support.WARNED, why))
             qos |= {name: {} for name in missing}
         settings = tuple(QosSettings(**{**values, "name": name}) for name, values in qos.items())
         return Accounting(associations, settings, tuple(self._options.findings))

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from pipistrelle.platforms.slurm.conf import Entry, Finding, SlurmConf, SlurmConfigError
 from pipistrelle.platforms.slurm.gres import GresLine
+from pipistrelle.platforms.slurm.keys import Support
 from pipistrelle.platforms.slurm.lines import WORD
 from pipistrelle.platforms.slurm.machine import licenses_of
 from pipistrelle.platforms.slurm.nodes import SlurmNode, node_sets, nodes_named, nodes_of
@@ -57,6 +58,10 @@ def slurm_config(conf: SlurmConf, beside: Beside | None = None) -> tuple[SlurmCo
     """
     beside = beside or Beside()
     parameters, findings = scheduler_parameters(conf)
+    if enforced(conf) and not beside.accounting.associations:
+        why = "no file of accounting is given, so no association or limit is enforced"
+        where = conf.where("AccountingStorageEnforce")
+        findings.append(Finding(where, "AccountingStorageEnforce", Support.WARNED, why))
     limits = str(conf.value("EnforcePartLimits", "NO"))
     nodes = nodes_of(conf, beside.gres)
     qos = {one.name for one in beside.accounting.qos}
@@ -75,7 +80,7 @@ def slurm_config(conf: SlurmConf, beside: Beside | None = None) -> tuple[SlurmCo
         associations=beside.accounting.associations,
         licenses=licenses_of(conf),
         accounting_storage=conf.text("AccountingStorageType").lower().endswith("slurmdbd"),
-        accounting_storage_enforce=enforced(conf),
+        accounting_storage_enforce=enforced(conf) if beside.accounting.associations else frozenset(),
         job_requeue=bool(conf.value("JobRequeue", 1)),
         max_job_count=_whole(conf, "MaxJobCount", 10000),
         max_array_size=_whole(conf, "MaxArraySize", 1001),

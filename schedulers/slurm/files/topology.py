@@ -49,13 +49,13 @@ def read_topology(
                 raise SlurmConfigError(f"the switch {shown(switch)} is described twice", where=line.where)
             found[switch] = SwitchSettings(name=switch, nodes=members, switches=below)
             places[switch] = line.where
-    for switch in found.values():
-        for child in switch.switches:
+    for each in found.values():
+        for child in each.switches:
             if child not in found:
                 hint = did_you_mean(child, list(found)[:1000])
                 raise SlurmConfigError(
                     f"there is no switch {shown(child)}",
-                    where=places[switch.name],
+                    where=places[each.name],
                     hint=hint if hint.startswith("Did") else None,
                 )
     _refuse_circles(found, places)
