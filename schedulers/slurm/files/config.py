@@ -87,6 +87,7 @@ def slurm_config(conf: SlurmConf, beside: FilesBeside | None = None) -> tuple[Sl
         min_job_age=_seconds(conf, "MinJobAge", 300.0),
         kill_wait=_seconds(conf, "KillWait", 30.0),
         complete_wait=_seconds(conf, "CompleteWait", 0.0),
+        message_timeout=_seconds(conf, "MessageTimeout", 10.0),
         over_time_limit=_seconds(conf, "OverTimeLimit", 0.0),
         enforce_part_limits=_ENFORCE_LIMITS.get(limits, limits),
     )
