@@ -313,7 +313,6 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         cluster = self.slurm_cluster()
         for warning in cluster.warnings if warn else ():
             logger().warning("{}", warning)
-        from pipistrelle.schedulers.slurm.policy import SlurmPolicy
 
         return SlurmPolicy(cluster.config)
 

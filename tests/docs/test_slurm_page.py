@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from pipistrelle.platforms.slurm.keys import KEYS
 from tests.conftest import load_program
+
+from pipistrelle.platforms.slurm.keys import KEYS
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "slurm.md"
 

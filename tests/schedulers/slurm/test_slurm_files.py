@@ -1,5 +1,6 @@
 """Settings of the scheduler slurm from its files: accounting, parameters, partitions, reservations, topology."""
 
+import csv
 from math import inf
 
 import pytest
@@ -7,6 +8,8 @@ from msgspec.structs import fields
 
 from pipistrelle.platforms.slurm.conf import SlurmConfigError, read_slurm_conf
 from pipistrelle.platforms.slurm.keys import KEYS, KeySupport
+from pipistrelle.protocol.events import JobDescription
+from pipistrelle.protocol.resources.request import Request
 from pipistrelle.schedulers.slurm.config.accounts import AssociationSettings, QosSettings
 from pipistrelle.schedulers.slurm.config.parameters import SchedulerParameters
 from pipistrelle.schedulers.slurm.files.accounting import is_accounting, read_accounting
@@ -14,7 +17,10 @@ from pipistrelle.schedulers.slurm.files.config import FilesBeside, slurm_config
 from pipistrelle.schedulers.slurm.files.limits import NAMES
 from pipistrelle.schedulers.slurm.files.overrides import overridden
 from pipistrelle.schedulers.slurm.files.reservations import read_reservations
+from pipistrelle.schedulers.slurm.files.submission import submission_of
 from pipistrelle.schedulers.slurm.files.topology import read_topology
+from pipistrelle.traces.load import load
+from pipistrelle.traces.slurm.options import options_of
 
 MACHINE = "NodeName=n[1-4] CPUs=8 RealMemory=32000\n"
 PARTITION = "PartitionName=batch Nodes=ALL Default=YES\n"
@@ -370,3 +376,81 @@ def test_the_recordings_configuration_is_read_without_a_doubt(slurm22_dir, recor
         ]
         assert told[0] == told[1]
         assert sorted(table.qos, key=str) == sorted(script.qos, key=str)
+
+
+def job_of(job_id: str = "w0!7", options: dict[str, str] | None = None, **members):
+    """Return the description of a job."""
+    return JobDescription(job_id, members.pop("res", 2), options=options or {}, **members)
+
+
+def test_a_submission_is_made_of_options_labels_and_times():
+    """Ids of arrays, begin times, lists of nodes, limits of arrays and the job's own time limit."""
+    found = submission_of(
+        job_of(
+            "w0!7_3",
+            {
+                "array": "0-7%2",
+                "array-job": "7",
+                "array-task": "3",
+                "begin": "now+90",
+                "nodes": "2-4",
+                "ntasks": "8",
+                "gres": "gpu:a100:2",
+                "mem": "0",
+                "nodelist": "n[1-2]",
+                "nice": "",
+                "hold": "",
+                "no-requeue": "",
+                "switches": "1@10",
+                "exclusive": "user",
+                "partition": "a,b",
+            },
+            walltime=60.0,
+            user="u",
+            queue="a",
+            qos="High",
+        ),
+        10.0,
+    )
+
+    assert (found.number, found.array_task, found.array_limit, found.begin) == (7, 3, 2, 100.0)
+    assert (found.nodes, found.max_nodes, found.tasks, found.gres) == (2, 4, 8, {"gpu:a100": 2})
+    assert (found.mem_per_node, found.required, found.nice, found.hold) == (0, ("n1", "n2"), 100, True)
+    assert (found.requeue, found.switches, found.switches_wait) == (False, 1, 600.0)
+    assert (found.partitions, found.qos, found.exclusive_user, found.exclusive) == (("a", "b"), "high", True, False)
+    assert found.time_limit == 60.0
+
+
+def test_a_submission_without_options_is_made_of_its_request_or_size():
+    """A log has no options of sbatch."""
+    asked = Request(tasks=8, cores_per_task=2000, memory_per_core=500, gpus_per_node=1, gpu_models=("v100",))
+    found = submission_of(job_of(request=asked), 0.0)
+
+    assert (found.tasks, found.cpus_per_task, found.mem_per_cpu, found.gres) == (8, 2, 500, {"gpu:v100": 1})
+    assert (submission_of(job_of(), 0.0).nodes, submission_of(job_of("w0!x"), 0.0).number) == (2, 0)
+
+
+def test_a_malformed_option_names_the_job():
+    """Any other scheduler of the protocol may get such options, too."""
+    with pytest.raises(SlurmConfigError, match="job w0!7: an option of the job is malformed"):
+        submission_of(job_of(options={"ntasks": "many"}), 0.0)
+
+
+@pytest.mark.parametrize("recording", "abcdf")
+def test_the_recordings_submissions_are_those_of_their_table(slurm22_dir, recording):
+    """From jobs.events through the label `options` to the scheduler: equal to jobs.csv."""
+    jobs = load(slurm22_dir / recording / "jobs.events")
+    options = options_of(jobs) or [None] * len(jobs)
+    with open(slurm22_dir / recording / "jobs.csv", newline="") as file:
+        table = {row["id"]: row for row in csv.DictReader(file)}
+
+    for at, name in enumerate(jobs.ids):
+        told = table[name.partition("_")[0]]
+        labels = {label: (jobs.labels.get(label) or [""] * len(jobs))[at] or None for label in ("user", "queue", "qos")}
+        found = submission_of(job_of(f"w0!{name}", options[at], **labels), float(jobs.submit[at]))
+        assert found.number == int(told["id"])
+        assert (str(found.nodes or ""), str(found.tasks or "")) == (told["nodes"], told["tasks"])
+        memory = found.mem_per_cpu if told["mem_per"] == "cpu" else found.mem_per_node
+        assert str(memory or "") == told["mem"]
+        assert (found.dependency, found.exclusive) == (told["after"], bool(told["exclusive"]))
+        assert (found.begin or 0.0) == (found.submit + float(told["begin_s"]) if told["begin_s"] else 0.0)
