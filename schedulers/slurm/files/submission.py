@@ -40,8 +40,8 @@ def submission_of(job: JobDescription, now: float) -> Submission:
     limit = _LIMIT.search(options.get("array", ""))
     submitted = now if job.subtime is None else job.subtime
     named = options.get("partition") or job.queue or ""
-    taken = _taken(options, where) if _tells_nodes(options) else _requested(job.request, job.res)
     try:
+        taken = _taken(options, where) if _tells_nodes(options) else _requested(job.request, job.res)
         return Submission(
             number=int(options.get("array-job", "") or (found[1] if found else 0)),
             submit=submitted,
