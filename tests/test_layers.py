@@ -72,9 +72,19 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
         *("errors", "transport", "engine", "hosts", "attempts", "outages", "setup", "outputs", "batsim", "simulation"),
     ],
     "schedulers": [
-        *("policy", "waiting", "runtime", "placement", "composed", "plan", "preemption", "backfill", "partitions"),
         *(
+            "policy",
+            "waiting",
+            "runtime",
+            "placement",
             "sharing",
+            "composed",
+            "plan",
+            "preemption",
+            "backfill",
+            "partitions",
+        ),
+        *(
             "pbs",
             "maui/config",
             "maui/priority",

@@ -82,6 +82,33 @@ class FreeResources:
             raise PlatformError(f"node {shown(self.nodes.name(node))} gets back more than was taken of it")
         self._change(node, request, numbers, 1)
 
+    def take_rows(self, nodes: Amounts, amounts: Amounts, gpus: Amounts) -> bool:
+        """Take amounts of several different nodes, or nothing; return whether all of it was free.
+
+        Args:
+            nodes: shape (n,), each node once.
+            amounts: shape (n, resources).
+            gpus: thousandths of each GPU, shape (n, most GPUs of a node).
+        """
+        if (self.amounts[nodes] < amounts).any() or (gpus.any() and (self.gpus[nodes] < gpus).any()):
+            return False
+        self._change_rows(nodes, amounts, gpus, -1)
+        return True
+
+    def give_back_rows(self, nodes: Amounts, amounts: Amounts, gpus: Amounts) -> None:
+        """Give back what `take_rows` took."""
+        self._change_rows(nodes, amounts, gpus, 1)
+
+    def _change_rows(self, nodes: Amounts, amounts: Amounts, gpus: Amounts, sign: int) -> None:
+        self.amounts[nodes] += sign * amounts
+        self.changes += 1
+        self.changed[nodes] = self.changes
+        if gpus.any():
+            self.gpus[nodes] += sign * gpus
+            counts = (gpus > 0).sum(axis=1)
+            kinds = np.where((counts == 1) & (gpus.max(axis=1) < MILLI), 0, counts)
+            self.holders[nodes[counts > 0], kinds[counts > 0]] -= sign
+
     def missing_license(self, licenses: Mapping[str, int]) -> str | None:
         """Return the first licence of which too few are free; None if there is none."""
         return next((name for name, count in licenses.items() if count > self.licenses.get(name, 0)), None)

@@ -105,7 +105,14 @@ class Shape:
     @property
     def share(self) -> int:
         """What the job takes of each of its GPUs, in thousandths."""
-        return self.request.gpu_share
+        return MILLI if self.request.exclusive else self.request.gpu_share
+
+    @cached_property
+    def least(self) -> Amounts:
+        """What the job takes at least of one node, shape (resources,); nothing if it is exclusive."""
+        if self.request.exclusive:
+            return np.zeros(len(self._nodes.resources), dtype=np.int64)
+        return self._per_node + max(1, self.exact) * self._per_task
 
     @cached_property
     def able(self) -> Bools:
@@ -123,6 +130,16 @@ class Shape:
         if self.request.gpus:
             amounts = amounts + gpus * self._per_gpu
         return OneNodeRequest(tuple(amounts.tolist()), gpus, self.share, self._models)
+
+    def amounts_on(self, nodes: Amounts, takes: Sequence[Take]) -> Amounts:
+        """Return what some takes hold of each resource, shape (takes, resources); ``nodes`` are their nodes."""
+        if self.request.exclusive:
+            return self._nodes.amounts[nodes]
+        tasks = np.array([take.tasks for take in takes], dtype=np.int64)
+        amounts = self._per_node + tasks[:, None] * self._per_task
+        if self.request.gpus and self._per_gpu.any():
+            amounts = amounts + np.array([len(take.gpus) for take in takes])[:, None] * self._per_gpu
+        return amounts
 
     def most_tasks(self, amounts: Amounts, gpus: Amounts) -> Amounts:
         """Return how many of its tasks fit on each node, 0 where none does, shape (nodes,).

@@ -58,8 +58,11 @@ class Request(Struct, frozen=True, omit_defaults=True):
 
     def __hash__(self) -> int:
         """Hash the request, whose dicts are never changed."""
-        fields = (getattr(self, name) for name in self.__struct_fields__)
-        return hash(tuple(tuple(sorted(one.items())) if isinstance(one, dict) else one for one in fields))
+        counts = (self.nodes, self.most_nodes, self.tasks, self.tasks_per_node, self.cores_per_task)
+        memory = (self.memory_per_node, self.memory_per_core, self.memory_per_gpu)
+        gpus = (self.gpus, self.gpus_per_node, self.gpus_per_task, self.gpu_share, self.gpu_models)
+        further = (self.exclusive, *sorted(self.licenses.items()), *sorted(self.others.items()))
+        return hash((counts, memory, gpus, further))
 
     @property
     def all_tasks(self) -> int:

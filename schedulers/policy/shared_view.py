@@ -34,17 +34,26 @@ class SharedView:
         self.nodes = nodes
         self.free = FreeResources(nodes)
         self._shapes: dict[Request, Shape] = {}
-        self._takes: dict[str, Takes] = {}
+        #: {job's number: shape}
+        self._of_job: dict[int, Shape] = {}
+        #: {id of a running job: its takes, and their rows}
+        self._held: dict[str, tuple[Takes, Amounts, Amounts]] = {}
+        #: the last result of `pick` or of a placement, which satisfies its job's request
+        self._proposed: Takes | None = None
         #: the nodes by weight and number: the order of `pick`
         self.by_weight: Amounts = np.lexsort((np.arange(len(nodes)), nodes.weights)).astype(np.int64)
 
     def shape(self, job: SchedulerJob) -> Shape:
         """Return a job's request in the columns of this machine; PlatformError if no node has what it names."""
+        known = self._of_job.get(job.number)
+        if known is not None:
+            return known
         request = None if job.description is None else job.description.request
         request = request or (_ONE_CORE if job.size == 1 else Request(nodes=job.size, most_nodes=job.size))
         shape = self._shapes.get(request)
         if shape is None:
             shape = self._shapes[request] = Shape(request, self.nodes)
+        self._of_job[job.number] = shape
         return shape
 
     def refusal(self, job: SchedulerJob, closed: NodeSet) -> str | None:
@@ -72,7 +81,12 @@ class SharedView:
         if self.free.missing_license(shape.request.licenses) is not None:
             return None
         most = np.where(allowed, shape.most_tasks(self.free.amounts, self.free.gpus), 0)
-        return shape.choose(self.by_weight if order is None else order, most, self.free.gpus)
+        return self.propose(shape.choose(self.by_weight if order is None else order, most, self.free.gpus))
+
+    def propose(self, takes: Takes | None) -> Takes | None:
+        """Return takes that satisfy a job's request, so that `take` need not check them."""
+        self._proposed = takes
+        return takes
 
     def take(self, job: SchedulerJob, takes: Takes) -> None:
         """Give a job what it takes.
@@ -81,31 +95,33 @@ class SharedView:
             ValueError: too little is free, or the takes do not satisfy the job's request.
         """
         shape = self.shape(job)
-        fault = shape.fault(takes)
-        if fault is not None:
+        if takes is not self._proposed and (fault := shape.fault(takes)) is not None:
             raise ValueError(f"{job.id} would take {fault}")
-        done: list[Take] = []
-        try:
-            for take in takes:
-                self.free.take(take.node, shape.on_node(take.node, take.tasks, len(take.gpus)), take.gpus)
-                done.append(take)
-            self.free.take_licenses(shape.request.licenses)
-        except PlatformError as error:
-            for take in done:
-                self.free.give_back(take.node, shape.on_node(take.node, take.tasks, len(take.gpus)), take.gpus)
-            raise ValueError(f"{job.id}: {error}") from None
-        self._takes[job.id] = takes
+        nodes, taken = self.rows(job, takes)
+        if self.free.missing_license(shape.request.licenses) is not None:
+            raise ValueError(f"{job.id} does not fit now: too few licences are free")
+        if not self.free.take_rows(nodes, *self.split(taken)):
+            raise ValueError(
+                f"{job.id} does not fit now: more is taken than is free on nodes {NodeSet.of(nodes.tolist())}"
+            )
+        self.free.take_licenses(shape.request.licenses)
+        self._held[job.id] = takes, nodes, taken
 
     def give_back(self, job: SchedulerJob) -> None:
         """Free what an ended job took."""
-        shape = self.shape(job)
-        for take in self._takes.pop(job.id):
-            self.free.give_back(take.node, shape.on_node(take.node, take.tasks, len(take.gpus)), take.gpus)
-        self.free.return_licenses(shape.request.licenses)
+        _, nodes, taken = self._held.pop(job.id)
+        self.free.give_back_rows(nodes, *self.split(taken))
+        self.free.return_licenses(self.shape(job).request.licenses)
+        del self._of_job[job.number]
 
     def takes_of(self, job: SchedulerJob) -> Takes:
         """Return what a running job takes of each of its nodes."""
-        return self._takes[job.id]
+        return self._held[job.id][0]
+
+    def held_by(self, job: SchedulerJob) -> tuple[Amounts, Amounts]:
+        """Return the rows of a running job, see `rows`."""
+        _, nodes, taken = self._held[job.id]
+        return nodes, taken
 
     def rows(self, job: SchedulerJob, takes: Takes) -> tuple[Amounts, Amounts]:
         """Return the nodes of some takes, shape (takes,), and what they take there, shape (takes, columns).
@@ -114,12 +130,13 @@ class SharedView:
         """
         shape, width = self.shape(job), len(self.nodes.resources)
         taken = np.zeros((len(takes), width + self.nodes.gpus.shape[1]), dtype=np.int64)
-        for row, take in enumerate(takes):
-            one = shape.on_node(take.node, take.tasks, len(take.gpus))
-            taken[row, :width] = one.amounts
-            if take.gpus:
-                taken[row, [width + number for number in take.gpus]] = one.share
-        return np.array([take.node for take in takes], dtype=np.int64), taken
+        nodes = np.array([take.node for take in takes], dtype=np.int64)
+        taken[:, :width] = shape.amounts_on(nodes, takes)
+        if shape.wants_gpus or shape.request.exclusive:
+            for row, take in enumerate(takes):
+                for number in take.gpus:
+                    taken[row, width + number] = shape.share
+        return nodes, taken
 
     def table(self) -> Amounts:
         """Return what is free, shape (nodes, resources + GPUs)."""
@@ -151,7 +168,7 @@ class SharedView:
 
     def state(self) -> dict[str, Any]:
         """Return the takes of the running jobs as plain values."""
-        return {job: [[take.node, take.tasks, list(take.gpus)] for take in some] for job, some in self._takes.items()}
+        return {job: [[take.node, take.tasks, list(take.gpus)] for take in held[0]] for job, held in self._held.items()}
 
     def restore(self, state: Mapping[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
         """Restore a state; ``jobs`` has the running jobs by id."""

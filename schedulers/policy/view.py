@@ -466,7 +466,7 @@ class View(Kept):
 
     @property
     def plain(self) -> bool:
-        """Whether all units are equal: there is no window, and no job holds units that failed."""
+        """Whether all units are equal: there is no window, and no job holds units that failed or shares a node."""
         return not (self._lost.count or self.windows.by_id or self.shared is not None)
 
     def closed(self, job: SchedulerJob, begin: float | None = None) -> NodeSet:
