@@ -146,7 +146,7 @@ RejectionCode = Literal[
     "feature_off",
 ]
 
-RefusalCode = Literal["version", "busy", "malformed", "protocol_error"]
+RefusalCode = Literal["version", "feature", "busy", "malformed", "protocol_error"]
 
 
 @cache

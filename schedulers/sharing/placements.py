@@ -59,6 +59,10 @@ class SharedPlacement(ABC):
             return None
         return node, self._gpus(node, request)
 
+    def scores(self, request: OneNodeRequest) -> Ints:
+        """Return the score of each node for a request, -1 where it does not fit, shape (nodes,)."""
+        return self._current(request)
+
     @abstractmethod
     def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
         """Return scores of at least 0 for nodes that fit the request, shape (rows,)."""
