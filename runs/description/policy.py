@@ -303,8 +303,6 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     def _slurm(self, parts: dict[str, str], *, warn: bool) -> "Policy":
         """Return the policy ``slurm``; it has no parts or options of other schedulers."""
-        from pipistrelle.schedulers.slurm.policy import SlurmPolicy
-
         from pipistrelle.schedulers.policy.errors import PolicyError
 
         own = {"scheduler", "config", "strict_config", "accounting", "reservations", "slurm"}
@@ -322,6 +320,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         cluster = self.slurm_cluster()
         for warning in cluster.warnings if warn else ():
             logger().warning("{}", warning)
+        from pipistrelle.schedulers.slurm.policy import SlurmPolicy  # most runs do not need it
 
         return SlurmPolicy(cluster.config)
 
