@@ -14,6 +14,7 @@ from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.base.errors import InputError, printable, quoted, said_of
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.log import logger
+from pipistrelle.runs.description.policy import SLURM
 from pipistrelle.runs.description.reliability import has_coming_back, load_reliability
 from pipistrelle.runs.description.spec import Decides, RunSpec
 from pipistrelle.runs.inputs.named import begins_as_log, load_machine, load_workload, platform_for, units_remark
@@ -22,6 +23,7 @@ from pipistrelle.schedulers.catalogue.names import RECORDED, SUFFIX
 from pipistrelle.schedulers.catalogue.registry import preemption_of
 from pipistrelle.schedulers.policy.interfaces import learn
 from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.server.setup.conditions import dependency_remarks, options_remarks
 from pipistrelle.server.setup.recorded import starts_of
 from pipistrelle.server.setup.requests import UNMET
 from pipistrelle.server.setup.resilience import refuse_attempts
@@ -319,7 +321,9 @@ def _check_preemption(spec: RunSpec, setup: Setup) -> None:
 
 def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
     other_units = units_remark(trace, setup.platform, spec.units)
-    remarks = [*([] if other_units is None else [other_units]), *setup.remarks]
+    remarks = [*([] if other_units is None else [other_units]), *_without_dependencies(spec, setup)]
+    if spec.scheduler != SLURM and spec.program is None and spec.code is None:
+        remarks += options_remarks(setup.workloads)
     if UNMET in setup.dropped:
         remarks.append("--ignore-constraints: jobs may get any nodes, whatever they request")
     if spec.cancellations == "keep" and not setup.cancels:
@@ -337,6 +341,12 @@ def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
     if not setup.jobs:
         remarks.append(f"no job of {trace.name} can run on {setup.platform.name}")
     return remarks
+
+
+def _without_dependencies(spec: RunSpec, setup: Setup) -> list[str]:
+    """Return the warnings of a setup; the scheduler slurm decides on dependencies itself."""
+    idle = dependency_remarks(setup.workloads) if spec.scheduler == SLURM else []
+    return [said for said in setup.remarks if said not in idle]
 
 
 def load_jobs(spec: RunSpec, name: str) -> Workload:
