@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from slurm_recordings import PassLog, Step, read_config, rows, steps, submissions  # noqa: E402
+from slurm_recordings import PassLog, Step, read_config, rows, steps, submissions
 
-from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, COMPLETING, PENDING, RUNNING, TIMEOUT, Job  # noqa: E402
-from pipistrelle.schedulers.slurm.nodes.asked import Alloc  # noqa: E402
-from pipistrelle.schedulers.slurm.passes.backfill_pass import backfill_pass  # noqa: E402
-from pipistrelle.schedulers.slurm.passes.controller import Controller  # noqa: E402
-from pipistrelle.schedulers.slurm.passes.main_pass import main_pass  # noqa: E402
+from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, COMPLETING, PENDING, RUNNING, TIMEOUT, Job
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc
+from pipistrelle.schedulers.slurm.passes.backfill_pass import backfill_pass
+from pipistrelle.schedulers.slurm.passes.controller import Controller
+from pipistrelle.schedulers.slurm.passes.main_pass import main_pass
 
 HERE = Path(__file__).resolve()
 RECORDINGS = Path(os.environ.get("PIPISTRELLE_SLURM22", HERE.parents[2] / "shared" / "slurm22"))

@@ -7,7 +7,7 @@ _WORD: Final = {"cpu": "Cpu", "mem": "Mem", "node": "Node", "billing": "Billing"
 
 
 def _kind(tres: str) -> str:
-    head = tres.split("/")[0]
+    head = tres.split("/", maxsplit=1)[0]
     return {"gres": "GRES", "license": "License"}.get(head, _WORD.get(tres, "Unknown"))
 
 

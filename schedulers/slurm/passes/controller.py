@@ -166,7 +166,7 @@ class Controller:
         job.qos = accounts.qos_index.get(qos, -1)
         if accounts.enforces_qos:
             allowed = accounts.allowed_qos(job.assoc) if job.assoc >= 0 else ()
-            if job.qos < 0 and sub.qos or (qos and allowed and qos not in allowed):
+            if (job.qos < 0 and sub.qos) or (qos and allowed and qos not in allowed):
                 return f"invalid qos specification: {qos}"
         return ""
 
