@@ -3,8 +3,8 @@
     python benchmarks/slurm_runs.py [FOLDER ...] [--model] [--verbose N]
 
 Jobs come from a recording's submissions and run for their true times. Nothing else is taken from the recording except,
-without ``--model``, the times at which completions asked for a pass of the main loop. These hang on polling within
-slurmctld. With ``--model`` a completion asks for a pass 0.02 s after it, and 0.08 s later for each node after the
+without ``--model``, the times at which completions asked for a pass of the main loop, and the fraction of a second at
+which the loop ticks. The first hang on polling within slurmctld, the second is an artefact of the recording's clock. With ``--model`` a completion asks for a pass 0.02 s after it, and 0.08 s later for each node after the
 fourth.
 
 Printed are the starts at the same second on the same nodes, and the mean wait of each partition, account and QOS.
@@ -42,6 +42,21 @@ def request_times(folder: Path) -> dict[tuple[str, int], float]:
     return found
 
 
+def phases(folder: Path) -> list[tuple[float, float]]:
+    """Return [(time, phase)]: from when the ticks of the recorded main loop come at which fraction of a second.
+
+    The phase is an artefact of the recording's clock: it slips by 0.02 to 0.9 s sometimes.
+    """
+    found: list[tuple[float, float]] = []
+    for row in rows(folder / "passes.csv"):
+        if row["kind"] == "main-full":
+            time = float(row["time"])
+            phase = round(time % 1, 3)
+            if phase != (found[-1][1] if found else 0.0):
+                found.append((time - 59, phase))
+    return found
+
+
 def name_of(row: dict[str, str]) -> str:
     """Return the id of a job, or of an array's task as ``34_0``."""
     return f"{row['array_job']}_{row['array_task']}" if row["array_task"] else row["id"]
@@ -62,6 +77,7 @@ def play(folder: Path, *, model: bool, complete: bool = True) -> list[tuple[str,
     runtimes = {job: runtime for job, (_, _, runtime) in jobs.items()}
     ends: list[tuple[float, int, Job, int]] = []
     arrivals = sorted(((sub.submit, int(job)) for job, (sub, _, _) in jobs.items()), reverse=True)
+    slips = [] if model else phases(folder)[::-1]
     starts = []
     names = controller.machine.names_of
     while True:
@@ -69,13 +85,16 @@ def play(folder: Path, *, model: bool, complete: bool = True) -> list[tuple[str,
         end = ends[0][0] if ends else LATEST
         due = daemon.next_time()
         now = min(arrival, end, due)
+        if slips and now >= slips[-1][0]:
+            daemon.phase = slips.pop()[1]
+            continue
         if now >= LATEST:
             return starts
         if due <= now:
             actions = daemon.advance(now)
             for job in actions.started:
                 runtime = runtimes[str(job.number)]
-                heapq.heappush(ends, (int(now) + runtime, job.serial, job, job.restarts))
+                heapq.heappush(ends, (round(now + runtime, 3), job.serial, job, job.restarts))
                 starts.append((job.ids[0], float(int(now)), tuple(names(job.nodes))))
         elif end <= now:
             _, _, job, incarnation = heapq.heappop(ends)

@@ -144,7 +144,7 @@ class ConsTres:
                 got = self._choose(asked, nodes)
         else:
             got = self._choose(asked, nodes)
-        return None if got is None else self._alloc(asked, got, free)
+        return None if got is None else self._alloc(asked, whole_tasks(asked, got, dict(nodes)), free)
 
     def _choose(self, asked: Asked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
         """Return {node: CPUs}; without success, try again without the nodes with the fewest CPUs."""
@@ -254,6 +254,21 @@ class Empty(Free):
         self.memory = machine.memory
         self.gres = machine.gres
         self.jobs_on = [0] * machine.count
+
+
+def whole_tasks(asked: Asked, got: dict[int, int], usable: Mapping[int, int]) -> dict[int, int]:
+    """Return {node: CPUs} for whole tasks of several CPUs: nodes in order get as many as fit, later ones at least one."""
+    per_task = asked.cpus_per_task
+    if asked.whole or per_task <= 1 or len(got) < 2:
+        return got
+    left = asked.cpus // per_task
+    placed: dict[int, int] = {}
+    order = sorted(got)
+    for at, node in enumerate(order):
+        tasks = min(usable[node] // per_task, left - (len(order) - at - 1))
+        placed[node] = max(tasks, 0) * per_task
+        left -= tasks
+    return placed if left <= 0 and all(placed.values()) else got
 
 
 def fill(runs: list[Run], asked: Asked, nodes: int) -> dict[int, int] | None:

@@ -38,12 +38,19 @@ class Outcome(Struct):
 
 
 class BackfillResult(Struct):
-    """What a pass found and did."""
+    """What a pass found and did.
+
+    Attributes:
+        changed: whether the pass changed the table of jobs, which lets the next pass run.
+        planned: idle nodes that were reserved (Slurm's state PLANNED).
+    """
 
     outcomes: list[Outcome]
     started: list[Job]
     preempted: list[tuple[Job, Job]]
     note: str = ""
+    changed: bool = False
+    planned: int = 0
 
 
 def backfill_pass(
@@ -205,7 +212,9 @@ class _Pass:
             start, alloc = found
             job.cpus = sum(cpus for cpus, _, _ in alloc.values())
             chosen = mask_of(alloc)
-            start = max(start, start_at)
+            if start_at > start:
+                start = start_at
+                self.result.changed = True
             if start <= now and chosen & controller.machine.completing:
                 start, later = now + 1, 0
             if start <= now:
@@ -272,6 +281,7 @@ class _Pass:
             if running is not job:
                 job.limit = full_limit
             self.result.started.append(running)
+            self.result.changed = True
             outcome.kind, outcome.nodes = STARTED, running.nodes
             outcome.job = running
             self.rejected = None
@@ -329,5 +339,7 @@ class _Pass:
                 self.result.note = f"table size limit of {self.most_records} reached"
                 return False
             self.space.reserve(begin, until, nodes)
+        if not earlier or start < earlier:
+            self.result.planned |= nodes & controller.machine.idle
         job.expected = min(start, earlier) if earlier else start
         return True
