@@ -2,7 +2,8 @@
 
 A file of each kind that a command reads is made once. Then bytes are changed, lines are repeated, removed or exchanged,
 numbers become huge or negative, words become long, the file is cut, or part of another file is pasted in. The command
-must end within 10 s and 1 GB, with an exit code of docs/reference/cli.md and one message if it fails, no traceback.
+must end within 10 s of processor time and 1 GB, with an exit code of docs/reference/cli.md. If it fails, it must print
+one message and no traceback.
 
     python benchmarks/hostile_readers.py [--files 2000] [--seed 1] [--only READER]
 """
@@ -13,17 +14,19 @@ import lzma
 import random
 import resource
 import shutil
+import signal
 import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 
 from hostile.child import command
 from hostile.writers import MADE, prepare
 
-#: limits of one command: seconds, and bytes of address space
-LIMIT_S, LIMIT_BYTES = 10.0, 1 << 30
+#: limits of one command: processor time (s), and bytes of address space
+LIMIT_S, LIMIT_BYTES = 10, 1 << 30
+#: how long it may take on a busy machine (s)
+_PATIENCE_S = 100.0
 #: exit codes that an invalid input may give: valid after all, a difference, invalid, the scheduler's fault, a stall
 CODES = frozenset({0, 1, 2, 3, 4, 5})
 _EXAMPLES = Path(__file__).resolve().parents[1] / "docs" / "examples"
@@ -124,6 +127,13 @@ def damaged(content: bytes, other: bytes, rng: random.Random) -> bytes:
 
 def _limited() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S + 1))
+
+
+def _used() -> float:
+    """Return the processor time of all commands so far (s)."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _packed(name: str, content: bytes) -> bytes:
@@ -146,7 +156,7 @@ def _made(home: Path) -> None:
     (home / "made.swf.xz").write_bytes(lzma.compress(content))
     for words in (*MADE, *_MORE):
         code, said = command(home, list(words))
-        if code:
+        if code != 0:
             sys.exit(f"{' '.join(words)} ends with exit code {code}: {said[-300:]}")
 
 
@@ -161,7 +171,9 @@ def _place(home: Path, name: str) -> Path:
 def fault(code: int | None, said: str) -> str:
     """Return what is wrong with a command's answer, or an empty text."""
     if code is None:
-        return f"does not end within {LIMIT_S:g} s"
+        return f"does not end within {_PATIENCE_S:g} s"
+    if code in (-signal.SIGXCPU, -signal.SIGKILL):
+        return f"does not end within {LIMIT_S} s of processor time"
     if "Traceback" in said or code not in CODES:
         return f"ends with exit code {code}: {said[-300:]!r}"
     lines = [line for line in said.splitlines() if line.startswith("pipistrelle: ")]
@@ -198,9 +210,9 @@ def main() -> int:
                 target.write_bytes(_packed(target.name, inside))
             else:
                 target.write_bytes(damaged(content, rng.choice(others), rng))
-            began = time.perf_counter()
-            code, said = command(home, list(words), _limited, LIMIT_S)
-            longest = max(longest, time.perf_counter() - began)
+            began = _used()
+            code, said = command(home, list(words), _limited, _PATIENCE_S)
+            longest = max(longest, _used() - began)
             codes[code] += 1
             if found := fault(code, said):
                 wrong += 1
@@ -209,7 +221,7 @@ def main() -> int:
                 shutil.copyfile(target, kept)
             shutil.rmtree(home)
     told = ", ".join(f"{code}: {count}" for code, count in sorted(codes.items(), key=str))
-    print(f"exit codes {told}; the longest took {longest:.1f} s", file=sys.stderr)
+    print(f"exit codes {told}; the longest took {longest:.1f} s of processor time", file=sys.stderr)
     print(f"{options.files} files, {wrong} wrong")
     return int(wrong > 0)
 

@@ -4,7 +4,7 @@ import signal
 
 
 def main() -> None:
-    """Run the command line; an interrupt during imports ends the process silently."""
+    """Run the command line; Ctrl-C while modules are still being imported exits without a traceback."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from pipistrelle.cli.main import main as command  # slow import

@@ -9,13 +9,16 @@ from click.shell_completion import CompletionItem
 
 
 class Door(NamedTuple):
-    """A command or a group of commands, imported when it is used.
+    """One command, or a group of commands, of ``pipistrelle``.
+
+    Its module is imported only when it is used.
 
     Attributes:
-        purpose: one line for the help of the group that holds it.
-        place: module within this package, perhaps with ``:NAME``; by default ``command``, for a group `LazyGroup`.
-        doors: the commands of a group.
-        text: further help of a group.
+        purpose: one line, shown in the help of the group that contains the command.
+        place: module of the command within `pipistrelle.cli`, as ``module`` or ``module:NAME``. NAME is the command; by
+            default it is ``command``. Empty for a group without a class of its own.
+        doors: the commands of a group; None for a single command.
+        text: further help text of a group.
     """
 
     purpose: str
@@ -27,22 +30,22 @@ class Door(NamedTuple):
 _STUDY: Final = {
     "run": Door("Run a study, or continue an interrupted one.", "study.run"),
     "summary": Door("Print means with confidence intervals.", "study.tell:summary_command"),
-    "compare": Door("Compare two values of one axis, replica by replica.", "study.tell:compare_command"),
-    "break-even": Door("Find the repair time that reaches a target.", "study.tell:break_even_command"),
+    "compare": Door("Compare two values of a parameter, replica by replica.", "study.tell:compare_command"),
+    "break-even": Door("Find the repair time at which a result meets a target.", "study.tell:break_even_command"),
     "plot": Door("Draw the results of a study.", "study.plot:plot_command"),
     "steps": Door("Measure the error of scheduling at fixed time steps.", "study.steps"),
     "papers": Door("Reproduce the tables and figures of five papers.", "study.papers"),
 }
 _WORKLOAD: Final = {
     "generate": Door(
-        "Generate random jobs: with daily cycles, by classes or like a log.", "workload.generate:generate_command"
+        "Generate random jobs: with daily cycles, by job class or like a log.", "workload.generate:generate_command"
     ),
     "model": Door("Fit a model to a log.", "workload.generate:model_command"),
     "convert": Door("Convert a workload or log to another format.", "workload.convert:convert_command"),
     "describe": Door("Describe a workload: sizes, times, load, users, arrivals.", "workload.describe:describe_command"),
     "compare": Door("Compare two workloads: distributions, arrivals, users.", "workload.compare:compare_command"),
     "fill": Door("Fill shared nodes with pods that never end.", "workload.fill:fill_command"),
-    "filter": Door("Keep the jobs that fulfil all conditions.", "workload.edit:filter_step"),
+    "filter": Door("Keep the jobs that meet all conditions.", "workload.edit:filter_step"),
     "scale": Door("Change sizes, times or arrivals.", "workload.edit:scale_step"),
     "merge": Door("Join several workloads into one.", "workload.edit:merge_step"),
     "shuffle": Door("Redistribute submit times among the jobs.", "workload.edit:shuffle_step"),
@@ -53,17 +56,19 @@ _FAILURES: Final = {
     "generate": Door("Write random failures of a model or platform.", "inputs.outages:generate_command"),
     "show": Door("Describe a failure log: rates, repairs, clustering.", "inputs.outages:show_command"),
     "fit": Door("Fit a failure model to a failure log.", "inputs.outages:fit_command"),
-    "plan": Door("Compute required node reliability and partition sizes.", "inputs.reliability:plan_command"),
-    "partitions": Door("Compare random placement with partitions.", "inputs.reliability:partitions_command"),
-    "yield": Door("Compute the yield of an application with spare nodes.", "inputs.yields"),
+    "plan": Door("Compute the node reliability and partitions that jobs need.", "inputs.reliability:plan_command"),
+    "partitions": Door(
+        "Compare random placement with partitions by reliability.", "inputs.reliability:partitions_command"
+    ),
+    "yield": Door("Compute the useful share of node time with spare nodes.", "inputs.yields"),
 }
 _EXPLAIN: Final = {
     "job": Door("Explain why a job waited, or all jobs of a user or queue.", "results.explain:job_command"),
     "queue": Door("Show the queue at one moment, with expected starts.", "results.explain:queue_command"),
     "placement": Door("Report which nodes jobs used and which failures hit them.", "results.placement:report_command"),
-    "order": Door("Estimate what another order of nodes would change.", "results.placement:order_command"),
+    "order": Door("Estimate what another node order would change.", "results.placement:order_command"),
     "accuracy": Door("Compare simulated waits with those in the log.", "results.accuracy"),
-    "titan": Door("Compare failure figures of Titan's GPUs with a paper.", "results.placement:titan_command"),
+    "titan": Door("Compare failure statistics of Titan's GPUs with a paper's.", "results.placement:titan_command"),
 }
 _NEW: Final = {
     "scheduler": Door("Write a small working scheduler in one of five languages.", "schedulers.new"),
@@ -71,15 +76,15 @@ _NEW: Final = {
 }
 _CHECK: Final = {
     "scheduler": Door("Test a scheduler with difficult situations.", "schedulers.conformance"),
-    "cases": Door("Rerun cases and compare with their golden results.", "schedulers.ci"),
-    "replay": Door("Replay a recorded session to a scheduler or the server.", "schedulers.replay"),
+    "cases": Door("Rerun test cases and compare with the expected results.", "schedulers.ci"),
+    "replay": Door("Replay recorded messages to a scheduler or the server.", "schedulers.replay"),
 }
 #: {group in the help: {command: what it is}}
 GROUPS: Final[Mapping[str, Mapping[str, Door]]] = {
     "Run": {
         "run": Door("Simulate a workload under a scheduler.", "run.run"),
-        "serve": Door("Run only the server, for a scheduler started elsewhere.", "run.serve"),
-        "schedule": Door("Run only the scheduler, for a server started elsewhere.", "run.schedule"),
+        "serve": Door("Run only the server, for a scheduler in another terminal.", "run.serve"),
+        "schedule": Door("Run only the scheduler, for a server in another terminal.", "run.schedule"),
         "resume": Door("Continue a run from its last snapshot.", "run.resume"),
         "batsim": Door("Simulate with Batsim 4's command-line options.", "run.batsim"),
     },
@@ -96,13 +101,13 @@ GROUPS: Final[Mapping[str, Mapping[str, Door]]] = {
             "Create, convert, describe and change workloads.",
             "workload.group:StepGroup",
             _WORKLOAD,
-            "One command can make several changes: separate filter, scale, merge, shuffle, copy and redraw by 'then'.",
+            "One command can make several changes: put 'then' between filter, scale, merge, shuffle, copy and redraw.",
         ),
         "failures": Door("Generate, describe and fit failures; plan for them.", doors=_FAILURES),
     },
     "Schedulers and protocol": {
         "new": Door("Create a scheduler to start from, or encryption keys.", doors=_NEW),
-        "check": Door("Test a scheduler or recorded results.", doors=_CHECK),
+        "check": Door("Test a scheduler, or check results against recorded ones.", doors=_CHECK),
     },
     "Help": {"help": Door("Print a documentation page or the help of a command.", "manual")},
 }
@@ -134,11 +139,11 @@ class LazyGroup(click.Group):
         self.doors = {name: door for doors in sections.values() for name, door in doors.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the table."""
+        """Return the names of the commands, in the order of the table in this module."""
         return list(self.doors)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return a command; None for an unknown name."""
+        """Import and return the command of this name; return None for an unknown name."""
         door = self.doors.get(cmd_name)
         if door is None:
             return None
@@ -160,7 +165,10 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Suggest a similar or newer name for an unknown command."""
+        """Find the command of this name.
+
+        For an unknown name, fail with a suggestion: a similar name, or the new name of a renamed command.
+        """
         name = args[0]
         if name not in self.doors and not name.startswith("-") and not ctx.resilient_parsing:
             from pipistrelle.protocol.base.errors import did_you_mean

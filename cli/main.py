@@ -27,7 +27,7 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 def _is_compiled() -> bool:
-    """Return whether the modules in setup.py are compiled (all or none are)."""
+    """Return whether this is a compiled build: the modules listed in setup.py are compiled by mypyc, all or none."""
     found = find_spec("pipistrelle.server.simulation.loop")
     return found is not None and found.origin is not None and not found.origin.endswith(".py")
 
@@ -79,7 +79,10 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 
 def _open_streams() -> None:
-    """Open closed standard streams as /dev/null, so that no file gets their numbers."""
+    """Open closed standard streams as /dev/null.
+
+    Otherwise the next opened file would get their descriptor numbers.
+    """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
             os.fstat(number)
@@ -89,7 +92,7 @@ def _open_streams() -> None:
 
 
 def _last_words(text: str) -> None:
-    """Write a message with as few resources as possible."""
+    """Write a message to standard error, with as little memory and as few descriptors as possible."""
     with suppress(OSError):
         os.write(2, f"pipistrelle: {text}\n".encode())
 
@@ -146,13 +149,16 @@ def _run(args: Sequence[str] | None) -> int:
 
 
 def _without(text: str) -> int:
-    """Report what the process has run out of, without opening a file."""
+    """Report that the process has run out of memory or file descriptors, without opening a file.
+
+    Return the exit code.
+    """
     _last_words(text)
     return NO_MEMORY
 
 
 def _bug(error: Exception) -> int:
-    """Report an unexpected exception as a bug, without a traceback."""
+    """Report an unexpected exception as a bug, without a traceback; return the exit code."""
     from pipistrelle.cli.terminal.console import print_bug
 
     print_bug(error)
@@ -160,7 +166,7 @@ def _bug(error: Exception) -> int:
 
 
 def _abandon(stream: TextIO) -> None:
-    """Discard buffered output, which the interpreter would fail to write at exit."""
+    """Discard a stream's buffered output, because the interpreter would fail to write it at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

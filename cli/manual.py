@@ -10,7 +10,7 @@ from pipistrelle.protocol.base.errors import did_you_mean
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return pages and commands, or the commands of the group that the words before name."""
+    """Return the completions of a topic: pages, commands, and subcommands of a group already typed."""
     context = ctx.find_root()
     before = ctx.params.get("topic") or ()
     for word in before:
@@ -86,7 +86,7 @@ def man_page(root: click.Context) -> str:
 
 
 def _command(group: click.Group, parent: click.Context, name: str) -> list[str]:
-    """Return the section of a command, and of the commands of a group."""
+    """Return the man page's lines about one command; for a group, also about its commands."""
     command = group.get_command(parent, name)
     assert command is not None
     context = click.Context(command, parent, name)

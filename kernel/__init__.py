@@ -1,1 +1,1 @@
-"""The compiled kernel runs Monte Carlo trials with the same results as the reference engine."""
+"""The kernel: a compiled engine for studies, with the same results as the reference engine."""

@@ -1,7 +1,8 @@
-"""Starts around known maintenance: jobs that run into it get none of its nodes.
+"""Start jobs around announced maintenance.
 
-This matches the schedulers' `OpenUnits`, on words of positions. Announced maintenance closes its units, from its begin,
-to jobs that end later. What is closed to a job thus depends only on its end: each level closes more units.
+A job that would still run when maintenance begins gets none of its nodes. This matches the schedulers' `OpenUnits`, on
+bit sets of units. Which units are closed to a job depends only on when the job ends at the latest. The windows
+therefore give levels: each later level closes more units.
 """
 
 from pipistrelle.kernel.attempts import begin_work
@@ -51,7 +52,7 @@ def _level_of(plans: Plans, end: float) -> int:
 
 @within
 def _forget_counts(plans: Plans) -> None:
-    """Clear the cached counts of free units, because units were taken or freed."""
+    """Discard the cached numbers of free units, because units were taken or freed."""
     for level in range(plans.counts.levels + 1):
         plans.levels[level].open = -1
         plans.levels[level].beside = -1
@@ -81,7 +82,7 @@ def _count_beside(nodes: Nodes, plans: Plans, level: int) -> int:
 
 @within
 def _take_first(units: Ints, count: int, taken: Ints) -> None:
-    """Put the first ``count`` positions of ``units`` into ``taken``."""
+    """Copy the first ``count`` set bits of ``units`` to ``taken``."""
     for word in range(units.size):
         bits = units[word]
         held = bits_in(bits)
@@ -97,7 +98,9 @@ def _take_first(units: Ints, count: int, taken: Ints) -> None:
 
 @within
 def _take_beside(plans: Plans, size: int, beside: int, first: int, reserved: int) -> int:
-    """Take units for a job that ends after the shadow time; return the reserved ones.
+    """Take units for a job that ends after the shadow time.
+
+    Return how many of them are reserved for the first job.
 
     They go into ``plans.taken``; enough units must be open. ``first`` of the ``reserved`` units must remain, and
     ``beside`` of the open ones are not reserved.
@@ -130,7 +133,7 @@ def _take_beside(plans: Plans, size: int, beside: int, first: int, reserved: int
 
 @within
 def _sort_ends(plans: Plans, closed: Closed, slots: KernelSlots, running: int, words: int, now: float) -> None:
-    """Sort the latest ends (s) of running jobs, by maintenance or walltime."""
+    """Sort the running jobs by their latest end (s): their walltime, or the begin of maintenance if that is earlier."""
     for at in range(running):
         slot = slots.planned_slot[at]
         row = slots.rows[slot]
@@ -216,7 +219,7 @@ def _start_in_order(run: State, now: float) -> int:
 
 @woven_in
 def _passes(run: State, first: int, job: int, now: float) -> bool:
-    """Start a job if it may pass the first; return whether it did."""
+    """Start a job if it may pass the first job of the queue; return whether it was started."""
     nodes, plans, clock = run.nodes, run.plans, run.clock
     size, walltime, wanted = run.jobs.size[job], run.lives.walltime[job], run.jobs.size[first]
     if size > clock.free:
@@ -273,7 +276,7 @@ def _pass_over(run: State, now: float) -> int:
 
 @within
 def start_around(run: State, fresh: int, now: float) -> int:
-    """Queue ``fresh`` listed jobs, start all that may start, and return how many."""
+    """Add the ``fresh`` listed jobs to the queue, start all jobs that may start now, and return how many started."""
     for at in range(fresh):
         job = run.lists.fresh[at]
         join(run.queue, job, run.jobs.size[job], run.lives.walltime[job])

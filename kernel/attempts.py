@@ -41,7 +41,10 @@ shared(node_time, work_kept, split_work, time_to_save)
 
 @within
 def extended(run: State, walltime: float, job: int, saved: float) -> float:
-    """Return a job's walltime (s), including dumps and a read if the rules add them."""
+    """Return a job's walltime (s).
+
+    With ``--checkpoint-walltime extended`` it includes the time for checkpoints and a read.
+    """
     rules, nodes = run.rules, run.nodes
     if not rules.extended:
         return walltime
@@ -66,7 +69,7 @@ def count_nodes(nodes: Nodes, held: Ints, base: int, low: int, high: int) -> int
 
 @woven_in
 def set_off(run: State, slot: int, now: float) -> float:
-    """Start the work of a slot's job now; return its end (s) if nothing interrupts it."""
+    """Begin the work of the job in a slot; return when it ends (s) if nothing interrupts it."""
     rules, nodes, row = run.rules, run.nodes, run.slots.rows[slot]
     job = run.slots.job[slot]
     runtime, walltime = run.jobs.runtime[job], run.lives.walltime[job]
@@ -88,7 +91,7 @@ def set_off(run: State, slot: int, now: float) -> float:
 
 @woven_in
 def begin_work(run: State, slot: int, job: int, now: float) -> None:
-    """Start a job now in the next spare slot; the slot already has the job's units."""
+    """Begin the work of a job now, in the next unused slot; the slot already has the job's units."""
     rules, slots, clock = run.rules, run.slots, run.clock
     row = slots.rows[slot]
     slots.job[slot] = job
@@ -114,7 +117,7 @@ def begin_work(run: State, slot: int, job: int, now: float) -> None:
 
 @within
 def _come_back(run: State, job: int, held: int, saved: float, now: float) -> None:
-    """Prepare the next attempt of a job that just lost its ``held`` nodes."""
+    """Prepare the next attempt of a job that has just lost its ``held`` nodes."""
     rules, lives, clock = run.rules, run.lives, run.clock
     lives.fruitless[job] = fruitless_after(lives.fruitless[job], lives.saved[job], saved)
     lives.attempt[job] += 1
@@ -131,7 +134,7 @@ def _come_back(run: State, job: int, held: int, saved: float, now: float) -> Non
 
 @woven_in
 def close(run: State, slot: int, now: float) -> None:
-    """Log an attempt that ends now or is interrupted now, and update its job."""
+    """Log an attempt that ends or is interrupted now, and update its job's sums."""
     rules, lives, one = run.rules, run.lives, run.slots.rows[slot]
     job, start, ends = run.slots.job[slot], one.start, one.ends
     size, runtime, before = run.jobs.size[job], run.jobs.runtime[job], lives.saved[job]

@@ -1,4 +1,7 @@
-"""Compile the kernel's functions with numba; ``py_func`` of each is the plain Python function."""
+"""Compile the kernel's functions with numba.
+
+The attribute ``py_func`` of each is the plain Python function.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +25,7 @@ _Result = TypeVar("_Result")
 
 
 def compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Return the function so that numba compiles it at its first call, without the GIL.
+    """Return the function in a form that numba compiles at its first call, and that runs without the GIL.
 
     `compiled_by_numba` caches the machine code on disk. With ``NUMBA_DISABLE_JIT=1`` this returns the plain function.
     Compiled functions must not allocate arrays, because reference counting is off.
@@ -31,17 +34,17 @@ def compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, 
 
 
 def inlined(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Return the compiled function, inlined: a call with a hundred arrays is slow."""
+    """Return the compiled function, inlined into its callers, because a call that passes a hundred arrays is slow."""
     return _compiled(function, forceinline=True)
 
 
 def within(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Return the function compiled for compiled callers only, which compiles faster."""
+    """Return the function compiled so that only compiled functions can call it, which takes less time to compile."""
     return _compiled(function, no_cpython_wrapper=True)
 
 
 def woven_in(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Return the function, inlined and compiled for compiled callers only."""
+    """Return the function inlined, and compiled so that only compiled functions can call it."""
     return _compiled(function, no_cpython_wrapper=True, forceinline=True)
 
 
@@ -55,7 +58,7 @@ def shared(*functions: Callable[..., object]) -> None:
 
 
 def counts_bits_by(function: Callable[[int], int]) -> None:
-    """Let the schedulers' rules count the bits of a word by a function for int64."""
+    """Make the schedulers' rules, when compiled, count the bits of a word with this function."""
     if has_compiler():
         replaced(_plain.bits_in, getattr(function, "py_func", function))
 

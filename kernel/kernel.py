@@ -82,7 +82,7 @@ class KernelRun(NamedTuple):
         return self.units_in(self.attempts.words[row])
 
     def units_in(self, words: Ints) -> NodeSet:
-        """Return the units at the positions that ``words`` contains as a bit set."""
+        """Return the units at the positions that the bit set ``words`` contains."""
         bits = (words[:, None] >> np.arange(WORD)) & 1
         return NodeSet.of(self.units[np.flatnonzero(bits.reshape(-1))].tolist())
 
@@ -147,7 +147,7 @@ def _carry_out(plan: KernelPlan, reliability: Reliability, feed: "_Feed") -> Ker
 
 
 def _with_outages(run: State, outages: Outs) -> State:
-    """Return the run with these upcoming outages and space for their repairs."""
+    """Return the run's state with these upcoming outages, and with space for their repairs."""
     slots, room, repairs = run.slots, np.zeros(outages.node.size + 1), run.clock.repairs
     slots = slots._replace(
         repair_time=np.concatenate((slots.repair_time[:repairs], room)),
@@ -205,7 +205,7 @@ def _complete(plan: KernelPlan, lives: KernelLives, submitted: int, running: Int
 
 
 def _check_hope(reliability: Reliability, run: State, plan: KernelPlan) -> None:
-    """Raise Stalled if a job that was just interrupted will never finish."""
+    """Raise Stalled if a job that was just interrupted can hardly ever finish."""
     clock, lists, most = run.clock, run.lists, reliability.expected_attempts
     now, each = float(clock.now), int(run.nodes.rows.units.max())
     for job, time in zip(lists.hopes[: clock.hopes].tolist(), lists.needed.tolist(), strict=False):
@@ -228,7 +228,7 @@ def _stalled(why: int, run: State) -> Stalled:
 
 
 class _Planned:
-    """Reads maintenances as far ahead as needed, because a rule may recur for ever."""
+    """Generates maintenance windows only as far ahead as the run needs them, because a rule may recur without end."""
 
     def __init__(self, reliability: Reliability, plan: KernelPlan) -> None:
         assert reliability.maintenance is not None, "there is no maintenance"
@@ -242,9 +242,9 @@ class _Planned:
         self._nodes = int(plan.interval.size) - 1
 
     def more(self, plans: Plans) -> Plans:
-        """Return the plans with the next maintenances, and keep those already announced.
+        """Return the plans with the next maintenance windows added; those already announced are kept.
 
-        Maintenances with the same announcement time are always read together.
+        Windows with the same announcement time are always added together.
         """
         found: list[Maintenance] = []
         while self._next is not None and (len(found) < self._count or self._next.announced == found[-1].announced):
@@ -284,7 +284,7 @@ class _Feed:
         self._endless = reliability.failures is not None
 
     def until(self, horizon: float) -> Outs:
-        """Return the outages that follow the earlier ones and begin before a horizon (s)."""
+        """Return the outages that begin after those returned so far and before ``horizon`` (s)."""
         if not self._endless or horizon >= LONGEST_HORIZON:
             horizon = LONGEST_HORIZON
         made = [stream.extend(horizon) for stream in self._streams]

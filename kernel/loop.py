@@ -95,7 +95,7 @@ def _choose(run: State, fresh: int, now: float, step: int) -> int:
 
 @woven_in
 def _start(run: State, job: int, now: float) -> None:
-    """Start a job now; its units are already subtracted from the free ones."""
+    """Start a job now; the caller has already subtracted its units from the number of free units."""
     nodes, slots = run.nodes, run.slots
     slot = slots.spare[slots.spare.size - 1 - run.clock.running]
     if run.rules.placing:
@@ -106,7 +106,7 @@ def _start(run: State, job: int, now: float) -> None:
 
 @compiled
 def advance(run: State) -> int:  # noqa: PLR0915 - calls with this many arguments are slow
-    """Advance until the run ends or needs something; return the reason (`DONE` etc.)."""
+    """Simulate until the run ends, or until the caller must act; return the reason, such as `DONE`."""
     rules, jobs, nodes = run.rules, run.jobs, run.nodes
     outages, plans, lives = run.outages, run.plans, run.lives
     queue, slots, clock = run.queue, run.slots, run.clock

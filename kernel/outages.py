@@ -82,7 +82,7 @@ def end(run: State, slot: int, place: int, now: float) -> None:
 
 @within
 def _lose(run: State, fresh: int, now: float) -> int:
-    """End the interrupted attempts and append requeued jobs to ``fresh``.
+    """End the attempts interrupted by a failure or maintenance, and append the requeued jobs to ``fresh``.
 
     Returns:
         The new length of ``fresh``.
@@ -106,7 +106,10 @@ def _lose(run: State, fresh: int, now: float) -> int:
 
 @within
 def _goes_down(run: State, node: int, planned: int, now: float) -> None:
-    """Count a reason why a node is down; the first reason interrupts the node's jobs."""
+    """Add a reason why a node is down (failure or maintenance).
+
+    The first reason interrupts the node's jobs.
+    """
     row = run.nodes.rows[node]
     row.reasons += 1
     if row.reasons == 1:
@@ -142,7 +145,7 @@ def _comes_up(nodes: Nodes, clock: KernelClock, node: int, now: float) -> None:
 
 @within
 def _passes_in_vain(clock: KernelClock, arriving: bool) -> bool:
-    """Count a time with outages; return whether too many passed without progress."""
+    """Count an instant with outages but without progress; return whether there were too many in a row."""
     if clock.moved & 1 or arriving:
         clock.idle_outages = 0
         clock.moved &= 2

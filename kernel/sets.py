@@ -1,4 +1,4 @@
-"""Bit sets of positions, heaps, sorted lists of running jobs, and arrays of records.
+"""Data structures of the kernel: bit sets, heaps, sorted lists of running jobs, and arrays of records.
 
 A word has 62 bits, so that no operation exceeds an int64, neither in compiled code nor in plain Python.
 """
@@ -26,7 +26,7 @@ _FOURS: Final = 0x0F0F0F0F0F0F0F0F
 
 
 def words_of(count: int) -> int:
-    """Return how many words hold ``count`` bits."""
+    """Return how many words a bit set of ``count`` bits needs."""
     return -(-count // WORD)
 
 

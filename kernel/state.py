@@ -36,11 +36,11 @@ class Rules(NamedTuple):
         failing: whether nodes can go down.
         planned: whether nodes go down for maintenance.
         placing, keeping: whether the positions of jobs are tracked, and whether they are logged.
-        dumps: whether jobs dump their state; ``dump`` and ``read`` are how long a dump and its reading take.
+        dumps: whether jobs write checkpoints; ``dump`` and ``read`` are how long writing and reading one takes.
         retries, original: whether interrupted jobs are requeued, and whether they keep their place in the queue.
         most_attempts: largest number of attempts of a job.
         rest: whether the walltime of a new attempt is the rest of the old walltime.
-        extended: whether walltimes are extended by the time for dumps and reads.
+        extended: whether walltimes are extended by the time for checkpoints and reads.
         until: the time limit.
     """
 
@@ -75,7 +75,7 @@ class Jobs(NamedTuple):
 
 
 class Outs(NamedTuple):
-    """Outages by begin; all that begin before ``known`` are included. Times in seconds."""
+    """The outages by begin; all outages that begin before ``known`` (s) are included. Times in seconds."""
 
     node: Ints
     down: Floats
@@ -114,7 +114,7 @@ class Nodes(NamedTuple):
     Attributes:
         rows: `KernelNode` records.
         node: the node of each position.
-        interval: time of work between two dumps (s), by number of nodes.
+        interval: time of work between two checkpoints (s), by number of nodes.
         free: free positions of nodes that are up, as a bit set.
         busy: how long ended jobs held each position (s).
         down: total past downtime of each node (s) for failures and for maintenance, shape (2, nodes).
@@ -131,7 +131,7 @@ class Nodes(NamedTuple):
 
 
 class PlannedRow:
-    """The record of a maintenance: announcement, begin and end (s), and its node set."""
+    """The record of a maintenance window: announcement, begin and end (s), and the number of its node set."""
 
     announced: float
     begin: float
@@ -140,7 +140,7 @@ class PlannedRow:
 
 
 class LevelRow:
-    """The record of a level: the units that a job may use if it ends before ``begin`` (s).
+    """The record of a level: which units a job may use if it ends before ``begin`` (s).
 
     ``begin`` is when the next maintenance window begins. ``open`` counts the free units of the level. ``beside`` counts
     its free units that are not reserved. -1 means not counted yet.
@@ -152,7 +152,7 @@ class LevelRow:
 
 
 class PlanCounts:
-    """The record of the next maintenance, whether more follow, and the lengths of lists.
+    """A record with the next maintenance window, whether more follow, and the lengths of lists.
 
     ``reserved`` counts the reserved units; -1 means not counted yet.
     """
@@ -203,7 +203,7 @@ class SlotRow:
     Attributes:
         low, high: the first word with one of its positions, and the word after the last.
         finish, in_time: when its work ends, and whether that is within its walltime.
-        dumped: number of dumps if nothing fails.
+        dumped: number of checkpoints if nothing fails.
         serial: number of jobs started before it.
     """
 
@@ -322,9 +322,11 @@ class KernelClock:
 
 
 class KernelLists(NamedTuple):
-    """Arrays for lists: jobs that join, jobs that start, interrupted slots, jobs to check.
+    """Work arrays for lists: jobs that join the queue, that start, or that may never finish.
 
-    ``needed`` is how long (s) a job to check must run before it saves anything.
+    Interrupted slots.
+
+    ``needed`` is how long (s) a job must run before it saves anything.
     """
 
     fresh: Ints
@@ -355,7 +357,7 @@ def make_state(rules: Rules, jobs: Jobs, node_of: Ints, interval: Floats) -> Sta
 
     Args:
         node_of: the node of each position; a node's positions are adjacent.
-        interval: time of work between two dumps (s), by number of nodes.
+        interval: time of work between two checkpoints (s), by number of nodes.
     """
     count, units = jobs.submit.size, node_of.size
     words, rows = words_of(units), count + max(count // 8, 64) + units

@@ -47,7 +47,7 @@ class Outside(Exception):
 
 
 class KernelPlan(NamedTuple):
-    """A run in the kernel's form: rules, jobs, nodes of positions, dump intervals."""
+    """A run in the kernel's form: rules, jobs, nodes of positions, intervals between checkpoints."""
 
     rules: Rules
     jobs: Jobs
@@ -165,7 +165,7 @@ def _order_of(policy: ComposedPolicy, workload: Workload) -> tuple[int, Floats]:
 
 
 def _intervals(setup: Setup, reliability: Reliability) -> Floats:
-    """Return the work between two dumps (s) for each number of nodes, shape (nodes + 1,)."""
+    """Return the time of work (s) between two checkpoints for each number of nodes, shape (nodes + 1,)."""
     way, nodes = reliability.resilience, setup.platform.nodes
     if way.kind == "none" or not way.rates_matter:
         return np.full(nodes + 1, interval_of(way, way.dump, 0.0))
@@ -177,7 +177,7 @@ def _intervals(setup: Setup, reliability: Reliability) -> Floats:
 
 @lru_cache(maxsize=16)
 def _intervals_at(way: Resilience, rate: float, nodes: int) -> Floats:
-    """Return the intervals between dumps (s) for one failure rate per node (1/s).
+    """Return the intervals between checkpoints (s) for one failure rate per node (1/s).
 
     The trials of one point of a study share them.
     """

@@ -20,7 +20,7 @@ _HALF: Final = BLOCK // 2
 
 
 class QueueCounts:
-    """The record of the numbers of used blocks, spare blocks and queued jobs."""
+    """A record with the numbers of used blocks, unused blocks and queued jobs."""
 
     line: int
     spare: int
@@ -274,7 +274,7 @@ def tidy(queue: Queue) -> None:
 
 @woven_in
 def keep(queue: Queue, at: int, kept: int) -> int:
-    """Move a job that stays queued to index ``kept`` to close a gap; return ``kept + 1``."""
+    """Move a job that stays in the queue to index ``kept``, to close a gap; return ``kept + 1``."""
     if kept < at:
         copy_job(queue, at, kept)
     return kept + 1
@@ -300,7 +300,7 @@ def leave(queue: Queue, count: int) -> None:
 
 @inlined
 def pass_over(queue: Queue, chosen: Ints, free: int, extra: int, shadow: float, now: float) -> tuple[int, int, int]:
-    """Backfill: remove jobs that may pass the first one, and put their rows in ``chosen``.
+    """Backfill: remove the jobs that may pass the first job from the queue, and put their rows in ``chosen``.
 
     A job may pass if it needs at most ``free`` units and does not delay the first job. It delays the first job if it
     needs more than ``extra`` units and its walltime ends after ``shadow`` (s) when it starts at ``now`` (s).

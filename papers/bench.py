@@ -1,4 +1,4 @@
-"""The environment in which results are computed: size, real logs and finished parts."""
+"""What computing the papers' results needs: simulation sizes, real logs, and finished parts."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +15,7 @@ from pipistrelle.papers.entry import PapersError
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.base.shapes import convert_table
 from pipistrelle.protocol.base.toml import read_toml
+from pipistrelle.protocol.base.whole import read_whole
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.server.outputs.lock import sole_writer
 from pipistrelle.studies.inference.trials import TrialTable
@@ -29,7 +30,7 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 class PapersSize(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much is simulated; values computed from formulas do not depend on it.
+    """How much is simulated for the papers; values computed from formulas do not depend on it.
 
     Attributes:
         repairs, replicas: repair times per failure rate, and replicas per point (paper 000).
@@ -82,7 +83,7 @@ class PartsJournal:
         self.done: dict[str, Any] = {} if done is None else done
 
     def keep(self, name: str, value: Any) -> Any:
-        """Store a part and return it as plain JSON; OutputFailed if that fails."""
+        """Store the value of a part, and return it as plain JSON values; OutputFailed if it cannot be stored."""
         line = _encoder.encode({"part": name, "value": value})
         if self._lines is not None:
             self._lines.append([line])
@@ -137,7 +138,7 @@ def _parts(lines: Sequence[bytes], path: Path, identity: bytes) -> dict[str, Any
 
 @dataclass
 class Bench:
-    """What the computation of a paper's result uses.
+    """What the functions that compute a paper's results get: simulation size, real logs, and parts already finished.
 
     Args:
         parts: finished parts, and where new ones are stored.
@@ -162,9 +163,9 @@ class Bench:
         return cls(size)
 
     def part(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return a part as plain JSON; compute and store it if it is new.
+        """Return a part of a result as plain JSON values; compute and store it if it is not stored yet.
 
-        Apart from the size, the name must state everything that decides the value.
+        Apart from the size, ``name`` must state everything that determines the value.
         """
         if name in self.parts.done:
             return self.parts.done[name]
@@ -185,7 +186,7 @@ class Bench:
         return self._studies[name]
 
     def missing(self, needs: Sequence[str]) -> str | None:
-        """Return why a result that needs these logs is left out; None if the logs exist."""
+        """Return why a result that needs these real logs is left out; None if all of them exist."""
         for name in needs:
             if self.traces is None:
                 return f"it needs {name}, and no folder of real logs is named: --traces DIR, or {TRACES_VARIABLE}"
@@ -198,7 +199,7 @@ class Bench:
         assert self.traces is not None
         path = self.traces / name
         try:
-            content = path.read_bytes()
+            content = read_whole(path)
         except OSError as error:
             raise PapersError(f"the log cannot be read ({error.strerror or error})", where=str(path)) from None
         return str(path), hashlib.sha256(content).hexdigest()[:12]

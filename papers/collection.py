@@ -1,4 +1,4 @@
-"""The five papers, and the selection and computation of their entries."""
+"""The five papers, and functions that select and compute their entries (tables, figures and claims)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -39,7 +39,7 @@ def get_paper(number: str) -> Paper:
 
 
 def computations(number: str) -> Mapping[str, Compute]:
-    """Return {entry id: function that computes the entry} of a paper."""
+    """Return {entry id: function that computes the entry} for the tables, figures and claims of a paper."""
     table: Mapping[str, Compute] = import_module(f"pipistrelle.papers.{_MODULES[number]}").COMPUTED
     return table
 

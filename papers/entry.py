@@ -1,4 +1,4 @@
-"""The result of a paper's entry: our numbers, the paper's, charts and the verdict."""
+"""The computed result of a table, figure or claim of a paper: our numbers, the paper's, charts and a verdict."""
 
 import math
 from collections.abc import Sequence
@@ -28,7 +28,10 @@ class Tolerance:
     relative: float = 0.0
 
     def holds(self, paper: float, ours: float) -> bool:
-        """Return whether our number is within the tolerance of the paper's, up to rounding."""
+        """Return whether our number differs from the paper's by at most the tolerance.
+
+        Rounding errors are ignored.
+        """
         return abs(ours - paper) <= self.around(paper) + 1e-9 * abs(paper)
 
     def around(self, paper: float) -> float:
@@ -38,7 +41,7 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class FigureRow:
-    """One figure of the paper beside our figure.
+    """One number or claim of a paper, beside what we compute for it.
 
     Attributes:
         what: the name of the figure.
@@ -86,7 +89,7 @@ class Series:
 
 
 def bars(name: str, values: Sequence[float], *, paper: bool = False) -> Series:
-    """Return a series of bars at 0, 1, ...."""
+    """Return a chart series of bars, placed at x = 0, 1, 2, ..."""
     return Series(name, list(range(len(values))), values, paper=paper)
 
 
@@ -112,7 +115,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Finding:
-    """Figures, charts and notes computed for a paper's entry."""
+    """What was computed for one table, figure or claim of a paper: numbers, charts and notes."""
 
     rows: Sequence[FigureRow] = ()
     charts: Sequence[Chart] = ()
@@ -120,7 +123,7 @@ class Finding:
 
 
 def verdict_of(finding: Finding) -> Verdict:
-    """Return the verdict on an entry: whether our numbers agree with the paper's."""
+    """Return the verdict on a table, figure or claim: whether our numbers agree with the paper's."""
     told = [row.agrees for row in finding.rows if row.agrees is not None]
     if not told:
         return "made anew"

@@ -93,7 +93,7 @@ def specification(bench: Bench, sheet: Sheet) -> None:
 
 
 def _log(bench: Bench) -> dict[str, dict[str, int]]:
-    """Return by month: GPU failures, double-bit errors, and GPU lives that failed."""
+    """Return counts by month: GPU failures, double-bit errors, and GPUs that failed for good."""
     path, digest = bench.trace(_LIVES)
 
     def make() -> dict[str, dict[str, int]]:
@@ -149,7 +149,7 @@ def figure_2(bench: Bench, sheet: Sheet) -> None:
 
 
 def replaced(bench: Bench, sheet: Sheet) -> None:
-    """Count the stable GPUs on the paper's dates, from the log of GPU lives."""
+    """Count Titan's new (stable) GPUs on the paper's dates, from the log of all GPUs."""
     path, digest = bench.trace(_LIVES)
     for date, said in sheet.printed["dates"].items():
 
@@ -204,7 +204,7 @@ def figure_7(bench: Bench, sheet: Sheet) -> None:
 
 
 def _plain(one: Month, machine: int) -> dict[str, Any]:
-    """Return the figures of a simulated month as plain values."""
+    """Return the results of a simulated month as plain values."""
     inside = {name: (one.nodes > a * machine) & (one.nodes <= b * machine) for name, (a, b) in BUCKETS.items()}
     return {
         "utilisation": one.utilisation,
@@ -266,7 +266,7 @@ def figure_6(bench: Bench, sheet: Sheet) -> None:
 
 
 def _bucket(bench: Bench, sheet: Sheet, name: str, machine: str = "drawn") -> None:
-    """Simulate stable GPUs of a size bucket by policy (figures 8 to 10 of paper 004)."""
+    """Simulate how many stable GPUs the jobs of one size bin get, by policy (figures 8 to 10 of paper 004)."""
     months = {case: _months(bench, case, machine) for case in _POLICIES}
     for case, runs in months.items() if machine == "drawn" else ():
         ends = [one["bucket stable"][name] for one in runs]

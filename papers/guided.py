@@ -57,7 +57,7 @@ def table_4_2(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_3(bench: Bench, sheet: Sheet) -> None:
-    """Compute the node MTTF that jobs need (table 4.3 of paper 001, to its digits)."""
+    """Compute the MTTF that nodes must have for each job class (table 4.3 of paper 001), to the printed digits."""
     classes = _classes()
     for one, line in zip(classes, sheet.printed["required"].strip().splitlines(), strict=True):
         for chance, text in zip(PROBABILITIES, line.split(), strict=True):
@@ -142,7 +142,7 @@ def _queues(sheet: Sheet, chained: bool) -> None:
 
 
 def _middles() -> NDArray[np.float64]:
-    """Return each node's MTTF (h), the middle of its range in paper 001, shape (40960,)."""
+    """Return each node's MTTF (h), taken as the middle of its range in paper 001, shape (40960,)."""
     platform = load_platform("intrepid")
     return Machine(platform.units, platform.info).nodes.mttf / HOUR
 
@@ -296,7 +296,7 @@ def _by_rank(sheet: Sheet) -> list[int]:
 
 
 def table_a_1(bench: Bench, sheet: Sheet) -> None:
-    """Compare partition MTTFs of table A.1 with table 4.8 of paper 001 and computed ones."""
+    """Compare the partition MTTFs of table A.1 of paper 001 with those of its table 4.8, and with computed ones."""
     lasts = {size: mttf for size, mttf, *_ in sheet.printed["lasts"]}
     for size, hours in zip(_by_rank(sheet), sheet.printed["assigned"], strict=True):
         sheet.row("analysis", lasts[size], hours, size=size)
@@ -307,7 +307,10 @@ def table_a_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_a_3(bench: Bench, sheet: Sheet) -> None:
-    """Compute table A.3 of paper 001: checkpoint savings with hours as minutes, and sums."""
+    """Compute table A.3 of paper 001: what checkpoints save, and the sums.
+
+    Hours are read as minutes, as in the paper.
+    """
     printed = sheet.printed
     given = dict(zip(_by_rank(sheet), printed["assigned_simulated"], strict=True))
     costs = {size: cost for size, _, cost in printed["checkpoints"]}
@@ -320,7 +323,7 @@ def table_a_3(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_b_2(bench: Bench, sheet: Sheet) -> None:
-    """Count the lines of figure B.2 of paper 001 that its figure B.1 implies."""
+    """Count the lines of figure B.2 of paper 001 that follow from its figure B.1."""
     lines = [line.split() for line in sheet.printed["lines"].strip().splitlines()]
     right = sum(
         [_clock(int(submitted)), _clock(int(service)), str(int(processors) // 4)] == told

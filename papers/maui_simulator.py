@@ -90,7 +90,7 @@ def _log_rows(bench: Bench, log: str) -> list[dict[str, Any]]:
 
 
 def _step_rows(bench: Bench, name: str, spec: RunSpec, weeks: Sequence[int]) -> list[dict[str, Any]]:
-    """Return the rows of a time-step study, without wall-clock times."""
+    """Return the results of simulations with decisions at fixed time steps, without wall-clock times."""
     steps = bench.size.steps
 
     def make() -> list[dict[str, Any]]:
@@ -106,7 +106,7 @@ def _step_seconds(step: str) -> float:
 
 
 def _apart(rows: list[dict[str, Any]], step: str) -> float:
-    """Return a time step's mean absolute error (s) against the event-driven run."""
+    """Return the mean absolute error (s) of the waits with a time step, relative to the event-driven run."""
     chosen = [row for row in rows if row["step"] == step]
     jobs: int = sum(row["jobs"] for row in chosen)
     total: float = fsum(row["jobs"] * row["against_events"]["mean_absolute"] for row in chosen)
@@ -179,8 +179,8 @@ def _week(bench: Bench, log: str) -> dict[str, Any]:
 def week_beside(path: str, week: int) -> dict[str, Any]:
     """Return the waits and curves of a week of KTH's log, as recorded and under EASY.
 
-    ``waits`` has the week's jobs (s). ``curves`` has the share of units in use and the number of queued jobs per hour,
-    from the start of the week before. Each has ``real`` and ``simulated``.
+    ``waits`` has the wait of each of the week's jobs (s). ``curves`` has the share of units in use and the number of
+    queued jobs per hour, from the start of the week before. Each has ``real`` and ``simulated``.
     """
     spec = RunSpec(workload=(path,), platform="kth-sp2")
     trace, machine = load_inputs(spec)
@@ -207,7 +207,7 @@ def week_beside(path: str, week: int) -> dict[str, Any]:
 
 
 def _held(edges: Floats, begin: Floats, end: Floats, weight: Floats | Ints) -> Floats:
-    """Return the mean weight of overlapping intervals in each span between two edges."""
+    """Return, for each span between two edges (s), the mean total weight of the intervals that overlap it."""
     low, high = edges[:-1, None], edges[1:, None]
     inside = np.clip(np.minimum(end, high) - np.maximum(begin, low), 0.0, None)
     held: Floats = (inside * weight).sum(axis=1) / (edges[1:] - edges[:-1])

@@ -36,7 +36,7 @@ def _name(shape: Shape | None) -> str:
 
 
 def _by_wait(shape: Shape | None, of: Callable[[YieldModel, float], float]) -> Series:
-    """Return a chart's line over waiting times; ``of`` takes the model and a wait (s)."""
+    """Return a chart's line over queue waits; the function ``of`` gets the model and a wait (s)."""
     model = _model(shape)
     return Series(_name(shape), _WAITS, [of(model, wait * _HOUR) for wait in _WAITS])
 
@@ -73,7 +73,7 @@ def setting(bench: Bench, sheet: Sheet) -> None:
 
 
 def grids(bench: Bench, sheet: Sheet) -> None:
-    """Count the working nodes of a 6 x 6 grid after each failure."""
+    """Count the working nodes of a 6 x 6 grid of nodes after each failure."""
     teams = grid_teams(36, 11).astype(int).tolist()
     spares = [36 - failed - team for failed, team in enumerate(teams)]
     sheet.row("first", teams[0])
@@ -87,7 +87,7 @@ def grids(bench: Bench, sheet: Sheet) -> None:
 
 
 def time(bench: Bench, sheet: Sheet) -> None:
-    """Compute the time between restarts in paper 003: the sum of mu_i plus the wait."""
+    """Compute the time between two restarts in paper 003: the sum of the mean times between failures, plus the wait."""
     for spares in (0, 53, 259):
         own = sum(SLIDES.mtbf / (SLIDES.nodes - failed) for failed in range(spares + 1)) + _DAY
         for shape in SHAPES[:2]:

@@ -1,4 +1,4 @@
-"""A paper's content, read from TOML: its entries, numbers, claims and notes."""
+"""What a paper says, read from a TOML file: its tables, figures, claims and numbers, and notes about them."""
 
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -16,7 +16,7 @@ _MANUAL: Final = "pipistrelle.papers.printed describes every key."
 
 
 class PrintedFigure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A number or claim of a paper; the entry's code fills labels in braces.
+    """One number or claim of a paper; the code that computes it fills the labels in braces.
 
     Attributes:
         what: the name of the figure.
@@ -36,7 +36,7 @@ class PrintedFigure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def tolerance(self) -> Tolerance:
-        """The accepted difference from the paper's number."""
+        """Return the accepted difference from the paper's number."""
         return Tolerance(self.absolute, self.relative)
 
 
@@ -131,7 +131,7 @@ class EntryResult:
 
     @property
     def compared(self) -> tuple[int, int]:
-        """Number of figures that agree with the paper's, and number compared."""
+        """Return how many figures agree with the paper's, and how many are compared."""
         told = [row.agrees for row in self.finding.rows if row.agrees is not None]
         return sum(told), len(told)
 

@@ -36,7 +36,7 @@ _TIMES: Final = (
 
 
 def grid(bench: Bench, factors: list[int]) -> TrialTable:
-    """Run the study of figures 7 and 8 (docs/examples/repair-time.toml)."""
+    """Run the study for figures 7 and 8 of paper 000 (docs/examples/repair-time.toml); return its trials."""
     study = Study(
         {
             "platform": "grizzly",
@@ -65,7 +65,7 @@ def _waits(trials: TrialTable, factor: int, repair: str) -> list[float]:
 
 
 def _both(trials: TrialTable, first: tuple[int, str], second: tuple[int, str]) -> Paired:
-    """Compare the waits of two (failure rate, repair time) cells, paired by replica."""
+    """Compare the waits of two combinations (failure rate, repair time), paired by replica."""
     return paired(_waits(trials, *first), _waits(trials, *second))
 
 
@@ -120,7 +120,7 @@ def figure_8(bench: Bench, sheet: Sheet) -> None:
 
 
 def break_even(bench: Bench, sheet: Sheet) -> None:
-    """Find the repair times that have the same effect as doubled reliability."""
+    """Find the repair times that affect waits as much as a doubled failure rate does."""
     trials = grid(bench, sheet.printed["factors"])
     curves = _curves(trials)
     beyond = {float("inf"): f"more than {length_text(curves.x[-1])}", float("-inf"): "less than 1 min"}

@@ -1,4 +1,4 @@
-"""Collect our numbers beside the paper's, for one of its tables or figures."""
+"""Collect our numbers beside the paper's, for one table, figure or claim."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -11,9 +11,9 @@ from pipistrelle.papers.printed import Entry, Paper
 
 
 class Sheet:
-    """The figures, charts and notes of an entry, with texts from the paper's data.
+    """Collects the numbers, charts and notes of one table, figure or claim of a paper.
 
-    Figures and charts are found by name: first the entry's own, then those that the paper's entries share.
+    Their texts are looked up by name in the paper's data: first in the entry's own, then in those that entries share.
     """
 
     def __init__(self, paper: Paper, entry: Entry) -> None:

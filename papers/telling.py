@@ -55,7 +55,7 @@ def csv_text(results: Sequence[EntryResult]) -> str:
 
 
 def listed(chosen: Sequence[tuple[Paper, Entry]]) -> list[tuple[str, str, str, str, list[str], bool]]:
-    """Return each entry's paper, id, title, place, needed logs, and if it is computable."""
+    """Return the entries as rows: paper, id, title, place, needed logs, and whether the entry can be computed."""
     return [
         (paper.id, entry.id, entry.title, entry.place, list(entry.needs), bool(entry.command))
         for paper, entry in chosen
@@ -107,7 +107,7 @@ def logged(results: Sequence[EntryResult]) -> str:
 
 
 def _both(row: FigureRow) -> tuple[str, str]:
-    """Return the paper's figure and our figure as texts, numbers with their unit."""
+    """Return the paper's number and our number as texts with their unit."""
     paper, ours = (
         f"{number_text(value)} {row.unit}" if row.unit and isinstance(value, float | int) else number_text(value)
         for value in (row.paper, row.ours)

@@ -88,7 +88,7 @@ def malformed(raw: msgspec.Raw, index: int, now: float, error: Exception, known:
 
 
 def placed(error: Exception, index: int) -> str:
-    """Return an error's text with a path that starts at event number ``index``."""
+    """Return an error's text with ``$.events[index]`` put before the path that it names."""
     text = str(error)
     return text.replace("`$", f"`$.events[{index}]") if "`$" in text else f"{text} - at `$.events[{index}]`"
 
@@ -169,7 +169,7 @@ def _blank(text: str, at: int) -> int:
 
 
 def few_malformed(decisions: Iterable[Decision]) -> list[Decision]:
-    """Return a reply's decisions; RemoteProtocolError if too many are unreadable."""
+    """Return a reply's decisions unchanged; raise RemoteProtocolError if too many are `Malformed`."""
     taken: list[Decision] = []
     wrong = 0
     for decision in decisions:
@@ -229,10 +229,10 @@ _EVENT: Final = Struct("=Hi")
 
 
 def socket_event(frames: Sequence[bytes]) -> tuple[int, int]:
-    """Return the event in a socket monitor's message, and its value (a descriptor).
+    """Return the number of the event in a socket monitor's message, and the value that comes with it.
 
-    The manual page zmq_socket_monitor defines the format. pyzmq has a function for it, in a module that imports
-    asyncio; that takes longer than all other imports of a server.
+    The value is usually a file descriptor. The manual page zmq_socket_monitor defines the format. pyzmq has a function
+    for it, in a module that imports asyncio; that takes longer than all other imports of a server.
     """
     event, value = _EVENT.unpack(frames[0])
     return event, value

@@ -82,7 +82,7 @@ def negotiate(
 
 
 def check_times(notice: Notice, before: float) -> None:
-    """Raise RemoteProtocolError if times decrease or are below ``before`` (s)."""
+    """Raise RemoteProtocolError if a notice's times decrease or are below ``before`` (s)."""
     if notice.now < before:
         raise RemoteProtocolError(
             "time goes back", where="$.now", expected=f"at least {before!r}", found=repr(notice.now)
@@ -226,11 +226,11 @@ class ServerSession(_Session):
         return frame
 
     def pass_on(self, seq: int, frame: bytes) -> None:
-        """Record that notice ``seq`` of another session was sent here, undecoded."""
+        """Record that the frame of notice ``seq``, encoded by another session, was sent here too."""
         self.state, self.seq = self._after("NOTICE", LocalProtocolError), seq
 
     def answered(self) -> None:
-        """Record that the reply equals that in the other session, without decoding it."""
+        """Record the reply to the last notice, without decoding it: it equals the reply in the other session."""
         self.state = self._after("REPLY", RemoteProtocolError)
 
     def refuse(self, refused: Refused) -> bytes:

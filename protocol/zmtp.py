@@ -42,7 +42,7 @@ class ZmtpError(Exception):
 
 
 class ZmtpMessage(NamedTuple):
-    """A message's parts; parts too long are empty and counted in ``left_out``."""
+    """A message's parts; a part that is too long is empty here, and ``left_out`` counts its bytes."""
 
     parts: list[bytes]
     left_out: int = 0
@@ -62,7 +62,7 @@ def parts_before(parts: list[bytes]) -> bytes:
 
 
 def sole_frame(data: bytes, before: bytes) -> bytes | None:
-    """Return a message's last part if ``data`` is ``before`` plus that part, or None.
+    """Return a message's last part if ``data`` is ``before`` plus that part; otherwise None.
 
     This is the fast path: a peer's bytes are nearly always one complete message.
     """
@@ -152,7 +152,7 @@ class ZmtpStream:
 
     @property
     def convenient(self) -> int:
-        """How many bytes to read next."""
+        """The number of bytes to read next."""
         missing = self._skip
         head = self._head()
         if head is not None:
@@ -257,7 +257,7 @@ class ZmtpStream:
         return flags, body
 
     def _read_over(self, flags: int, begin: int, size: int) -> tuple[int, bytes] | None:
-        """Skip a body that is too long; keep its head until the body has passed."""
+        """Skip a body that is too long; keep the frame's head until all of the body has passed."""
         there = min(len(self._buffer) - begin, size)
         del self._buffer[: begin + there]
         self._buffer[:0] = bytes((flags & ~_LONG, 0))

@@ -1,1 +1,1 @@
-"""The schedulers: a policy is order x backfill x placement, or any similar object."""
+"""Scheduling policies: each combines a queue order, a backfilling rule and a placement, or is an object of its own."""

@@ -14,7 +14,7 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class ComposedPolicy:
-    """An order, a backfilling rule and a placement put together.
+    """A policy made of an order, a backfilling rule and a placement.
 
     ``anew`` creates a fresh backfilling rule, for policies whose placement changes (`begin_anew`).
     """
@@ -75,7 +75,7 @@ class ComposedPolicy:
         self._backfill = self._anew()
 
     def state(self) -> dict[str, Any]:
-        """Return the states of the parts, and the running jobs that the order knows."""
+        """Return the states of the parts, and the running jobs of which the order keeps account, as plain values."""
         runs = () if self._view is None else self._view.running
         return {
             "order": state_of(self.order, "order"),
@@ -84,7 +84,7 @@ class ComposedPolicy:
         }
 
     def restore(self, state: dict[str, Any], view: View) -> None:
-        """Restore a state, into a view restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to the same instant."""
         order, backfill = cast(Any, self.order), cast(Any, self._backfill)
         order.restore(state["order"])
         backfill.restore(state["backfill"], view, self.placement)
@@ -100,7 +100,7 @@ class ComposedPolicy:
             self._view, self._running = view, {job.id: job for job in view.running}
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the latest expected start (s) of a waiting job; None if unreserved."""
+        """Return the latest expected start (s) of a queued job; None if it has no reservation."""
         tell = getattr(self._backfill, "reservation", None)
         when: float | None = None if tell is None else tell(job)
         return when
@@ -116,7 +116,7 @@ class ComposedPolicy:
                     view.reject(job, why)
 
     def _never_placed(self, view: View, job: SchedulerJob) -> str | None:
-        """Return why the placement refuses a job even on an empty machine; None if the job fits."""
+        """Return why the placement refuses a job even on an empty machine; None if it accepts the job."""
         if picked(self.placement, job, view.machine.all_units - view.closed_pools(job), view.machine) is not None:
             return None
         return f"the placement finds no {job.size} units for it even if all are free"

@@ -71,6 +71,7 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
             "orders",
             "maui",
             "slurm/config",
+            "slurm/files",
             "slurm",
             "catalogue",
             "wire",
@@ -156,6 +157,22 @@ WRITERS = {
     "studies/trials/line_file.py",
     "runs/sessions/session_file.py",
     "server/outputs/lock.py",
+}
+#: modules that read files of the package, or outputs that they have just written; all others read with
+#: `protocol/base/whole.py`, which waits for no pipe
+READERS = {
+    "platforms/catalogue.py",
+    "reports/page/document.py",
+    "reports/cases/golden.py",
+    "runs/conformance/scripts.py",
+    "schedulers/catalogue/presets.py",
+    "schedulers/maui/config/parameters.py",
+    "schedulers/plan/machine_code.py",
+    "papers/bench.py",
+    "papers/printed.py",
+    "cli/schedulers/new.py",
+    "cli/inputs/library.py",
+    "cli/manual.py",
 }
 #: modes of `open` that write
 _MODES = {f"{way}{more}" for way in "wxa" for more in ("", "b", "t", "+", "b+", "+b")} | {"r+", "r+b", "rb+"}
@@ -374,6 +391,19 @@ def _writes_files(module: Module) -> Iterator[str]:
 def test_every_file_is_written_by_one_function(module: Module) -> None:
     """No other module opens a file for writing, except for files that grow, such as a run's tables, and locks."""
     assert module.name in WRITERS or not list(_writes_files(module))
+
+
+def test_only_some_modules_read_files_their_own_way() -> None:
+    """All others read with `protocol/base/whole.py`, which neither waits for a pipe nor reads a device for ever."""
+    found = {
+        module.name
+        for module in MODULES
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        if node.func.attr in ("read_bytes", "read_text")
+    }
+
+    assert found == READERS
 
 
 def test_files_are_short() -> None:

@@ -158,7 +158,7 @@ def require_runtimes(workload: Workload, format: str) -> None:
 
 
 def and_more(count: int) -> str:
-    """Return the end of a message: how many more jobs have the same fault."""
+    """Return the end of a message that says how many more jobs have the same fault."""
     return f" (and {counted(count, 'more such job')})" if count else ""
 
 

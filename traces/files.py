@@ -8,11 +8,11 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import IO, Any, cast
 
 from pipistrelle.protocol.base.errors import InputError
-from pipistrelle.protocol.base.whole import whole_file, without_waiting
+from pipistrelle.protocol.base.whole import read_whole_text, whole_file, without_waiting
 from pipistrelle.traces.errors import TraceError, TraceOutputError
 
 PathText = str | os.PathLike[str]
@@ -20,7 +20,7 @@ PathText = str | os.PathLike[str]
 _BUFFER = 1 << 16
 #: most times its own size that a compressed file may unpack to; `_SMALL` bytes are always allowed
 _SWELLS = 200
-_SMALL = 64 << 20
+_SMALL = 32 << 20
 _GZIP, _XZ, _BZIP2 = b"\x1f\x8b", b"\xfd7zXZ\x00", b"BZh"
 _NOT_READ = {b"PK\x03\x04": "a zip archive", b"\x28\xb5\x2f\xfd": "a zstd file", b"7z\xbc\xaf": "a 7z archive"}
 _AGAIN = "Copy or download the file again."
@@ -151,13 +151,21 @@ class Swelling(io.RawIOBase):
     """The content of a compressed file; a decompression bomb raises TraceError.
 
     The limit is relative to the bytes read so far, so a large bomb fails as early as a small one.
+
+    Args:
+        swells: most times its own size that the file may unpack to.
+        small: number of bytes that it may unpack to in any case; None: 32 MiB.
     """
 
-    def __init__(self, opened: Any, packed: Counted, where: str) -> None:
+    def __init__(
+        self, opened: Any, packed: Counted, where: str, *, swells: int = _SWELLS, small: int | None = None
+    ) -> None:
         self._opened = opened
         self._packed = packed
         self._where = where
         self._count = 0
+        self._swells = swells
+        self._small = _SMALL if small is None else small
 
     def readable(self) -> bool:
         """Return True: the file can be read."""
@@ -168,9 +176,9 @@ class Swelling(io.RawIOBase):
         data: bytes = self._opened.read1(len(buffer))  # first return the data before a truncation
         buffer[: len(data)] = data
         self._count += len(data)
-        if self._count > max(_SMALL, _SWELLS * self._packed.count):
+        if self._count > max(self._small, self._swells * self._packed.count):
             raise TraceError(
-                f"unpacks to more than {_SWELLS} times its size, which no real log does",
+                f"unpacks to more than {self._swells} times its size, which no real file does",
                 where=self._where,
                 hint="If the file is genuine, unpack it first.",
             )
@@ -221,7 +229,7 @@ def trace_name(path: PathText) -> str:
 def read_text(path: PathText) -> str:
     """Return a text file's content; InputError if it cannot be read or is not UTF-8."""
     try:
-        return Path(path).read_text(encoding="utf-8-sig")  # some editors write a byte-order mark
+        return read_whole_text(path)
     except OSError as error:
         raise InputError(f"cannot read the file ({error.strerror or error})", where=str(path)) from None
     except UnicodeDecodeError as error:

@@ -117,7 +117,7 @@ def _check(jobs: int, units: int, seed: int, load: float, epoch: float) -> None:
 
 
 def _ladder(position: Floats, rungs: list[int]) -> Ints:
-    """Interpolate linearly in `rungs`: position 1.5 is halfway from item 1 to item 2.
+    """Return values interpolated linearly in the list `rungs`: position 1.5 is halfway from item 1 to item 2.
 
     The values are rounded down. If each rung is twice the one before, uniform positions give every octave the same
     share.

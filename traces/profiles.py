@@ -73,7 +73,7 @@ Profile = Leaf | Composed
 
 
 def runtime_of(profile: Profile) -> float:
-    """Return the run time (s) up to a failing part; NaN if it depends on the hosts."""
+    """Return the run time (s) of a profile, up to a part that fails; NaN if it depends on the hosts."""
     if isinstance(profile, Delay):
         return profile.delay
     return _runtime(profile, {})[0]
@@ -97,7 +97,7 @@ def _runtime(profile: Profile, known: dict[int, tuple[float, int]]) -> tuple[flo
 
 
 def outcome(profile: Profile) -> tuple[Profile, int]:
-    """Return the executed part of a profile and the job's return code."""
+    """Return the part of a profile that is executed (it ends with a part that fails), and the job's return code."""
     return _carried_out(profile, {})
 
 
@@ -161,7 +161,7 @@ def require_ranks(profile: Profile, size: int, *, job: str, where: str) -> None:
 
 
 def size_and_depth(profile: Profile, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Return the number of executed parts and the nesting depth of a profile."""
+    """Return how many parts a profile executes in all, and how deeply its parts are nested."""
     if not isinstance(profile, Composed):
         return 1, 0
     size = depth = 0

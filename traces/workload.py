@@ -168,7 +168,7 @@ class Workload:
         return (*fixed, self.ids, self.profiles, self.requests, self._work())
 
     def _work(self) -> "dict[str, Profile | None] | None":
-        """Return the profiles that jobs use."""
+        """Return the profile (work) of each profile name that jobs use; None for a log."""
         if self.table is None or self.profiles is None:
             return None
         return {name: self.table.get(name) for name in set(self.profiles)}
@@ -246,7 +246,7 @@ def either(texts: list[str] | None, others: list[str]) -> list[str]:
 
 
 def _same(mine: NDArray[Any], its: NDArray[Any]) -> bool:
-    """Compare two columns; NaN equals NaN."""
+    """Return whether two columns are equal; NaN equals NaN."""
     return np.array_equal(mine, its, equal_nan=True)
 
 
@@ -281,7 +281,7 @@ def _rows(workload: Workload, place: int, prefix: str) -> Iterator[tuple[float, 
 
 
 def both(one: str, other: str) -> str:
-    """Return a constraint that requires both constraints; "" means no constraint."""
+    """Join two constraints on nodes: the result requires both; "" means no constraint."""
     if not one or not other or one == other:
         return one or other
     return "&".join(f"({text})" if "|" in text else text for text in (one, other))

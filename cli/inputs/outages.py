@@ -30,10 +30,10 @@ _MODELS: Final = options_of(
 )
 #: options that select part of a log, passed to `_part`
 _part_options: Final = together(
-    click.option("--class", "only", metavar="NAME", help="Use the nodes of one class only, such as a LANL system."),
+    click.option("--class", "only", metavar="NAME", help="Use only the nodes of one class, such as one LANL system."),
     click.option("--numbers", metavar="SET", help="Use only these nodes, such as '0-255 300'."),
-    click.option("--begin", metavar="TIME", help="Use outages at TIME or later: a date or a time."),
-    click.option("--end", metavar="TIME", help="Use outages before TIME, which ends the observation."),
+    click.option("--begin", metavar="TIME", help="Ignore outages before TIME (a date or a time)."),
+    click.option("--end", metavar="TIME", help="End the observation at TIME; ignore later outages."),
 )
 _nodes_option: Final = click.option(
     "--nodes", type=click.IntRange(min=1), show_default="those in FILE", help="Number of nodes observed."
@@ -43,7 +43,7 @@ _nodes_option: Final = click.option(
 @click.command("generate", cls=Command)
 @added(_MODELS)
 @click.option("--nodes", type=click.IntRange(1, 10_000_000), help="Number of identical nodes, instead of a platform.")
-@click.option("--horizon", required=True, metavar="TIME", help="Length of the stream: '1y', '90d', '24h'.")
+@click.option("--horizon", required=True, metavar="TIME", help="Time span to generate: '1y', '90d', '24h'.")
 @output_option("CSV file to write; .gz or .xz compresses.")
 def generate_command(
     failures: tuple[str, ...],
@@ -57,7 +57,7 @@ def generate_command(
 ) -> None:
     """Write random outages as CSV: node, down, up, cause; times in seconds.
 
-    The first line has the number of nodes and the horizon, which 'failures show' and 'failures fit' need.
+    The first line gives the number of nodes and the simulated time span, which 'failures show' and 'failures fit' read.
     """
     if (platform is None) == (nodes is None):
         raise click.UsageError("give either --platform or --nodes.")
@@ -124,8 +124,10 @@ def show_command(file: str, nodes: int | None, **part: str | None) -> None:
     metavar=f"{{{'|'.join(MODELS)}}}",
     help="Distribution of times between failures; auto: the one with the lowest AIC.",
 )
-@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, help="Confidence level.")
-@click.option("--age", metavar="TIME", show_default="new", help="Time the nodes have been up at time 0.")
+@click.option(
+    "--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, help="Confidence level of the intervals."
+)
+@click.option("--age", metavar="TIME", show_default="new", help="Age of the nodes when the observation starts.")
 @click.option("--name", metavar="TEXT", show_default="name of FILE", help="Name of the model.")
 @click.option("--description", metavar="TEXT", default="", show_default=False, help="One-line description.")
 @output_option("TOML file to write.", required=False, show_default="standard output")

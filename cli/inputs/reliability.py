@@ -37,29 +37,37 @@ def _numbers(kind: type[float] | type[int]) -> Any:
     "--platform",
     metavar="NAME|FILE",
     shell_complete=completed("platform", or_file=True),
-    help="Machine whose pools have an MTTF.",
+    help="Machine (platform); its pools give the MTTF of the nodes.",
 )
 @reading_options
 @strict_option
 @click.option(
-    "--bins", metavar="SIZES", callback=_numbers(int), help="Largest job size of each class of a log: 16,256."
+    "--bins",
+    metavar="SIZES",
+    callback=_numbers(int),
+    help="Group the jobs of a log into classes with these largest sizes: 16,256.",
 )
-@click.option("--mttf", metavar="TIME", help="MTTF of nodes for which the machine gives none: 10250h.")
+@click.option("--mttf", metavar="TIME", help="MTTF of nodes whose pool has none: 10250h.")
 @click.option(
     "--blocking",
     metavar="CHANCES",
     default="0,0.1,0.2",
     callback=_numbers(float),
-    help="Blocking probabilities for which partitions are sized.",
+    help="Size the partitions so that jobs find them full with these probabilities.",
 )
 @click.option(
     "--probability",
     metavar="CHANCES",
     callback=_numbers(float),
     show_default="0.6 to 0.95 by 0.05, and 0.99",
-    help="Required probabilities that a job finishes.",
+    help="Required probabilities that a job finishes before a node fails.",
 )
-@click.option("--beta", type=click.FloatRange(0.05, 50), default=0.7, help="Weibull shape of node lifetimes.")
+@click.option(
+    "--beta",
+    type=click.FloatRange(0.05, 50),
+    default=0.7,
+    help="Weibull shape parameter of the nodes' times to failure.",
+)
 @click.option("--dump", metavar="TIME", default="10min", help="Time to write a checkpoint.")
 @json_option
 @click.option("--picture", type=SvgFile(), help="Also draw an .svg picture.")
@@ -76,10 +84,10 @@ def plan_command(
     picture: Path | None,
     **reading: Any,
 ) -> None:
-    """Compute required node reliability and partition sizes.
+    """Compute how reliable nodes must be for a set of jobs, and how large partitions must be.
 
-    IN describes job classes (bundled name or TOML file) or is a workload. Jobs of a workload are grouped by size: by
-    powers of two, or by --bins.
+    IN describes job classes (a bundled name or a TOML file), or is a workload. The jobs of a workload are grouped into
+    classes by size: by powers of two, or by --bins. Each partition gets nodes of similar reliability.
     """
     import_numpy()
     from pipistrelle.models.reliability.jobs import PROBABILITIES
@@ -117,16 +125,21 @@ def plan_command(
     metavar="NAME|FILE",
     required=True,
     shell_complete=completed("platform", or_file=True),
-    help="Machine with the MTTF of each node.",
+    help="Machine (platform); its pools give the MTTF of each node.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, help="Random seed.")
 @click.option("--duration", metavar="TIME", show_default="as in CLASSES", help="Simulated time.")
-@click.option("--blocking", type=click.FloatRange(0, 1), default=0.0, help="Blocking probability of the partitions.")
+@click.option(
+    "--blocking",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    help="Accepted probability that a job finds its partition full.",
+)
 @click.option(
     "--admission",
     type=Choice(("queue", "block")),
     default="block",
-    help="Queue or reject jobs that cannot start at once.",
+    help="Queue or reject (block) jobs that cannot start at once.",
 )
 @click.option("--every", metavar="TIME", default="1h", help="Time between failures.")
 @click.option("--repair", metavar="TIME", default="1h", help="Duration of a repair.")
@@ -142,10 +155,10 @@ def partitions_command(
     repair: str,
     as_json: bool,
 ) -> None:
-    """Compare random placement with reliability partitions.
+    """Compare random placement with partitions of nodes of similar reliability.
 
-    Both placements get the same random jobs of CLASSES and the same failures. At each interval --every one random node
-    fails, with its job. A node's probability of failing is proportional to 1 / MTTF.
+    Both placements get the same random jobs of CLASSES and the same failures. One random node fails at each multiple of
+    --every, and the job on it fails too. A node's probability of failing is proportional to 1 / MTTF.
     """
     import_numpy()
     from pipistrelle.models.workloads.classes import load_classes

@@ -9,9 +9,9 @@ from typing import Final
 
 from pipistrelle.cli.terminal.console import print_table
 from pipistrelle.platforms.description import Platform
-from pipistrelle.platforms.slurm.conf import Finding
+from pipistrelle.platforms.slurm.conf import KeyFinding
 from pipistrelle.platforms.slurm.gres import read_gres_conf
-from pipistrelle.platforms.slurm.keys import Support
+from pipistrelle.platforms.slurm.keys import KeySupport
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.runs.inputs.slurm_cluster import load_cluster
 from pipistrelle.runs.inputs.slurm_files import (
@@ -32,8 +32,8 @@ _GRES_LINE: Final = re.compile(r"^\s*(?:autodetect|name)\s*=", re.IGNORECASE | r
 _LONGEST: Final = 72
 
 
-class Report:
-    """Facts about a file, and what becomes of each of its keys.
+class SlurmReport:
+    """Facts about a file, and what happens to each of its keys.
 
     Attributes:
         facts: (heading, text) pairs.
@@ -42,34 +42,44 @@ class Report:
     """
 
     def __init__(
-        self, facts: Sequence[tuple[str, str]], findings: Sequence[Finding], platform: Platform | None = None
+        self, facts: Sequence[tuple[str, str]], findings: Sequence[KeyFinding], platform: Platform | None = None
     ) -> None:
         self.facts = list(facts)
         self.findings = list(findings)
         self.platform = platform
         counts = Counter(_word(one) for one in findings)
-        order = [*(support.value for support in Support), _UNKNOWN]
+        order = [*(support.value for support in KeySupport), _UNKNOWN]
         told = [f"{counts[word]:,} {word}" for word in order if counts[word]]
         self.facts.append(("keys", "; ".join(told) or "none"))
 
     def print_table(self) -> None:
-        """Print a row for each key: line, key, support and meaning; equal neighbours are one row."""
+        """Print a row for each key of each line: place, key, support and meaning."""
         rows: list[tuple[str, str, str, str]] = []
+        order = {name: place for place, name in enumerate(dict.fromkeys(map(_file, self.findings)))}
         seen: set[tuple[str, str]] = set()
-        for one in self.findings:
+        for one in sorted(self.findings, key=lambda one: (order[_file(one)], _line(one))):
             if (one.where, one.key) not in seen:
                 seen.add((one.where, one.key))
                 why = one.why if len(one.why) <= _LONGEST else f"{one.why[: _LONGEST - 3]}..."
-                rows.append((one.where, one.key, _word(one), why))
+                rows.append((os.path.basename(one.where), one.key, _word(one), why))
         if rows:
             print_table("keys of the files", _COLUMNS, rows, _COLUMNS)
 
 
-def _word(finding: Finding) -> str:
+def _file(finding: KeyFinding) -> str:
+    return finding.where.rpartition(":")[0]
+
+
+def _line(finding: KeyFinding) -> int:
+    number = finding.where.rpartition(":")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def _word(finding: KeyFinding) -> str:
     return _UNKNOWN if finding.support is None else finding.support.value
 
 
-def slurm_report(path: Path) -> Report | None:
+def slurm_report(path: Path) -> SlurmReport | None:
     """Return the report about a file of a Slurm cluster; None if the file is of another kind.
 
     Raises:
@@ -82,11 +92,11 @@ def slurm_report(path: Path) -> Report | None:
     if path.name == TOPOLOGY or _SWITCH.search(head):
         switches, findings = read_topology(head, printable(name), fetch=Fetching(name, trust=False))
         nodes = {node for switch in switches for node in switch.nodes}
-        return Report([("topology", f"{len(switches):,} switches, {len(nodes):,} nodes")], findings)
+        return SlurmReport([("topology", f"{len(switches):,} switches, {len(nodes):,} nodes")], findings)
     if path.name == GRES or (_GRES_LINE.search(head) and not is_slurm_file(name)):
         lines, findings = read_gres_conf(head, printable(name), Fetching(name, trust=False))
         kinds = ", ".join(dict.fromkeys(":".join(filter(None, (line.name, line.type))) for line in lines))
-        return Report([("generic resources", kinds or "none")], findings)
+        return SlurmReport([("generic resources", kinds or "none")], findings)
     if is_slurm_file(name):
         files = read_slurm_files(name)
         cluster = load_cluster(name, strict=False)
@@ -95,7 +105,7 @@ def slurm_report(path: Path) -> Report | None:
             ("cluster", config.cluster_name),
             ("scheduler", f"{config.scheduler_type}, {config.priority.type}, {config.select.type}"),
         ]
-        return Report(facts, cluster.findings, files.platform)
+        return SlurmReport(facts, cluster.findings, files.platform)
     if is_accounting(head):
         found = read_accounting([(printable(name), head)])
         users = {one.user for one in found.associations if one.user}
@@ -104,5 +114,5 @@ def slurm_report(path: Path) -> Report | None:
             ("accounts", f"{len(accounts):,} accounts, {len(users):,} users, {len(found.associations):,} associations"),
             ("QOS", ", ".join(one.name for one in found.qos) or "none"),
         ]
-        return Report(facts, found.findings)
+        return SlurmReport(facts, found.findings)
     return None

@@ -57,10 +57,10 @@ from pipistrelle.traces.workload import decimal_text
 def command(files: Sequence[str], sort: bool, **reading: Any) -> int:
     """Check input files and describe what is in them.
 
-    Supported: platforms (TOML, SimGrid XML, Maui resource traces), workloads (SWF, Batsim JSON, PBS, Slurm, Maui and
-    Haizea logs; plain or compressed), node tables (CSV, TOML; FILE,at=DATE), run descriptions (TOML, JSON), studies,
-    job classes and workload models (TOML), files of a Slurm cluster (slurm.conf, gres.conf, topology.conf, sacctmgr's
-    output), and bundled names. The exit code is 2 if any file is not valid.
+    Supported are platforms (TOML, SimGrid XML, Maui resource traces), workloads (SWF, Batsim JSON, logs of PBS, Slurm,
+    Maui and Haizea; plain or compressed), tables of nodes (CSV or TOML; FILE,at=DATE reads the state on DATE), run
+    descriptions (TOML, JSON), studies, job classes and workload models (TOML), files of a Slurm cluster (slurm.conf,
+    gres.conf, topology.conf, output of sacctmgr), and all bundled names. The exit code is 2 if any file is not valid.
     """
     wrong = logs = 0
     for name in files:
@@ -86,7 +86,7 @@ def command(files: Sequence[str], sort: bool, **reading: Any) -> int:
 
 
 def _bundled(name: str) -> list[tuple[str, str]]:
-    """Return facts about everything bundled with this name."""
+    """Return (heading, text) pairs that describe everything bundled under this name."""
     facts = describe_platform(platforms.get(name)) if name in platforms.names() else []
     if name in workloads.names():
         facts += describe_workload(workloads.load_bundled(name))
@@ -109,7 +109,7 @@ def _bundled(name: str) -> list[tuple[str, str]]:
 
 
 def _facts(path: Path, *, sort: bool, **reading: Any) -> tuple[list[tuple[str, str]], bool]:
-    """Return facts about a file, and whether it is a log of a centre."""
+    """Return (heading, text) pairs that describe a file, and whether it is the log of a batch system."""
     if is_node_table(str(path)):
         return describe_rows(load_node_rows(str(path))), False
     if (facts := _study_facts(path)) is not None:
@@ -131,7 +131,10 @@ def _facts(path: Path, *, sort: bool, **reading: Any) -> tuple[list[tuple[str, s
 
 
 def _study_facts(path: Path) -> list[tuple[str, str]] | None:
-    """Return facts about a TOML file that is neither a run nor a platform, or None."""
+    """Return (heading, text) pairs for a study, job classes or a workload model.
+
+    Return None for any other TOML file.
+    """
     if path.suffix != ".toml" or not path.is_file():
         return None
     try:
@@ -182,7 +185,7 @@ def _preset_facts(preset: Preset, name: str) -> list[tuple[str, str]]:
 
 
 def _run_facts(spec: RunSpec, path: Path) -> list[tuple[str, str]]:
-    """Return facts about a run, after reading all its inputs."""
+    """Return (heading, text) pairs that describe a run, after reading all its inputs."""
     decides = "started elsewhere"
     if spec.scheduler:
         with blamed(path, spec):
@@ -201,7 +204,7 @@ def _run_facts(spec: RunSpec, path: Path) -> list[tuple[str, str]]:
 
 
 def describe_platform(platform: Platform) -> list[tuple[str, str]]:
-    """Return facts about a machine: pools, classes and failures.
+    """Return (heading, text) pairs that describe a machine: pools, classes and failures.
 
     Raises:
         PipistrelleError: if the description of failures is not valid for this machine.
@@ -235,7 +238,7 @@ def _class_text(one: JobClass) -> str:
 
 
 def _time_text(seconds: float) -> str:
-    """Return a duration in the largest unit that divides it."""
+    """Return a duration (s) as text, in the largest unit that gives a whole number."""
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds % length == 0:
             return f"{seconds / length:,.0f} {unit}"

@@ -16,10 +16,10 @@ from pipistrelle.traces.resilience import parse_resilience
 
 
 @click.command(cls=Command)
-@click.option("--nodes", required=True, type=click.IntRange(1, MOST_NODES), help="Number of nodes of the allocation.")
+@click.option("--nodes", required=True, type=click.IntRange(1, MOST_NODES), help="Number of nodes in the allocation.")
 @click.option("--mtbf", required=True, metavar="TIME", help="Mean time between failures of a node: '20y'.")
-@click.option("--dump", required=True, metavar="TIME", help="Duration of a checkpoint on all nodes: '2min'.")
-@click.option("--read", metavar="TIME", show_default="same as --dump", help="Duration of reading a checkpoint.")
+@click.option("--dump", required=True, metavar="TIME", help="Time to write a checkpoint of all nodes: '2min'.")
+@click.option("--read", metavar="TIME", show_default="same as --dump", help="Time to read a checkpoint.")
 @click.option(
     "--checkpoint",
     "optimum",
@@ -28,17 +28,30 @@ from pipistrelle.traces.resilience import parse_resilience
     help="Formula for the checkpoint interval.",
 )
 @click.option(
-    "--spares", metavar="N|SHARE%", show_default="the best for each wait", help="Spare nodes of an allocation."
+    "--spares",
+    metavar="N|SHARE%",
+    show_default="the best for each wait",
+    help="Number of spare nodes in the allocation.",
 )
 @click.option(
-    "--waits", metavar="TIMES", default="0.1h,1h,10h,24h,100h", help="Waits for a new allocation, separated by commas."
+    "--waits",
+    metavar="TIMES",
+    default="0.1h,1h,10h,24h,100h",
+    help="Queue waits for a new allocation to compare, separated by commas.",
 )
 @click.option(
-    "--target", "targets", multiple=True, metavar="SHARE", help="Find the longest wait for a yield: '89%'; repeatable."
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="SHARE",
+    help="Find the longest queue wait at which the yield is still SHARE: '89%'; repeatable.",
 )
-@click.option("--exact", is_flag=True, help="Use the exact expectation instead of the first-order formula.")
+@click.option("--exact", is_flag=True, help="Compute the exact expected yield, instead of a first-order approximation.")
 @click.option(
-    "--simulate", metavar="N", type=click.IntRange(10, 100_000), help="Also simulate N allocations for each yield."
+    "--simulate",
+    metavar="N",
+    type=click.IntRange(10, 100_000),
+    help="Check each computed yield by simulating N allocations.",
 )
 @click.option("--seed", type=click.IntRange(min=0), show_default="1", help="Random seed of the simulation.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (times in seconds) instead of tables.")
@@ -56,12 +69,12 @@ def command(
     seed: int | None,
     as_json: bool,
 ) -> None:
-    """Compute the yield of an application with spare nodes.
+    """Compute the share of node time in which an application with spare nodes does useful work.
 
-    The yield is the share of its node time that does useful work; waits for new allocations count as node time. A
-    failure costs one node and the work since the last checkpoint. When too few nodes are left, the application waits
-    for a new allocation. A rigid application keeps spares. A moldable one uses all nodes that are up. A grid
-    application uses a grid of them.
+    This share is called yield. It counts waits for new allocations as node time. A failure costs one node and the work
+    since the last checkpoint. When too few nodes are left, the application waits in the queue for a new allocation. A
+    rigid application runs on a fixed number of nodes and keeps spares. A moldable one runs on all nodes that are up. A
+    grid application runs on the largest rectangle of nodes that are up.
     """
     if seed is not None and simulate is None:
         raise click.UsageError("--seed without --simulate: nothing is drawn.")
@@ -154,7 +167,7 @@ def _around(estimate: Estimate) -> str:
 
 
 def _time(text: str, option: str) -> float:
-    """Return a time in seconds, at least 0; the error names the option."""
+    """Parse a time of at least 0, in seconds; the error message names the option."""
     return parse_seconds(text, f"time of {option}", or_zero=True)
 
 

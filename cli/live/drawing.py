@@ -47,7 +47,7 @@ _VERBS: Final = {
 
 
 class Drawing:
-    """Draws states of a run."""
+    """Draws the state of a running simulation as lines of text."""
 
     def __init__(self, setup: Setup, abilities: Abilities) -> None:
         self._setup = setup
@@ -59,7 +59,7 @@ class Drawing:
         self._fitted: FittedMap | None = None
 
     def lines(self, state: LiveState, width: int, height: int) -> list[Text]:
-        """Return at most ``height`` lines of at most ``width`` columns."""
+        """Return the state as at most ``height`` lines of at most ``width`` columns."""
         lines = self._head(state, width)
         left = height - len(lines)
         if left >= 4:
@@ -106,7 +106,7 @@ class Drawing:
         return plain(done * full, colour), plain(rest * (width - full), "dim")
 
     def _machine(self, state: LiveState, width: int, room: int) -> list[Text]:
-        """Return the map with its heading, in at most this many lines."""
+        """Return the map of the nodes with its heading, in at most ``room`` lines."""
         if room < 2:
             return []
         if self._room != (width, room) or self._fitted is None:
@@ -123,7 +123,7 @@ class Drawing:
         return [heading, *(self._row(row, glyphs) for row in fitted.grid.tolist())]
 
     def _cell(self, job: int, used: float, down: bool, colours: Sequence[int]) -> tuple[str, str]:
-        """Return the glyph and the style of a cell."""
+        """Return the character and the style that show a cell of the machine's map."""
         if down:
             return _DOWN, "bold red"
         if job < 0:
@@ -175,13 +175,13 @@ class Drawing:
 
 
 def _fit(line: Text, width: int) -> Text:
-    """Return a line cut to the width."""
+    """Return the line, cut to ``width`` columns."""
     line.truncate(width, overflow="ellipsis" if width > 1 else "crop")
     return line
 
 
 def _joined(*parts: Text) -> Text:
-    """Return one text of several; each keeps its style."""
+    """Join several texts into one; each keeps its style."""
     found = Text(no_wrap=True)
     for part in parts:
         found.append_text(part)
@@ -189,7 +189,7 @@ def _joined(*parts: Text) -> Text:
 
 
 def _apart(left: Text, right: Text, width: int) -> Text:
-    """Return a line with a text at each end; the left one is cut if they do not fit."""
+    """Return a line with one text at each end; the left one is cut if both do not fit."""
     room = width - right.cell_len - 2
     if room < 8:
         return _joined(right, plain("  "), left)

@@ -45,7 +45,7 @@ class TerminalView:
         self._state: LiveState | None = None
 
     def show(self, state: LiveState) -> None:
-        """Draw a state, unless the terminal is gone."""
+        """Draw a state; do nothing if the terminal no longer exists."""
         self._state = state
         with self._gone_if_broken():
             if self._live is None:
@@ -76,7 +76,7 @@ class TerminalView:
 
     @contextmanager
     def stopped_on_request(self) -> Iterator[None]:
-        """Leave the screen while the process is stopped (Ctrl-Z)."""
+        """Leave the alternate screen while the process is stopped with Ctrl-Z."""
 
         def stop(number: int, frame: FrameType | None) -> None:
             shown = self._live is not None
@@ -105,7 +105,7 @@ class TerminalView:
         live.update(Group(*lines), refresh=True)
 
     def _size(self) -> os.terminal_size:
-        """Return the size of the terminal, or that in the environment."""
+        """Return the size of the terminal, or the one that the environment variables COLUMNS and LINES give."""
         with suppress(OSError, ValueError):
             found = os.get_terminal_size(self._terminal.fileno())
             if found.columns > 0 and found.lines > 0:
@@ -114,7 +114,7 @@ class TerminalView:
 
     @contextmanager
     def _gone_if_broken(self) -> Iterator[None]:
-        """Stop drawing, without an error, when the terminal is gone."""
+        """Stop drawing, without an error, if writing to the terminal fails."""
         try:
             yield
         except (OSError, ValueError):
@@ -123,11 +123,11 @@ class TerminalView:
 
 
 def _nowhere(state: LiveState) -> None:
-    """Show nothing."""
+    """Do nothing with a state; used if there is no view."""
 
 
 def _abilities(console: Console) -> Abilities:
-    """Return what a terminal can show."""
+    """Return which characters and colours a terminal can show."""
     if not console.encoding.lower().startswith("utf"):
         return "ascii"
     return "letters" if console.no_color or console.color_system is None else "colours"
@@ -135,9 +135,10 @@ def _abilities(console: Console) -> Abilities:
 
 @contextmanager
 def held_streams(*numbers: int) -> Iterator[TextIO]:
-    """Hold back output to these streams while a view is shown, if they are terminals.
+    """Hold back what is written to these file descriptors while a view is shown, if they are terminals.
 
-    Yields the original standard error. Child processes write to the same streams and would damage the view.
+    Yields the original standard error, for the view. Child processes write to the same descriptors and would otherwise
+    damage the view. The held-back text is written at the end.
     """
     with ExitStack() as stack:
         terminal = os.fdopen(os.dup(2), "w", encoding=sys.stderr.encoding, errors="replace", buffering=1 << 16)
@@ -165,7 +166,7 @@ def _close(terminal: TextIO) -> None:
 
 
 def _let_out(file: IO[bytes], number: int, before: int) -> None:
-    """Restore a stream and write what was held back."""
+    """Restore file descriptor ``number`` from its copy ``before``, and write the text held back in ``file``."""
     os.dup2(before, number)
     os.close(before)
     with suppress(OSError), open(number, "wb", closefd=False) as stream:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Shown(NamedTuple):
-    """Observers of a run, its heartbeat, and the function that updates views."""
+    """What a run gets to show its progress: observers, a heartbeat, and a function that updates the views."""
 
     observers: "Sequence[Observer]"
     beat: Heartbeat | None
@@ -31,14 +31,14 @@ class Shown(NamedTuple):
 def shown(
     setup: "Setup", *, progress: bool | None, live: bool, page: int | None, form: "Form", launches: bool
 ) -> Iterator[Shown]:
-    """Yield the views of a run while it is simulated.
+    """Open the views of a run, yield them while the run is simulated, and close them.
 
     Args:
-        progress: whether to show progress; None: default.
+        progress: whether to show progress; None: only if standard error is a terminal, or once a minute.
         live: whether to draw on the terminal; without a terminal, progress lines are written instead.
         page: port of the browser view; None: no view.
         form: form of the printed results.
-        launches: whether the run starts a scheduler, which writes to our streams.
+        launches: whether the run starts a scheduler process, which inherits the standard streams.
 
     Raises:
         PageError: if the port is not available.

@@ -58,7 +58,7 @@ class TimeOfRun(_TimeType):
 
 
 class MomentOfRun(_TimeType):
-    """A simulated time (see `TimeOfRun`) or a date on the log's clock."""
+    """A simulated time (see `TimeOfRun`), or a date in the time zone of the log."""
 
     name = "time or date"
 
@@ -110,7 +110,7 @@ class SvgFile(FilledPath):
 
 
 class Choice(_Choice):
-    """One of several words; the error for a misspelt one suggests the closest."""
+    """A choice from several words; the error for a misspelt word suggests the closest one."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the word; raise a usage error for an unknown one."""
@@ -129,10 +129,10 @@ def options_of(
     names: Mapping[str, str] | None = None,
     completions: "Mapping[str, Complete] | None" = None,
 ) -> list[click.Option]:
-    """Return an option for each field named in ``texts``.
+    """Return one command-line option for each field of a struct that ``texts`` names.
 
     Args:
-        form: struct whose fields give name, type, range, choices and default.
+        form: the struct; its fields give the options' names, types, ranges, choices and defaults.
         texts: {field: "HELP", "METAVAR\\tHELP" or "METAVAR\\tHELP\\tDEFAULT"}, in the order of the options.
         kinds: {field: click type or callback}, if the field's type does not determine it.
         names: {field: second option name}; for a field that is true by default, the option that makes it false.
@@ -168,7 +168,7 @@ def added(options: list[click.Option]) -> Callable[[_C], _C]:
 
 
 def together(*adders: Callable[[Any], Any]) -> Callable[[_C], _C]:
-    """Return a decorator that applies several decorators, in the order of the help."""
+    """Return one decorator that applies several; their options appear in the help in the given order."""
 
     def add(function: _C) -> _C:
         for one in reversed(adders):
@@ -215,7 +215,7 @@ def _whole(bound: float | None) -> int | None:
 
 
 def _taken_apart(hint: Any) -> tuple[bool, Any, Meta | None]:
-    """Return whether a type allows None, the type without None, and its limits."""
+    """Return whether a type allows None, the type without None, and the limits of its values (None: no limits)."""
     optional, limits = False, None
     while (origin := get_origin(hint)) is Annotated or NoneType in get_args(hint):
         if origin is Annotated:

@@ -41,7 +41,7 @@ curve_options: Final = together(
 def listening_keys(
     curve: Path | None, clients: Path | None, server_key: Path | None, *, insecure: bool
 ) -> "ListenerKeys | None":
-    """Return the keys of a listening side; None without --curve.
+    """Read the keys of the side that listens; return None without --curve.
 
     Raises:
         UsageError: if the options conflict.
@@ -60,7 +60,10 @@ def listening_keys(
 def calling_keys(
     curve: Path | None, clients: Path | None, server_key: Path | None, *, insecure: bool
 ) -> "CallerKeys | None":
-    """Return the keys of a connecting side; raise the same errors as `listening_keys`."""
+    """Read the keys of the side that connects.
+
+    Return None without --curve. Raise the same errors as `listening_keys`.
+    """
     _check(curve, clients, server_key, insecure=insecure)
     if clients is not None:
         raise click.UsageError("--clients is for the side that listens: this one connects, with --server-key FILE.")

@@ -32,21 +32,24 @@ Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 def library(kind: str) -> dict[str, Traversable]:
-    """Return {name: file} of a bundled kind, sorted."""
+    """Return {name: file} of everything bundled of one kind, such as "platform", sorted by name."""
     package, suffix = _LIBRARIES[kind]
     entries = [entry for entry in (files(package) / "library").iterdir() if entry.name.endswith(suffix)]
     return {entry.name.removesuffix(suffix): entry for entry in sorted(entries, key=lambda entry: entry.name)}
 
 
 def pages() -> dict[str, Path]:
-    """Return {name: file} of the documentation pages, part by part."""
+    """Return {name: file} of the documentation pages, by part: tutorials, how-to, reference, explanation."""
     folder = Path(__file__).resolve().parents[2] / "docs"
     found = [folder / "index.md", *(path for part in PAGE_PARTS for path in sorted((folder / part).glob("*.md")))]
     return {path.stem: path for path in found}
 
 
 def names(kind: str) -> list[str]:
-    """Return the names of a kind of `KINDS`, of a policy part, or of pages (``page``)."""
+    """Return the names that complete an option or argument.
+
+    They are bundled things of a kind in `KINDS`, parts of schedulers, or documentation pages (``page``).
+    """
     if kind in PARTS:
         return list(PARTS[kind])
     if kind == "page":

@@ -14,7 +14,7 @@ from pipistrelle.schedulers.catalogue.names import PARTS
 
 
 def _readable(read: Callable[[str], float]) -> Callable[..., str | None]:
-    """Return a callback that accepts text that ``read`` can parse."""
+    """Return a click callback that accepts a text if the function ``read`` can parse it."""
 
     def look(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
         try:
@@ -30,7 +30,7 @@ def _readable(read: Callable[[str], float]) -> Callable[..., str | None]:
 
 
 def _conditions(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the conditions on jobs; raise an error if their syntax is wrong."""
+    """Check the syntax of conditions on jobs, such as 'nodes<=16', and return them."""
     if texts:
         from pipistrelle.schedulers.placement.selections import Selection  # not needed for the help
 
@@ -55,34 +55,34 @@ _TEXTS: Final = {
     "placement": f"NAME[,KEY=VALUE...]\tPlacement, instead of the scheduler's: {', '.join(PARTS['placement'])}.",
     "node_order": "Order in which placement lists the nodes ('pipistrelle help placing').",
     "age_aware": "Put stable nodes (those that fail rarely) first in the node order.",
-    "dual_ended": "CONDITION\tPlace jobs meeting CONDITION ('nodes<=16') from the node order's end; repeatable.",
-    "base_order": "CONDITION\tPlace jobs meeting CONDITION ('nodes<=16') without --age-aware; repeatable.",
-    "reliability_target": "PROBABILITY\tAvoid nodes on which a job would finish with less than PROBABILITY.",
+    "dual_ended": "CONDITION\tPlace jobs meeting CONDITION ('nodes<=16') from the end of the node order; repeatable.",
+    "base_order": "CONDITION\tIgnore --age-aware for jobs that meet CONDITION ('nodes<=16'); repeatable.",
+    "reliability_target": "PROBABILITY\tAvoid nodes where a job's probability of finishing without failure is less.",
     "formula": "TEXT\tWith --order pbs: sort formula; the highest value is first ('pipistrelle help pbs').",
     "queue_priority": "QUEUE=NUMBER\tWith --order pbs: priority of a queue; repeatable.\t0",
-    "fairshare_entity": "With --order pbs: job label to which usage is charged.",
-    "fairshare_shares": "ENTITY=SHARES\tWith --order pbs: shares of an entity, such as a user; repeatable.",
-    "unknown_shares": "SHARES\tWith --order pbs: total shares of all entities without own shares.",
-    "fairshare_decay_time": "TIME\tWith --order pbs: interval of usage decay, such as 24h; 0: never.",
-    "fairshare_decay_factor": "FACTOR\tWith --order pbs: factor by which each decay multiplies usage.",
+    "fairshare_entity": "With --order pbs: charge a job's usage to its user, group, account, queue or qos.",
+    "fairshare_shares": "ENTITY=SHARES\tWith --order pbs: fair shares of an entity (a user, group, ...); repeatable.",
+    "unknown_shares": "SHARES\tWith --order pbs: total shares of all entities that --fairshare-shares does not name.",
+    "fairshare_decay_time": "TIME\tWith --order pbs: interval at which recorded usage decays, such as 24h; 0: never.",
+    "fairshare_decay_factor": "FACTOR\tWith --order pbs: factor by which recorded usage is multiplied at each decay.",
     "backfill_depth": "JOBS\tWith --backfill depth: number of jobs that get a reservation.",
-    "strict_ordering": "With --backfill depth: keep the queue order, or start every job that fits.",
-    "reliability": "NAME|FILE|auto\tJob classes for which nodes are partitioned by reliability.",
-    "blocking": "PROBABILITY\tWith --reliability: blocking probability of the partitions.\t0",
-    "admission": "\tWith --reliability: queue or reject jobs that cannot start at once.\tqueue",
+    "strict_ordering": "With --backfill depth: respect the queue order, or start every job that fits.",
+    "reliability": "NAME|FILE|auto\tDivide the nodes into partitions by reliability, for these job classes.",
+    "blocking": "PROBABILITY\tWith --reliability: accepted probability that a job finds its partition full.\t0",
+    "admission": "\tWith --reliability: queue or reject (block) jobs that cannot start at once.\tqueue",
     "preempt_type": "Preempt by QOS lists (--preempt) or tiers (--priority-tier).",
-    "preempt_mode": "MODE|NAME=MODE\tWhat happens to preempted jobs, perhaps of one QOS or queue; repeatable.\trequeue",
+    "preempt_mode": "MODE|NAME=MODE\tAction on preempted jobs (NAME=: one QOS or queue); repeatable.\trequeue",
     "preempt": "QOS=QOS[|QOS...]\tLet jobs of the first QOS preempt jobs of the others; repeatable.",
     "priority_tier": "NAME=NUMBER\tTier of a queue or QOS; higher tiers preempt lower ones; repeatable.",
-    "preempt_grace": "TIME|NAME=TIME\tTime for which a preempted job keeps running; repeatable.\tnone",
+    "preempt_grace": "TIME|NAME=TIME\tTime preempted jobs may still run (NAME=: one QOS or queue); repeatable.\tnone",
     "preempt_exempt_time": "TIME\tMinimum run time before a job can be preempted.\tnone",
-    "preempt_youngest_first": "Preempt the jobs that started last first, instead of the largest.",
+    "preempt_youngest_first": "Preempt the most recently started jobs first, instead of the largest jobs.",
     "config": "FILE\tWith maui: the file maui.cfg. With slurm: the slurm.conf ('pipistrelle help slurm').\tMaui's",
     "strict_config": "Reject unknown or unsupported settings in --config.",
     "accounting": "FILE\tWith slurm: a file of sacctmgr (dump, listing or commands); repeatable.",
     "reservations": "FILE[,zero=DATE]\tWith slurm: commands 'scontrol create reservation'; repeatable.",
     "slurm": "KEY=VALUE\tWith slurm: change a key, such as bf_window=7200 or qos.high.Priority=9; repeatable.",
-    "poll": "TIME\tDecide only at multiples of TIME, such as 5s.\tat every event",
+    "poll": "TIME\tLet the scheduler decide only at multiples of TIME, such as 5s.\tat every event",
 }
 part_options: Final = in_section(
     SCHEDULER,

@@ -24,7 +24,7 @@ _ALL: Final = "pipistrelle.help_all"
 
 
 def in_section(title: str, *adders: Callable[[Any], Any]) -> Callable[[_C], _C]:
-    """Return a decorator that adds options in a section of the help."""
+    """Return a decorator that adds options to a command, under this title in its help."""
 
     def add(function: _C) -> _C:
         before = len(getattr(function, "__click_params__", ()))
@@ -39,7 +39,7 @@ def in_section(title: str, *adders: Callable[[Any], Any]) -> Callable[[_C], _C]:
 
 
 def sections(command: click.Command, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
-    """Return {title: [(option names, text)]} in the order of the help."""
+    """Return {section title: [(option names, help text)]}, in the order of the help."""
     found: dict[str, list[tuple[str, str]]] = {}
     for param in command.get_params(ctx):
         record = None if isinstance(param, click.Argument) else param.get_help_record(ctx)

@@ -20,7 +20,7 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 
 
 def timeout_option(what: str, whom: str) -> Callable[[_C], _C]:
-    """Return the timeout option for connecting (``hello``) or replies (``decision``)."""
+    """Return the option ``--hello-timeout`` (connecting) or ``--decision-timeout`` (replies)."""
     return click.option(
         f"--{what}-timeout",
         type=PositiveNumber(),
@@ -30,7 +30,7 @@ def timeout_option(what: str, whom: str) -> Callable[[_C], _C]:
     )
 
 
-_DIALECT: Final = {"dialect": "Protocol: native, or that of Batsim 3 and 4, in which the scheduler listens."}
+_DIALECT: Final = {"dialect": "Protocol: native, or Batsim's (versions 3 and 4). With Batsim's, the scheduler listens."}
 dialect_option: Final = added(options_of(RunSpec, _DIALECT))
 
 
@@ -51,7 +51,7 @@ form_options: Final = together(
 
 #: views of a running simulation
 live_options: Final = together(
-    click.option("--live", is_flag=True, help="Show queue, machine and decisions on the terminal during the run."),
+    click.option("--live", is_flag=True, help="During the run, show queue, machine and decisions on the terminal."),
     click.option(
         "--page",
         type=click.IntRange(0, 65535),
@@ -62,13 +62,13 @@ live_options: Final = together(
 
 
 def scheduler_option(text: str, **settings: Any) -> Callable[[_C], _C]:
-    """Return ``--scheduler``: a scheduler's name or a program."""
+    """Return the option ``--scheduler``, which takes a scheduler's name or a program."""
     kind = completed("scheduler", or_file=True)
     return in_section(SCHEDULER, click.option("--scheduler", shell_complete=kind, help=text, **settings))
 
 
 def other_scheduler(what: str, default: str) -> Callable[[_C], _C]:
-    """Return ``--scheduler`` for a command that replaces another scheduler."""
+    """Return the option ``--scheduler`` for a command in which it replaces another scheduler, such as ``resume``."""
     return scheduler_option(f"{what}, as for 'run'.", metavar="NAME|CMD...", show_default=default)
 
 
@@ -90,7 +90,7 @@ def folder_option(text: str, **settings: Any) -> Callable[[_C], _C]:
 
 
 def overwrite_option(what: str) -> Callable[[_C], _C]:
-    """Return the option that allows a command to replace results."""
+    """Return the option ``--overwrite``, which lets a command replace existing results."""
     return in_section(OUTPUTS, click.option("--overwrite", is_flag=True, help=f"Replace the results of {what} in DIR."))
 
 
@@ -100,7 +100,7 @@ record_option: Final = in_section(
         "--record",
         metavar="FILE",
         type=FILE,
-        help="Record all messages for 'check replay': .jsonl or .jsonl.gz.",
+        help="Record all protocol messages, for 'pipistrelle check replay': .jsonl or .jsonl.gz.",
     ),
 )
 
@@ -119,7 +119,7 @@ snapshot_options: Final = together(
 
 
 def recorded(connection: "Connection", file: Path | None) -> "Connection":
-    """Return the connection, wrapped to record its messages if a file is given."""
+    """Return the connection; if a file is given, wrap it so that its messages are recorded there."""
     if file is None:
         return connection
     from pipistrelle.runs.sessions.recording import Recorded  # most runs are not recorded

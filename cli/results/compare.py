@@ -40,8 +40,8 @@ _JOB_COLUMNS: Final = "job_id,submission_time,size"
 def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Path | None, exit_zero: bool) -> int:
     """Compare runs with the first one, job by job.
 
-    Each RUN is the output folder of a run, or a case with golden (expected) results. The exit code is 0 if the runs are
-    equal, 1 if they differ and 2 for errors.
+    Each RUN is the output folder of a run, or a test case with its expected results ('pipistrelle help ci'). The exit
+    code is 0 if the runs are equal, 1 if they differ and 2 for errors.
 
     \b
     pipistrelle compare pipistrelle-out/demo-fcfs-1 pipistrelle-out/demo-easy-1
@@ -73,7 +73,7 @@ def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Pa
 
 
 def _write_jobs(path: Path, runs: "Sequence[RunJobs]") -> None:
-    """Write one line per common job."""
+    """Write one CSV line for each job that all runs have."""
     from pipistrelle.reports.report.comparison import Together
     from pipistrelle.server.outputs.csv_file import csv_text
     from pipistrelle.traces.files import write_trace
@@ -143,7 +143,7 @@ def _against(against: dict[str, Any]) -> tuple[str, str]:
 
 
 def _number(value: float, *, sign: bool = False) -> str:
-    """Return a number as an integer, or with two decimals below 1,000."""
+    """Return a number as text: two decimals below 1,000, otherwise none."""
     decimals = 0 if abs(value) >= 1000 else 2
     return f"{value:{'+' if sign else ''},.{decimals}f}"
 

@@ -23,7 +23,7 @@ _labels: Final = together(
     )
 )
 _trust_option: Final = click.option(
-    "--trust", is_flag=True, help="Run the Python code that the folder names as its scheduler."
+    "--trust", is_flag=True, help="Allow running the scheduler's Python code that RUN's files name."
 )
 
 
@@ -35,7 +35,7 @@ _trust_option: Final = click.option(
     "--at", type=MomentOfRun(), metavar="TIME", help="Show the job at TIME: seconds, 36h, 12:30:00 or a date."
 )
 @all_json_option
-@click.option("--no-replay", is_flag=True, help="Use the output files only; do not repeat the run.")
+@click.option("--no-replay", is_flag=True, help="Use only the output files; do not simulate the run again.")
 @_trust_option
 def job_command(
     run: Path,
@@ -46,10 +46,11 @@ def job_command(
     trust: bool,
     **labels: str | None,
 ) -> None:
-    """Explain why a job waited, or all jobs of a user, group or queue.
+    """Explain why a job waited, or why all jobs of a user, group or queue did.
 
-    RUN is the folder of a run's outputs. JOB is an id as in out_decisions.csv; its prefix may be left out. The first
-    call repeats the run and saves what it needs in out_explain.index; later calls read that file.
+    RUN is the output folder of a run. JOB is a job id as in out_decisions.csv; its prefix, such as 'w0!', may be left
+    out. The first call simulates the run again and saves what it needs in out_explain.index; later calls read that
+    file.
 
     \b
     pipistrelle explain job pipistrelle-out/demo-easy-1 17
@@ -90,14 +91,16 @@ def job_command(
 )
 @_labels
 @all_json_option
-@click.option("--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Write one line per queued job.")
+@click.option(
+    "--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Also write a CSV file with one line per queued job."
+)
 @_trust_option
 def queue_command(
     run: Path, at: "float | datetime", as_json: bool, as_csv: Path | None, trust: bool, **labels: str | None
 ) -> None:
-    """Show the jobs that waited at TIME, with their expected and actual starts.
+    """Show the jobs that were queued at TIME, with their expected and actual starts.
 
-    RUN is the folder of a run's outputs. The run is repeated up to TIME. The expected start assumes that every job
+    RUN is the output folder of a run. The run is simulated again up to TIME. The expected start assumes that every job
     runs for its full walltime.
 
     \b
@@ -107,7 +110,7 @@ def queue_command(
 
 
 def _dates(run: Path) -> "Dates":
-    """Return the dates of a run's times."""
+    """Return the dates of simulated times, as the run's outputs give them."""
     from pipistrelle.cli.terminal.dates import Dates
     from pipistrelle.runs.folders.files import read_config
 

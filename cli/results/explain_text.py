@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 
 
 def print_explanation(explanation: Explanation, at: float | None, look: Look | None) -> None:
-    """Print the answer and its details; with ``at`` (s) only that moment."""
+    """Print why a job waited, with details; with ``at`` (s), print only the job's situation at that time."""
     show(explanation.answer, "bold")
     walltime = "no walltime" if explanation.requested is None else f"walltime {two_units_text(explanation.requested)}"
     dates = Dates(explanation.epoch, explanation.timezone)
@@ -80,7 +80,7 @@ def print_explanation(explanation: Explanation, at: float | None, look: Look | N
 
 
 def print_shares(shares: Shares) -> None:
-    """Print the waits of several jobs: total, shares by reason, longest."""
+    """Print the waits of several jobs: the total, the shares by reason, and the longest waits."""
     whose = " and ".join(f"{label} {value}" for label, value in shares.of.items())
     jobs = "1 job" if shares.jobs == 1 else f"{shares.jobs:,} jobs"
     show(f"{jobs} of {whose}, {shares.waited:,} of which waited", "bold")
@@ -133,7 +133,7 @@ def _print_moment(explanation: Explanation, at: float, look: Look | None, dates:
 
 
 def _print_timeline(stretches: Sequence[Stretch], dates: Dates) -> None:
-    """Print what limited the job over time, without unknown columns."""
+    """Print what limited the job over time; columns without known values are left out."""
     columns: dict[str, Callable[[Stretch], str]] = {
         "from, s": lambda one: f"{one.begin:.10g}",
         "date": lambda one: dates.at(one.begin),
@@ -153,7 +153,7 @@ def _limited_by(one: Stretch) -> str:
 
 
 def _promises(explanation: Explanation, dates: Dates) -> list[str]:
-    """Return the changes of the reservation as text."""
+    """Return how the job's reservation changed over time, as text."""
     promises = explanation.reservations
     if not promises:
         return []
@@ -170,7 +170,7 @@ def _promises(explanation: Explanation, dates: Dates) -> list[str]:
 
 
 def _print_priorities(samples: Sequence[Sample]) -> None:
-    """Print queue places and priority terms over time."""
+    """Print the job's queue positions and priority terms over time."""
     names = list(dict.fromkeys(name for one in samples for name in one.terms))
     idle = [name for name in names if name != "priority" and not any(one.terms.get(name) for one in samples)]
     names = [name for name in names if name not in idle]
@@ -184,7 +184,7 @@ def _print_priorities(samples: Sequence[Sample]) -> None:
 
 
 def _passed(explanation: Explanation) -> str:
-    """Return which jobs the job passed, as text."""
+    """Return the text that lists the jobs which this job passed in the queue."""
     first, *others = (one.job for one in explanation.passed)
     jobs = "1 job" if not others else f"{len(explanation.passed):,} jobs"
     named = ", ".join([first, *others[: _MOST_NAMED - 1], *(["..."] if len(others) >= _MOST_NAMED else [])])
@@ -209,7 +209,7 @@ def _print_holders(holders: Sequence[Holder], dates: Dates) -> None:
 
 
 def _print_passed_by(passed_by: Sequence[Passing], dates: Dates) -> None:
-    """Print the jobs that passed this one; those that may have delayed it come first."""
+    """Print the jobs that passed this one in the queue; those that may have delayed it come first."""
     columns: dict[str, Callable[[Passing], str]] = {
         "job": lambda one: one.job,
         "units": lambda one: f"{one.size:,}",
@@ -231,9 +231,10 @@ _SPARE: Final = ("submitted, s", "walltime", "ended, s", "units", "date")
 def print_columns(
     title: str, columns: Mapping[str, Callable[[_T], str]], all_: Sequence[_T], spare: Sequence[str] = ()
 ) -> None:
-    """Print a table without unknown columns; many rows are cut in the middle.
+    """Print a table; leave out columns without known values, and shorten many rows in the middle.
 
-    If the table is wider than 80 columns and than the terminal, columns in ``spare`` are left out, the first one first.
+    If the table is wider than the terminal (at least 80 columns), columns in ``spare`` are left out, the first one
+    first.
     """
     columns = {name: cell for name, cell in columns.items() if any(map(cell, all_))}
     shown = _ends(all_, _MOST_ROWS)
@@ -258,14 +259,14 @@ def _by(time: float, dates: Dates) -> str:
 
 
 def _few(rows: Sequence[_T]) -> list[_T]:
-    """Return some of many rows, evenly spread, with the first and the last."""
+    """Return some of many rows: the first, the last, and rows evenly spread between them."""
     if len(rows) <= _MOST_SAMPLES:
         return list(rows)
     return [rows[round(number * (len(rows) - 1) / (_MOST_SAMPLES - 1))] for number in range(_MOST_SAMPLES)]
 
 
 def _ends(rows: Sequence[_T], most: int) -> list[_T | None]:
-    """Return the first and last of many rows, with None for the others."""
+    """Return the first and the last rows, ``most`` in all, with None in place of the rows between them."""
     if len(rows) <= most:
         return list(rows)
     return [*rows[: most // 2], None, *rows[len(rows) - (most - most // 2) :]]

@@ -22,7 +22,7 @@ _NO_STABLE: Final = (
 _run_argument: Final = click.argument("run", metavar="RUN", type=FILE_OR_FOLDER)
 _own_list: Final = together(
     click.option(
-        "--run-order", type=Choice(_ORDERS), show_default="as in the run", help="Node order of the simulated run."
+        "--run-order", type=Choice(_ORDERS), show_default="as in the run", help="Node order that the run used."
     ),
     click.option(
         "--run-age-aware/--no-run-age-aware",
@@ -37,15 +37,15 @@ _own_list: Final = together(
 @_run_argument
 @_own_list
 @all_json_option
-@click.option("--jobs", type=FILE, help="Write one CSV line per job.")
+@click.option("--jobs", type=FILE, help="Also write a CSV file with one line per job.")
 @click.option("--picture", type=FILE, help="Draw the machine as .svg or .png.")
-@click.option("--links", is_flag=True, help="Estimate link loads of a torus or mesh.")
+@click.option("--links", is_flag=True, help="Estimate the load of each network link (torus or mesh only).")
 @click.option(
     "--at",
     type=TimeOfRun(),
     metavar="TIME",
     show_default="when most jobs run",
-    help="Moment that --picture and --links show.",
+    help="Simulated time that --picture and --links show.",
 )
 def report_command(
     run: Path,
@@ -59,9 +59,8 @@ def report_command(
 ) -> None:
     """Report which nodes the jobs used, and which failures hit them.
 
-    RUN is the folder of a run's outputs. The report shows the network hops between a job's nodes, and how many of the
-    nodes are stable (fail rarely). It also shows how long each part of the node list was used. Mean hops are over all
-    pairs of a job's nodes.
+    RUN is the output folder of a run. The report shows the mean number of network hops between two nodes of a job, and
+    how many of the nodes are stable (fail rarely). It also shows how long each part of the node list was used.
     """
     import_numpy()
     from pipistrelle.reports.placement.pictures import busiest_time, is_picture
@@ -105,14 +104,14 @@ def report_command(
 
 @click.command("order", cls=Command)
 @_run_argument
-@click.option("--node-order", type=Choice(_ORDERS), required=True, help="Node order to compare with.")
-@click.option("--age-aware", is_flag=True, help="Put stable nodes first in the order.")
+@click.option("--node-order", type=Choice(_ORDERS), required=True, help="Node order to evaluate instead of the run's.")
+@click.option("--age-aware", is_flag=True, help="Put stable nodes (those that fail rarely) first in that order.")
 @_own_list
 @all_json_option
 def order_command(
     run: Path, node_order: str, age_aware: bool, run_order: str | None, run_age_aware: bool | None, as_json: bool
 ) -> None:
-    """Estimate which jobs the failures of RUN would have hit under another node order."""
+    """Estimate which jobs RUN's failures would have hit under another node order."""
     import_numpy()
     from pipistrelle.reports.placement.report import whatif
     from pipistrelle.reports.placement.run import read_placed_run
@@ -138,7 +137,7 @@ def order_command(
 @click.option("--end", default="2017-12-01", metavar="DATE", help="End of the period for failure rates.")
 @all_json_option
 def titan_command(lives: str | None, begin: str, end: str, as_json: bool) -> None:
-    """Compute failure figures of Titan's GPUs, and compare them with the paper's."""
+    """Compute failure statistics of Titan's GPUs, and compare them with the published ones."""
     import_numpy()
     from pipistrelle.reports.placement.stability import (
         LEADERSHIP_HOURS,

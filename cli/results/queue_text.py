@@ -1,4 +1,4 @@
-"""The queue at a moment with expected starts, as a table or CSV."""
+"""Print the queue at a given time with expected starts, as a table or CSV."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -58,7 +58,7 @@ def print_queue(found: QueueThen) -> None:
 
 
 def write_queue(path: Path, found: QueueThen) -> None:
-    """Write one line per job; OutputFailed if that fails."""
+    """Write one CSV line per queued job; raise OutputFailed if that fails."""
     lines = [",".join(("at", *_COLUMNS))]
     for one in found.jobs:
         cells = [one.labels.get(name, "") if name in LABEL_NAMES else _cell(getattr(one, name)) for name in _COLUMNS]

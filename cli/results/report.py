@@ -17,18 +17,20 @@ _MOST_MOMENTS: Final = 1000
 @click.command(cls=Command)
 @click.argument("runs", nargs=-1, required=True, type=FILE_OR_FOLDER, metavar="RUN [RUN...]")
 @click.option("-o", "--out", "page", type=FILE, default="page.html", metavar="FILE.html", help="File to write.")
-@click.option("--explain", "repeat", is_flag=True, help="Repeat the runs to explain their longest waits in full.")
+@click.option(
+    "--explain", "repeat", is_flag=True, help="Simulate the runs again, to explain their longest waits in full."
+)
 @click.option(
     "--estimates",
     type=click.IntRange(1, _MOST_MOMENTS),
     metavar="N",
-    help="Repeat the runs to show jobs' expected starts at N times.",
+    help="Simulate the runs again; show queued jobs' expected starts at N times.",
 )
-@click.option("--trust", is_flag=True, help="Run the Python code that a folder names as its scheduler.")
+@click.option("--trust", is_flag=True, help="Allow running the scheduler's Python code that RUN's files name.")
 def command(runs: tuple[Path, ...], page: Path, repeat: bool, estimates: int | None, trust: bool) -> None:
     """Write one or more runs as one HTML page.
 
-    Each RUN is the folder of a run's outputs. The page shows figures, curves, the machine over time and long waits. It
+    Each RUN is the output folder of a run. The page shows figures, curves, the machine over time and long waits. It
     is one file that needs no network.
 
     \b

@@ -68,7 +68,10 @@ class BatsimCommand(Command):
                 words = [name + word[len(given) :] if word.partition("=")[0] == given else word for word in words]
 
     def _whole(self, ctx: click.Context, given: str) -> str | None:
-        """Return the option that begins like this; None if several or none do."""
+        """Return the full name of an abbreviated option.
+
+        Return None if no option, or more than one, begins like this.
+        """
         if given in _ALIASES:
             return _ALIASES[given]
         known = {name for option in self.get_params(ctx) for name in option.opts} | REFUSED.keys()
@@ -87,27 +90,27 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 _TEXTS: Final = {
-    "events": "FILE\tExternal events, one JSON object per line.",
-    "master_host": "NAME\tHost that computes nothing.",
+    "events": "FILE\tExternal events to send to the scheduler: one JSON object per line.",
+    "master_host": "NAME\tHost that runs no jobs: Batsim's master host.",
     "add_role_to_hosts": "HOST,...:ROLE\tGive hosts a role: compute_node, storage or master.",
     "energy": "Compute energy use; write PREFIX_consumed_energy.csv and PREFIX_pstate_changes.csv.",
     "mmax": "NUMBER\tMaximum number of compute hosts; 0: all.",
-    "mmax_workload": "Limit compute hosts to nb_res of the workload.",
+    "mmax_workload": "Use at most as many compute hosts as the workload's nb_res.",
     "forward_profiles_on_submission": "Send each job's profile to the scheduler.",
     "enable_dynamic_jobs": "Let the scheduler register jobs and profiles.",
     "acknowledge_dynamic_jobs": "Answer the scheduler's REGISTER_JOB with JOB_SUBMITTED.",
-    "enable_profile_reuse": "Keep profiles whose jobs have ended.",
+    "enable_profile_reuse": "Keep a profile after its jobs have ended, for jobs registered later.",
     "forward_unknown_events": "Send events of unknown types to the scheduler.",
     "enable_compute_sharing": "Allow several jobs on a host at a time.",
-    "no_sched": "Run without scheduler: start all jobs at time 0.",
-    "sched_cfg": "TEXT\tText for the scheduler's first message.",
-    "sched_cfg_file": "FILE\tFile with the text for the scheduler's first message.",
-    "bandwidth": "BYTES/S\tBandwidth of a host, for jobs that communicate (not in Batsim).",
+    "no_sched": "Run without a scheduler: start all jobs at time 0.",
+    "sched_cfg": "TEXT\tConfiguration text that the scheduler receives in its first message.",
+    "sched_cfg_file": "FILE\tFile with the configuration text that the scheduler receives.",
+    "bandwidth": "BYTES/S\tNetwork bandwidth of a host, for jobs that communicate (not a Batsim option).",
 }
 
 
 def _own(*names: str) -> Callable[[_C], _C]:
-    """Return a decorator that adds the options of these fields."""
+    """Return a decorator that adds the options for these fields of `BatsimSpec`."""
     short = {"master_host": "-m", "add_role_to_hosts": "-r", "energy": "-E"}
     return added(options_of(BatsimSpec, {name: _TEXTS[name] for name in names}, names=short))
 
@@ -148,7 +151,12 @@ def _own(*names: str) -> Callable[[_C], _C]:
 @in_section(
     OUTPUTS,
     click.option(
-        "-e", "--export", metavar="PREFIX", type=FilledPath(), default="out", help="Prefix of the output paths."
+        "-e",
+        "--export",
+        metavar="PREFIX",
+        type=FilledPath(),
+        default="out",
+        help="Start of the path of every output file.",
     ),
     click.option("--disable-schedule-tracing", is_flag=True, help="No effect: no Pajé trace is written."),
     click.option("--disable-machine-state-tracing", is_flag=True, help="Do not write PREFIX_machine_states.csv."),
@@ -157,7 +165,7 @@ def _own(*names: str) -> Callable[[_C], _C]:
         "--verbosity",
         type=Choice(_VERBOSITIES),
         default="information",
-        help="Print errors only, protocol messages, a summary, or everything.",
+        help="What to print: errors, protocol messages, a summary, or everything.",
     ),
     click.option("-q", "--quiet", is_flag=True, help="Same as --verbosity quiet."),
     snapshot_options,
@@ -166,7 +174,7 @@ def _own(*names: str) -> Callable[[_C], _C]:
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @click.pass_context
 def command(ctx: click.Context, /, dump_execution_context: bool, quiet: bool, **options: Any) -> None:
-    """Simulate with Batsim 4's command-line options and a scheduler that listens.
+    """Simulate with Batsim 4's command-line options.
 
     \b
     pipistrelle batsim -p cluster.xml -w jobs.json -e results/easy
@@ -179,7 +187,7 @@ def command(ctx: click.Context, /, dump_execution_context: bool, quiet: bool, **
 
 
 def _execution_context(options: dict[str, Any]) -> str:
-    """Return the JSON that launchers of Batsim and its scheduler expect."""
+    """Return socket address and output prefix as the JSON that Batsim's ``--dump-execution-context`` prints."""
     context = {
         "socket_endpoint": options["socket_endpoint"],
         "redis_enabled": False,
@@ -252,7 +260,7 @@ def _run(verbosity: str, options: dict[str, Any]) -> None:
 
 
 def _run_kept(spec: RunSpec, ways: "RunOptions", prefix: str, options: dict[str, Any]) -> "Result":
-    """Simulate with snapshots."""
+    """Simulate a run that saves snapshots of its state for ``pipistrelle resume``."""
     from dataclasses import replace
 
     from pipistrelle.runs.description.spec_file import with_digests

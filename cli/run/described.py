@@ -1,4 +1,4 @@
-"""Options that describe a simulation, and the description they give."""
+"""Command-line options that describe a run, and the `RunSpec` that is made from them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +23,10 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 
 
 def _the_only(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Any:
-    """Return the value of an option that a run takes once; a run like Batsim's may have several workloads."""
+    """Return the value of an option that may be given only once.
+
+    ``pipistrelle batsim`` may have several workloads.
+    """
     if len(values) > 1:
         raise click.BadParameter(f"given {len(values)} times, but a run has one.", context, param)
     if param.name == "workload":  # a Batsim run may have several
@@ -55,24 +58,24 @@ def spec_file(*kinds: str) -> Callable[[_C], _C]:
 _CHANGES: Final = "STEP\tChange the workload before the run: 'scale --load 0.9'; repeatable."
 transform_option: Final = added(options_of(RunSpec, {"transform": _CHANGES}, {"transform": _steps}))
 _UNTIL: Final = {
-    "from_": "TIME\tStart the run at TIME of the log: '30d' or a date.\tits begin",
-    "warm": "With --from: include the jobs that ran or waited at that time.",
+    "from_": "TIME\tStart the run at TIME in the log: '30d' or a date.\tits begin",
+    "warm": "With --from: also load the jobs that were running or queued then.",
     "until": "TIME\tStop at TIME, even if jobs are running or queued.",
 }
 _POOLS: Final = {
-    "partition_pools": "PARTITION=POOL\tRun jobs of PARTITION only in these pools: '2=gpu|old'; repeatable.",
+    "partition_pools": "PARTITION=POOL\tRun jobs of PARTITION only on nodes of these pools: '2=gpu|old'; repeatable.",
     "cancellations": "Simulate jobs that were cancelled while queued, or drop them.",
     "ignore_constraints": "Ignore the node requirements of jobs.",
 }
-_STRICT: Final = {"strict": "Stop at an illegal decision (exit code 3) or an unreadable record."}
+_STRICT: Final = {"strict": "Stop at the first illegal decision (exit code 3) or unreadable record."}
 _MACHINE: Final = {
     "scale_platform": "FACTOR\tMultiply the number of nodes of each pool: 120% or 1.2 adds a fifth.",
-    "node_table": "FILE[,at=DATE]\tFile with class, age or MTTF of each node: CSV, TOML or TitanGPULife.",
+    "node_table": "FILE[,at=DATE]\tRead each node's class, age or MTTF, as of DATE: CSV, TOML or TitanGPULife.",
 }
-_DISPERSION: Final = {"dispersion": "SHARE\tLengthen jobs on distant nodes, by SHARE if they span the machine.\tnone"}
+_DISPERSION: Final = {"dispersion": "SHARE\tSlow down jobs whose nodes are far apart (by SHARE at most).\tnone"}
 _QUEUE: Final = {
     "queue_lengths": "Also write out_queue.csv: queue length over time.",
-    "format": "Write tables as CSV only, or also as Parquet (needs pyarrow).",
+    "format": "Format of the tables: CSV only, or CSV and Parquet (needs pyarrow).",
 }
 _FAILURES: Final = {
     "failures": "MODEL\tFailure model: 'weibull,mtbf=10250h,shape=0.7', name or TOML file; 'none': no failures.",
@@ -80,20 +83,20 @@ _FAILURES: Final = {
     "seed": "Random seed of failures.",
     "reliability_factor": "Multiply all failure rates.",
     "outages": "FILE\tReplay recorded outages: CSV, LANL, Titan, Batsim, Slurm or PBS file.",
-    "outages_class": "NAME\tUse only the outages of one node class.",
-    "outages_start": "TIME\tDate or time in the outage file at which the run starts.",
+    "outages_class": "NAME\tUse only the outages of the nodes of class NAME.",
+    "outages_start": "TIME\tPoint in the outage file at which the run starts: a date or a time.",
     "outages_shortest": "TIME\tIgnore outages shorter than TIME.",
     "maintenance": "RULE|FILE\tPlan maintenance (start, length, nodes): '2017-01-29 08:00 +20000s all'; repeatable.",
     "checkpoint": "daly|young|SECONDS\tWrite checkpoints at this interval; restart jobs from the last one.",
-    "dump": "TIME\tTime to write a checkpoint.\t0",
-    "read": "TIME\tTime to read a checkpoint at a restart.\t0",
-    "spares": "N|SHARE%\tSpare nodes per job, which replace failed nodes.",
-    "resilience": "After a failure, continue jobs on fewer nodes or a smaller grid.",
-    "requeue": "Queue position of a job after a failure.",
+    "dump": "TIME\tTime that a job needs to write a checkpoint.\t0",
+    "read": "TIME\tTime that a job needs to read a checkpoint when it restarts.\t0",
+    "spares": "N|SHARE%\tNumber of spare nodes per job; they replace failed nodes.",
+    "resilience": "After a failure, continue jobs on fewer nodes: any number (moldable), or a grid of them.",
+    "requeue": "Queue position after a failure: as before, at the end, or no restart.",
     "max_attempts": "Maximum number of starts per job.",
     "expected_attempts": "End the run if a job is expected to need more than NUMBER starts; 0: never.",
-    "restart_walltime": "Walltime of a restarted job: in full, or reduced by the saved work.",
-    "checkpoint_walltime": "Count checkpoint time in the walltime, or extend the walltime by it.",
+    "restart_walltime": "Walltime of a restarted job: as requested (full), or minus the saved work (rest).",
+    "checkpoint_walltime": "Checkpoint time: part of the requested walltime (asked), or added to it (extended).",
 }
 _MODELS: Final = {"failures": completed("failures", or_file=True)}
 reliability_options: Final = in_section(
@@ -150,10 +153,10 @@ simulation_options: Final = together(
 def described(
     context: click.Context, base: Path | RunSpec | None, options: dict[str, Any], *, decides: bool = True
 ) -> RunSpec:
-    """Return the run in ``base``, changed by options of the command line.
+    """Return the description of a run: the values of ``base``, replaced by those of command-line options.
 
-    Options that describe the run are removed from ``options``. A new scheduler discards the parts and options of the
-    described one; so does ``decides=False``.
+    Options that belong to the description are removed from ``options``. If ``--scheduler`` is given, or with
+    ``decides=False``, the scheduler of ``base`` and its options are discarded.
     """
     from pipistrelle.runs.description.spec_file import read_spec  # not needed for the help
 
@@ -170,7 +173,7 @@ def described(
 
 @contextmanager
 def blamed(path: Path | None, spec: RunSpec, context: click.Context | None = None) -> Iterator[None]:
-    """Add the file of a run, and the key if known, to errors about its policy.
+    """Add the name of the run's description file, and the key if known, to errors about its scheduler.
 
     Errors about options of the command line stay as they are.
     """

@@ -45,8 +45,10 @@ _REACHED: Final = (
 @part_options
 @in_section(
     CONNECTION,
-    click.option("--trust", is_flag=True, help="Run the scheduler program or Python code that the snapshot names."),
-    click.option("--serve", is_flag=True, help="Listen for another scheduler, as 'serve' does."),
+    click.option(
+        "--trust", is_flag=True, help="Allow running the scheduler program or Python code that the snapshot names."
+    ),
+    click.option("--serve", is_flag=True, help="Wait for another scheduler to connect, as 'pipistrelle serve' does."),
     endpoint_options,
     click.option("--connect", metavar="ADDRESS", help="Address of a Batsim scheduler that is started elsewhere."),
     curve_options,
@@ -76,12 +78,12 @@ def command(
 ) -> None:
     """Continue an interrupted run from its last snapshot.
 
-    FOLDER is the output folder of a run with --snapshot-every, one of its snapshots, or the PREFIX of 'pipistrelle
-    batsim'. The outputs are the same as without the interruption. The inputs must not have changed. If the scheduler
-    ran in another terminal, start it again.
+    FOLDER is the output folder of a run with --snapshot-every, or one of its snapshots; for a run of 'pipistrelle
+    batsim', it is the PREFIX of the outputs. The inputs must not have changed. The outputs are the same as without the
+    interruption. If the scheduler ran in another terminal, start it again.
 
-    To continue under another policy, give --scheduler or options of a policy, and a new folder with --out. With
-    --serve the run waits for another scheduler.
+    To continue with another scheduler or policy, give --scheduler or other policy options, and a new folder with --out.
+    With --serve, the run waits until a scheduler connects.
 
     \b
     pipistrelle run -w year.swf --snapshot-every 10m --out year
@@ -156,7 +158,9 @@ def _connection(
     *,
     inside: bool,
 ) -> "Connection | None":
-    """Return the connection to the scheduler; None if it runs ``inside`` the server.
+    """Return the connection to the scheduler.
+
+    Return None if the scheduler runs in the server's process (``inside``).
 
     Raises:
         click.UsageError: if options do not match the connection.

@@ -93,9 +93,9 @@ class RunCommand(Command):
 def command(ctx: click.Context, /, spec_file: Path | None, in_process: bool, out: Path | None, **options: Any) -> None:
     """Simulate a workload under a scheduler.
 
-    Without options, simulate the bundled workload 'demo' under EASY backfilling. SPEC is a scheduler's name, a TOML
-    description of a run, or the out_command.json of an earlier run. Options override the values of SPEC. The words
-    after a scheduler program are its arguments. 'pipistrelle show' lists bundled names.
+    Without options, this simulates the bundled workload 'demo' under EASY backfilling. SPEC is the name of a scheduler,
+    a TOML file that describes a run, or the out_command.json of an earlier run. Options override the values of SPEC. If
+    --scheduler is a program, the words after it are its arguments. 'pipistrelle show' lists the bundled names.
 
     \b
     pipistrelle run -w KTH-SP2-1996-2.1-cln.swf.gz -p kth-sp2
@@ -171,7 +171,7 @@ def unknown_scheduler(scheduler: str) -> click.UsageError:
 
 
 def _new_folder(spec: "RunSpec", setup: "Setup", scheduler: str) -> Path:
-    """Create a folder named after the run; a number distinguishes equal runs."""
+    """Create the run's output folder, named after workload, scheduler and a number that makes the name unique."""
     from pipistrelle.server.outputs.lock import unwritable_folder
 
     words = [setup.name, Path(scheduler).name, spec.order, spec.backfill, spec.placement, Path(spec.config or "").stem]

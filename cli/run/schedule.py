@@ -64,10 +64,10 @@ def command(
     quiet: bool,
     **parts: Any,
 ) -> None:
-    """Run only the scheduler, for a server that is started elsewhere.
+    """Run only the scheduler; the server is started in another terminal or on another machine.
 
-    NAME is a bundled scheduler, file.toml or file.py:CLASS. Server and scheduler may start in any order. With
-    --dialect batsim the scheduler listens, for Batsim or 'pipistrelle serve --dialect batsim'.
+    NAME is a bundled scheduler, file.toml or file.py:CLASS. Server and scheduler may start in any order. With --dialect
+    batsim the scheduler listens, and Batsim or 'pipistrelle serve --dialect batsim' connects to it.
 
     \b
     pipistrelle schedule easy --connect pipistrelle-out
@@ -127,7 +127,10 @@ def command(
 
 
 def _mark(name: str, parts: dict[str, Any]) -> str:
-    """Return a digest of the policy and its files, to match saved states."""
+    """Return a digest of the policy's name, options and files.
+
+    A saved state is restored only if this digest is equal.
+    """
     from pipistrelle.runs.description.spec import RunSpec
     from pipistrelle.runs.description.spec_file import policy_digest, with_digests
 

@@ -55,15 +55,15 @@ def command(
     await_reconnect: str | None,
     **options: Any,
 ) -> None:
-    """Run only the server, for one scheduler that is started elsewhere.
+    """Run only the server; the scheduler is started in another terminal or on another machine.
 
     The server prints its address, writes it to OUT/connection.json and waits. In another terminal:
 
     \b
     pipistrelle schedule easy --connect OUT/connection.json
 
-    SPEC describes a run as for 'run'; its scheduler is ignored. With --dialect batsim the scheduler listens and the
-    server connects.
+    SPEC describes a run as for 'pipistrelle run'; its scheduler is ignored. With --dialect batsim the scheduler listens
+    and the server connects to it.
     """
     how = Ways.taken(options)
     if how.record is not None and await_reconnect is not None:
@@ -102,7 +102,7 @@ def command(
 
 
 def announcing(out: Path, form: "Form", *, connects: bool = False) -> Callable[[str], AbstractContextManager[None]]:
-    """Return a context that announces the address, in words and in connection.json."""
+    """Return a context manager that prints the server's address and keeps it in connection.json meanwhile."""
 
     @contextmanager
     def announce(address: str) -> Iterator[None]:

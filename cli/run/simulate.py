@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 class Ways(NamedTuple):
-    """How a run is shown, reported and saved.
+    """How a run is displayed, reported and saved; none of this changes its results.
 
     Attributes:
-        progress: whether to show progress; None: default.
-        live: whether to draw on the terminal.
+        progress: whether to show progress; None: only on a terminal, or once a minute.
+        live: whether to draw the run on the terminal.
         page: port of the browser view; None: no view.
         form: form of the printed results.
-        timings: file for wall-clock times.
-        record: file for the messages.
-        keeping: (interval, number, keep after the end) of snapshots; None: no snapshots.
+        timings: file for wall-clock times; None: not written.
+        record: file for all protocol messages; None: not recorded.
+        keeping: (interval, number of snapshots to keep, whether to keep them after the end); None: no snapshots.
         overwrite: whether to replace the results of another run.
     """
 
@@ -42,7 +42,10 @@ class Ways(NamedTuple):
 
     @classmethod
     def taken(cls, options: dict[str, Any]) -> Self:
-        """Take these options out of a command's; click.UsageError if they conflict."""
+        """Remove the options of this class from ``options`` and return them.
+
+        Raise click.UsageError if they conflict.
+        """
         progress, live, page, timings, record = (
             options.pop(name) for name in ("progress", "live", "page", "timings", "record")
         )
@@ -57,7 +60,9 @@ class Ways(NamedTuple):
 
 
 def read_inputs(spec: "RunSpec", spec_file: Path | None, written: Iterable[Path | None]) -> "tuple[RunSpec, Setup]":
-    """Return the run with digests of its inputs, and its setup.
+    """Read all inputs of a run.
+
+    Return the description with digests of its input files, and the simulation setup.
 
     Raises:
         click.UsageError: if a file would be both read and written.
@@ -74,7 +79,7 @@ def read_inputs(spec: "RunSpec", spec_file: Path | None, written: Iterable[Path 
 def simulate(
     spec: "RunSpec", setup: "Setup", connection: "Connection", out: Path, how: Ways, *, awaits: float | None = None
 ) -> None:
-    """Simulate and print the results; raise the error that ended the run early.
+    """Simulate a run and print its results; if an error ended the run early, raise it afterwards.
 
     Args:
         awaits: seconds to wait for another scheduler after a disconnection; None: do not wait.

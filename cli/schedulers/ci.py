@@ -1,4 +1,4 @@
-"""``pipistrelle check cases``: rerun cases and compare with their golden results."""
+"""``pipistrelle check cases``: rerun test cases and compare with their expected (golden) results."""
 
 import time
 from contextlib import suppress
@@ -41,15 +41,16 @@ def _names(ctx: click.Context) -> list[str]:
 
 @click.command(cls=Command)
 @click.argument("folder", required=False, type=FILE_OR_FOLDER)
-@click.option("--update", is_flag=True, help="Rewrite the golden results of FOLDER and print the changes.")
+@click.option("--update", is_flag=True, help="Replace FOLDER's expected results by the new ones; print the changes.")
 @junit_option("case")
 @name_option("cases", "easy-*", _names)
-@click.option("--list", "as_list", is_flag=True, help="List the cases and what each proves; run none.")
+@click.option("--list", "as_list", is_flag=True, help="List the cases and what each checks; run none.")
 def command(folder: Path | None, update: bool, junit: Path | None, names: tuple[str, ...], as_list: bool) -> int:
-    """Rerun cases and compare their results with the golden ones.
+    """Rerun test cases and compare their results with the expected ones.
 
-    FOLDER is a case or holds several ('pipistrelle help ci'); without it, the bundled cases are run. The exit code is
-    0 if all results are equal or within the tolerances of their case, 1 if some differ and 2 if a case could not run.
+    A case is a folder with a run's inputs and its expected results ('pipistrelle help ci'). FOLDER is a case or holds
+    several; without it, the bundled cases are run. The exit code is 0 if all results are equal or within the tolerances
+    of their case, 1 if some differ and 2 if a case could not run.
 
     \b
     pipistrelle check cases

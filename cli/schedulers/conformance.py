@@ -49,18 +49,18 @@ def _names(ctx: click.Context) -> list[str]:
     default="native",
     help="Protocol of the scheduler; batsim schedulers listen.",
 )
-@name_option("scripts", "*node*", _names)
-@click.option("--list", "as_list", is_flag=True, help="List the scripts and their situations; run none.")
+@name_option("tests", "*node*", _names)
+@click.option("--list", "as_list", is_flag=True, help="List the tests and the situation of each; run none.")
 @click.option(
     "--limit",
     type=click.FloatRange(min=0, min_open=True),
     default=_LIMIT,
-    help="Seconds to wait for the connection, each reply and the exit.",
+    help="Seconds to wait for the scheduler's connection, each reply and its exit.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with the messages of failed scripts.")
-@junit_option("script")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with the protocol messages of failed tests.")
+@junit_option("test")
 @click.option(
-    "--logs", type=FOLDER, metavar="FOLDER", help="Write messages and output of failed scripts to this folder."
+    "--logs", type=FOLDER, metavar="FOLDER", help="Write the messages and output of failed tests to this folder."
 )
 def command(
     words: tuple[str, ...],
@@ -74,9 +74,9 @@ def command(
 ) -> int:
     """Test a scheduler with difficult situations, each in a new process.
 
-    CMD is a program with {endpoint} among its arguments, as for 'run --scheduler'. NAME is a bundled scheduler or a
-    folder with a scheduler.toml. The exit code is 0 if all scripts that apply pass, 1 if some fail and 2 if the
-    scheduler cannot be started.
+    CMD is a program with {endpoint} among its arguments, as for 'pipistrelle run --scheduler'. NAME is a bundled
+    scheduler or a folder with a scheduler.toml. The exit code is 0 if all tests that apply pass, 1 if some fail and 2
+    if the scheduler cannot be started.
 
     \b
     pipistrelle check scheduler -- ./my_scheduler {endpoint}
@@ -123,7 +123,7 @@ def command(
 
 
 def _never_came(outcome: "ScriptOutcome") -> "PipistrelleError":
-    """Return the error for a scheduler that never connects."""
+    """Return the error that reports a scheduler which never connected."""
     from pipistrelle.protocol.base.errors import PipistrelleError
 
     printed = outcome.printed.strip().splitlines()
@@ -151,7 +151,10 @@ def _chosen(scripts: "Sequence[Script]", names: tuple[str, ...]) -> "list[Script
 
 
 def _command(words: tuple[str, ...], dialect: str) -> list[str]:
-    """Return the command of the scheduler; for a name, the one that `run` would start."""
+    """Return the command that starts the scheduler.
+
+    For a bundled name or a folder, the command that ``run`` would use.
+    """
     from pipistrelle.runs.description.spec import RunSpec
     from pipistrelle.runs.execution.child import check_command, own_command
     from pipistrelle.runs.execution.connection import check_scheduler
@@ -203,7 +206,7 @@ def _plain(outcome: "ScriptOutcome") -> dict[str, object]:
 
 
 def _write_log(folder: Path, outcome: "ScriptOutcome") -> None:
-    """Write the messages of a failed script; remove an old file if it passed."""
+    """Write the messages of a failed test to its log file; if the test passed, remove an old log file."""
     from pipistrelle.server.outputs.lock import unwritable_folder
     from pipistrelle.server.outputs.once import write_output
 

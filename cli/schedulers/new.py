@@ -15,7 +15,10 @@ from pipistrelle.protocol.base.whole import whole_file
 
 
 class _Language(NamedTuple):
-    """Suffix and commands of a language; they contain ``{source}`` and ``{program}``."""
+    """The file suffix of a language, and the commands that build and run a program in it.
+
+    The commands contain ``{source}`` and ``{program}`` in place of the file names.
+    """
 
     suffix: str
     build: str | None
@@ -42,7 +45,7 @@ _LANGUAGES: Final = {
 
 
 class AlreadyThere(PipistrelleError):
-    """The file to write exists, or cannot be written."""
+    """The file to write already exists, or cannot be written."""
 
 
 @click.command("scheduler", cls=Command)
@@ -53,10 +56,10 @@ class AlreadyThere(PipistrelleError):
         "--language",
         type=Choice(list(_LANGUAGES)),
         default="python",
-        help="Programming language; only Python needs a package, pyzmq.",
+        help="Programming language. Only the Python scheduler needs a package (pyzmq).",
     ),
 )
-@in_section(OUTPUTS, output_option("File to write, instead of NAME with a suffix.", required=False))
+@in_section(OUTPUTS, output_option("File to write, instead of NAME and the language's suffix.", required=False))
 def command(name: str, language: str, output: Path | None) -> None:
     """Write a small working scheduler, and show how to run it.
 
@@ -84,5 +87,8 @@ def command(name: str, language: str, output: Path | None) -> None:
 
 
 def _kept_as(suffix: str) -> str:
-    """Return the template's suffix in the package, where a .py file would count as a module."""
+    """Return the suffix under which the package stores a template.
+
+    It is ``.python`` instead of ``.py``, because a .py file would count as a module of the package.
+    """
     return ".python" if suffix == ".py" else suffix

@@ -28,7 +28,9 @@ _MOST_JOBS: Final = 20
 @part_options
 @in_section(
     CONNECTION,
-    click.option("--server", is_flag=True, help="Replay the replies to the server and compare its notices."),
+    click.option(
+        "--server", is_flag=True, help="Test the server: send it the recorded replies and compare its notices."
+    ),
     click.option("--in-process", is_flag=True, help="Run the scheduler inside this process."),
     timeout_option("hello", "a scheduler"),
     timeout_option("decision", "each reply"),
@@ -45,11 +47,12 @@ def command(
     decision_timeout: float,
     **parts: Any,
 ) -> None:
-    """Replay a recorded session to a scheduler, up to the first different decision.
+    """Send recorded messages to a scheduler, up to its first different decision.
 
-    SESSION was written by 'pipistrelle run --record FILE'. Nothing is simulated: the scheduler gets the recorded
-    notices. With --server, the server gets the recorded replies; it needs the run's inputs. The exit code is 1 if
-    something differs.
+    SESSION is a file written by 'pipistrelle run --record FILE'. Nothing is simulated: the scheduler gets the recorded
+    notices (the server's messages), and its replies are compared with the recorded ones. With --server, it is the other
+    way round: the server gets the recorded replies, and needs the run's inputs. The exit code is 1 if something
+    differs.
 
     \b
     pipistrelle run --record easy.jsonl.gz
@@ -99,7 +102,7 @@ def command(
 
 
 def _print_parting(parting: "Parting", found: str, recorded: str, epoch: float | None) -> None:
-    """Print the first different decision of two schedulers, and the queue."""
+    """Print the first decision in which the scheduler differs from the recording, and the queue at that time."""
     from pipistrelle.cli.terminal.console import print_table
     from pipistrelle.cli.terminal.dates import Dates
 

@@ -14,7 +14,10 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 
 
 def name_option(tests: str, example: str, names: Callable[[click.Context], Iterable[str]]) -> Callable[[_C], _C]:
-    """Return the option that selects tests by name; shells complete ``names``."""
+    """Return the option ``--name``, which selects tests by name.
+
+    Shells complete the names that ``names`` returns.
+    """
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return [CompletionItem(name) for name in names(ctx) if name.startswith(incomplete)]

@@ -28,13 +28,16 @@ _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")
 @click.command(cls=Command)
 @click.argument("numbers", nargs=-1, metavar="[000|001|002|003|004]...")
 @click.option(
-    "--only", multiple=True, metavar="ENTRY", help="Only this entry of one paper, such as table-2; repeatable."
+    "--only",
+    multiple=True,
+    metavar="ENTRY",
+    help="Reproduce only this table or figure of the paper: table-2; repeatable.",
 )
 @click.option(
     "--size",
     type=Choice(["small", "full"]),
     default="small",
-    help="Simulate a minute per paper, or as much as the paper did.",
+    help="Amount of simulation: about a minute per paper, or as much as the paper did.",
 )
 @click.option(
     "-o",
@@ -50,7 +53,7 @@ _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")
     metavar="DIR",
     envvar="PIPISTRELLE_TRACES",
     show_envvar=True,
-    help="Folder of real logs; entries without their log are skipped.",
+    help="Folder of real logs; tables and figures without their log are skipped.",
 )
 @jobs_option
 @click.option("--list", "as_list", is_flag=True, help="List the entries; compute nothing.")
@@ -71,7 +74,7 @@ def command(
 
     000: repair time and reliability at LANL; 001: reliability partitions; 002: Maui as a simulator; 003: spares and
     moldable applications; 004: stable GPUs on Titan. Without a number, all papers are reproduced. DIR gets one page per
-    paper with printed and computed values, papers.json and papers.csv.
+    paper with the printed and the computed values, and all values in papers.json and papers.csv.
 
     \b
     pipistrelle study papers --list
@@ -125,7 +128,7 @@ def _computed(
 
 @contextmanager
 def _telling(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows progress."""
+    """Yield a function that shows a text as progress; with ``quiet`` it shows nothing."""
     if quiet:
         yield lambda text: None
     elif sys.stderr.isatty():

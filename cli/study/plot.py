@@ -1,4 +1,4 @@
-"""``pipistrelle study plot``: pictures of a study's trials."""
+"""``pipistrelle study plot``: draw the results of a study."""
 
 from pathlib import Path
 
@@ -27,13 +27,13 @@ KINDS = ("curves", "normalised", "sizes")
     "--kind",
     type=Choice(KINDS),
     default="curves",
-    help="Draw curves over --x, normalised curves, or differences by job size.",
+    help="What to draw: curves over --x, curves divided by their first value, or differences by job size.",
 )
 @x_option
 @by_option
 @metric_option
 @target_option
-@click.option("--axis", metavar="AXIS", help="With --kind sizes: axis with the two values.")
+@click.option("--axis", metavar="AXIS", help="With --kind sizes: varied parameter to which the two values belong.")
 @click.option("--values", metavar="A,B", show_default="the only two", help="With --kind sizes: the two values.")
 @where_option
 @level_option

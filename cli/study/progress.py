@@ -19,10 +19,12 @@ _LONG_S: Final = 60.0
 
 
 class StudyProgress:
-    """Shows trials done, their rate and the time left; a callable context manager.
+    """Shows the number of finished simulations, their rate and the time left.
+
+    A context manager that is called for each update.
 
     Args:
-        wanted: whether the user asked for progress; None: default.
+        wanted: whether the user asked for progress; None: a bar on a terminal, lines elsewhere.
     """
 
     def __init__(self, wanted: bool | None) -> None:
@@ -55,7 +57,7 @@ class StudyProgress:
             self._bar.stop()
 
     def __call__(self, progress: "Headway") -> None:
-        """Show progress if it is due."""
+        """Show progress, unless the last display is too recent."""
         now = time.monotonic()
         if self._bar is not None:
             said = self._said(progress, now)
@@ -73,5 +75,5 @@ class StudyProgress:
 
 
 def time_text(seconds: float) -> str:
-    """Return a rounded duration as text."""
+    """Return a duration (s) as short text, rounded."""
     return f"{seconds:.2g} s" if seconds < 10 else length_text(seconds, _FORMS)

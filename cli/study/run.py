@@ -1,4 +1,4 @@
-"""``pipistrelle study run``: run every trial of a study."""
+"""``pipistrelle study run``: run every simulation of a study."""
 
 import os
 from pathlib import Path
@@ -32,13 +32,15 @@ if TYPE_CHECKING:
 @click.option("--overwrite", is_flag=True, help="Replace the results of another study in DIR.")
 @jobs_option
 @click.option("--dask", metavar="ADDRESS", help="Use the workers of this Dask scheduler: tcp://host:8786.")
-@click.option("--slurm", metavar="NUMBER", type=click.IntRange(min=1), help="Use this many Slurm jobs as workers.")
+@click.option(
+    "--slurm", metavar="NUMBER", type=click.IntRange(min=1), help="Submit this many Slurm jobs and use them as workers."
+)
 @click.option(
     "--slurm-option",
     "slurm_options",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Setting of the Slurm jobs: queue, account, memory, walltime, ...; repeatable.",
+    help="Setting of these Slurm jobs: queue=..., account=..., memory=..., walltime=...; repeatable.",
 )
 @click.option("--dry-run", is_flag=True, help="Check the study and estimate its duration.")
 @progress_option
@@ -55,7 +57,8 @@ def command(
 ) -> None:
     """Run a study, or continue an interrupted one.
 
-    A trial is one simulation. DIR/trials.parquet gets one row per trial.
+    A study simulates every combination of the parameter values in its TOML file. DIR/trials.parquet gets one row per
+    simulation.
     """
     import_numpy()
     verbose = click.get_current_context().find_root().params.get("verbose", 0)

@@ -39,7 +39,10 @@ Method = Literal["t", "bootstrap"]
 @where_option
 @metrics_option
 @click.option(
-    "--quantile", metavar="SHARE", type=ShareNumber(), help="Print this quantile of the replicas instead of the mean."
+    "--quantile",
+    metavar="SHARE",
+    type=ShareNumber(),
+    help="Print this quantile over the replicas, instead of their mean.",
 )
 @level_option
 @method_option
@@ -53,7 +56,7 @@ def summary_command(
     method: Method,
     form: str | None,
 ) -> None:
-    """Print means with confidence intervals for each combination of axis values.
+    """Print means with confidence intervals for each combination of the varied parameters.
 
     DIR is the folder of a study, or its Parquet file.
     """
@@ -92,7 +95,7 @@ def _summary_cells(row: "CellRow") -> list[str]:
 
 @click.command("compare", cls=Command)
 @trials_argument
-@click.option("--axis", metavar="AXIS", required=True, help="Axis with the two values.")
+@click.option("--axis", metavar="AXIS", required=True, help="Varied parameter to which the two values belong.")
 @click.option("--values", metavar="A,B", show_default="the only two", help="The two values to compare.")
 @where_option
 @metrics_option
@@ -111,10 +114,11 @@ def compare_command(
     method: Method,
     form: str | None,
 ) -> None:
-    """Compare two values A and B of one axis, replica by replica.
+    """Compare two values A and B of one varied parameter, replica by replica.
 
-    DIR is the folder of a study, or its Parquet file. Replicas with the same number share workload and failures, so
-    their differences vary less.
+    DIR is the folder of a study, or its Parquet file. Replicas are repetitions with other random numbers. Replica 1 of
+    A and replica 1 of B have the same workload and failures, so their difference varies less than the results
+    themselves.
     """
     from pipistrelle.studies.inference.reports import comparison
 
@@ -147,7 +151,7 @@ def compare_command(
 
 
 def two_values(known: "list[Value]", text: str | None, axis: str, value: Any) -> "tuple[Value, Value]":
-    """Return the two values to compare."""
+    """Return the two values of the axis (a varied option) to compare: those in ``text``, or the only two that exist."""
     if text is None:
         if len(known) != 2:
             raise click.UsageError(f"{axis} has {len(known)} values: choose two with --values A,B.")
@@ -191,13 +195,19 @@ target_option = click.option(
     metavar="VALUE",
     multiple=True,
     callback=_targets,
-    help="Value of the metric to reach, such as 2h or 0.8; repeatable.",
+    help="Value that --metric must reach, such as 2h or 0.8; repeatable.",
 )
 x_option = click.option(
-    "--x", metavar="AXIS", show_default="repair, or the last axis", help="Numeric axis to search or draw."
+    "--x",
+    metavar="AXIS",
+    show_default="repair, or the last axis",
+    help="Numeric varied parameter: the search variable, or the x axis of the plot.",
 )
 by_option = click.option(
-    "--by", metavar="AXIS", show_default="reliability_factor, or the first axis", help="Axis with one curve per value."
+    "--by",
+    metavar="AXIS",
+    show_default="reliability_factor, or the first axis",
+    help="Varied parameter; each of its values gives one curve.",
 )
 
 
@@ -211,7 +221,7 @@ by_option = click.option(
     "--at",
     metavar="VALUE",
     show_default="the smallest",
-    help="Compare with the other curves at this value of --x.",
+    help="Value of --x at which the other curves are read.",
 )
 @where_option
 @level_option
@@ -227,10 +237,10 @@ def break_even_command(
     level: float,
     form: str | None,
 ) -> None:
-    """Find the repair time at which a result equals a target or another factor's.
+    """Find the repair time at which a result meets a target, or is equal for two failure rates.
 
     DIR is the folder of a study, or its Parquet file. The study varies the repair time and --reliability-factor; --x
-    and --by choose other axes.
+    and --by choose other varied parameters.
     """
     from pipistrelle.studies.inference.crossing import Curves, break_even
     from pipistrelle.studies.inference.trials import label
@@ -273,7 +283,7 @@ def break_even_command(
 
 
 def _axis_text(least: float, greatest: float, timed: bool) -> Any:
-    """Return a function that formats a value on or beyond the axis."""
+    """Return a function that formats a value of an axis, or says that the value lies outside its range."""
     from pipistrelle.protocol.base.lengths import length_text
 
     def text(value: float | str | None) -> str:

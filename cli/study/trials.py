@@ -1,4 +1,4 @@
-"""Options and output shared by commands that read trials."""
+"""Options and output shared by commands that read the results of a study."""
 
 import csv
 import io
@@ -45,7 +45,7 @@ where_option: Final = click.option(
     metavar="AXIS=VALUE",
     multiple=True,
     callback=_conditions,
-    help="Use only trials with this value of an axis; repeatable.",
+    help="Use only simulations with this value of a varied parameter; repeatable.",
 )
 metrics_option: Final = click.option(
     "--metric",
@@ -53,18 +53,20 @@ metrics_option: Final = click.option(
     metavar="COLUMN",
     multiple=True,
     show_default="the usual ones",
-    help="Result to print, such as mean_wait; repeatable.",
+    help="Column of the results to print, such as mean_wait; repeatable.",
 )
-metric_option: Final = click.option("--metric", metavar="COLUMN", default="mean_wait", help="Result to use.")
+metric_option: Final = click.option(
+    "--metric", metavar="COLUMN", default="mean_wait", help="Column of the results to use."
+)
 level_option: Final = click.option(
-    "--level", metavar="SHARE", type=ShareNumber(), default="95%", help="Confidence level."
+    "--level", metavar="SHARE", type=ShareNumber(), default="95%", help="Confidence level of the intervals."
 )
 method_option: Final = click.option(
     "--interval",
     "method",
     type=Choice(["t", "bootstrap"]),
     default="t",
-    help="Method of the intervals: Student's t or a seeded bootstrap.",
+    help="Method for the confidence intervals: Student's t, or bootstrap with a fixed seed.",
 )
 form_options: Final = together(
     click.option("--json", "form", flag_value="json", help="Print JSON instead of tables."),
@@ -83,7 +85,7 @@ picture_option: Final = click.option(
 
 
 def read_trials(place: Path, conditions: Sequence[tuple[str, str]]) -> "TrialTable":
-    """Return the trials of a study that fulfil the conditions."""
+    """Return the rows of a study's table (one per simulation) that meet the conditions AXIS=VALUE."""
     from pipistrelle.cli.terminal.console import import_numpy
 
     import_numpy()
@@ -93,7 +95,7 @@ def read_trials(place: Path, conditions: Sequence[tuple[str, str]]) -> "TrialTab
 
 
 def chosen_axes(trials: "TrialTable", x: str | None, by: str | None) -> tuple[str, str | None]:
-    """Return the numeric axis and the axis of curves."""
+    """Return the numeric varied option for the x axis, and the one with a curve per value (None: one curve)."""
     if not trials.axes:
         raise click.UsageError("the study has no axis: there is nothing to compare.")
     over = trials.axis(x) if x is not None else "repair" if "repair" in trials.axes else trials.axes[-1]
@@ -109,12 +111,12 @@ def chosen_axes(trials: "TrialTable", x: str | None, by: str | None) -> tuple[st
 
 
 def is_timed(trials: "TrialTable", axis: str) -> bool:
-    """Return whether the values of an axis are durations."""
+    """Return whether the values of a varied option are durations."""
     return all(isinstance(value, str) for value in trials.values(axis))
 
 
 def number_text(value: float | None) -> str:
-    """Return a figure for a table."""
+    """Return a number as text for a table; "-" if it is None."""
     if value is None:
         return "-"
     if value in (float("inf"), float("-inf")):
@@ -126,12 +128,15 @@ def number_text(value: float | None) -> str:
 
 
 def percent_text(share: float | None, sign: str = "") -> str:
-    """Return a share for a table."""
+    """Return a share (0 to 1) as a percentage for a table; "-" if it is None."""
     return "-" if share is None else f"{100 * share:{sign}.2f}" if abs(share) < 0.01 else f"{100 * share:{sign},.1f}"
 
 
 def grouped(cells: Iterable[tuple[dict[str, "Value"], list[str]]]) -> list[list[str]]:
-    """Return table rows by the last axis; heading rows name the others."""
+    """Return table rows for the values of the last varied option.
+
+    A heading row names the values of the others.
+    """
     from pipistrelle.studies.inference.trials import label
 
     lines: list[list[str]] = []
@@ -149,7 +154,7 @@ def grouped(cells: Iterable[tuple[dict[str, "Value"], list[str]]]) -> list[list[
 def print_rows(
     form: str | None, rows: Sequence[dict[str, Any]], tables: Iterable[tuple[str, list[str], list[list[str]]]]
 ) -> None:
-    """Print plain rows as JSON or CSV, or the tables: title, columns, rows."""
+    """Print ``rows`` as JSON or CSV if ``form`` says so, else print the tables (title, columns, rows)."""
     if form == "json":
         print_json(rows)
         return
@@ -169,7 +174,7 @@ def print_rows(
 
 
 def remark(form: str | None, text: str) -> None:
-    """Print a line below a table."""
+    """Print a note below a table; with JSON or CSV output print nothing."""
     if form is None:
         show(text)
 

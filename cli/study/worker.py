@@ -1,4 +1,4 @@
-"""Worker process of a study: reads trials and writes answers, line by line."""
+"""Worker process of a study: reads simulations to run and writes their results, one per line."""
 
 import os
 import signal
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def work(lines: BinaryIO, answers: BinaryIO) -> None:
-    """Answer each line; exit when the input ends, even during a trial."""
+    """Run the simulation in each input line and write its result.
+
+    Exit when the input ends, even during a simulation.
+    """
     waiting: SimpleQueue[bytes] = SimpleQueue()
 
     def read() -> None:
@@ -31,7 +34,7 @@ def work(lines: BinaryIO, answers: BinaryIO) -> None:
 
 
 def main() -> None:
-    """Serve the parent process."""
+    """Run as a worker: read from standard input and write to standard output."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     prepare_log(_errors_only)
     logger()

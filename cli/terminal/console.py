@@ -27,9 +27,10 @@ _LEAST_TEXT: Final = 12
 
 
 def import_numpy() -> None:
-    """Import numpy without threads for linear algebra, unless the user sets them.
+    """Import numpy without starting threads for linear algebra, unless the user asks for threads.
 
-    Starting threads takes a third of the import, and no matrix is large enough for them. Children do not inherit this.
+    Starting the threads would take a third of the import time, and no matrix here is large enough to need them. The
+    setting is not passed on to child processes.
     """
     wish = "OPENBLAS_NUM_THREADS"
     if wish in os.environ:
@@ -42,9 +43,10 @@ def import_numpy() -> None:
 
 
 def configure_log(verbose: int, *, once: bool = False) -> None:
-    """Log to standard error, from warnings (0) to debugging (2).
+    """Log to standard error: warnings (``verbose`` 0), information (1) or debugging messages (2).
 
-    With ``once``, each message is logged once."""
+    With ``once``, equal messages are logged only once.
+    """
     level = _LEVELS[min(verbose, len(_LEVELS) - 1)]
     said: set[str] = set()
 
@@ -72,12 +74,12 @@ def say(text: str) -> None:
 
 
 def print_error(error: PipistrelleError) -> None:
-    """Print an error."""
+    """Print an error on standard error: what is wrong, where, and what to do."""
     say(str(error))
 
 
 def print_usage_error(error: click.ClickException) -> None:
-    """Print an error in the command line, and how to get help."""
+    """Print an error about the command line, and the command that shows help."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     hint = f" Try '{context.command_path} --help'." if context else ""
     message = error.format_message()
@@ -94,7 +96,10 @@ def print_bug(error: Exception) -> None:
 
 
 def progress_observers(setup: "Setup", wanted: bool | None) -> "list[Observer]":
-    """Return a progress bar on a terminal, unless ``wanted`` is False."""
+    """Return a progress bar if standard error is a terminal and ``wanted`` is not False.
+
+    Else an empty list.
+    """
     if wanted is False or not sys.stderr.isatty():
         return []
     from rich.console import Console
@@ -112,14 +117,14 @@ def print_facts(facts: Sequence[tuple[str, str]], indent: str = "") -> None:
 
 
 def plain(text: str, style: str = "") -> "Text":
-    """Return text without markup and control characters."""
+    """Return a text for the terminal, without interpreting markup and without control characters."""
     from rich.text import Text  # most errors do not need it
 
     return Text(printable(text), style)
 
 
 def results() -> "Console":
-    """Return the console for results."""
+    """Return the console (standard output) to which results are printed."""
     from rich.console import Console
 
     return Console(highlight=False, emoji=False)
@@ -136,9 +141,9 @@ def print_json(value: object) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], texts: Collection[str]) -> None:
-    """Print a title and a table; columns in ``texts`` are left-aligned.
+    """Print a title and a table; the columns named in ``texts`` are left-aligned.
 
-    Only a text in the last column is cut on a narrow terminal. A row with fewer cells than columns is a remark.
+    On a narrow terminal, only text in the last column is cut. A row with fewer cells than columns is printed as a note.
     """
     console = results()
     lines = [[plain(cell) for cell in row] for row in (columns, *rows)]
@@ -159,12 +164,12 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
 
 def print_below(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print an empty line and a table whose first column is text."""
+    """Print an empty line and a table with a title; its first column is text."""
     click.echo()
     print_table(title, columns, rows, columns[:1])
 
 
 def cells(values: Mapping[str, Any], *forms: str) -> list[str]:
-    """Return the values as table cells, formatted by forms such as "name:.2f"; None as "-"."""
+    """Return values as table cells. Each form is a key and a format, such as "name:.2f"; None becomes "-"."""
     parts = [form.partition(":") for form in forms]
     return ["-" if values[name] is None else format(values[name], form) for name, _, form in parts]

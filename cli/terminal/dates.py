@@ -1,4 +1,4 @@
-"""Dates beside simulated times, as the terminal shows them."""
+"""Print dates beside simulated times."""
 
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
@@ -13,7 +13,7 @@ class NoDates(PipistrelleError):
 
 
 class Dates:
-    """Dates of simulated times, if time 0 has a date.
+    """Converts simulated times to dates, if the workload gives the date of time 0.
 
     Args:
         epoch: Unix time (s) of time 0; None: no dates.
@@ -28,16 +28,16 @@ class Dates:
                 self._zone = ZoneInfo(timezone)
 
     def at(self, time: float) -> str:
-        """Return the date at a time (s), or ""."""
+        """Return the date at a simulated time (s); an empty text if dates are unknown."""
         return "" if self._epoch is None else date_text(self._epoch + time, self._zone) or ""
 
     def beside(self, time: float) -> str:
-        """Return a time in seconds, with its date in brackets if there is one."""
+        """Return a simulated time in seconds as text, followed by its date in brackets if dates are known."""
         date = self.at(time)
         return f"{time:.10g} s" + (f" ({date})" if date else "")
 
     def time(self, moment: float | datetime, option: str) -> float:
-        """Return a moment as simulated time (s); a date without zone is in this zone.
+        """Return a moment as simulated time (s); a date without a zone is in the zone of this object.
 
         Raises:
             NoDates: for a date, if the date of time 0 is unknown.
@@ -55,7 +55,7 @@ class Dates:
 
 
 def clock_text(now: float, epoch: float | None) -> str:
-    """Return simulated time as a UTC date if time 0 has one, else as days and hours."""
+    """Return a simulated time as a UTC date if time 0 has a date, otherwise as days and hours."""
     if epoch is not None and (date := date_text(epoch + now)) is not None:
         return date
     days, rest = divmod(int(now), 86400)

@@ -26,9 +26,9 @@ _FILES: Final = (errno.EMFILE, errno.ENFILE)
 
 
 def exhausted(error: BaseException) -> str | None:
-    """Return a message if an error comes from a lack of file descriptors or memory; None otherwise.
+    """Return a message if an error was caused by a lack of file descriptors or memory; None otherwise.
 
-    Errors that were raised because of such an error count too, whatever they say.
+    Errors that were raised while handling such an error count too, whatever their own text.
     """
     one: BaseException | None = error
     while one is not None:
@@ -43,7 +43,7 @@ def exhausted(error: BaseException) -> str | None:
 
 
 def _number(error: BaseException) -> int:
-    """Return the system's number of an error; 0 if it has none."""
+    """Return the system's error number (errno) of an exception; 0 if it has none."""
     if isinstance(error, ImportError):  # a shared library cannot be opened
         return next((number for number in _FILES if os.strerror(number) in str(error)), 0)
     number = getattr(error, "errno", None)  # also ZMQError's, which is no OSError

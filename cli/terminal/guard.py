@@ -9,12 +9,12 @@ import click
 
 
 class FilledPath(click.Path):
-    """A path that must not be empty, for example from an unset shell variable."""
+    """A path that must not be empty, as it would be if it came from an unset shell variable."""
 
     def convert(
         self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
     ) -> str | bytes | os.PathLike[str]:
-        """Return the path; the usage error names the option."""
+        """Return the path; raise a usage error that names the option if the path is empty."""
         if value == "":
             self.fail("the path is empty.", param, ctx)
         return super().convert(value, param, ctx)

@@ -1,4 +1,4 @@
-"""Progress lines for standard error that is not a terminal."""
+"""Write progress lines if standard error is not a terminal."""
 
 import sys
 import time
@@ -18,10 +18,10 @@ _LONG_S: Final = 60.0
 
 
 class Heartbeat:
-    """Writes progress lines of a run.
+    """Writes progress lines of a run to standard error, about once a minute.
 
     Args:
-        asked: whether the user asked for progress: more lines, and one at the end.
+        asked: whether the user asked for progress; then there are more lines, and one at the end.
     """
 
     def __init__(self, setup: "Setup", *, asked: bool) -> None:
@@ -33,7 +33,7 @@ class Heartbeat:
         self._simulation: Simulation | None = None
 
     def __call__(self, simulation: "Simulation") -> None:
-        """Write a line if it is due."""
+        """Write a progress line, unless the last one is too recent."""
         self._simulation = simulation
         if time.monotonic() >= self._due:
             self._due = time.monotonic() + self._every
@@ -58,5 +58,5 @@ class Heartbeat:
 
 
 def heartbeat_of(setup: "Setup", wanted: bool | None) -> Heartbeat | None:
-    """Return a heartbeat if standard error is not a terminal and progress is wanted."""
+    """Return an object that writes progress lines; None on a terminal, or if progress is not wanted."""
     return None if wanted is False or sys.stderr.isatty() else Heartbeat(setup, asked=wanted is True)

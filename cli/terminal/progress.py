@@ -1,4 +1,4 @@
-"""The live progress bar, an observer of the engine."""
+"""The progress bar of a run on a terminal."""
 
 import time
 from typing import Final
@@ -18,7 +18,7 @@ _REFRESH_S: Final = 0.1
 
 
 class ProgressBar(Observer):
-    """Shows simulated date, jobs done, queue length and events per wall-clock second.
+    """Shows the simulated date, the number of ended jobs, the queue length and the events per wall-clock second.
 
     Args:
         jobs: number of jobs of the workload.
@@ -56,7 +56,7 @@ class ProgressBar(Observer):
         self._events += 1
 
     def started(self, now: float, job: Job) -> None:
-        """Count a job that no longer waits."""
+        """Count a job that left the queue because it started."""
         self._queue -= 1
 
     def ended(self, now: float, job: Job) -> None:
@@ -67,14 +67,14 @@ class ProgressBar(Observer):
         self._events += 1
 
     def settled(self, now: float, idle: int, down: int) -> None:
-        """Redraw from time to time."""
+        """Redraw the bar, a few times per second at most."""
         self._instants += 1
         if self._instants % _INSTANTS == 0 and time.monotonic() >= self._due:
             self._due = time.monotonic() + _REFRESH_S
             self._draw(now)
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Remove the bar; the summary follows."""
+        """Remove the bar, because the summary follows."""
         self._draw(now)
         self._progress.stop()
 

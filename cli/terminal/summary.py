@@ -1,4 +1,4 @@
-"""The table at the end of a run."""
+"""Print the table of results at the end of a run."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -101,7 +101,7 @@ def print_summary(result: Result, setup: Setup, out: Path | None) -> None:
 
 
 def _ways(summary: Summary, row: Callable[..., None]) -> None:
-    """Add rows for all jobs, and for jobs that did not complete."""
+    """Add table rows with the number of jobs, and of jobs that did not complete, by the way they ended."""
     row("jobs", summary.jobs, ",")
     row("rejected", summary.rejected, ",")
     for reason, count in summary.dropped.items():
@@ -119,7 +119,7 @@ def _ways(summary: Summary, row: Callable[..., None]) -> None:
 
 
 def _preemption(preemption: PreemptionSummary, row: Callable[..., None]) -> None:
-    """Add the figures of preemption."""
+    """Add table rows with the numbers of preempted jobs and the work they lost."""
     row("preempted", preemption.preempted, ",")
     row("  requeued", preemption.requeued, ",")
     row("    after a last dump", preemption.dumped, ",")
@@ -129,7 +129,7 @@ def _preemption(preemption: PreemptionSummary, row: Callable[..., None]) -> None
 
 
 def _recorded(recorded: RecordedFigures, row: Callable[..., None]) -> None:
-    """Add how closely the run follows the log."""
+    """Add table rows that say how closely the run repeats the starts in the log."""
     row("started as recorded", recorded.on_time, ",")
     row("  later", recorded.late, ",")
     row("    for lack of free units", recorded.no_room, ",")
@@ -163,6 +163,6 @@ def _percent(share: float | None) -> float | None:
 
 
 def timings(result: Result) -> dict[str, Any]:
-    """Return the wall-clock figures of a run, in seconds."""
+    """Return the wall-clock times of a run (s) by name."""
     times = result.times
     return {"round_trips": times.round_trips, "wall_time": times.total, "waiting_for_scheduler": times.scheduler}

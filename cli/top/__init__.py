@@ -4,7 +4,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """Return the version, which is looked up on demand."""
+    """Return ``__version__``, which is read from the package's metadata only when it is asked for."""
     if name == "__version__":
         from pipistrelle.protocol.fields import package_version
 

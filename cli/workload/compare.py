@@ -32,7 +32,7 @@ def page_option(text: str) -> Callable[[_C], _C]:
 
 
 def write_page(page: Path, first: "Workload", second: "Workload") -> dict[str, Any]:
-    """Write a page that compares two workloads; return their figures."""
+    """Write an HTML or SVG page that compares two workloads; return the figures on it."""
     from pipistrelle.models.likeness.comparison import compare
 
     found = compare(first, second)
@@ -50,7 +50,7 @@ def _write(page: Path, found: dict[str, Any]) -> None:
 @click.command("compare", cls=Command)
 @click.argument("first", metavar="A", shell_complete=completed("workload", or_file=True))
 @click.argument("second", metavar="B", shell_complete=completed("workload", or_file=True))
-@page_option("Also write an .html or .svg comparison.")
+@page_option("Also write the comparison as an .html page or an .svg picture.")
 @json_option
 def compare_command(first: str, second: str, page: Path | None, as_json: bool) -> None:
     """Compare two workloads: distributions, arrivals, users.

@@ -30,8 +30,8 @@ def convert_command(
     """Convert a workload or log to another format.
 
     IN is a bundled name or a file: SWF, Batsim JSON, PBS or Torque accounting, sacct --parsable2, Maui workload trace,
-    Haizea leases. Several files are read as one log, in time order. OUT ends in .swf, .json, .sacct or .maui;
-    .gz or .xz compresses. A Maui resource trace becomes a platform (.toml).
+    Haizea leases. Several files are merged into one log, in time order. OUT ends in .swf, .json, .sacct or .maui; .gz
+    or .xz compresses it. If IN is a Maui resource trace, OUT is a platform (.toml).
     """
     import_numpy()
     # Imported late, so that help starts fast.

@@ -25,10 +25,16 @@ _SPREAD = (
 @reading_but_zone
 @strict_option
 @click.option(
-    "--machine-size", type=click.IntRange(1, 2**31), show_default="as in IN", help="Size of the machine in units."
+    "--machine-size",
+    type=click.IntRange(1, 2**31),
+    show_default="as in IN",
+    help="Size of the machine in units (nodes or processors).",
 )
 @click.option(
-    "--timezone", metavar="ZONE", show_default="as in IN, or UTC", help="Time zone of hours, weekdays and the log."
+    "--timezone",
+    metavar="ZONE",
+    show_default="as in IN, or UTC",
+    help="Time zone of the log, and of hours and weekdays printed.",
 )
 @json_option
 @click.option("--picture", type=SvgFile(), help="Also draw an .svg picture.")
@@ -90,7 +96,7 @@ def _print_tables(figures: dict[str, Any]) -> None:
 
 
 def _accuracy(classes: list[dict[str, Any]]) -> list[list[str]]:
-    """Return the used share of requested time, one row per class."""
+    """Return table rows that say what share of the requested time jobs used, one row per class."""
     total = sum(line["jobs"] for line in classes)
     return [
         [
@@ -103,7 +109,7 @@ def _accuracy(classes: list[dict[str, Any]]) -> list[list[str]]:
 
 
 def _sizes(grid: dict[str, Any]) -> list[list[str]]:
-    """Return the jobs by size and run time, in percent."""
+    """Return table rows with the share of jobs (%) by size and run time."""
     import numpy as np
 
     from pipistrelle.models.workloads.summary import shares

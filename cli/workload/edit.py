@@ -11,7 +11,7 @@ _SEED: Final = "Random seed."
 
 filter_step = StepCommand(
     Filter,
-    """Keep the jobs that fulfil all conditions.
+    """Keep the jobs that meet all conditions.
 
     IN is a bundled name or a file. Give several values as --user 3,7 or --user 3 --user 7. Ids and submit times
     do not change. Dependencies on removed jobs are dropped.
@@ -24,13 +24,13 @@ filter_step = StepCommand(
         "runtime": "MIN:MAX\tKeep jobs with run times from MIN to MAX, such as 1h:24h.",
         "walltime": "MIN:MAX\tKeep jobs with requested times from MIN to MAX.",
         **{name: f"VALUE[,VALUE...]\tKeep jobs of this {name}{_NAMED.get(name, '.')}" for name in FIELDS},
-        "invert": "Keep the jobs that do not fulfil all conditions.",
+        "invert": "Keep only the jobs that fail at least one condition.",
         "clean": "Remove jobs that cannot run.",
-        "first": "NUMBER\tKeep only the first NUMBER jobs of the result.",
-        "last": "NUMBER\tKeep only the last NUMBER jobs of the result.",
-        "sample": "NUMBER|P%\tKeep a random sample of the result.",
+        "first": "NUMBER\tOf the jobs kept, use only the first NUMBER.",
+        "last": "NUMBER\tOf the jobs kept, use only the last NUMBER.",
+        "sample": "NUMBER|P%\tOf the jobs kept, use only a random sample.",
         "seed": _SEED,
-        "rebase": "Move time 0 to the first job.",
+        "rebase": "Shift all times so that the first job is submitted at 0.",
     },
 )
 scale_step = StepCommand(
@@ -43,10 +43,10 @@ scale_step = StepCommand(
         "machine": "UNITS\tScale job sizes to a machine of this size.",
         "sizes": "FACTOR\tMultiply and round the job sizes.",
         "runtimes": "FACTOR\tMultiply the run times.",
-        "walltime": "LIMIT\tSet requested times: 12h, 101%, 50%:150%, 100:3000 (random), x2, none.",
+        "walltime": "LIMIT\tSet walltimes: 12h, 101% (of the run time), x2, none; random: 50%:150%, 100:3000 s.",
         "arrivals": "FACTOR\tMultiply submit times: 50% is twice as fast.",
         "load": "Scale arrivals to this offered load, such as 0.9.",
-        "machine_size": "\tFor --load: size of the machine in units.\tas in IN",
+        "machine_size": "\tWith --load: size of the machine in units (nodes or processors).\tas in IN",
         "seed": _SEED,
     },
     walltime="--wallclock-limit",
@@ -58,7 +58,7 @@ merge_step = StepCommand(
     Each IN is a bundled name or a file. Jobs are renumbered if ids occur twice.
     """,
     {
-        "align": "Align dates, times 0 or first jobs; auto: dates if all workloads have dates, else times 0.",
+        "align": "Align dates, zero times or first jobs; auto: dates if all have them, else zero times.",
         "apart": "Keep users, groups and queues of different workloads apart.",
     },
 )
@@ -69,8 +69,8 @@ shuffle_step = StepCommand(
     IN is a bundled name or a file.
     """,
     {
-        "within": "TIME\tExchange submit times only within windows, such as 1d.",
-        "submission_time": "GAPS\tDraw new gaps between submit times: 100:fixed, 200:exp, 0:200:unif.",
+        "within": "TIME\tExchange submit times only within windows of this length, such as 1d.",
+        "submission_time": "GAPS\tDraw new gaps between submit times (s): 100:fixed, 200:exp (mean), 0:200:unif.",
         "seed": _SEED,
     },
 )
@@ -78,14 +78,14 @@ copy_step = StepCommand(
     Copy,
     """Repeat each job several times.
 
-    IN is a bundled name or a file. Copies of a dependent job depend on the copies of the job before it.
+    IN is a bundled name or a file. If a job depends on another, its copies depend on the other's copies.
     """,
     {
-        "times": "Number of copies, including the original.",
+        "times": "Number of copies of each job, including the original.",
         "every": "TIME\tDelay of each further copy: 7d repeats a week.",
         "shift": "TIME|MIN:MAX\tFixed or random delay of copies; may be negative.",
-        "draw": "Draw a random --shift per job, per copy, or once.",
-        "submission_time": "GAPS\tDraw the gaps between copies, as for 'shuffle'.",
+        "draw": "With a random --shift: draw it per job, per copy, or once.",
+        "submission_time": "GAPS\tDraw the gaps between copies, in the form of 'shuffle --submission-time'.",
         "seed": _SEED,
     },
 )
@@ -96,10 +96,10 @@ redraw_step = StepCommand(
     IN is a bundled name or a file.
     """,
     {
-        "model": "NAME|FILE\tModel, instead of one fitted to IN: 'grizzly' or a TOML file.",
+        "model": "NAME|FILE\tUse this model instead of one fitted to IN: 'grizzly' or a TOML file.",
         "jobs": "\tNumber of jobs.\tas in the model",
         "duration": "TIME\tLength of the workload, such as '1y'.",
-        "load": "\tOffered load, such as 0.9.\tas in the model",
+        "load": "\tOffered load: requested node time / available node time, such as 0.9.\tas in the model",
         "serial": "\tShare of one-unit jobs.\tas in the model",
         "seed": _SEED,
     },

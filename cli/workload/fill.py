@@ -1,4 +1,4 @@
-"""``pipistrelle workload fill``: fill shared nodes with the pods of a list."""
+"""``pipistrelle workload fill``: fill shared GPU nodes with pods (jobs) from a list."""
 
 import math
 from pathlib import Path
@@ -49,16 +49,28 @@ class _Percent(_PercentType):
     multiple=True,
     default=("fgd",),
     show_default=True,
-    help="Rule that chooses nodes and GPUs; several are compared.",
+    help="Placement rule that chooses nodes and GPUs; give several to compare them.",
 )
 @click.option(
-    "--until", type=_Percent(), default="130%", show_default=True, help="Stop when pods have requested so many GPUs."
+    "--until",
+    type=_Percent(),
+    default="130%",
+    show_default=True,
+    help="Stop when the pods' requests reach this share of the GPUs.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0, 2**31), default=42, show_default=True, help="Seed of the order of nodes and pods."
+    "--seed",
+    type=click.IntRange(0, 2**31),
+    default=42,
+    show_default=True,
+    help="Random seed for the order of nodes and pods.",
 )
 @click.option(
-    "--seeds", type=click.IntRange(1, 10_000), default=1, show_default=True, help="Number of fills, with SEED upwards."
+    "--seeds",
+    type=click.IntRange(1, 10_000),
+    default=1,
+    show_default=True,
+    help="Number of repetitions, with the seeds SEED, SEED + 1, ...",
 )
 @json_option
 @click.option("--picture", type=SvgFile(), help="Also draw an .svg picture.")
@@ -74,7 +86,7 @@ def fill_command(
 ) -> None:
     """Fill shared nodes with pods that never end.
 
-    Pods arrive in random order. Each is placed at once or dropped.
+    Pods (jobs) arrive in random order. Each is placed at once, or dropped if it does not fit.
     """
     from pipistrelle.runs.filling.experiment import fill
     from pipistrelle.runs.filling.openb import read_nodes, read_pods

@@ -32,11 +32,14 @@ _serial_option: Final = click.option(
     "--machine-size",
     type=click.IntRange(min=1),
     show_default="256, or as in the log",
-    help="Size of the machine in units.",
+    help="Size of the machine in units (nodes or processors).",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, help="Random seed.")
 @click.option(
-    "--load", type=PositiveNumber(), show_default="0.85, or as in classes or model", help="Offered load, such as 0.9."
+    "--load",
+    type=PositiveNumber(),
+    show_default="0.85, or as in classes or model",
+    help="Offered load: requested node time / available node time, such as 0.9.",
 )
 @click.option(
     "--classes",
@@ -48,7 +51,7 @@ _serial_option: Final = click.option(
     "--like",
     metavar="NAME|FILE",
     shell_complete=completed("model", or_file=True),
-    help="Draw jobs like those of a log or model.",
+    help="Draw jobs whose statistics match this log or model.",
 )
 @_serial_option
 @click.option("--duration", metavar="TIME", help="With --classes or --like: length of the workload, such as '7d'.")
@@ -95,7 +98,7 @@ def generate_command(
 def _by_classes(
     classes: str, output: Path, seed: int, sizes: tuple[int | None, int | None], **wanted: Any
 ) -> "Workload":
-    """Return jobs drawn by classes."""
+    """Return random jobs drawn from a description of job classes."""
     from pipistrelle.models.workloads.class_jobs import generate_jobs
     from pipistrelle.models.workloads.classes import load_classes
 
@@ -114,7 +117,7 @@ def _by_classes(
 def _like(
     like: str, output: Path, seed: int, machine_size: int | None, *, page: Path | None, **wanted: Any
 ) -> "Workload":
-    """Return jobs drawn by a model; write the page that compares them."""
+    """Return random jobs drawn from a model, and write the page that compares them with the log, if requested."""
     from pipistrelle.models.likeness.drawing import generate_like
     from pipistrelle.models.likeness.model import is_model
     from pipistrelle.traces.describe import offered_load
@@ -134,7 +137,7 @@ def _like(
 
 
 def _model(name: str, machine_size: int | None) -> "tuple[WorkloadModel, Workload | None]":
-    """Return a bundled model, or one fitted to a log, and the log."""
+    """Return a bundled model, or a model fitted to a log together with that log (else None)."""
     from pipistrelle.models.likeness.fitting import fit
     from pipistrelle.models.likeness.model import is_model, load_model
     from pipistrelle.runs.inputs.named import load_workload
@@ -148,11 +151,16 @@ def _model(name: str, machine_size: int | None) -> "tuple[WorkloadModel, Workloa
 @click.command("model", cls=Command)
 @click.argument("source", metavar="LOG", shell_complete=completed("model", "workload", or_file=True))
 @click.option(
-    "--machine-size", type=click.IntRange(min=1), show_default="as in the log", help="Size of the machine in units."
+    "--machine-size",
+    type=click.IntRange(min=1),
+    show_default="as in the log",
+    help="Size of the machine in units (nodes or processors).",
 )
 @click.option("--jobs", type=click.IntRange(min=1), show_default="as in the log", help="Number of jobs.")
 @click.option("--duration", metavar="TIME", show_default="as in the log", help="Length of the workload, such as '1y'.")
-@click.option("--load", type=PositiveNumber(), help="Offered load, such as 0.9.")
+@click.option(
+    "--load", type=PositiveNumber(), help="Offered load: requested node time / available node time, such as 0.9."
+)
 @_serial_option
 @output_option("TOML file to write.")
 def model_command(source: str, machine_size: int | None, output: Path, serial: float | None, **wanted: Any) -> None:

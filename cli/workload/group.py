@@ -1,4 +1,4 @@
-"""The group ``pipistrelle workload``, whose steps may follow each other."""
+"""The command group ``pipistrelle workload``, in which several changes can be chained by ``then``."""
 
 from typing import Final
 
@@ -13,10 +13,10 @@ LATER: Final = "pipistrelle.workload.later"
 
 
 class StepGroup(LazyGroup):
-    """A group whose steps may follow each other, separated by `THEN`."""
+    """A command group in which several commands may follow each other, separated by the word ``then``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep the later steps in the context; the first one's command finds them there."""
+        """Parse the first command, and store the words of later ones in the click context, where it finds them."""
         first, *later = split_steps(args)
         if later:
             steps = [name for name, door in self.doors.items() if door.place.startswith("workload.edit:")]
@@ -27,7 +27,7 @@ class StepGroup(LazyGroup):
 
 
 def split_steps(words: list[str]) -> list[list[str]]:
-    """Return the words of each step."""
+    """Split the words of a command line at each ``then``; return the words of each step."""
     steps: list[list[str]] = [[]]
     for word in words:
         if word == THEN:

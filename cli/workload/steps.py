@@ -29,7 +29,7 @@ _ALIGNED: Final = {"date": "equal dates", "zero": "their times 0", "first": "the
 
 
 class StepCommand(Command):
-    """A command that applies one kind of step, with one option per field."""
+    """A command that applies one kind of change to a workload; it has one option per field of the change."""
 
     def __init__(self, form: type[AnyStep], text: str, texts: Mapping[str, str], **names: str) -> None:
         name = form.__name__.lower()
@@ -49,11 +49,11 @@ class StepCommand(Command):
         STEPS[name] = self
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Show that further steps may follow."""
+        """Write the usage line, which shows that further steps may follow."""
         formatter.write_usage(ctx.command_path, f"{' '.join(self.collect_usage_pieces(ctx))} [{THEN} STEP...]")
 
     def step(self, ctx: click.Context, others: Sequence[str]) -> AnyStep:
-        """Return the step described by the options."""
+        """Return the change to the workload that the options describe."""
         own = self._form.__struct_fields__
         options: dict[str, Any] = {name: value for name, value in ctx.params.items() if name in own}
         if self._form is Merge:
@@ -63,7 +63,7 @@ class StepCommand(Command):
         return self._form(**options)
 
     def _clock(self, ctx: click.Context) -> str | None:
-        """Return the zone of the log's clock, if given."""
+        """Return the time zone of the log that the options give; None if they give none."""
         zone: str | None = ctx.params["timezone"]
         names = _sources(ctx)
         if self._form is not Filter or zone is None:
@@ -71,12 +71,12 @@ class StepCommand(Command):
         return clock_zone(names[0], zone, ctx.params["columns"]) if names else None
 
     def reading_alone(self, ctx: click.Context) -> list[str]:
-        """Return the given options that say how to read a file and are no part of the step."""
+        """Return the given options that only say how to read the file, such as ``--units``."""
         given = [name for name in _READING if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
         return [f"--{name}" for name in given if name not in self._form.__struct_fields__]
 
     def read(self, ctx: click.Context) -> Workload:
-        """Return the workload that the first step changes."""
+        """Read and return the workload to which the first step applies."""
         names = _sources(ctx)
         reading = {name: ctx.params[name] for name in _READING} | {"timezone": self._clock(ctx)}
         return load_workload(names[0], **reading_for(names[0], names, reading))
@@ -116,7 +116,9 @@ class StepCommand(Command):
 
 
 def parse_transform(texts: Sequence[str], parent: click.Context) -> tuple[AnyStep, ...]:
-    """Parse steps such as ``scale --load 0.9``; `THEN` separates several steps of one text.
+    """Parse changes of a workload such as ``scale --load 0.9``.
+
+    One text may contain several, separated by ``then``.
 
     Raises:
         click.UsageError: if a step is not valid.
@@ -142,7 +144,7 @@ def parse_transform(texts: Sequence[str], parent: click.Context) -> tuple[AnySte
 
 
 def _later(ctx: click.Context, words: list[str]) -> click.Context:
-    """Return the parsed context of a later step."""
+    """Parse the words of a later step; return its click context."""
     assert ctx.parent is not None
     if not words:
         ctx.fail(f"a step is missing beside '{THEN}'.")
@@ -165,7 +167,7 @@ def _sources(ctx: click.Context) -> list[str]:
 
 
 def _carry_out(workload: Workload, step: AnyStep, names: Sequence[str]) -> Workload:
-    """Return the workload after a step; ``names`` are the further workloads of a merge."""
+    """Return the workload after one change; ``names`` are the further workloads of a merge."""
     if not isinstance(step, Merge):
         return step.apply(workload)
     everything = [workload, *step.load_others(names)]
@@ -174,7 +176,7 @@ def _carry_out(workload: Workload, step: AnyStep, names: Sequence[str]) -> Workl
 
 
 def _noted(workload: Workload, words: str) -> Workload:
-    """Return the workload with the changes noted in its header."""
+    """Return the workload with a line about the changes in its header."""
     notes = [workload.header["Note"]] if "Note" in workload.header else []
     note = "\n".join([*notes, printable(f"changed by pipistrelle: {words}")])
     return replace(workload, header={**workload.header, "Note": note})

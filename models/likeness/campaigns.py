@@ -1,4 +1,4 @@
-"""Find campaigns (a user's similar jobs in a row), and how often users repeat jobs."""
+"""Find campaigns (series of similar jobs that a user submits in a row), and how often users repeat jobs."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -17,7 +17,9 @@ ALIKE: Final = 0.9
 
 @dataclass(frozen=True)
 class Campaigns:
-    """Campaigns of a workload: a user's jobs of one size, at most `APART` s apart.
+    """The campaigns of a workload: series of a user's jobs of one size.
+
+    In a campaign, each job is submitted at most `APART` s after the previous one.
 
     Attributes:
         order: rows of the jobs, campaign by campaign, shape (jobs,).
@@ -33,12 +35,12 @@ class Campaigns:
 
     @property
     def lengths(self) -> Ints:
-        """Number of jobs in each campaign."""
+        """Return the number of jobs in each campaign, shape (campaigns,)."""
         return np.diff(np.append(self.first, len(self.order)))
 
     @property
     def begins(self) -> Ints:
-        """Row number of each campaign's first job."""
+        """Return the row number of each campaign's first job, shape (campaigns,)."""
         begins: Ints = self.order[self.first]
         return begins
 

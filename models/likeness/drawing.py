@@ -75,7 +75,10 @@ def _check(seed: int, load: float | None, serial: float | None) -> None:
 
 
 class Draws:
-    """Maps random numbers from 0 to 1 to values of a model's distribution."""
+    """Maps random numbers between 0 and 1 to values of a distribution.
+
+    The distribution is given as pieces: ranges with weights.
+    """
 
     def __init__(self, pieces: tuple[Piece, ...]) -> None:
         self._low = np.array([low for low, _, _ in pieces])
@@ -84,18 +87,18 @@ class Draws:
         self._ends = np.cumsum(self._weight)
 
     def places(self, draw: Floats) -> Ints:
-        """Return the index of the distribution's piece for each random number below 1."""
+        """Return the index of the piece that each random number below 1 selects."""
         found = np.searchsorted(self._ends, draw * self._ends[-1], side="right")
         places: Ints = np.minimum(found, int(np.flatnonzero(self._weight)[-1])).astype(np.int64)
         return places
 
     def within(self, place: Ints, draw: Floats) -> Floats:
-        """Return a value in each given piece, for random numbers below 1."""
+        """Return a value inside each given piece, for random numbers below 1."""
         found: Floats = self._low[place] + draw * (self._high[place] - self._low[place])
         return found
 
     def kept(self, place: Ints, value: Floats) -> Floats:
-        """Return the values, clipped to the bounds of these pieces."""
+        """Return the values, limited to the bounds of the given pieces."""
         return np.clip(value, self._low[place], self._high[place])
 
     def values(self, draw: Floats) -> Floats:
@@ -112,7 +115,7 @@ def _whole(values: Floats) -> Ints:
 
 
 def _bent_to(model: WorkloadModel, seed: int, area: float) -> WorkloadModel:
-    """Return the model, adjusted so that the seed's jobs have about `area` unit-seconds."""
+    """Return the model, adjusted so that the jobs drawn with this seed use about `area` unit-seconds."""
     aim, nearest, best = area / model.jobs, math.inf, model
     for _ in range(_TRIES):
         found = with_area(model, aim)
@@ -127,7 +130,7 @@ def _bent_to(model: WorkloadModel, seed: int, area: float) -> WorkloadModel:
 
 
 def _drawn_until(model: WorkloadModel, seed: int, area: float) -> Workload:
-    """Draw jobs until they have `area` unit-seconds in total, and return them."""
+    """Draw jobs until their total is `area` unit-seconds, and return them."""
     count = max(16, round(1.1 * area / model.area))
     while True:
         if count > 4 * MOST_JOBS:
@@ -140,7 +143,7 @@ def _drawn_until(model: WorkloadModel, seed: int, area: float) -> Workload:
 
 
 def _drawn(model: WorkloadModel, seed: int, jobs: int) -> Workload:
-    """Return `jobs` jobs; submit times count from the begin of their ``campaign``."""
+    """Return `jobs` random jobs; each submit time counts from the begin of the job's campaign."""
     kind, user, length = _campaigns(model, seed, jobs)
     campaign = np.repeat(np.arange(len(length)), length)[:jobs]
     begins = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(length)))[campaign]
@@ -175,7 +178,7 @@ def _drawn(model: WorkloadModel, seed: int, jobs: int) -> Workload:
 
 
 def _gaps(model: WorkloadModel, length: Ints, draw: Floats) -> Floats:
-    """Return times (s) since the previous job, in campaigns of these lengths."""
+    """Return the time (s) between each job and the previous one of its campaign, for campaigns of these lengths."""
     band = np.searchsorted([one.below for one in model.gaps], length, side="right").clip(max=len(model.gaps) - 1)
     gaps = np.zeros(len(length))
     for number, one in enumerate(model.gaps):
@@ -208,10 +211,10 @@ def _campaigns(model: WorkloadModel, seed: int, jobs: int) -> tuple[Ints, Ints, 
 
 
 def _walltimes(model: WorkloadModel, runtime: Floats, like: Ints, draw: Floats, rounding: Floats) -> Floats:
-    """Return requested times (s): run times divided by the used part, often rounded.
+    """Return requested times (s): run times divided by the share of the request that jobs use, often rounded.
 
-    A job repeats the request of its ``like`` job if that is long enough. A used part above 1 means that the job runs
-    longer than it requested.
+    A job repeats the request of its ``like`` job if that is long enough. A share above 1 means that the job runs longer
+    than it requested.
     """
     if not model.requests:
         return np.full(len(runtime), np.inf)

@@ -92,7 +92,7 @@ def fit(log: Workload, machine_size: int | None = None) -> WorkloadModel:
 
 
 def pieces(values: Floats | Ints, digits: int = 3) -> tuple[Piece, ...]:
-    """Return a distribution as ranges with weights that add up to about a million.
+    """Return the distribution of values as pieces: ranges with weights that add up to about a million.
 
     Values are cut into ranges with equal counts. A range from a to b is cut again at its mean m. The part below m gets
     (b - m) / (b - a) of the weight, which preserves the mean. Bounds are rounded to `digits` digits.
@@ -187,7 +187,7 @@ def _hours(begins: Workload) -> tuple[int, ...]:
 
 
 def _repeat(jobs: Workload, campaigns: Campaigns, place: Ints) -> float:
-    """Return the probability, beyond coincidence, that a job repeats a run time."""
+    """Return the probability that a job repeats the run time of the job before it, beyond coincidence."""
     before, after = campaigns.pairs()
     if not len(before):
         return 0.0
@@ -223,7 +223,7 @@ def _gaps(jobs: Workload, campaigns: Campaigns) -> tuple[GapBand, ...]:
 
 
 def _requests(runtime: Floats, walltime: Floats) -> tuple[RequestBand, ...]:
-    """Return the used part of requested times by run time; small bands are merged."""
+    """Return the share of the requested time that jobs use, by run time; bands with few jobs are merged."""
     found, left = [], np.ones(len(runtime), dtype=np.bool_)
     for bound, _ in RUNTIMES:
         inside = left & (runtime < bound)
@@ -239,7 +239,7 @@ def _requests(runtime: Floats, walltime: Floats) -> tuple[RequestBand, ...]:
 
 
 def _rounds(walltime: Floats) -> tuple[tuple[float, ...], float]:
-    """Return whole minutes that are often requested (s), and their share of the jobs."""
+    """Return the whole minutes that are often requested, in seconds, and the share of jobs that request one of them."""
     values, counts = np.unique(walltime, return_counts=True)
     often = (counts >= max(5, _ROUND_SHARE * len(walltime))) & (values % 60 == 0)
     if not often.any():
@@ -306,7 +306,7 @@ def with_area(model: WorkloadModel, area: float) -> WorkloadModel:
 
 
 def _bent(model: WorkloadModel, power: float, serial: float) -> WorkloadModel:
-    """Return the model with each weight multiplied by its area to the power `power`."""
+    """Return the model with each weight multiplied by its area (size x run time) to the power ``power``."""
     scale = model.area
     classes, masses = [], []
     for one in model.classes:

@@ -1,4 +1,7 @@
-"""A model of a log: figures from which similar jobs are drawn, but no job of the log."""
+"""A statistical model of a log: numbers from which similar jobs are drawn.
+
+It contains no job of the log.
+"""
 
 import math
 from itertools import accumulate
@@ -48,12 +51,12 @@ class ModelClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def serial(self) -> bool:
-        """Whether the jobs of this class need one unit."""
+        """Return whether the jobs of this class need only one unit."""
         return all(high <= 1 for _, high, _ in self.sizes)
 
 
 class GapBand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Gaps between the jobs of campaigns of similar length.
+    """The gaps between jobs of one campaign, for campaigns of similar length.
 
     Args:
         below: bound that the number of jobs stays below; shorter campaigns are in earlier bands; inf for the last.
@@ -65,7 +68,7 @@ class GapBand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class RequestBand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The part of the requested time that jobs of similar run time use.
+    """The share of the requested time that jobs of similar run time use.
 
     Args:
         below: bound that run times (s) stay below; shorter ones are in earlier bands; inf for the last.
@@ -111,23 +114,23 @@ class WorkloadModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def seconds(self) -> float:
-        """Length of the time in which jobs are submitted (s)."""
+        """Return the length of the time in which jobs are submitted (s)."""
         return parse_seconds(self.duration, "duration")
 
     @property
     def area(self) -> float:
-        """Mean unit-seconds per job of the model."""
+        """Return the mean unit-seconds per job of the model."""
         total = sum(one.weight for one in self.classes)
         return math.fsum(one.weight * mean(one.sizes) * mean(one.runtimes) for one in self.classes) / total
 
     @property
     def load(self) -> float:
-        """Offered load: unit-seconds of all jobs divided by those of the machine."""
+        """Return the offered load: unit-seconds of all jobs divided by those of the machine."""
         return self.jobs * self.area / (self.machine_size * self.seconds)
 
     @property
     def serial(self) -> float:
-        """Share of the model's jobs that use one unit."""
+        """Return the share of the model's jobs that use one unit."""
         total = sum(one.weight for one in self.classes)
         return sum(one.weight for one in self.classes if one.serial) / total
 

@@ -257,7 +257,10 @@ def _around(value: float, log_error: float) -> Interval:
 
 
 def _counted(lives: Lives, least: int) -> tuple[int, float]:
-    """Return the number of failures and the total time observed (s)."""
+    """Return the number of failures and the total time observed (s).
+
+    Raise FitError if there are fewer than ``least`` failures.
+    """
     failures = int(lives.failed.sum())
     if failures < least:
         raise FitError(

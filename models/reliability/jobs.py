@@ -82,7 +82,9 @@ def interval(dump: float, mttf: float) -> float:
 
 
 def change(size: float, dump: float, before: float, after: float) -> CheckpointChange:
-    """Return the change from one node MTTF to another, all times in minutes.
+    """Return how the optimal checkpoint interval and its cost change with the node MTTF.
+
+    All times in minutes.
 
     The interval tau changes by equation 4.3 of the thesis. With checkpoint time delta, the cost changes by 60 delta n
     (1 / tau_2 - 1 / tau_1). Table 4.10 has these values with checkpoint times in minutes and MTTFs in hours.
@@ -92,5 +94,5 @@ def change(size: float, dump: float, before: float, after: float) -> CheckpointC
 
 
 def job_change(size: float, dump: float, before: float, after: float) -> CheckpointChange:
-    """Return the change for a job of n nodes, whose MTTF is that of one node over n."""
+    """Return the same change as `change`, but with the MTTF of a job of n nodes: that of one node divided by n."""
     return change(size, dump, before / size, after / size)

@@ -72,7 +72,9 @@ def queueing(servers: int, load: float, service: float) -> Queueing | None:
 
 
 def printed_queueing(capacity: float, load: float, blocking: float, service: float) -> Queueing | None:
-    """Return the thesis's equations 3.17 to 3.19 as printed; None if not positive.
+    """Return waiting probability, queue length and wait by the thesis's equations 3.17 to 3.19 as printed.
+
+    Return None if not positive.
 
     P = C B / ((C - a) + a B), F = P a / (C - a), W = P t / (C - a), for capacity C, load a, blocking B and service t.
     They subtract jobs (a = lambda t) from nodes (C). With a = n lambda t, which is C at B = 0, they divide by zero. Use
@@ -87,7 +89,7 @@ def printed_queueing(capacity: float, load: float, blocking: float, service: flo
 
 
 class Shared(NamedTuple):
-    """Blocking of each class, shape (classes,), and utilisation on a shared machine."""
+    """The blocking probability of each class, shape (classes,), and the utilisation, on a shared machine."""
 
     blocking: Floats
     utilisation: float

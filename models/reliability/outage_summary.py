@@ -25,7 +25,7 @@ Facts = list[tuple[str, str]]
 
 
 def summarise(log: OutageLog) -> Facts:
-    """Return facts about a log as (heading, text), with a picture at the end.
+    """Return (heading, text) pairs that describe a log of outages, with a picture drawn as text at the end.
 
     Rates are failures per time that nodes were up and observed. Announced outages do not count as failures.
     """
@@ -51,7 +51,7 @@ def summarise(log: OutageLog) -> Facts:
 
 
 def clock_text(log: OutageLog, time: float) -> str:
-    """Return a time of the log's clock as a date, or as a length after time 0."""
+    """Return a time of the log as a date, or as a duration after time 0 if the log has no dates."""
     if not log.absolute:
         return length_text(time)
     return date_text(time) or f"{time:g} s"

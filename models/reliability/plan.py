@@ -1,4 +1,4 @@
-"""Plan partitions: what each class needs, what it gets, and what partitions change."""
+"""Plan partitions of nodes by reliability: which nodes each job class needs and gets, and what that changes."""
 
 import math
 from collections.abc import Sequence
@@ -128,7 +128,10 @@ def _classes(demand: ClassDemand) -> list[dict[str, Any]]:
 
 
 def _required(demand: ClassDemand, options: PlanOptions) -> dict[str, Any]:
-    """Return the node MTTF that classes need (thesis, table 4.3), also in series."""
+    """Return the node MTTF that each class needs (thesis, table 4.3).
+
+    Also return the MTTF that it needs if a job fails with the first of its nodes.
+    """
     rows = []
     for one in demand.classes:
         given = [(chance, one.size, one.sizes.service_95, options.beta) for chance in options.probabilities]
@@ -191,7 +194,7 @@ def _blocking(demand: ClassDemand, levels: Sequence[float]) -> list[dict[str, An
 
 
 def _given(one: ResourceClass, blocking: float) -> float:
-    """Return the units assigned to a class, enough for at least one job."""
+    """Return the units assigned to a class: enough for at least one of its jobs."""
     return max((1.0 - blocking) * one.sizes.load, float(one.size))
 
 
@@ -283,7 +286,7 @@ def _served(
 
 
 def _checkpoints(dump: float, before: float, after: float, changed: CheckpointChange) -> dict[str, float]:
-    """Return both checkpoint intervals (min) and the change of interval and cost."""
+    """Return the checkpoint intervals (min) before and after, and the change of interval and cost."""
     return {
         "interval_before": interval(dump, before),
         "interval_after": interval(dump, after),

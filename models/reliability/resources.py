@@ -19,7 +19,10 @@ _MOST = 0.95
 
 
 class ResourceClass(NamedTuple):
-    """A class of jobs; ``jobs`` is its number of logged jobs, None if it is described."""
+    """A class of jobs of similar size.
+
+    ``jobs`` is its number of jobs in the log, None if the class was described by hand.
+    """
 
     name: str
     sizes: RankedClass
@@ -27,7 +30,7 @@ class ResourceClass(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Units of the largest jobs of the class (n)."""
+        """Return the size of the class's largest jobs, in units (n)."""
         return self.sizes.size
 
 
@@ -40,12 +43,18 @@ class ClassDemand(Struct, frozen=True):
 
     @property
     def load(self) -> float:
-        """Mean requested over available units; at 1 or more, queues grow forever."""
+        """Return the requested units divided by the available ones, on average.
+
+        At 1 or more, queues grow for ever.
+        """
         return fsum(one.sizes.load for one in self.classes) / self.units
 
 
 def described(classes: WorkloadClasses, units: int | None = None) -> ClassDemand:
-    """Return the classes of a description; n is the largest size of a range of sizes."""
+    """Return the job classes of a description, with their demand.
+
+    N is the largest size if a class has a range of sizes.
+    """
     found = []
     for one in classes.classes:
         least, most = one.sizes
@@ -119,7 +128,7 @@ def _demand(name: str, classes: list[ResourceClass], units: int) -> ClassDemand:
 
 
 class Needs(NamedTuple):
-    """Nodes that each class needs at a blocking probability B, in class order.
+    """The number of nodes that each class needs at a blocking probability B, in class order.
 
     Attributes:
         plain: for job types I and IV of the thesis, by equation 3.11.

@@ -1,6 +1,6 @@
 """Estimate means, quantiles and ratios with confidence intervals.
 
-A sample has one figure per independent replica of a study's cell.
+A sample has one number per independent replica, all for one combination of a study's options (a cell).
 """
 
 import math
@@ -51,7 +51,10 @@ class Interval:
 
     @property
     def relative(self) -> float | None:
-        """Half-width of the interval over the value; None without interval or for value 0."""
+        """Return half the width of the interval, divided by the estimate.
+
+        Return None without an interval, or if the estimate is 0.
+        """
         if self.value is None or self.low is None or self.high is None or self.value == 0:
             return None
         return (self.high - self.low) / 2 / abs(self.value)
@@ -66,7 +69,7 @@ class Interval:
 
 
 def scipy_part(name: str, what: str = "intervals need", error: type[PipistrelleError] = StatisticsError) -> Any:
-    """Return a module of scipy; raise `error` if scipy is not installed."""
+    """Import and return a module of scipy; raise `error` if scipy is not installed."""
     from importlib import import_module
 
     try:
@@ -91,7 +94,7 @@ def deviation_of(sample: Sequence[float] | Floats) -> float:
 
 
 def spread_of(sample: Floats) -> dict[str, float]:
-    """Return p05, p25, median, p75 and p95, linearly interpolated."""
+    """Return the quantiles p05, p25, median, p75 and p95 of a sample, linearly interpolated."""
     return {name: float(np.quantile(sample, share)) for name, share in _SPREAD}
 
 
@@ -157,10 +160,10 @@ def quantile_interval(sample: Sequence[float] | Floats, share: float, *, level: 
 def ratio_of_means(
     over: Sequence[float] | Floats, under: Sequence[float] | Floats, *, level: float = LEVEL, seed: int = SEED
 ) -> Interval:
-    """Return mean(over) / mean(under) of pairs, with a bootstrap of whole pairs.
+    """Return mean(over) / mean(under) of pairs, with an interval from a bootstrap of whole pairs.
 
-    It is the gain over all jobs together. `mean_of_ratios` is the average gain per replica, in which small denominators
-    weigh as much as large ones.
+    This is the gain over all jobs together. `mean_of_ratios` is the average gain per replica, in which small
+    denominators weigh as much as large ones.
     """
     count = len(over)
     bottom = mean_of(under) if count else 0.0

@@ -1,4 +1,4 @@
-"""Compare two cells of a study whose replicas share their random numbers."""
+"""Compare two variants of a simulation whose replicas share their random numbers."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from pipistrelle.models.samples.estimates import (
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Comparison of two cells of a study, replica by replica.
+    """The comparison of two variants (cells) of a study, replica by replica.
 
     Replicas with the same number share workload and failures (common random numbers; Law, Simulation Modeling and
     Analysis, section 11.2), so shared effects cancel in their difference.

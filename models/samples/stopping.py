@@ -32,7 +32,7 @@ _SMALLEST, _LARGEST = 0.1, 1.0
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """A stopping rule for the replicas of a study's cell.
+    """A rule that says when one combination of a study's options (a cell) has enough replicas.
 
     Args:
         precision: largest half-width of the interval over the mean; 0.02 is 2 %.
@@ -54,7 +54,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 
 def replicas_needed(sample: Sequence[float | None], rule: Rule) -> int:
-    """Return the estimated number of replicas that a cell needs.
+    """Return how many replicas a cell (one combination of a study's options) will need in total.
 
     It is the number at which the interval would be narrow enough if mean and deviation did not change. A stage adds
     from a tenth of the replicas to as many again. A mean of 0 with a deviation needs the most replicas; equal replicas

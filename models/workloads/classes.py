@@ -78,12 +78,12 @@ class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def label(self) -> str:
-        """The name of the class."""
+        """Return the name of the class; without a name, its size."""
         return self.name or str(self.size).replace(":", "-").replace(" ", "")
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """The smallest and the largest job size of the class (units)."""
+        """Return the smallest and the largest job size of the class (units)."""
         if isinstance(self.size, int):
             return self.size, self.size
         found = _RANGE.fullmatch(self.size.strip())
@@ -95,19 +95,19 @@ class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def distribution(self) -> Durations:
-        """The distribution of run times (s), before long ones are cut to the limit."""
+        """Return the distribution of run times (s), before long ones are cut to the limit."""
         if QUANTITY.fullmatch(self.service.strip()):
             return Exponential(parse_seconds(self.service, "service time"))
         return parse_durations(self.service, "service", "service time")
 
     @property
     def limit(self) -> float:
-        """The longest possible run time of the class (s)."""
+        """Return the longest possible run time of the class (s)."""
         return math.inf if self.longest is None else parse_seconds(self.longest, "longest service")
 
     @property
     def mean_service(self) -> float:
-        """The mean run time (s): the integral of P(longer than t) up to the limit."""
+        """Return the mean run time (s): the integral of P(longer than t) up to the limit."""
         law, limit = self.distribution, self.limit
         if math.isinf(limit):
             return law.mean
@@ -117,7 +117,7 @@ class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def most_service(self) -> float:
-        """The run time T (s) that 95 % of the jobs do not exceed."""
+        """Return the run time T (s) that 95 % of the jobs do not exceed."""
         if self.service_95 is not None:
             return parse_seconds(self.service_95, "service time of 95 %")
         law = self.distribution
@@ -161,7 +161,7 @@ class WorkloadClasses(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def seconds(self) -> float:
-        """Length of the time in which jobs are submitted (s)."""
+        """Return the length of the time in which jobs are submitted (s)."""
         return parse_seconds(self.duration, "duration")
 
     def rate(self, one: ServiceClass) -> float:
@@ -170,7 +170,7 @@ class WorkloadClasses(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def offered_load(self) -> float:
-        """Requested over available unit-hours; at 1 or more, queues grow forever."""
+        """Return requested divided by available unit-hours; at 1 or more, queues grow for ever."""
         asked = math.fsum(self.rate(one) * sum(one.sizes) / 2 * one.mean_service / HOUR for one in self.classes)
         return asked / self.machine_size
 

@@ -35,7 +35,7 @@ class Range(NamedTuple):
 
 
 def zone_of(workload: Workload, name: str | None = None) -> tzinfo:
-    """Return the time zone `name`; if None, the trace's zone, or UTC if it has none."""
+    """Return the time zone called ``name``; if it is None, the workload's zone, or UTC if it has none."""
     text = name or workload.timezone
     if text is None or text == "UTC":
         return UTC

@@ -18,7 +18,10 @@ _SHADES: Final = " .:-=+*#%@"
 
 
 def arrivals_text(arrivals: dict[str, Any]) -> list[str]:
-    """Return submissions by weekday and hour as text lines; shades show square roots."""
+    """Return submissions by weekday and hour as lines of text.
+
+    A cell's shade is the square root of its number.
+    """
     counts = np.array(arrivals["counts"], dtype=np.int64)
     shade = np.ceil(np.sqrt(counts / max(int(counts.max()), 1)) * (len(_SHADES) - 1)).astype(np.int64)
     lines = [

@@ -38,7 +38,7 @@ _QUARTER: Final = 900
 
 
 class Grid(NamedTuple):
-    """Numbers of jobs by two properties, with labels of rows and columns."""
+    """A table of numbers of jobs by two properties, with labels of its rows and columns."""
 
     rows: Sequence[str]
     columns: Sequence[str]
@@ -46,7 +46,7 @@ class Grid(NamedTuple):
 
 
 def summarise(workload: Workload, zone: tzinfo) -> dict[str, Any]:
-    """Return a workload's figures as JSON values; None is unknown.
+    """Return statistics of a workload as JSON values; None is unknown.
 
     ``jobs``, ``dropped``, ``dependent`` and ``requests`` are about all jobs. Other figures cover the jobs that can run
     on the trace's machine (see `clean`). ``requests`` is absent if no job requests nodes. Dates are in `zone`.
@@ -138,7 +138,7 @@ def _spread(values: Floats | Ints) -> dict[str, float | None]:
 
 
 def _accuracy(jobs: Workload) -> dict[str, Any] | None:
-    """Return how run time / requested time is distributed, also in classes."""
+    """Return how the ratio of run time to requested time is distributed: quantiles, and jobs per class."""
     limited = np.isfinite(jobs.walltime) & np.isfinite(jobs.runtime)
     if not limited.any():
         return None
@@ -156,7 +156,10 @@ def _accuracy(jobs: Workload) -> dict[str, Any] | None:
 
 
 def _busiest(jobs: Workload, name: str, work: Floats) -> dict[str, Any] | None:
-    """Return which values of a field, such as users, have most unit-seconds, or None."""
+    """Return the values of a field, such as users, with the most unit-seconds.
+
+    Return None if no job has the field.
+    """
     texts = named_column(jobs, name)
     if texts is None or not any(texts):
         return None

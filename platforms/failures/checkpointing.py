@@ -1,4 +1,4 @@
-"""Checkpointing as pure functions: dump intervals, progress and duration.
+"""Formulas for checkpoints, as pure functions: the optimal interval, progress and duration.
 
 A dump writes a checkpoint; a read loads it at a restart. The compiled kernel must compute the same bits, so the order
 of all additions is fixed.
@@ -17,7 +17,8 @@ NEARLY: Final = 1 - 1e-12
 def failure_rate(rates: Iterable[float]) -> float:
     """Return the failure rate (1/s) of a group of nodes: the sum of the nodes' rates.
 
-    Runs of equal rates are multiplied, so that n equal nodes have exactly n times the rate of one node.
+    For nodes with equal rates in a row, the rate is multiplied by their number. So n equal nodes have exactly n times
+    the rate of one node.
     """
     total, each, count = 0.0, 0.0, 0
     for rate in rates:
@@ -35,19 +36,20 @@ def mtbf_of(rate: float) -> float:
 
 
 def young_interval(dump: float, mtbf: float) -> float:
-    """Return Young's interval of work (s) between two dumps: sqrt(2 dump mtbf).
+    """Return Young's optimal time of work (s) between two checkpoints: sqrt(2 dump mtbf).
 
-    ``dump`` and ``mtbf`` are in seconds. The interval is infinite if ``mtbf`` is. J. W. Young, "A first order
-    approximation to the optimum checkpoint interval", 1974.
+    ``dump`` is the time to write a checkpoint (s), ``mtbf`` the mean time between failures (s). The interval is
+    infinite if ``mtbf`` is. J. W. Young, "A first order approximation to the optimum checkpoint interval", 1974.
     """
     return math.inf if math.isinf(mtbf) else math.sqrt(2.0 * dump * mtbf)
 
 
 def daly_interval(dump: float, mtbf: float) -> float:
-    """Return Daly's interval of work (s) between two dumps.
+    """Return Daly's optimal time of work (s) between two checkpoints.
 
-    With C = ``dump`` and M = ``mtbf`` (s): sqrt(2 C M) (1 + sqrt(C / (2 M)) / 3 + C / (18 M)) - C if C < 2 M, else M.
-    J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps", 2006, equation 37.
+    With C = ``dump``, the time to write one, and M = ``mtbf`` (s): sqrt(2 C M) (1 + sqrt(C / (2 M)) / 3 + C / (18 M)) -
+    C if C < 2 M, else M. J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps",
+    2006, equation 37.
     """
     if math.isinf(mtbf):
         return math.inf
@@ -58,18 +60,18 @@ def daly_interval(dump: float, mtbf: float) -> float:
 
 
 def dump_interval(formula: str, dump: float, mtbf: float) -> float:
-    """Return the work (s) between two dumps, at least 1, by formula "young" or "daly"."""
+    """Return the time of work (s) between two checkpoints, at least 1, by the formula "young" or "daly"."""
     wanted = young_interval(dump, mtbf) if formula == "young" else daly_interval(dump, mtbf)
     return max(wanted, SHORTEST)
 
 
 def dumps_until_done(work: float, interval: float) -> int:
-    """Return the number of dumps in ``work``: one per ``interval``, none at the end."""
+    """Return the number of checkpoints written during ``work`` (s): one per ``interval`` (s), none at the end."""
     return 0 if math.isinf(interval) else max(math.ceil(work / interval * NEARLY) - 1, 0)
 
 
 def done_at(start: float, read: float, work: float, dumps: int, dump: float) -> float:
-    """Return the end (s) of a job that reads at ``start``, then works and dumps."""
+    """Return when (s) a job is done that reads a checkpoint at ``start``, then works and writes checkpoints."""
     return start + (read + (work + dumps * dump)) if work < math.inf else math.inf
 
 
@@ -77,7 +79,7 @@ class WorkPhase(NamedTuple):
     """The progress of work with checkpoints up to some time, in seconds.
 
     ``reading``, ``working`` and ``dumping`` add up to the time since the start. ``saved`` is the work that complete
-    dumps cover, or all work once it is done.
+    checkpoints cover, or all work once it is done.
     """
 
     reading: float
@@ -90,13 +92,14 @@ class WorkPhase(NamedTuple):
 def phase_at(
     now: float, start: float, read: float, work: float, interval: float, dumps: int, dump: float, finish: float
 ) -> WorkPhase:
-    """Return the progress at ``now`` (s): of a read, then of work and dumps in turn.
+    """Return the progress at ``now`` (s) of a job that first reads a checkpoint, then works and writes checkpoints in
+    turn.
 
-    A dump or the work counts as complete at the exact time at which it ends.
+    A checkpoint or the work counts as complete at the exact time at which it ends.
 
     Args:
-        read, work, dump: how long the read, all of the work and each dump take (s).
-        interval: the work before each dump (s).
+        read, work, dump: how long the read, all of the work and each checkpoint take (s).
+        interval: the work before each checkpoint (s).
         dumps, finish: the results of `dumps_until_done` and `done_at`.
     """
     if now >= finish:

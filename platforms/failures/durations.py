@@ -31,10 +31,10 @@ class Durations(Protocol):
         """
 
     def hazard(self, length: float) -> float:
-        """Return a lower bound of -log P(a component of any age lasts `length` s more).
+        """Return a lower bound of -log P(a component of any age survives `length` s more).
 
-        The bound is 0 if none is known. With S the survival function and M the mean, a component long in use lasts with
-        probability 1 - (integral of S from 0 to `length`) / M, at most 1 - length S(length) / M (renewal theory).
+        The bound is 0 if none is known. With S the survival function and M the mean, a component long in use survives
+        with probability 1 - (integral of S from 0 to `length`) / M, at most 1 - length S(length) / M (renewal theory).
         """
 
     def scaled(self, factor: float) -> "Durations":
@@ -46,7 +46,7 @@ class Durations(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Law:
-    """Base of the distributions: a first field in seconds, perhaps a second number."""
+    """Base of the distributions: one parameter in seconds, and perhaps a second number."""
 
     def scaled(self, factor: float) -> Self:
         first = fields(self)[0].name
@@ -91,7 +91,7 @@ class Exponential(_OfMean):
         return self.mean * -log(uniform[..., 0])
 
     def hazard(self, length: float) -> float:
-        """Return -log P(a component lasts `length` s more), which is `length` / mean."""
+        """Return -log P(a component survives `length` s more), which is `length` / mean."""
         return length / self.mean
 
 
@@ -139,7 +139,10 @@ class Weibull(_Law):
         return self.scale * exp(log(hazard) / self.shape) - age
 
     def hazard(self, length: float) -> float:
-        """Return the hazard of a new component, or a bound for used ones if shape < 1."""
+        """Return -log P(a new component survives `length` s).
+
+        0 (unknown) or a bound for used ones if shape < 1.
+        """
         new = (length / self.scale) ** self.shape
         return new if self.shape >= 1 else -math.log1p(-length / self.mean * math.exp(-new))
 

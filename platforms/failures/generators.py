@@ -1,4 +1,4 @@
-"""Random bits of many numpy PCG64 streams at once, each with its spawn key.
+"""Draw random bits from many numpy PCG64 generators at once, each with its own spawn key.
 
 Simulating a machine for a year takes a few numbers from each of a thousand or more streams. Creating a numpy generator
 for each stream costs far more than drawing the numbers. The numbers here equal numpy's, bit for bit.

@@ -86,12 +86,12 @@ class FailureModel:
         return _NodeStream(self, nodes, seed, key) if self.scope == "node" else _SystemStream(self, nodes, seed, key)
 
     def outages(self, nodes: range, seed: int, horizon: float, key: tuple[int, ...] = ()) -> Outages:
-        """Return the outages that begin before `horizon` (s); errors: `stream`, `check`."""
+        """Return the outages that begin before `horizon` (s); raise the errors of `stream` and `check`."""
         self.check(len(nodes), horizon)
         return self.stream(nodes, seed, key).extend(horizon)
 
     def check(self, nodes: int, horizon: float) -> None:
-        """Raise OutageError if repairs are too long for a horizon (s) or outages too many."""
+        """Raise OutageError if repairs are too long for the horizon (s), or if there would be too many outages."""
         check_horizon(horizon, self.repair)
         cycle = self.uptime.mean + (self.repair.mean if self.scope == "node" else 0.0)
         expected = horizon / cycle * (nodes if self.scope == "node" else 1)
@@ -149,7 +149,10 @@ def draw_lengths(durations: Durations, count: int, seed: int) -> Floats:
 
 
 class _NodeStream:
-    """Outages of nodes with a generator each; an outage takes four random numbers."""
+    """Generates the outages of nodes that fail independently; each node has its own random generator.
+
+    An outage takes four random numbers.
+    """
 
     def __init__(self, model: FailureModel, nodes: range, seed: int, key: tuple[int, ...]) -> None:
         self._model = model
@@ -195,7 +198,10 @@ class _NodeStream:
 
 
 class _SystemStream:
-    """Failures of a machine, each of one random node; each takes five random numbers."""
+    """Generates failures of the machine, each of which hits one random node.
+
+    A failure takes five random numbers.
+    """
 
     def __init__(self, model: FailureModel, nodes: range, seed: int, key: tuple[int, ...]) -> None:
         self._model = model

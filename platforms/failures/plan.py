@@ -1,4 +1,4 @@
-"""Failure plans: several models acting on pools, nodes and domains of a machine."""
+"""Failure plans: several failure models that act on pools, nodes and failure domains of one machine."""
 
 from dataclasses import dataclass
 

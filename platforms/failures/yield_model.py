@@ -42,13 +42,13 @@ class YieldError(PlatformError):
 
 @dataclass(frozen=True)
 class Allocation:
-    """The nodes that an application gets at once, and their times.
+    """The nodes that an application gets in one allocation, and their times.
 
     Args:
         nodes: N.
         mtbf: mu, the mean time between failures of one node (s).
-        dump, read: C_N and R_N, how long a dump and a read take on all N nodes (s).
-        optimum: the formula for the work between two dumps; the slides use Young's.
+        dump, read: C_N and R_N, how long writing and reading a checkpoint take on all N nodes (s).
+        optimum: the formula for the work between two checkpoints; the slides use Young's.
 
     Raises:
         YieldError: if a number is out of range.
@@ -76,15 +76,15 @@ class Allocation:
 
     @property
     def interval(self) -> float:
-        """The work between two dumps on all nodes (s)."""
+        """The time of work between two checkpoints on all nodes (s)."""
         return dump_interval(self.optimum, self.dump, self.mtbf_of_all)
 
     @property
     def paper_period(self) -> float:
         """The work saved between two failures, in node-seconds, by the slides' formula.
 
-        A failure costs a read and half an interval. With work W and a dump C, work is W / (W + C) of the remaining
-        time.
+        A failure costs a read and half an interval. With work W between checkpoints that take time C, work is W / (W +
+        C) of the remaining time.
         """
         rest = max(self.mtbf_of_all - self.read - self.interval / 2, 0.0)
         return self.nodes * rest * self.interval / (self.interval + self.dump)
@@ -108,7 +108,7 @@ SLIDES: Final = Allocation(nodes=150 * 150, mtbf=20 * 365.25 * 86400.0, dump=120
 
 
 class Optimum(NamedTuple):
-    """The best number F of failures to tolerate, its yield (0 to 1), and the wait (s)."""
+    """The number F of survived failures with the greatest yield, that yield (0 to 1), and the wait (s)."""
 
     failures: int
     share: float
@@ -180,7 +180,7 @@ class YieldModel:
         return self.life + wait
 
     def yields(self, wait: float) -> Floats:
-        """Return the yield W / (N T), 0 to 1, for each F and a wait (s); (most + 1,)."""
+        """Return the yield W / (N T), from 0 to 1, for each F at a queue wait (s), shape (most + 1,)."""
         return self.work / (self.allocation.nodes * self.between_restarts(wait))
 
     def optimum(self, wait: float) -> Optimum:
@@ -190,7 +190,7 @@ class YieldModel:
         return Optimum(best, float(yields[best]), wait)
 
     def largest_wait(self, target: float, failures: int | None = None) -> Optimum | None:
-        """Return the longest wait that still allows a yield (0 to 1), with its F, or None.
+        """Return the longest wait that still allows a yield (0 to 1), with its F; None if no wait does.
 
         It solves W / (N (T + D)) = y for D: the maximum of W / (N y) - T over all F, or its value for the given F.
 

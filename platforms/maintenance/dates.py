@@ -98,7 +98,7 @@ class Calendar:
         return Moment((date - _UNIX).total_seconds() - self.epoch, text, date), used
 
     def zero(self) -> str:
-        """Return time 0 for a message, as a date if possible."""
+        """Return time 0 as text for a message: as a date if it is known."""
         if self.epoch is None:
             return "0 s"
         try:
@@ -138,5 +138,5 @@ class Calendar:
 
 
 def refuse(what: str, expected: str, found: str, hint: str | None = None) -> NoReturn:
-    """Raise MomentError; an empty `found` is shown as "nothing"."""
+    """Raise MomentError for a word or time in a maintenance rule; an empty `found` is shown as "nothing"."""
     raise MomentError(what, expected=expected, found=shown(found) if found else "nothing", hint=hint)

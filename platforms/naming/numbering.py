@@ -25,7 +25,7 @@ class NodeUnits:
 
     @classmethod
     def told(cls, pools: Sequence[PoolInfo]) -> "NodeUnits":
-        """Return the mapping for the pools of a machine.
+        """Return the mapping for the pools that a server describes.
 
         Raises:
             PlatformError: if a pool's nodes or units are not consecutive, or their numbers do not match.

@@ -56,7 +56,7 @@ ANYTHING: Final = NodeRequest()
 
 
 class RequestBook:
-    """Finds the nodes and units of one machine that satisfy the requests of jobs."""
+    """Answers which nodes and units of one machine satisfy the node requests of jobs."""
 
     def __init__(self, pools: Sequence[PoolInfo], groups: Sequence[NodeGroupInfo] = ()) -> None:
         self._pools = tuple(pools)
@@ -117,7 +117,7 @@ class RequestBook:
         return found
 
     def refusal(self, request: NodeRequest, size: int) -> str | None:
-        """Return why a request cannot be satisfied even if all units are free, or None."""
+        """Return why a request cannot be satisfied even if all units are free; None if it can."""
         try:
             pools = self.pools(request)
         except PlatformError as error:
@@ -139,7 +139,7 @@ class RequestBook:
         return f"it asks for {nodes} nodes with {each} units, {which} has {there}" if nodes > there else None
 
     def fault(self, request: NodeRequest, size: int, alloc: NodeSet) -> str | None:
-        """Return why an allocation violates a request of ``size`` units, or None."""
+        """Return why an allocation violates a request of ``size`` units; None if it does not."""
         others = alloc - self.allowed(request)
         if others:
             return f"units of nodes that will not do, {others}: it asks for {request}"

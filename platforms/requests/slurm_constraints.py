@@ -48,7 +48,7 @@ class _Plain:
         return self._counted(part) if isinstance(part, FeatureCount) else self._one_of(part)
 
     def _counted(self, part: FeatureCount) -> Constraint:
-        """Return the feature ``a`` of ``a*2``, if all the job's nodes must or do have it."""
+        """Return the plain feature ``a`` for ``a*2``, if all nodes of the job must have it or do have it anyway."""
         if part.count == self._nodes or (part.count <= (self._nodes or 0) and all(map(part.word.met_by, self._kinds))):
             return part.word
         if self._nodes is None:
@@ -56,7 +56,10 @@ class _Plain:
         raise self._fault(f"counts {part.count} nodes of {self._nodes} ({part}), which is not supported")
 
     def _one_of(self, part: OneOf) -> Constraint:
-        """Return the alternative that includes all possible others, or any for one node."""
+        """Return an equivalent of ``[a|b]``: the alternative that includes all others.
+
+        For a job on one node, ``a|b``.
+        """
         several = [self.of(one, under_or=False) for one in part.parts]
         if len(several) == 1:
             return several[0]

@@ -1,1 +1,1 @@
-"""What shared nodes have and what of it is free."""
+"""The resources of shared nodes (cores, memory, GPUs), and how much of them is free."""

@@ -1,4 +1,4 @@
-"""What is free on shared nodes: requests take it and give it back."""
+"""Keep account of the free resources of shared nodes: requests take them and give them back."""
 
 from collections.abc import Sequence
 from typing import Any

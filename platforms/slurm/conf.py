@@ -1,13 +1,13 @@
-"""The content of a slurm.conf: its settings by line, checked, and what becomes of each key."""
+"""The content of a slurm.conf: its settings by line, checked, and what happens to each key."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.platforms.slurm.keys import HEADS, KEYS, Key, Support
-from pipistrelle.platforms.slurm.lines import WORD, Fetch, Line, Pair, read_lines
-from pipistrelle.platforms.slurm.values import BadValue, Value, read_value
+from pipistrelle.platforms.slurm.keys import HEADS, KEYS, ConfKey, KeySupport
+from pipistrelle.platforms.slurm.lines import WORD, ConfLine, ConfPair, Fetch, read_lines
+from pipistrelle.platforms.slurm.values import SlurmValueError, Value, read_value
 from pipistrelle.protocol.base.errors import did_you_mean, legible
 
 _DEFAULT: Final = "default"
@@ -19,8 +19,8 @@ class SlurmConfigError(PlatformError):
     """A file of Slurm's configuration cannot be used."""
 
 
-class Finding(NamedTuple):
-    """What becomes of one key of a file: its place, the key as written, and why.
+class KeyFinding(NamedTuple):
+    """What happens to one key of a file: its place, the key as written, and why.
 
     Attributes:
         support: None for a key that Slurm 22.05 does not have.
@@ -28,7 +28,7 @@ class Finding(NamedTuple):
 
     where: str
     key: str
-    support: Support | None
+    support: KeySupport | None
     why: str
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class Finding(NamedTuple):
         return f"{self.where}: {self.key}: {self.why}"
 
 
-class Setting(NamedTuple):
+class ConfSetting(NamedTuple):
     """A value of a key: as text, parsed, and where it is."""
 
     text: str
@@ -45,7 +45,7 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Entry:
+class ConfEntry:
     """A line that describes nodes, a partition or another object, with the defaults of earlier lines.
 
     Attributes:
@@ -55,9 +55,9 @@ class Entry:
 
     name: str
     where: str
-    settings: Mapping[str, Setting]
+    settings: Mapping[str, ConfSetting]
 
-    def get(self, *keys: str) -> Setting | None:
+    def get(self, *keys: str) -> ConfSetting | None:
         """Return the setting of the first of these keys that is given."""
         return next((self.settings[key.lower()] for key in keys if key.lower() in self.settings), None)
 
@@ -75,13 +75,13 @@ class SlurmConf:
         name: the file's name in messages.
         parameters: {key in lower case: setting}; of a repeated key the last one counts.
         entries: {section: its entries, in the order of the file}, for nodes, partitions, node sets and down nodes.
-        findings: what becomes of each key, in the order of the file.
+        findings: what happens to each key, in the order of the file.
     """
 
     name: str
-    parameters: dict[str, Setting] = field(default_factory=dict)
-    entries: dict[str, list[Entry]] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
+    parameters: dict[str, ConfSetting] = field(default_factory=dict)
+    entries: dict[str, list[ConfEntry]] = field(default_factory=dict)
+    findings: list[KeyFinding] = field(default_factory=list)
 
     def value(self, key: str, default: Value = None) -> Value:
         """Return the parsed value of a parameter, or the default."""
@@ -98,9 +98,9 @@ class SlurmConf:
         found = self.parameters.get(key.lower())
         return self.name if found is None else found.where
 
-    def doubtful(self) -> Iterator[Finding]:
+    def doubtful(self) -> Iterator[KeyFinding]:
         """Yield the findings about keys that Slurm would honour and Pipistrelle does not."""
-        return (one for one in self.findings if one.support in (Support.WARNED, None))
+        return (one for one in self.findings if one.support in (KeySupport.WARNED, None))
 
 
 def is_slurm_conf(text: str) -> bool:
@@ -130,7 +130,7 @@ def read_slurm_conf(text: str, name: str, fetch: Fetch | None = None) -> SlurmCo
         SlurmConfigError: with file and line, if a line or a value is malformed, or a setting is refused.
     """
     conf = SlurmConf(name)
-    defaults: dict[str, dict[str, Setting]] = {}
+    defaults: dict[str, dict[str, ConfSetting]] = {}
     hints = _Hints()
     for line in read_lines(text, name, fetch, SlurmConfigError):
         section = HEADS.get(line.pairs[0].key.lower())
@@ -150,10 +150,31 @@ def read_slurm_conf(text: str, name: str, fetch: Fetch | None = None) -> SlurmCo
             found.pop(head.key.lower(), None)
             defaults[section] = found
         else:
-            conf.entries.setdefault(section, []).append(Entry(head.value, line.where, found))
+            conf.entries.setdefault(section, []).append(ConfEntry(head.value, line.where, found))
     if not conf.parameters and not conf.entries:
         raise SlurmConfigError("the file has no settings", where=name, expected="a slurm.conf, with KEY=VALUE lines")
     return conf
+
+
+def honoured_values(section: str, line: ConfLine, findings: list[KeyFinding]) -> dict[str, str]:
+    """Return {key: text} of the keys of a line that are honoured, for files of one kind of lines.
+
+    Args:
+        findings: what happens to each key is added to it.
+    """
+    values: dict[str, str] = {}
+    known = KEYS[section]
+    for pair in line.pairs:
+        key = known.get(pair.key.lower())
+        if key is None:
+            hint = did_you_mean(pair.key, [one.name for one in known.values()])
+            why = f"unknown key in {section}.conf. {hint}".rstrip()
+            findings.append(KeyFinding(line.where, legible(pair.key, WORD), None, why))
+            continue
+        findings.append(KeyFinding(line.where, key.name, key.support, key.meaning))
+        if key.support is KeySupport.HONOURED:
+            values[key.name] = pair.value
+    return values
 
 
 class _Hints:
@@ -168,8 +189,8 @@ class _Hints:
         return hint if hint.startswith("Did") else ""
 
 
-def _setting(section: str, pair: Pair, line: Line, conf: SlurmConf, hints: _Hints) -> Setting | None:
-    """Return the setting of a pair, None if it is ignored; note what becomes of it."""
+def _setting(section: str, pair: ConfPair, line: ConfLine, conf: SlurmConf, hints: _Hints) -> ConfSetting | None:
+    """Return the setting of a pair, None if it is ignored; note what happens to it."""
     key = KEYS[section].get(pair.key.lower())
     shown = legible(pair.key, WORD)
     if key is None:
@@ -179,16 +200,16 @@ def _setting(section: str, pair: Pair, line: Line, conf: SlurmConf, hints: _Hint
             if section != "parameters"
             else f"unknown key. {hint}"
         )
-        conf.findings.append(Finding(line.where, shown, None, why.rstrip()))
+        conf.findings.append(KeyFinding(line.where, shown, None, why.rstrip()))
         return None
-    if key.support is Support.REFUSED:
+    if key.support is KeySupport.REFUSED:
         raise SlurmConfigError(f"{key.name} is not supported", where=line.where, hint=_sentence(key))
-    conf.findings.append(Finding(line.where, key.name, key.support, key.meaning))
-    if key.support is not Support.HONOURED:
+    conf.findings.append(KeyFinding(line.where, key.name, key.support, key.meaning))
+    if key.support is not KeySupport.HONOURED:
         return None
     try:
-        return Setting(pair.value, read_value(key.kind, pair.value), line.where)
-    except BadValue as error:
+        return ConfSetting(pair.value, read_value(key.kind, pair.value), line.where)
+    except SlurmValueError as error:
         raise SlurmConfigError(
             f"the value of {key.name} is wrong",
             where=line.where,
@@ -197,5 +218,5 @@ def _setting(section: str, pair: Pair, line: Line, conf: SlurmConf, hints: _Hint
         ) from None
 
 
-def _sentence(key: Key) -> str:
+def _sentence(key: ConfKey) -> str:
     return key.meaning[:1].upper() + key.meaning[1:].rstrip(".") + "."

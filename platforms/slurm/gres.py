@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from pipistrelle.platforms.naming.hostlists import expanded
-from pipistrelle.platforms.slurm.conf import Finding, SlurmConfigError
-from pipistrelle.platforms.slurm.keys import KEYS, Support
+from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConfigError, honoured_values
 from pipistrelle.platforms.slurm.lines import WORD, Fetch, read_lines
-from pipistrelle.protocol.base.errors import did_you_mean, legible
+from pipistrelle.protocol.base.errors import legible
 
 _SCALES: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _COUNT: Final = re.compile(r"(\d{1,12})([KMGT]?)", re.IGNORECASE)
@@ -52,22 +51,12 @@ class GresLine:
     nodes: tuple[str, ...] | None
 
 
-def read_gres_conf(text: str, name: str, fetch: Fetch | None = None) -> tuple[list[GresLine], list[Finding]]:
-    """Return the resources of a gres.conf, and what becomes of its keys; SlurmConfigError if it is malformed."""
+def read_gres_conf(text: str, name: str, fetch: Fetch | None = None) -> tuple[list[GresLine], list[KeyFinding]]:
+    """Return the resources of a gres.conf, and what happens to its keys; SlurmConfigError if it is malformed."""
     lines: list[GresLine] = []
-    findings: list[Finding] = []
-    known = KEYS["gres"]
+    findings: list[KeyFinding] = []
     for line in read_lines(text, name, fetch, SlurmConfigError):
-        values: dict[str, str] = {}
-        for pair in line.pairs:
-            key = known.get(pair.key.lower())
-            if key is None:
-                hint = did_you_mean(pair.key, [one.name for one in known.values()])
-                findings.append(Finding(line.where, legible(pair.key, WORD), None, f"unknown key in gres.conf. {hint}"))
-                continue
-            findings.append(Finding(line.where, key.name, key.support, key.meaning))
-            if key.support is Support.HONOURED:
-                values[key.name] = pair.value
+        values = honoured_values("gres", line, findings)
         if "Name" not in values:
             continue  # a line with AutoDetect alone
         nodes = tuple(expanded(values["NodeName"], line.where)) if "NodeName" in values else None

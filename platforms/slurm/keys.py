@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
 
-class Support(Enum):
+class KeySupport(Enum):
     """What Pipistrelle does with a key of Slurm's configuration."""
 
     HONOURED = "honoured"
@@ -18,7 +18,7 @@ class Support(Enum):
     REFUSED = "refused"
 
 
-class Key(NamedTuple):
+class ConfKey(NamedTuple):
     """A key of a file of Slurm.
 
     Attributes:
@@ -28,7 +28,7 @@ class Key(NamedTuple):
     """
 
     name: str
-    support: Support
+    support: KeySupport
     meaning: str
     kind: str = ""
     default: str = ""
@@ -48,19 +48,19 @@ HEADS: Final = {
 }
 
 
-def _keys(tables: dict[str, Any]) -> Iterator[Key]:
+def _keys(tables: dict[str, Any]) -> Iterator[ConfKey]:
     for name, (kind, default, meaning) in tables.get("honoured", {}).items():
-        yield Key(name, Support.HONOURED, meaning, kind, default)
-    for table, support in (("idle", Support.IDLE), ("warned", Support.WARNED), ("refused", Support.REFUSED)):
+        yield ConfKey(name, KeySupport.HONOURED, meaning, kind, default)
+    for table, support in (("idle", KeySupport.IDLE), ("warned", KeySupport.WARNED), ("refused", KeySupport.REFUSED)):
         for why, names in tables.get(table, {}).items():
             for name in names.split():
-                yield Key(name, support, why)
+                yield ConfKey(name, support, why)
 
 
 _TABLES: Final = tomllib.loads(
     files("pipistrelle.platforms.slurm").joinpath("library/keys.toml").read_text(encoding="utf-8")
 )
 #: {section: {name in lower case: key}}, in the order of the documentation
-KEYS: Final[dict[str, dict[str, Key]]] = {
+KEYS: Final[dict[str, dict[str, ConfKey]]] = {
     section: {key.name.lower(): key for key in _keys(_TABLES[section])} for section in SECTIONS
 }

@@ -1,8 +1,8 @@
 """Lines of Slurm's configuration files: keys and values, comments, continuations and included files.
 
 The files are slurm.conf, gres.conf and topology.conf. A line is one or more ``Key=Value``; a value with blanks is
-quoted. ``#`` begins a comment, unless a backslash precedes it. A line that ends in a backslash goes on in the next one.
-Keys are case-insensitive.
+quoted. ``#`` begins a comment, unless a backslash precedes it. A line that ends in a backslash continues on the next
+one. Keys are case-insensitive.
 """
 
 import re
@@ -26,23 +26,23 @@ _INCLUDE: Final = re.compile(r"include\s+(.+)", re.IGNORECASE)
 _COMMENT: Final = re.compile(r"(?<!\\)#.*")
 
 
-class Pair(NamedTuple):
+class ConfPair(NamedTuple):
     """A key with its value, as the file has them."""
 
     key: str
     value: str
 
 
-class Line(NamedTuple):
+class ConfLine(NamedTuple):
     """A line with its pairs; ``where`` is the file and the number of its first line, as ``slurm.conf:12``."""
 
     where: str
-    pairs: tuple[Pair, ...]
+    pairs: tuple[ConfPair, ...]
 
 
 def read_lines(
     text: str, name: str, fetch: Fetch | None = None, fault: type[PlatformError] = PlatformError
-) -> list[Line]:
+) -> list[ConfLine]:
     """Return the lines of a configuration that have pairs, with those of included files.
 
     Args:
@@ -57,7 +57,7 @@ def read_lines(
 
 def _lines(
     text: str, name: str, fetch: Fetch | None, fault: type[PlatformError], chain: tuple[str, ...], sizes: list[int]
-) -> Iterator[Line]:
+) -> Iterator[ConfLine]:
     sizes[0] += len(text)
     if sizes[0] > LONGEST or "\0" in text:
         what = "is a binary file" if "\0" in text else f"has more than {LONGEST // 2**20} MiB with its included files"
@@ -69,7 +69,7 @@ def _lines(
             raise fault("the configuration is too long", where=where, expected=f"at most {MOST_LINES:,} lines")
         found = _INCLUDE.fullmatch(line)
         if found is None:
-            yield Line(where, tuple(_pairs(line, where, fault)))
+            yield ConfLine(where, tuple(_pairs(line, where, fault)))
             continue
         path = found[1].strip().strip('"')
         if fetch is None:
@@ -102,7 +102,7 @@ def _joined(text: str) -> Iterator[tuple[int, str]]:
         yield first, held.strip()
 
 
-def _pairs(line: str, where: str, fault: type[PlatformError]) -> Iterator[Pair]:
+def _pairs(line: str, where: str, fault: type[PlatformError]) -> Iterator[ConfPair]:
     at = 0
     while at < len(line):
         found = _PAIR.match(line, at)
@@ -117,7 +117,7 @@ def _pairs(line: str, where: str, fault: type[PlatformError]) -> Iterator[Pair]:
             )
         if found[2] != "=":
             raise fault(f"{found[1]}{found[2]} is not supported", where=where, expected=f"{found[1]}=VALUE")
-        yield Pair(found[1], next((group for group in found.groups()[2:] if group is not None), ""))
+        yield ConfPair(found[1], next((group for group in found.groups()[2:] if group is not None), ""))
         at = found.end()
         while at < len(line) and line[at].isspace():
             at += 1

@@ -9,10 +9,10 @@ from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool, Property
 from pipistrelle.platforms.naming.hostlists import compressed
 from pipistrelle.platforms.naming.node_names import NodeNames
-from pipistrelle.platforms.slurm.conf import Entry, SlurmConf, SlurmConfigError
+from pipistrelle.platforms.slurm.conf import ConfEntry, SlurmConf, SlurmConfigError
 from pipistrelle.platforms.slurm.gres import GresLine
 from pipistrelle.platforms.slurm.nodes import UNUSABLE, SlurmNode, node_sets, nodes_named, nodes_of
-from pipistrelle.platforms.slurm.values import BadValue, read_count, read_names
+from pipistrelle.platforms.slurm.values import SlurmValueError, read_count, read_names
 from pipistrelle.protocol.resources.amounts import CORES, GPU, MEMORY, NAME
 
 _ODD: Final = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -36,7 +36,7 @@ def slurm_platform(conf: SlurmConf, gres_lines: Sequence[GresLine] = ()) -> Plat
     nodes = nodes_of(conf, gres_lines)
     numbers = {node.name: number for number, node in enumerate(nodes)}
     sets = node_sets(conf, nodes)
-    partitions: dict[str, tuple[Entry, list[str]]] = {}
+    partitions: dict[str, tuple[ConfEntry, list[str]]] = {}
     for entry in conf.entries.get("partitions", []):
         named = entry.get("Nodes")
         members = [] if named is None else nodes_named(named.text, named.where, numbers, sets)
@@ -75,7 +75,7 @@ def licenses_of(conf: SlurmConf) -> dict[str, int]:
         name, _, count = part.replace("=", ":").partition(":")
         try:
             found[name] = read_count(count or "1") or 0
-        except BadValue as error:
+        except SlurmValueError as error:
             raise SlurmConfigError(
                 "the value of Licenses is wrong",
                 where=conf.where("Licenses"),
@@ -103,7 +103,7 @@ def machine_remarks(conf: SlurmConf, gres_lines: Sequence[GresLine] = ()) -> lis
 
 
 def _pools(
-    nodes: Sequence[SlurmNode], partitions: Mapping[str, tuple[Entry, list[str]]], *, shared: bool, memory: bool
+    nodes: Sequence[SlurmNode], partitions: Mapping[str, tuple[ConfEntry, list[str]]], *, shared: bool, memory: bool
 ) -> tuple[tuple[Pool, ...], dict[str, str]]:
     inside: dict[str, list[str]] = {node.name: [] for node in nodes}
     for name, (_, members) in partitions.items():
@@ -166,7 +166,7 @@ def _resources(node: SlurmNode, *, memory: bool) -> dict[str, Any]:
     return found
 
 
-def _class(name: str, entry: Entry, pools: Mapping[str, None], count: int) -> JobClass:
+def _class(name: str, entry: ConfEntry, pools: Mapping[str, None], count: int) -> JobClass:
     longest, most = entry.value("MaxTime", inf), entry.value("MaxNodes")
     tier = entry.get("PriorityTier", "Priority")
     limits: dict[str, Any] = {}

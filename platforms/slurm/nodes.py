@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from pipistrelle.platforms.naming.hostlists import MOST_NAMES, expanded
-from pipistrelle.platforms.slurm.conf import Entry, SlurmConf, SlurmConfigError
+from pipistrelle.platforms.slurm.conf import ConfEntry, SlurmConf, SlurmConfigError
 from pipistrelle.platforms.slurm.gres import GresLine, read_gres, with_types
 from pipistrelle.protocol.base.errors import did_you_mean, shown
 
@@ -138,7 +138,7 @@ def _state(text: str) -> str:
     return text.upper().rstrip("*~#$@+!%^-").partition("+")[0]
 
 
-def _number(entry: Entry, key: str, default: int) -> int:
+def _number(entry: ConfEntry, key: str, default: int) -> int:
     found = entry.get(key)
     if found is None or found.value is None:
         return default
@@ -148,7 +148,7 @@ def _number(entry: Entry, key: str, default: int) -> int:
     return value
 
 
-def _node(entry: Entry, number: int) -> SlurmNode:
+def _node(entry: ConfEntry, number: int) -> SlurmNode:
     cores, threads = max(1, _number(entry, "CoresPerSocket", 1)), max(1, _number(entry, "ThreadsPerCore", 1))
     boards = max(1, _number(entry, "Boards", 1))
     told = _number(entry, "CPUs", 0) or _number(entry, "Procs", 0)

@@ -18,7 +18,7 @@ _LARGEST: Final = 10**15
 Value = int | float | bool | str | tuple[str, ...] | None
 
 
-class BadValue(Exception):
+class SlurmValueError(Exception):
     """A value of the wrong kind; ``expected`` describes a correct one."""
 
     def __init__(self, expected: str) -> None:
@@ -36,7 +36,7 @@ def read_time(text: str, one: float = 60.0) -> float:
         return inf
     found = _TIME.fullmatch(text)
     if found is None:
-        raise BadValue("MINUTES, [DAYS-]HH:MM:SS or UNLIMITED" if one == 60.0 else "SECONDS or [DAYS-]HH:MM:SS")
+        raise SlurmValueError("MINUTES, [DAYS-]HH:MM:SS or UNLIMITED" if one == 60.0 else "SECONDS or [DAYS-]HH:MM:SS")
     numbers = [int(number) for number in found.groups()[1:] if number is not None]
     if found[1] is not None:
         hours, minutes, seconds = [*numbers, 0, 0][:3]
@@ -52,7 +52,7 @@ def read_whole(text: str) -> int | None:
     if text.upper() in _ENDLESS[:2]:
         return None
     if not _NUMBER.fullmatch(text):
-        raise BadValue("a whole number")
+        raise SlurmValueError("a whole number")
     return int(text)
 
 
@@ -60,7 +60,7 @@ def read_count(text: str) -> int | None:
     """Return a number of at least 0, None for UNLIMITED and -1."""
     value = None if text == "-1" else read_whole(text)
     if value is not None and value < 0:
-        raise BadValue("a whole number of at least 0, or UNLIMITED")
+        raise SlurmValueError("a whole number of at least 0, or UNLIMITED")
     return value
 
 
@@ -71,7 +71,7 @@ def read_flag(text: str) -> bool:
         return True
     if upper in ("NO", "FALSE", "DOWN", "0", "N"):
         return False
-    raise BadValue("YES or NO")
+    raise SlurmValueError("YES or NO")
 
 
 def read_names(text: str) -> tuple[str, ...]:
@@ -83,17 +83,17 @@ def read_megabytes(text: str) -> int | None:
     """Return an amount of memory in MiB; None for UNLIMITED."""
     try:
         return read_count(text)
-    except BadValue:
-        raise BadValue("megabytes as a whole number without a unit, or UNLIMITED") from None
+    except SlurmValueError:
+        raise SlurmValueError("megabytes as a whole number without a unit, or UNLIMITED") from None
 
 
 def read_value(kind: str, text: str) -> Value:
-    """Return a value of a kind of `pipistrelle.platforms.slurm.keys.Key`; BadValue if it is malformed."""
+    """Return a value of a kind of `pipistrelle.platforms.slurm.keys.Key`; SlurmValueError if it is malformed."""
     if kind.startswith("choice:"):
         choices = kind.removeprefix("choice:").split("|")
         found = next((choice for choice in choices if choice.upper() == text.upper()), None)
         if found is None:
-            raise BadValue(f"one of {', '.join(choices)}")
+            raise SlurmValueError(f"one of {', '.join(choices)}")
         return found
     reader = _READERS.get(kind)
     return text if reader is None else reader(text)
@@ -126,7 +126,7 @@ def read_tres(text: str, *, memory: bool = True) -> dict[str, float]:
         if amount == "-1" and mark:
             continue
         if match is None or not mark or not name:
-            raise BadValue("TRES=NUMBER,... such as cpu=32,mem=256G,gres/gpu=4")
+            raise SlurmValueError("TRES=NUMBER,... such as cpu=32,mem=256G,gres/gpu=4")
         value, unit = float(match[1]), match[2].upper()
         key = name.strip().lower()
         if key in ("mem", "vmem", "bb") and unit:
@@ -135,6 +135,6 @@ def read_tres(text: str, *, memory: bool = True) -> dict[str, float]:
         elif unit:
             value *= _SCALES[unit]
         if value > _LARGEST:
-            raise BadValue(f"an amount of at most {_LARGEST:g}")
+            raise SlurmValueError(f"an amount of at most {_LARGEST:g}")
         found[key] = value
     return found

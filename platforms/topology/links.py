@@ -23,7 +23,7 @@ Loads = list[Floats]
 
 
 class LinkLines(NamedTuple):
-    """Loads along one dimension, for the lines of routers whose links may have loads.
+    """Link loads along one dimension, for those lines of routers whose links may have loads.
 
     Args:
         first: the router with coordinate 0 on each line, shape (lines,). Routers are numbered, last dimension fastest.
@@ -123,7 +123,7 @@ class LinkLoads:
         return found
 
     def busiest(self, lines: list[LinkLines]) -> tuple[float, float | None]:
-        """Return the greatest link load, and the bytes/s per load that fill a first link.
+        """Return the greatest link load, and how much (bytes/s) one unit of load may be until the first link is full.
 
         The second value is None if bandwidths are unknown or no link has a load.
         """

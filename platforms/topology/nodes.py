@@ -70,7 +70,10 @@ class NodeTable:
 
     @property
     def place(self) -> NDArray[np.intp]:
-        """Coordinates of each node's router, shape (nodes, dimensions); number if flat."""
+        """Coordinates of each node's router, shape (nodes, dimensions).
+
+        The node's number if the network is flat.
+        """
         return self.topology.place
 
     def __len__(self) -> int:

@@ -28,7 +28,7 @@ NOBODY: Final = -1
 class RankedClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
     """A class of jobs of similar size, with the symbols of Umamaheshwaran's thesis.
 
-    Its equation 3.10 gives `load`, except for `fill`, and its table 4.4 gives `cost`.
+    `load` is the thesis's equation 3.10, multiplied by `fill`; `cost` is that of its table 4.4.
 
     Args:
         size: n, the units of its largest jobs.
@@ -174,7 +174,7 @@ def level_of(text: str) -> int | None:
 
 
 def declared(machine: Machine, owners: Sequence[int]) -> list[Partition] | None:
-    """Return the partitions that the classes of nodes declare; None if they do not.
+    """Return the partitions that the node classes of the machine declare; None if they declare none.
 
     They do if all nodes are of classes ``reliability-1`` (the most reliable), ``reliability-2``, ..., as in Haizea's
     traces. ``owners`` are the classes of jobs by rank; the first one gets the first partition.
@@ -192,7 +192,9 @@ def declared(machine: Machine, owners: Sequence[int]) -> list[Partition] | None:
 
 
 def first_partition(parts: Sequence[Partition], at: int, size: int) -> int | None:
-    """Return the index of the first partition for a job; None: use the whole machine.
+    """Return the index of the partition in which the search for a job's units begins.
+
+    Return None: use the whole machine.
 
     The search begins at the partition of class ``at``, or else at the least reliable partition. It continues with more
     reliable ones until one has ``size`` units.

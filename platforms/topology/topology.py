@@ -153,7 +153,10 @@ _KINDS: Final[dict[str, Callable[[TopologyInfo, int], Topology]]] = {
 
 
 def topology_of(info: TopologyInfo | None, nodes: int) -> Topology:
-    """Return the network of `nodes` nodes; None: a flat one. Errors: see `Topology`."""
+    """Return the network of `nodes` nodes that ``info`` describes.
+
+    Return None: a flat network. Errors: see `Topology`.
+    """
     if info is None:
         info = TopologyInfo("flat")
     return _KINDS[info.kind](info, nodes)

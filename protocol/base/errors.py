@@ -65,7 +65,7 @@ class InputError(PipistrelleError):
 
 @contextmanager
 def said_of(option: str) -> Iterator[None]:
-    """Add the option's name to errors raised inside this context."""
+    """Put the option's name into the errors raised inside this ``with`` block."""
     try:
         yield
     except PipistrelleError as error:

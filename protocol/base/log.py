@@ -10,7 +10,7 @@ _prepared: list[Callable[["Logger"], None]] = []
 
 
 def prepare_log(set_up: Callable[["Logger"], None]) -> None:
-    """Run ``set_up`` before the log's first message, instead of an earlier one."""
+    """Have ``set_up`` called just before the log's first message; replace an earlier ``set_up``."""
     _prepared[:] = [set_up]
 
 

@@ -118,7 +118,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _alternatives(kind: Any) -> Iterator[Any]:
-    """Yield the types of a union, without annotations."""
+    """Yield the types of a union; of any other type, the type itself. Leave out annotations."""
     if get_origin(kind) is Literal or isinstance(kind, type) or get_origin(kind) in (list, tuple, dict):
         yield kind
     else:

@@ -21,13 +21,53 @@ _MODE: Final = 0o666
 #: number of bytes that the kernel stores at once
 _PAGE: Final = 4096
 _STANDARD_STREAMS: Final = range(3)
+#: most bytes that are read from a pipe or device, which may never end
+_MOST_STREAMED: Final = 64 << 20
 
 
 def without_waiting(path: PathText, flags: int) -> int:
-    """Open a file as an ``opener`` of `open`; a pipe that nobody writes is empty instead of waited for."""
+    """Open a file, without waiting for a writer if it is a named pipe.
+
+    A pipe that no program writes reads as empty. Pass this function as the ``opener`` of `open`.
+    """
     number = os.open(path, flags | os.O_NONBLOCK)
     os.set_blocking(number, True)
     return number
+
+
+def only_regular(path: PathText, flags: int) -> int:
+    """Open a file as an ``opener`` of `open`; OSError if it is a pipe or device, which may never end."""
+    number = without_waiting(path, flags)
+    if stat.S_ISREG(os.fstat(number).st_mode):
+        return number
+    os.close(number)
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+
+
+def read_whole(path: PathText) -> bytes:
+    """Return a file's content without waiting for a pipe that nobody writes.
+
+    All code that reads a whole file uses this function. OSError if it cannot be read, and also if a pipe or device has
+    more than 64 MiB.
+    """
+    with open(path, "rb", opener=without_waiting) as file:
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return file.read()
+        content = file.read(_MOST_STREAMED + 1)
+    if len(content) > _MOST_STREAMED:
+        raise OSError(errno.EFBIG, "a pipe or device with more than 64 MiB", os.fspath(path))
+    return content
+
+
+def read_whole_text(path: PathText) -> str:
+    """Return a text file's content with ``\\n`` as line breaks and without a byte-order mark.
+
+    Raises OSError, and UnicodeDecodeError if the content is not UTF-8.
+    """
+    text = read_whole(path).decode("utf-8-sig")  # some editors write a byte-order mark
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 class Replacement:
@@ -71,7 +111,10 @@ class Replacement:
             _flush_folder(os.path.dirname(self._target))
 
     def discard(self) -> None:
-        """Remove the file and leave the target as it is; what a pipe got stays."""
+        """Remove the new file and leave the target as it is.
+
+        Bytes already written to a pipe are not taken back.
+        """
         with suppress(OSError):
             if self._part is not None:  # still locked, so it is ours
                 os.unlink(self._part)
@@ -128,7 +171,7 @@ def write_rows(file: FileIO, rows: bytes, *, quotes: bool = True) -> tuple[int, 
 
 
 def flush_to_disk(number: int) -> None:
-    """Wait until an open file's content is on disk; do nothing if it is not on a disk."""
+    """Wait until the content of the open file ``number`` is on disk; do nothing for a pipe or device."""
     try:
         os.fsync(number)
     except OSError as error:
@@ -137,7 +180,7 @@ def flush_to_disk(number: int) -> None:
 
 
 def is_still(path: PathText, number: int) -> bool:
-    """Return whether ``path`` still names this open file."""
+    """Return whether ``path`` still names the open file with this descriptor."""
     try:
         return os.path.samestat(os.lstat(path), os.fstat(number))
     except FileNotFoundError:
@@ -212,10 +255,10 @@ def _flush_folder(folder: str) -> None:
 
 
 def _pieces(rows: bytes, at: int) -> Iterator[int]:
-    """Yield the ends of the pieces in which rows are written, so that SIGKILL seldom cuts a row.
+    """Yield the offsets at which to cut rows into separate writes, so that SIGKILL seldom cuts a row.
 
-    SIGKILL can end a write between two pages. So the lines within a page, of which the first begins at
-    byte ``at``, are written at once, and a line that begins in one page and ends in another is written alone.
+    SIGKILL can end a write between two memory pages. So the lines that lie within one page are written at once, and a
+    line that crosses into the next page is written alone. The first row begins at byte ``at`` of the file.
     """
     end = 0
     while end < len(rows):
@@ -228,7 +271,7 @@ def _pieces(rows: bytes, at: int) -> Iterator[int]:
 
 
 def _end_of_rows(rows: bytes, end: int, *, quotes: bool) -> int:
-    """Return where the last row ends that is whole within the first ``end`` bytes."""
+    """Return the end of the last row that is complete within the first ``end`` bytes."""
     while end:
         end = rows.rfind(b"\n", 0, end) + 1
         if not quotes or rows.count(b'"', 0, end) % 2 == 0:

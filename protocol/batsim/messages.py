@@ -84,7 +84,7 @@ class Notify(Event, frozen=True, tag="NOTIFY"):
 
 
 class Answer(Event, frozen=True, tag="ANSWER"):
-    """The server's answer to a QUERY: {request: answer}; energy in J since time 0."""
+    """The server's answer to a QUERY, as {request: answer}. An answer on energy is in joules since time 0."""
 
     data: dict[str, Any]
 

@@ -102,7 +102,7 @@ def _execution(decision: ExecuteJob | BatsimExecuteJob) -> list[Decision]:
 
 
 def _bare(decision: RejectJob | KillJob | CallMeLater) -> list[Decision]:
-    """Return the decision with only the first field of its data: no reason, no id."""
+    """Return the decision without the fields that Batsim refuses: its reason or its id."""
     data: Any = decision.data
     return [type(decision)(decision.timestamp, type(data)(getattr(data, data.__struct_fields__[0])))]
 

@@ -61,12 +61,12 @@ class BatsimServerSession(_Session):
     _frame: bytes = b""
 
     def pass_on(self, seq: int, frame: bytes) -> None:
-        """Record that notice ``seq`` of another session was sent here, undecoded."""
+        """Record that the frame of notice ``seq``, encoded by another session, was sent here too."""
         self.state = self._after("NOTICE" if self.seq else "FIRST_NOTICE", LocalProtocolError)
         self.seq, self._frame, self._notice = seq, frame, None
 
     def answered(self) -> None:
-        """Record that the reply equals that in the other session, without decoding it."""
+        """Record the reply to the last notice, without decoding it: it equals the reply in the other session."""
         self.state = self._after("REPLY", RemoteProtocolError)
 
     def send_notice(self, notice: Notice) -> bytes:

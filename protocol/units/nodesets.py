@@ -353,7 +353,7 @@ class NodeSet:
         return self if count == self._count else self._make(tuple(rest), count)
 
     def _without(self, theirs: tuple[tuple[int, int], ...]) -> "NodeSet":
-        """Return the units not in the other set, by bisecting its many intervals."""
+        """Return the units not in the other set, which has many intervals: find each of ours by bisection."""
         rest: list[tuple[int, int]] = []
         count = 0
         for lo, high in self._intervals:
@@ -393,7 +393,7 @@ def _after(intervals: tuple[tuple[int, int], ...], unit: int, start: int = 0) ->
 def _by_length(
     one: tuple[tuple[int, int], ...], two: tuple[tuple[int, int], ...]
 ) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
-    """Return both sets' intervals, the shorter tuple first; loop over that one."""
+    """Return the intervals of both sets, the shorter tuple first, because callers loop over the first."""
     return (one, two) if len(one) <= len(two) else (two, one)
 
 

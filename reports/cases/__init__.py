@@ -1,1 +1,1 @@
-"""Cases: runs with known results, repeated to check that the results stay the same."""
+"""Test cases: runs with known (golden) results, which are repeated to check that the results stay the same."""

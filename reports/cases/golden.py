@@ -35,7 +35,7 @@ def golden_in(folder: Path) -> Path:
 
 
 def is_complete(golden: Path) -> bool:
-    """Return whether a folder has golden results with rows, as tables or packed."""
+    """Return whether a folder has golden results with their rows, as tables or in one compressed file."""
     tables = all((golden / f"{OUTPUT_PREFIX}{name}").is_file() for name in _ROWS)
     return (golden / SUMMARY_FILE).is_file() and (tables or (golden / PACKED_FILE).is_file())
 
@@ -107,7 +107,7 @@ def summary_in(folder: Path) -> dict[str, Any]:
 
 
 def _pairs(kept: Mapping[str, Any], told: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield name and both values of each entry that two summaries share, also in tables."""
+    """Yield (name, first value, second value) of each figure that two summaries share, also of figures in tables."""
     for name, one in kept.items():
         if name not in told:
             continue
@@ -125,7 +125,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _inputs(kept: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
-    """Return the names of the entries that differ between two configurations."""
+    """Return the names of the inputs and settings that differ between two runs' configurations."""
     found = []
     for prefix in sorted({*kept["workloads"], *told["workloads"]}):
         one, other = (config["workloads"].get(prefix, {}).get("sha256") for config in (kept, told))

@@ -27,9 +27,9 @@ class AllowedChange(Struct, frozen=True):
     """How far a figure may be from its golden value.
 
     Attributes:
-        text: as in the case.
+        text: the tolerance as written in the case.
         less, more: largest decrease and increase, as shares of the golden value or in its unit; None: any.
-        relative: whether they are shares.
+        relative: whether ``less`` and ``more`` are shares.
     """
 
     text: str
@@ -39,7 +39,9 @@ class AllowedChange(Struct, frozen=True):
 
     @classmethod
     def parse(cls, value: Any, where: str) -> "AllowedChange":
-        """Parse ``+3%``, ``-3%``, ``±3%``, or a number or length of time with such a sign; CaseError if malformed.
+        """Parse ``+3%``, ``-3%``, ``±3%``, or a number or length of time with such a sign.
+
+        Raise CaseError if malformed.
 
         A number without a sign holds in both directions.
         """
@@ -66,7 +68,7 @@ class AllowedChange(Struct, frozen=True):
 
 
 class ToleratedFigure(Struct, frozen=True):
-    """A figure of a case with a tolerance, which holds or not; None: the run has no value."""
+    """A figure with a tolerance: its golden value and the value of the run (None: the run has no value)."""
 
     name: str
     golden: float | None
@@ -92,7 +94,7 @@ class ToleratedFigure(Struct, frozen=True):
 def tolerated_figures(
     tolerances: Mapping[str, AllowedChange], golden: Mapping[str, Any], now: Mapping[str, Any], where: str
 ) -> list[ToleratedFigure]:
-    """Return the figures of two summaries that have a tolerance, in the order of the case.
+    """Return the figures for which a case has a tolerance, in the order of the case.
 
     Args:
         golden, now: ``out_summary.json`` of both runs. ``reliability.availability`` names a figure of its tables.

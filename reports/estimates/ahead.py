@@ -66,11 +66,11 @@ class EstimateError(PipistrelleError):
 
 
 class Standstill(NamedTuple):
-    """The state between server and scheduler at ``time`` (s).
+    """The state of a run at ``time`` (s), from which its future is simulated.
 
     - ``untold``: events that the scheduler has not received yet.
     - ``wake``: the types of events for which the scheduler wants a notice; None: all.
-    - ``calls``: requested calls: when (s), and their ids.
+    - ``calls``: requested wake-up calls: when (s), and their ids.
     - ``going``: preempted jobs in their grace period: its end (s), and the decision.
     - ``to_old_place``: whether preempted jobs return to their old position in the queue.
     - ``seq``: the number of the last notice.
@@ -86,7 +86,7 @@ class Standstill(NamedTuple):
 
 
 class Foreseen(NamedTuple):
-    """Expected starts and rejections of queued jobs: {id: (time, s; reason or "")}."""
+    """Expected starts and rejections of queued jobs, each as {job id: (time in s, the scheduler's reason or "")}."""
 
     starts: dict[str, tuple[float, str]]
     refusals: dict[str, tuple[float, str]]
@@ -117,7 +117,7 @@ def foresee(runtime: Runtime, moment: Standstill) -> Foreseen:
 
 
 class _Ahead:
-    """Simulates the server in the future for which starts are estimated."""
+    """Takes the server's place in the simulated future for which starts are estimated."""
 
     def __init__(self, runtime: Runtime, moment: Standstill) -> None:
         assert runtime.view is not None
@@ -152,7 +152,7 @@ class _Ahead:
         self.refusals: dict[str, tuple[float, str]] = {}
 
     def go_on(self) -> None:
-        """Advance until no job is queued, or no remaining event could start a job."""
+        """Simulate until no job is queued, or until no remaining event could start a job."""
         while self._left and self._fruitless < MAX_FRUITLESS:
             if any(map(self._wakes, self._outbox)) or (self._outbox and not self._agenda):
                 if not self._ask():
@@ -220,7 +220,7 @@ class _Ahead:
     # -- the scheduler ------------------------------------------------------------------------------------------------
 
     def _wakes(self, event: Event) -> bool:
-        """Return whether the scheduler wants a notice of an event."""
+        """Return whether the scheduler asked to be notified of this event."""
         name = _FILTERED.get(type(event))
         return self._wake is None or name is None or name in self._wake
 
@@ -277,7 +277,7 @@ class _Ahead:
         self._outbox.append(JobSubmitted(self._now, JobSubmittedData(decision.data.job_id, decision.data.job)))
 
     def _nothing(self, decision: Decision) -> None:
-        """Ignore a decision that only attaches text for people."""
+        """Ignore a decision that only attaches text for readers, such as SET_JOB_METADATA."""
 
 
 #: {type of decision: method that carries it out}

@@ -1,4 +1,4 @@
-"""Repeat a run in this process and estimate starts of queued jobs at some times."""
+"""Simulate a run again in this process, and estimate the starts of the queued jobs at some times."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -48,7 +48,7 @@ class Glimpse:
         free: number of free units.
         jobs: {id: job} of all queued jobs, including jobs that the scheduler does not know yet.
         looks: {job id: why the job cannot start}, empty unless requested.
-        foreseen: the scheduler's decisions if every job took its walltime.
+        foreseen: the scheduler's decisions, assuming that every job runs for its full walltime.
     """
 
     time: float
@@ -62,7 +62,7 @@ class Glimpse:
 def glimpses(
     spec: RunSpec, setup: Setup, files: RunFiles, times: Sequence[float], *, looks: bool = False
 ) -> list[Glimpse]:
-    """Repeat a run and return the queued jobs with expected starts at some times.
+    """Simulate a run again; return its queued jobs with expected starts at each of the given times.
 
     Args:
         spec, setup: the run's description and inputs.
@@ -142,7 +142,10 @@ class _WatchedRuntime:
         self._runtime.restore(state)
 
     def answer(self, notice: Notice) -> Reply:
-        """Make estimates for times before the notice, then reply; end the run after the last."""
+        """Make the estimates for times before this notice, then reply to it.
+
+        After the last estimate, end the run.
+        """
         over = any(type(event) is SimulationEnds for event in notice.events)
         while self._times and (notice.now > self._times[0] or over) and self._failure is None:
             try:
@@ -169,7 +172,7 @@ class _WatchedRuntime:
         return reply
 
     def check(self) -> None:
-        """Raise a stored error, or ExplainError if other jobs started than in the run."""
+        """Raise an error stored during the run, or ExplainError if other jobs started than in the original run."""
         self._expected.check(self._files)
         if self._failure is not None:
             raise self._failure
@@ -182,7 +185,10 @@ class _WatchedRuntime:
         return Runtime(polling, package_version(), cancellations=self._cancels), policy
 
     def _copies(self, wanted: int) -> list[tuple[Runtime, Policy]]:
-        """Return copies of the scheduler in its state, or the scheduler itself if it has no state."""
+        """Return ``wanted`` copies of the scheduler in its present state.
+
+        The scheduler itself if its state cannot be copied.
+        """
         assert self._welcomed is not None
         try:
             state = to_json(self._runtime.state())

@@ -28,9 +28,12 @@ _PUNCTUAL: Final = 60.0
 class QueueEstimate(Struct):
     """A job queued at some time of a run; times in seconds, None if unknown.
 
-    ``expected`` is the job's start if every job took its walltime. It is None if unknown, or if the scheduler would
-    reject the job (``refusal``). ``why`` is the scheduler's reason for this start. ``outcome`` and ``happened`` are
-    what happened to the job, and when. ``error`` is the actual minus the expected start.
+    Attributes:
+        expected: the start if every job ran for its full walltime; None if unknown, or if it would be rejected.
+        refusal: why the scheduler would reject the job; None if it would not.
+        why: the scheduler's reason for the expected start.
+        outcome, happened: what actually happened to the job, and when.
+        error: actual minus expected start.
     """
 
     job: str
@@ -145,7 +148,7 @@ def repeatable(folder: Path, *, trust: bool = False) -> tuple[RunSpec, RunFiles]
 
 
 def error_figures(errors: Sequence[float]) -> ErrorFigures:
-    """Return statistics of the errors of start estimates (s)."""
+    """Return statistics of the errors (actual minus expected starts, s)."""
     if not errors:
         return ErrorFigures(0, None, None, None, None, None, 0, 0)
     return ErrorFigures(
@@ -161,7 +164,7 @@ def error_figures(errors: Sequence[float]) -> ErrorFigures:
 
 
 def as_json(found: QueueThen) -> dict[str, Any]:
-    """Return a run's queue as JSON values."""
+    """Return the queue with its expected starts as JSON values."""
     told: dict[str, Any] = to_builtins(found)
     return told
 
@@ -213,7 +216,7 @@ def _estimate(files: RunFiles, name: str, size: int, walltime: float, submit: fl
 
 
 def outcome_of(files: RunFiles, name: str) -> tuple[Outcome, float | None]:
-    """Return what happened to a queued job according to the outputs, and when (s)."""
+    """Return, from the outputs, what happened to a job that was queued, and when (s)."""
     start = files.starts.get(name)
     if start is not None:
         return "started", start
@@ -247,7 +250,10 @@ def _labels(setup: Setup) -> dict[str, Labels]:
 
 
 def _nobody(files: RunFiles, at: float) -> ExplainError:
-    """Return an error that no job was queued at this time; it has the nearest such times."""
+    """Return the error for a time at which no job was queued.
+
+    It names the nearest times at which some were.
+    """
     spans = sorted((line.submit, files.wait_ends(line)) for line in files.jobs.values())
     spans = [(begin, end) for begin, end in spans if end > begin]
     before = max((end for _, end in spans if end <= at), default=None)

@@ -29,7 +29,7 @@ _MOST_HOLDERS: Final = 100
 
 
 class Sample(Struct):
-    """A job's place in the queue at a time (s), and the terms that decide it."""
+    """A job's position in the queue at a time (s), and the priority terms that determine it."""
 
     time: float
     place: int | None
@@ -86,7 +86,8 @@ def explain(
 
     Args:
         line: the job. Without a start, its wait ends with its rejection or with the outputs.
-        seen: the results of a replay; None if there was no replay, for the reason ``not_replayed``.
+        seen: what was observed of the job when the run was simulated again; None if it was not, because of
+            ``not_replayed``.
         depends_on: names of the jobs that it waits for.
         polls: whether the scheduler decides only at fixed steps.
     """
@@ -132,13 +133,13 @@ def _lacking(timeline: Sequence[Stretch]) -> list[tuple[float, float]]:
 
 
 def look_at(seen: Seen, time: float) -> Look | None:
-    """Return the record of a job at ``time`` (s), or the last one before it, if any."""
+    """Return the observation of a job at ``time`` (s), or the last one before it; None if there is none."""
     at = bisect_right([look.time for look in seen.looks], time)
     return seen.looks[at - 1] if at else None
 
 
 def _samples(looks: Sequence[Look]) -> list[Sample]:
-    """Return a job's places over time with their terms, thinned to a useful number."""
+    """Return a job's queue positions over time with their priority terms, reduced to a number that fits on a page."""
     found = [Sample(look.time, look.place, look.terms) for look in looks if look.terms is not None]
     if len(found) <= _MOST_SAMPLES:
         return found

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pipistrelle.protocol.base.whole import write_whole
+from pipistrelle.protocol.base.whole import only_regular, read_whole, write_whole
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.reports.explain.looks import RunIndex, TooMuch, Wanted
 from pipistrelle.runs.folders.files import read_run
@@ -73,7 +73,7 @@ def _key(folder: Path) -> str:
     digest = hashlib.sha256(package_version().encode())
     for name in _SOURCES:
         digest.update(f"\n{name}\n".encode())
-        with suppress(OSError), (folder / name).open("rb") as file:
+        with suppress(OSError), open(folder / name, "rb", opener=only_regular) as file:
             while block := file.read(1 << 20):
                 digest.update(block)
     return digest.hexdigest()
@@ -82,7 +82,7 @@ def _key(folder: Path) -> str:
 def _kept(path: Path, key: str) -> RunIndex | None:
     """Return the index saved in a file, if its key is ``key``."""
     with suppress(OSError, msgspec.DecodeError, ValueError):
-        content = path.read_bytes()
+        content = read_whole(path)
         if _key_of.decode(content).key == key:
             return _decoder.decode(content)
     return None

@@ -11,9 +11,9 @@ from pipistrelle.runs.folders.files import JobLine, RunFiles
 
 
 class Stretch(Struct):
-    """A part of a job's wait with one limit, from ``begin`` to ``end`` (s).
+    """A part of a job's wait, from ``begin`` to ``end`` (s), in which the same limit kept the job waiting.
 
-    ``free`` has the least and greatest value in the stretch. Other pairs have the first and last value.
+    ``free`` has the least and greatest number of free units in this time. Other pairs have the first and last value.
     """
 
     begin: float
@@ -64,7 +64,7 @@ def timeline_of(
 
 
 def _fill(found: list[Stretch], files: RunFiles, line: JobLine, begin: float, end: float, otherwise: Limit) -> None:
-    """Add stretches that follow from the free units in the outputs."""
+    """Append stretches whose limit follows from the numbers of free units in the outputs."""
     states = files.states
     if end <= begin or not len(states.times):
         if end > begin:

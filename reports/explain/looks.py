@@ -1,4 +1,4 @@
-"""Records of what a replay saw of the waiting jobs."""
+"""Observations of the queued jobs, made while a run is simulated again."""
 
 import zlib
 from collections.abc import Callable, Mapping
@@ -18,13 +18,13 @@ Limit = Literal["dependency", "class", "limit", "units", "down", "nodes", "windo
 
 
 class Look(Struct, frozen=True, array_like=True):
-    """The state of a waiting job after the scheduler decided.
+    """An observation of a queued job, made right after the scheduler decided.
 
     ``limit`` is what keeps the job waiting, ``detail`` the name of that limit. ``free`` is the number of free units
-    that the job's class may use. ``place`` is the job's place in the queue, from 1, of ``waiting`` jobs, and ``first``
-    is the first job of the queue. These three are None if no unit was free, because the queue was not examined.
-    ``reservation`` is the job's latest reserved start (s; inf if unknown), or None. ``terms`` are the terms of its
-    priority.
+    that the job's class may use. ``place`` is the job's position in the queue, from 1, of ``waiting`` jobs, and
+    ``first`` is the first job of the queue. These three are None if no unit was free, because the queue was not
+    examined. ``reservation`` is the job's latest reserved start (s; inf if unknown), or None. ``terms`` are the terms
+    of its priority.
     """
 
     time: float
@@ -39,7 +39,7 @@ class Look(Struct, frozen=True, array_like=True):
 
 
 class Happening(Struct, frozen=True):
-    """Nodes that went down or came up at ``time`` (s), with their number of units."""
+    """A change at ``time`` (s): nodes that went down or came up, with their number of units."""
 
     time: float
     what: Literal["failed", "maintenance", "repaired"]
@@ -48,7 +48,7 @@ class Happening(Struct, frozen=True):
 
 
 class Seen(Struct):
-    """The results of a replay for one job.
+    """What was observed of one job while the run was simulated again.
 
     ``queued`` is when the job joined the queue (s), after its dependencies; None if it never did. ``rejected`` is when
     it was rejected (s), or None. ``submitted`` has all jobs that joined the queue, by id.
@@ -62,7 +62,10 @@ class Seen(Struct):
 
 
 class Replayed(Struct):
-    """The results of a replay by job id, with packed ``looks``; times in seconds."""
+    """What was observed of all jobs while the run was simulated again, by job id.
+
+    Observations are packed; times in seconds.
+    """
 
     looks: dict[str, bytes]
     queued: dict[str, float]
@@ -71,7 +74,7 @@ class Replayed(Struct):
     submitted: dict[str, JobLine]
 
     def of(self, job_id: str) -> Seen:
-        """Return the results for one job."""
+        """Return the observations of one job."""
         packed = self.looks.get(job_id)
         looks = [] if packed is None else _looks.decode(zlib.decompress(packed))
         return Seen(looks, self.queued.get(job_id), self.rejected.get(job_id), self.happenings, self.submitted)
@@ -95,11 +98,11 @@ class RunIndex(Struct):
 
 
 class TooMuch(Exception):
-    """The replay's records would need too much memory."""
+    """The observations would need too much memory."""
 
 
 def packed(looks: list[Look]) -> bytes:
-    """Return the records of a job in the packed form of `Replayed`."""
+    """Return the observations of a job in the packed form of `Replayed`."""
     return zlib.compress(_packer.encode(looks), 1)
 
 

@@ -46,7 +46,10 @@ class Passing(Struct):
 
 
 class Passed(Struct):
-    """A job submitted before the explained job and still waiting at its start; in s."""
+    """A job that was submitted before the explained job and still waited when that one started.
+
+    Times in seconds.
+    """
 
     job: str
     size: int
@@ -70,14 +73,14 @@ class Holder(Struct):
 
 
 class Promise(Struct):
-    """A reservation made at ``time`` (s) for a start at ``start`` (s; None: unknown)."""
+    """A reservation for the explained job: made at ``time`` (s), for a start at ``start`` (s; None: unknown)."""
 
     time: float
     start: float | None
 
 
 def known(time: float | None) -> float | None:
-    """Return a future time (s), or None for infinity, which means unknown."""
+    """Return a future time (s); None for infinity, which means that the time is unknown."""
     return None if time == inf else time
 
 
@@ -137,7 +140,7 @@ def passed_by(
 
 
 def passed_of(files: RunFiles, line: JobLine, seen: Seen | None) -> list[Passed]:
-    """Return the jobs that a job passed: earlier ones still waiting at its start."""
+    """Return the jobs that a job passed: submitted before it, and still queued when it started."""
     if line.start is None:
         return []
     order = {} if seen is None else {name: number for number, name in enumerate(seen.submitted)}
@@ -186,10 +189,10 @@ def holders_of(
 
 
 def _ask_of_the_first(time: float, line: JobLine, seen: Seen, passing: Sequence[Passing]) -> None:
-    """Correct ``may_delay`` of jobs that started when the first reservation was made.
+    """Correct ``may_delay`` of the jobs that started when the explained job got its first reservation.
 
-    ``time`` is that instant. The reservation may already include these jobs: without them the explained job could
-    perhaps have started at once.
+    ``time`` is that instant. The reservation already takes these jobs into account: without them the explained job
+    could perhaps have started at once.
     """
     look = next(look for look in seen.looks if look.time == time)
     started = [one for one in passing if one.started == time]
@@ -199,7 +202,7 @@ def _ask_of_the_first(time: float, line: JobLine, seen: Seen, passing: Sequence[
 
 
 def _others(files: RunFiles, seen: Seen | None, *, waiting: bool = False) -> list[JobLine]:
-    """Return all jobs that started, and with ``waiting`` also those that did not."""
+    """Return all jobs that started; with ``waiting``, also those that did not."""
     found = [other for other in files.jobs.values() if waiting or other.start is not None]
     if seen is not None:
         for name, job in seen.submitted.items():
@@ -210,7 +213,10 @@ def _others(files: RunFiles, seen: Seen | None, *, waiting: bool = False) -> lis
 
 
 def _lacking(files: RunFiles, line: JobLine, seen: Seen | None, begin: float) -> tuple[Floats, Floats]:
-    """Return times (s), and the free units from each on; inf if more do not help."""
+    """Return times (s) and the number of free units from each time on.
+
+    Infinity where more free units would not help the job.
+    """
     states = files.states
     if seen is None or not len(states.times):
         return states.times, states.idle
@@ -233,7 +239,7 @@ def _lacking(files: RunFiles, line: JobLine, seen: Seen | None, begin: float) ->
 def _held_enough(
     line: JobLine, passing: Sequence[Passing], since: Floats, free: Floats, begin: float, end: float
 ) -> list[bool]:
-    """Return for each passing job whether it held units that the job lacked.
+    """Return for each passing job whether it held units that the explained job lacked.
 
     ``free`` has the number of free units from each of the times ``since`` (s, ascending) on.
     """
@@ -258,7 +264,7 @@ def _held_enough(
 
 
 class _Held(Struct):
-    """A part of a job's wait, ``begin`` to ``end`` (s), in which a limit applied.
+    """A part of a job's wait, ``begin`` to ``end`` (s), in which a limit of its class or of the scheduler held it back.
 
     The limit counts together all jobs with the same ``labels`` (indices in `Labels`). It counts started jobs, or with
     ``queued`` all jobs in the queue.
@@ -288,7 +294,7 @@ def _held_back(seen: Seen, end: float) -> list[_Held]:
 
 
 def _took_room(passing: Passing, line: JobLine, seen: Seen, held: Sequence[_Held]) -> bool:
-    """Return whether a passing job may have counted against the job's limits."""
+    """Return whether a passing job may have used up a limit that held the explained job back."""
     mine, its = (seen.submitted[name].labels if name in seen.submitted else None for name in (line.id, passing.job))
     if mine is None or its is None:
         return False

@@ -1,4 +1,4 @@
-"""Repeat a run and record the state of its waiting jobs."""
+"""Simulate a run again, and observe its queued jobs after each decision."""
 
 from collections.abc import Callable, Collection, Mapping
 from math import inf
@@ -38,7 +38,7 @@ _DONE: Final = "what was to be explained is known"
 
 
 class Witness:
-    """A policy that decides like another policy, and then records the waiting jobs.
+    """A policy that decides exactly like another policy, and then observes the queued jobs.
 
     It calls the policy's ``reservation(job)``, ``held_back_by(job)``, ``ahead(job)`` and ``breakdown(job)``
     (docs/how-to/explain.md), and its order's ``terms(job, now)``, if these methods exist. If no unit was free, it asks
@@ -46,7 +46,7 @@ class Witness:
     other instants than in the original run.
 
     Args:
-        only: chooses jobs by id and labels; None for all jobs, up to `MOST_LOOKS` records.
+        only: chooses jobs by id and labels; None for all jobs, up to `MOST_LOOKS` observations.
         until: when the simulation ends (s).
     """
 
@@ -67,16 +67,16 @@ class Witness:
 
     @property
     def name(self) -> str:
-        """The policy's name."""
+        """Return the name of the policy that decides."""
         return self._policy.name
 
     @property
     def order(self) -> Order:
-        """The policy's order."""
+        """Return the queue order of the policy that decides."""
         return self._policy.order
 
     def decide(self, view: View) -> None:
-        """Let the policy decide, then record; end the simulation after ``until`` (s)."""
+        """Let the policy decide, then observe the queued jobs; end the simulation after ``until`` (s)."""
         if view.now > self._until:
             view.stop(_DONE)
             return
@@ -97,15 +97,15 @@ class Witness:
             view.stop(_DONE)
 
     def kept(self) -> dict[str, bytes]:
-        """Return the packed records of each job after the run."""
+        """Return the packed observations of each job, after the run."""
         while self._waiting:
             self._keep(self._waiting.popitem()[1])
         return self._packed
 
     def moment(self, view: View, unseen: Collection[SchedulerJob] = ()) -> dict[str, Look]:
-        """Return {job id: its record} for all waiting jobs after the policy decided.
+        """Return {job id: observation} for all queued jobs after the policy decided.
 
-        Jobs in ``unseen`` are also waiting, but the policy has not been asked since they arrived. Jobs outside the view
+        Jobs in ``unseen`` are also queued, but the policy has not been asked since they arrived. Jobs outside the view
         or the policy's own queue have no place. Pass a copy of the view, because all places are computed.
         """
         self._places = None
@@ -152,7 +152,10 @@ class Witness:
         return Look(view.now, limit, detail, count, place, waiting, first, reservation, terms)
 
     def _reserved_before(self, view: View, job: SchedulerJob, begin: float) -> str:
-        """Say which later job in the queue has a reservation before ``begin`` (s)."""
+        """Return a text that names a later job in the queue whose reservation begins before ``begin`` (s).
+
+        "" if there is none.
+        """
         found = [
             (theirs, other.number, other.id)
             for other in view.waiting
@@ -210,12 +213,12 @@ def _limit(view: View, job: SchedulerJob, free: NodeSet, held_back: str | None) 
 
 
 def _suffice(view: View, job: SchedulerJob, units: NodeSet) -> bool:
-    """Return whether enough of these units are on nodes that suit the job."""
+    """Return whether enough of these units are on nodes that meet the job's request."""
     return not job.by_nodes or picked(LowestIds(), job, units, view.machine) is not None
 
 
 class ExpectedStarts:
-    """Compare a repeated run's starts with the original run's, {job id: start (s)}."""
+    """Checks that a repeated run starts the same jobs, at the same times, as the original run: {job id: start (s)}."""
 
     def __init__(self, starts: Mapping[str, float]) -> None:
         self._expected = iter(starts.items())
@@ -223,7 +226,7 @@ class ExpectedStarts:
         self._astray: str | None = None
 
     def started(self, job_id: str, now: float) -> None:
-        """Compare the start of a job with the original run's next start."""
+        """Check that a job that started is the original run's next start."""
         if self._astray is None:
             found = (job_id, now)
             expected = next(self._expected, found)
@@ -231,7 +234,7 @@ class ExpectedStarts:
                 self._astray = f"{found[0]} at {found[1]:.10g} s, in the run {expected[0]} at {expected[1]:.10g} s"
 
     def miss(self) -> None:
-        """Record a start of the original run that did not happen in the repeated run."""
+        """Note that a start of the original run did not happen in the repeated run."""
         missed = next(self._expected, None)
         if self._astray is None and missed is not None:
             self._astray = f"no start of {missed[0]}, in the run at {missed[1]:.10g} s"
@@ -252,7 +255,7 @@ class ExpectedStarts:
 
 
 class _Book(Observer):
-    """Record facts that the scheduler does not get, and compare the starts."""
+    """Records facts that the scheduler does not receive, and checks the starts against the original run's."""
 
     def __init__(self, setup: Setup, starts: Mapping[str, float]) -> None:
         # A scheduler may not need labels; then the jobs of a run have none.
@@ -309,7 +312,7 @@ def replay(
     until: float,
     only: Wanted | None = None,
 ) -> Replayed:
-    """Repeat a run until at most ``until`` (s) and return the records of its jobs.
+    """Simulate a run again, at most until ``until`` (s), and return the observations of its jobs.
 
     Args:
         spec, setup: the run's description and inputs.

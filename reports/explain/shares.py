@@ -18,7 +18,7 @@ _MOST_LONGEST: Final = 10
 
 
 class Share(Struct):
-    """A limit that kept jobs waiting: total time (s), share of waits, number of jobs."""
+    """One limit that kept jobs waiting: total waiting time (s), share of all waits, number of jobs."""
 
     limit: Limit
     seconds: float
@@ -55,7 +55,7 @@ class Shares(Struct):
 
 
 def chosen(of: Mapping[str, str], labels: Labels | None) -> bool:
-    """Return whether a job with these labels has all requested values."""
+    """Return whether a job's labels have all requested values."""
     return labels is not None and all(labels[LABELS.index(label)] == value for label, value in of.items())
 
 

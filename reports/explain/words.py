@@ -1,4 +1,4 @@
-"""Say in a sentence why a job waited."""
+"""Put into words why a job waited."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -66,7 +66,7 @@ def _passed_words(passed_by: Sequence[Passing]) -> str:
 
 
 def remarks(files: RunFiles, line: JobLine) -> list[str]:
-    """Return further remarks about a job's wait or the run's outputs."""
+    """Return further notes for the reader about a job's wait or about the run's outputs."""
     found = []
     root, mark, number = line.id.rpartition("#")
     if mark and number.isdigit() and root in files.jobs:

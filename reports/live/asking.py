@@ -40,7 +40,7 @@ STREAM: Final = (
 
 
 class Asked(Struct, frozen=True):
-    """The reaction to a request: serve ``path``, or refuse it with ``answer``."""
+    """What to do with an HTTP request: serve ``path``, or send ``answer``, which refuses it."""
 
     path: str = ""
     answer: bytes = b""

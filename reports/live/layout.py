@@ -76,7 +76,10 @@ class FittedMap:
 
     @classmethod
     def of(cls, layout: MapLayout, width: int, height: int) -> "FittedMap":
-        """Use the smallest cells that fit; if blocks do not fit, use the order of nodes."""
+        """Choose the smallest cells with which the map fits.
+
+        If the network's blocks do not fit, place nodes by number.
+        """
         return _in_blocks(layout, width, height) or _in_line(layout.nodes, width, height)
 
     def cells(self, on: Ints, used: NDArray[np.float64], down: NDArray[np.bool_]) -> "CellStates":

@@ -1,4 +1,4 @@
-"""Look up users and queues by job id, with 16 bytes per job of a workload."""
+"""Look up the user and the queue of a job by its id, using only 16 bytes of memory per job."""
 
 from collections.abc import Mapping
 

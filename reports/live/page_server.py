@@ -53,12 +53,12 @@ class PageError(PipistrelleError):
 
 
 class _RestingSelector(selectors.DefaultSelector):
-    """A selector that rests before it waits for the next events, to limit the load."""
+    """An event-loop selector that pauses before it waits for events, so that the thread uses little processor time."""
 
     _begun = 0.0
 
     def select(self, timeout: float | None = None) -> Any:
-        """Rest, then wait for events."""
+        """Pause, then wait for events."""
         time.sleep(min(_REST * (time.thread_time() - self._begun), _LONGEST_REST_S) if self._begun else 0.0)
         ready = super().select(timeout)
         self._begun = time.thread_time()
@@ -145,7 +145,7 @@ class PageServer:
         self._loop.run_until_complete(self._serve())
 
     def _tell(self) -> None:
-        """Wake the viewers that are waiting for a newer state."""
+        """Wake the connections that wait for a newer state."""
         self._woken = False
         self._news.set()
         self._news = asyncio.Event()
@@ -247,7 +247,7 @@ class PageServer:
             self._loop.remove_reader(connection)
 
     def _overhear(self, connection: socket.socket, visitor: asyncio.Task[None]) -> None:
-        """Discard the bytes that a viewer sends; end its task if it has disconnected."""
+        """Discard what a viewer sends; when it disconnects, cancel the task that serves it."""
         try:
             gone = not connection.recv(_READ)
         except BlockingIOError:

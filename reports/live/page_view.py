@@ -53,7 +53,7 @@ class PageView:
 
     @property
     def every(self) -> float:
-        """Seconds until the next state is wanted."""
+        """Return the number of seconds after which the page should get the next state."""
         return _EVERY_S if self._server.viewers else _SELDOM_S
 
     def __enter__(self) -> "PageView":
@@ -79,7 +79,7 @@ class PageView:
         self._server.publish(self._event(state, "over"))
 
     def _remember(self, state: LiveState) -> None:
-        """Keep the state as a moment of the curves; the number of moments is bounded."""
+        """Add the state to the points of the page's curves; their number is limited."""
         self._met += 1
         if self._met % self._stride == 0:
             self._moments.append((state.now, state.utilisation, state.queue, state.backlog))
@@ -103,7 +103,7 @@ class PageView:
 
 
 def _runs(machine: MachineNow) -> dict[str, Any]:
-    """Return the nodes run-length encoded: lengths, contents, percentage in use.
+    """Return the nodes run-length encoded: number of equal neighbours, the job on them, percentage in use.
 
     On a machine with more than `_MOST_NODES` nodes, only one node of each group of ``each`` nodes is shown.
     """

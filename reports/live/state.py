@@ -38,7 +38,7 @@ Decided = tuple[float, Decision, DecisionRejectedData | None]
 
 
 class SeenWaiting(Struct, frozen=True):
-    """A queued job: size in units, submit time and walltime in s (None: no limit)."""
+    """A queued job as live views show it: size in units, submit time and walltime in s (None: no limit)."""
 
     id: str
     size: int
@@ -49,7 +49,7 @@ class SeenWaiting(Struct, frozen=True):
 
 
 class SeenRunning(Struct, frozen=True, array_like=True):
-    """A running job; ``since`` is its start time (s), all else as in `SeenWaiting`."""
+    """A running job as live views show it; ``since`` is its start time (s), all else as in `SeenWaiting`."""
 
     id: str
     size: int
@@ -59,7 +59,7 @@ class SeenRunning(Struct, frozen=True, array_like=True):
 
 
 class SeenDecision(Struct, frozen=True):
-    """A decision, at the time (s) when the server applied or rejected it.
+    """A decision as live views show it, with the time (s) when the server applied or rejected it.
 
     ``why`` is the scheduler's reason. ``refused`` is the reason for the rejection, or "". ``size`` is None if unknown.
     """
@@ -136,7 +136,7 @@ class LiveState(Struct, frozen=True, kw_only=True):
 
 
 class Onlooker:
-    """Make the `LiveState` of a run between two of its steps."""
+    """Makes the `LiveState` of a run, between two steps of the simulation."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
@@ -259,7 +259,7 @@ def _limit(job: Job) -> float | None:
 def _taken(
     now: float, decision: Decision, rejected: DecisionRejectedData | None, running: dict[str, Job]
 ) -> SeenDecision:
-    """Return the record of a decision that is shown."""
+    """Return a decision in the form in which live views show it."""
     data: Any = getattr(decision, "data", None)
     if isinstance(decision, Malformed):
         name, job_id = decision.decision, ""
@@ -284,7 +284,7 @@ def _taken(
 
 
 def _count(alloc: str) -> int | None:
-    """Return the number of units in a text; None if the text is invalid or too long."""
+    """Return the number of units in a text such as ``0-3 8``; None if the text is invalid or too long."""
     try:
         return len(NodeSet.parse(alloc)) if len(alloc) <= _LONGEST_ALLOC else None
     except NodeSetError:

@@ -29,7 +29,7 @@ class LiveView(Protocol):
 
     @property
     def every(self) -> float:
-        """Seconds until the next state is wanted."""
+        """Return the number of seconds after which the view should get the next state."""
 
     def show(self, state: LiveState) -> None:
         """Show a state of the run; never raise, so that the run is not disturbed."""

@@ -50,7 +50,7 @@ def read_web(path: str) -> str:
 
 
 def _filled(title: str, facts: Mapping[str, Any], scripts: Sequence[str], styles: Sequence[str], **parts: str) -> str:
-    """Return the page's template with each name in double braces replaced."""
+    """Return the page's HTML: the template, with each name in double braces replaced by its text."""
     parts |= {
         "title": html.escape(title),
         "styles": "\n".join(f"<style>{style}</style>" for style in styles),
@@ -74,5 +74,5 @@ def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
 
 
 def digest(text: str) -> str:
-    """Return the policy entry that allows a script or style element with this text."""
+    """Return the Content-Security-Policy entry (a hash) that allows a script or style element with this text."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"

@@ -138,7 +138,7 @@ def _names(runs: Sequence[Mapping[str, Any]], folders: Sequence[Path]) -> list[s
 def _places(config: Mapping[str, Any], pack: ColumnPack) -> dict[str, Any] | None:
     """Return kind and shape of the network, and the packed coordinates of the nodes.
 
-    Return None if the network has no shape, or if another version wrote the platform and it cannot be read.
+    Return None if the network has no shape, or if the platform was written by another version and cannot be read.
     """
     platform = config.get("platform")
     if not isinstance(platform, dict) or not platform.get("topology"):

@@ -179,7 +179,7 @@ class AttemptRows:
 
 
 def _apart(later: Floats, earlier: Floats) -> Floats:
-    """Return later minus earlier times, rounded to the six decimals of the outputs."""
+    """Return ``later`` minus ``earlier`` (s), rounded to the six decimals of the outputs."""
     found: Floats = np.rint((later - earlier) * 1e6) / 1e6
     return found
 
@@ -272,7 +272,7 @@ def _by_job(names: TextColumn, submit: Floats) -> tuple[TextColumn, Ints, NDArra
 
 
 def _ranks(names: TextColumn) -> Ints:
-    """Return sort keys of jobs submitted together: their numbers, or ranks of their names."""
+    """Return sort keys for jobs that were submitted together: their ids as numbers, otherwise the alphabetical rank."""
     flat, begins = names.flat()
     marks = np.flatnonzero(flat == ord("!"))
     if len(marks) == len(names) and (names.counted("!") == 1).all():

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError, printable
+from pipistrelle.protocol.base.whole import only_regular
 
 #: {kind of credential in a maui.cfg: label of a job}
 _LABELS: Final = {"USER": "user", "GROUP": "group", "ACCOUNT": "account", "CLASS": "queue", "QOS": "qos"}
@@ -60,9 +61,9 @@ def _maui(command: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _as_it_was(name: str, digest: str | None) -> bool:
-    """Return whether the maui.cfg that the run read still exists unchanged."""
+    """Return whether the maui.cfg that the run read still exists and is unchanged."""
     try:
-        with Path(name).open("rb") as file:
+        with open(name, "rb", opener=only_regular) as file:
             return digest is None or hashlib.file_digest(file, "sha256").hexdigest() == digest
     except OSError:
         return False

@@ -77,7 +77,7 @@ def worst_served(
 
 
 def _told(one: Explanation) -> dict[str, Any]:
-    """Return the parts of an explanation that the page shows."""
+    """Return the parts of an explanation that the page shows, as JSON values."""
     return {
         "job": one.job,
         "answer": legible(one.answer, _LONGEST),
@@ -98,7 +98,7 @@ def _states(tables: OutputTables) -> MachineStates:
 
 
 class _Outputs:
-    """Explains a job's wait from the outputs, with only the attempts around that wait."""
+    """Explains jobs' waits from the outputs alone; reads only the attempts around the wait in question."""
 
     def __init__(self, files: RunFiles, rows: AttemptRows, decided: Decided) -> None:
         self._rows = rows

@@ -15,7 +15,7 @@ TRAFFICS: Final = ("all_to_all", "neighbours")
 
 
 class JobTraffic:
-    """The messages that a run's jobs would send; each node sends 1 unit in total.
+    """The messages that a run's jobs would send, if each node sent 1 unit of data in total.
 
     Args:
         run: the run.
@@ -93,7 +93,7 @@ def link_report(run: PlacedRun, order: Ints, jobs: dict[str, Any], time: float) 
 
 
 def _together(traffic: JobTraffic, running: list[int], kind: str) -> dict[str, Any]:
-    """Return the link loads of all jobs that run at a time, added up."""
+    """Return the link loads of all jobs that run at one time, added up."""
     links = traffic.links
     total = [np.zeros((2, *links.shape)) for _ in links.shape]
     shared = [np.zeros((2, *links.shape), dtype=np.intp) for _ in links.shape]

@@ -74,7 +74,7 @@ def drawn_outages(mttf: NDArray[np.float64], hours: float, seed: int, every: flo
 
 
 def closed_change(part: Partition, mttf: NDArray[np.float64]) -> float:
-    """Return the relative change in failure rate for the jobs in a partition.
+    """Return the expected relative change in job failures when a class of jobs gets its own partition.
 
     It is the mean of 1 / MTTF over the partition's nodes, divided by the mean over all nodes, minus 1. All nodes are
     assumed to be equally busy.

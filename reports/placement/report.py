@@ -79,12 +79,15 @@ def report(run: PlacedRun, jobs: dict[str, Any], order: str, age_aware: bool) ->
 
 
 def leadership(run: PlacedRun) -> NDArray[np.bool_]:
-    """Return which jobs have over a fifth of the machine's nodes, shape (jobs,)."""
+    """Return which jobs are leadership jobs, that is, have over a fifth of the machine's nodes.
+
+    Shape (jobs,).
+    """
     return run.sizes > LEADERSHIP * len(run.machine.nodes)
 
 
 def months(run: PlacedRun, struck: Ints) -> list[dict[str, Any]]:
-    """Return the failures per month: all, on any job, and on leadership jobs.
+    """Return the number of failures per month: all, those that hit a job, and those that hit a leadership job.
 
     If the date of time 0 is unknown, months have 30 days from time 0 on.
 
@@ -144,7 +147,7 @@ def _of_sizes(run: PlacedRun, jobs: dict[str, Any], name: str, weeks: float) -> 
 
 
 def _positions(run: PlacedRun, order: Ints) -> list[dict[str, Any]]:
-    """Return mean hours of jobs per node, for each part of the node list."""
+    """Return the mean hours that nodes were held by jobs, for each of twenty parts of the node list."""
     hours, stable = node_hours(run), run.machine.nodes.stable
     rows, first = [], 0
     for part in np.array_split(order, min(_PARTS, len(order))):
@@ -177,7 +180,7 @@ def _month_names(run: PlacedRun) -> list[str]:
 
 
 def whatif(run: PlacedRun, order: str, age_aware: bool, *, own: tuple[str, bool]) -> dict[str, Any]:
-    """Return how many jobs failures would strike per month with another node order.
+    """Estimate how many jobs per month the same failures would have hit with another order of the node list.
 
     The method is that of Zimmer et al. (SC 2018), section IV-B. Each failed node has a position in the other node list.
     The failure strikes the job on the node at this position in the run's own list. All jobs keep their times.

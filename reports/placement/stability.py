@@ -23,7 +23,7 @@ TABLE_II_RATIO: Final = (_OLD[1] / _OLD[0]) / (_NEW[1] / _NEW[0])
 
 
 class Rates(NamedTuple):
-    """Failures and device-days of old and new GPUs in a period."""
+    """Numbers of failures and of days in service, for old and for new GPUs, in a period."""
 
     old_failures: int
     old_days: float
@@ -51,11 +51,11 @@ def table_ii() -> dict[int, float]:
 
 
 def failure_share(hours: float, stable: float, more: float, ratio: float) -> float:
-    """Return the share of failures that strike leadership jobs.
+    """Return the share of failures that strike leadership jobs, by a formula of Zimmer et al.
 
     Leadership jobs have the share `hours` of all node-hours. Under random placement, all jobs spend the share `stable`
-    of their node-hours on stable nodes. Then stable hours of leadership jobs grow by the factor `more`. A stable node
-    fails at rate 1, another node at rate `ratio`::
+    of their node-hours on stable nodes. A better placement multiplies the stable hours of leadership jobs by `more`. A
+    stable node fails at rate 1, another node at rate `ratio`::
 
         hours * (more * stable + (1 - more * stable) * ratio) / (stable + (1 - stable) * ratio)
     """

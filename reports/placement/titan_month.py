@@ -106,7 +106,7 @@ class Month:
         return float(self.hops.mean())
 
     def stable_nodes(self, bucket: str, machine: int) -> tuple[float, int, int]:
-        """Return mean, minimum and maximum of stable nodes per job in a bucket of job sizes."""
+        """Return mean, minimum and maximum number of stable nodes per job, for the jobs of one size bin."""
         low, high = BUCKETS[bucket]
         found = self.stable[(self.nodes > low * machine) & (self.nodes <= high * machine)]
         return float(found.mean()), int(found.min()), int(found.max())
@@ -251,7 +251,11 @@ def measured(attempts: list[Attempt], machine: Machine, jobs: Workload, outages:
 def failures(
     platform: Platform, jobs: Workload, case: str, stable: Bools, draws: Sequence[int] = DRAWS
 ) -> tuple[float, int, float]:
-    """Return leadership jobs' share of failures, the total failures, and the formula's share."""
+    """Simulate failures in the month.
+
+    Returns:
+        The leadership jobs' share of the failures, the number of all failures, and the share that the formula gives.
+    """
     runs = [month(platform, jobs, case, drawn_outages(stable, TABLE_II, seed)) for seed in draws]
     struck = [sum(one.struck[kind] for one in runs) for kind in (0, 1)]
     on_stable = sum(one.stable_hours for one in runs)

@@ -138,7 +138,7 @@ def curves(both: Beside, step: float = 3600.0) -> Floats:
 
 
 def _states(both: Beside) -> Floats:
-    """Return the machine's states over time: rows of a time (s) and units per state."""
+    """Return how many units are in each state over time, as rows of a time (s) and one number per state."""
     columns = ("nb_sleeping", "nb_switching_on", "nb_switching_off", "nb_idle", "nb_down", "nb_computing")
     rows = [
         [number_in(row["time"]), *(number_in(row.get(name, "0")) for name in columns)]
@@ -150,7 +150,7 @@ def _states(both: Beside) -> Floats:
 
 
 def _held(edges: Floats, begin: Floats, end: Floats, weight: Floats | Ints) -> Floats:
-    """Return the mean total weight per interval of jobs that last from begin to end."""
+    """Return the mean total weight, in each interval between ``edges`` (s), of jobs that last from begin to end."""
     times = np.concatenate([begin, end])
     changes = np.concatenate([weight, -weight]).astype(np.float64)
     order = np.argsort(times, kind="stable")
@@ -168,7 +168,7 @@ def _integral(at: Floats, times: Floats, changes: Floats) -> Floats:
 
 
 def _apart(real: Floats, simulated: Floats) -> dict[str, float | None]:
-    """Return the means of two curves, and the mean and largest distance between them."""
+    """Return the means of a real and a simulated curve, and the mean and largest distance between the curves."""
     if not len(real):
         return dict.fromkeys(("real", "simulated", "mean_absolute", "most"))
     far = np.abs(simulated - real)

@@ -34,7 +34,7 @@ _RUNTIMES: Final = {"< 1 min": 60.0, "< 10 min": 600.0, "< 1 h": 3600.0, "< 6 h"
 
 @dataclass(frozen=True, eq=False)
 class Together:
-    """The jobs that ended in all of several runs, with equal submit time and size.
+    """The jobs that several runs have in common: ended in all of them, with equal submit time and size.
 
     Attributes:
         runs: two or more runs; all others are compared with the first.
@@ -84,7 +84,7 @@ class Together:
 
     @cached_property
     def _columns(self) -> dict[tuple[int, str], Floats]:
-        """Return the cache of metrics, empty at first."""
+        """Return the cache of metrics, {(run, metric): values}, which is empty at first."""
         return {}
 
 

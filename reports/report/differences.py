@@ -52,7 +52,7 @@ def _same(one: dict[str, str], other: dict[str, str]) -> bool:
 
 
 def _key(row: dict[str, str]) -> tuple[str, ...]:
-    """Return the compared columns of a decision, with units in one notation."""
+    """Return those columns of a decision that are compared, with the units in one notation."""
     alloc = row["alloc"]
     with suppress(NodeSetError):
         alloc = str(NodeSet.parse(alloc))
@@ -125,7 +125,7 @@ def _jobs(first: RunJobs, second: RunJobs) -> list[dict[str, Any]]:
 
 
 def fate_of(run: RunJobs, place: int) -> dict[str, Any]:
-    """Return the outcome of the job with index ``place``, as JSON values; times in s."""
+    """Return how the job at index ``place`` started and ended, as JSON values; times in s."""
     return {
         "submit": float(run.submit[place]),
         "size": int(run.size[place]),

@@ -17,7 +17,7 @@ SAME: Final = 2e-6
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """The jobs of a run that have a start in its log; times in s on the run's clock.
+    """The jobs of a run whose real starts are in its log; times in s after the run's time 0.
 
     Attributes:
         places: the jobs' indices in the run's columns, shape (jobs,), by submission.
@@ -54,12 +54,17 @@ class Beside:
 
     @property
     def real(self) -> Floats:
-        """Return the real waits since submission (s), negative if started before."""
+        """Return the real waits since submission (s), shape (jobs,).
+
+        Negative if a job started before the run's submit time.
+        """
         return self.start - self.submit
 
 
 def beside(run: RunJobs, log: Workload) -> Beside:
-    """Match a run with its log; the log's time 0 may differ, as with ``--from``.
+    """Match the jobs of a run with those of its log.
+
+    The two may have different times 0, as after ``--from``.
 
     Raises:
         ReportError: if the log has no starts, or the run has other jobs or submit times.

@@ -102,13 +102,16 @@ def time_steps(
 
 
 def _begin(whole: Workload, part: Workload, week: int) -> float:
-    """Return when a week begins (s), on the clock of the selected part of the log."""
+    """Return when a week begins (s), counted from time 0 of the selected part of the log."""
     moved = whole.submit[whole.ids.index(part.ids[0])] - part.submit[0]
     return float(whole.submit[0] + (week - 1) * WEEK - moved)
 
 
 def _apart(before: dict[str, float], after: dict[str, float], names: list[str]) -> dict[str, Any] | None:
-    """Return error statistics for jobs with both waits; None if there are no such jobs."""
+    """Return statistics of the differences between two runs' waits, for jobs in both.
+
+    Return None if there are none.
+    """
     both = [name for name in names if name in after and not np.isnan(before.get(name, np.nan))]
     if not both:
         return None

@@ -56,7 +56,10 @@ def refusal_problems(stage: Stage, limit: float) -> list[str]:
 
 
 def failure_text(error: PipistrelleError, words: Sequence[str]) -> str:
-    """Return the text of the error that ended a run, without socket path and command."""
+    """Return the text of the error that ended a run.
+
+    The socket's path and the scheduler's command are replaced by names.
+    """
     what = error.what.removesuffix(f": {shlex.join(words)}")
     where = None if error.where is not None and error.where.startswith("ipc://") else error.where
     return _text(str(PipistrelleError(what, where=where, expected=error.expected, found=error.found, hint=error.hint)))

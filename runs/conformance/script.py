@@ -43,7 +43,7 @@ class ScriptJob(NamedTuple):
 
 @dataclass(slots=True)
 class Meddling:
-    """Changes a scheduler's replies in a test: an operator's decisions, or mistakes.
+    """Changes a scheduler's replies during a test, to simulate an operator's decisions or mistakes of the scheduler.
 
     Attributes:
         decide: returns the decisions that the server carries out instead of the scheduler's decisions.
@@ -67,14 +67,14 @@ class Meddling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """The script of a conformance test: a difficult situation, an expected outcome.
+    """A conformance test: a difficult situation, and the outcome that a correct scheduler gives.
 
     Attributes:
         name: words joined by hyphens.
         situation: a sentence: what happens, and what the scheduler must do.
         jobs: the workload; may be empty.
         nodes: number of identical nodes.
-        absent: {dialect: why the test does not apply to this dialect}.
+        absent: {dialect: why the test does not apply to this dialect of the protocol}.
         outages, maintenance: outages of nodes, and rules as for ``--maintenance``.
         until: when the server ends the run (s); None: after the last job.
         alter: {dialect: function that changes the server's messages}.
@@ -108,7 +108,10 @@ class Script:
     hand_over: bool = False
 
     def spec(self, words: Sequence[str], dialect: Dialect) -> RunSpec:
-        """Return the run of a scheduler's command, without the objects that `inputs` returns."""
+        """Return the description of the run that tests this scheduler command.
+
+        `inputs` returns the jobs and the machine.
+        """
         until = None if self.until is None else f"{self.until!r}s"
         return RunSpec(scheduler=tuple(words), dialect=dialect, workload=(), until=until)
 

@@ -1,4 +1,4 @@
-"""Load the conformance tests of library/scripts.toml and the message changes they name."""
+"""Load the conformance tests of library/scripts.toml, and define the message changes that they name."""
 
 import tomllib
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ def _with_event(frame: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_notification(frame: dict[str, Any]) -> dict[str, Any]:
-    """Insert an unknown NOTIFY if a job ended, as Batsim sends for external events."""
+    """Insert a NOTIFY event of an unknown type if a job ended, as Batsim sends it for external events."""
     return _inserted(frame, {"type": "NOTIFY", "data": {"type": "coffee_is_ready", "cups": 2}})
 
 
@@ -68,7 +68,10 @@ def _inserted(frame: dict[str, Any], event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _killer() -> Meddling:
-    """At 50 s, kill all started jobs; one has just ended, and one is named twice."""
+    """Return a change of replies that kills all started jobs at 50 s.
+
+    One has just ended, and one is named twice.
+    """
     started: list[str] = []
 
     def decide(notice: Notice, reply: Reply) -> Sequence[Decision]:
@@ -84,7 +87,7 @@ def _killer() -> Meddling:
 
 
 def _preempter() -> Meddling:
-    """Preempt the first job at 30 s, and its next attempt at 40 s with a grace period."""
+    """Return a change of replies: preempt the first job at 30 s, and its next attempt at 40 s with a grace period."""
     started: list[str] = []
 
     def decide(notice: Notice, reply: Reply) -> Sequence[Decision]:
@@ -100,7 +103,7 @@ def _preempter() -> Meddling:
 
 
 def _caller() -> Meddling:
-    """Add CALL_ME_LATER requests: two for one instant, one at a job's end, one much later."""
+    """Return a change of replies that adds CALL_ME_LATER: two for one instant, one at a job's end, one much later."""
     done: list[float] = []
 
     def decide(notice: Notice, reply: Reply) -> Sequence[Decision]:
@@ -115,7 +118,7 @@ def _caller() -> Meddling:
 
 
 def _forger() -> Meddling:
-    """Make the first start of a job illegal: it names a unit that does not exist."""
+    """Return a change of replies that makes the first start of a job illegal: it names a unit that does not exist."""
     done: list[float] = []
 
     def decide(notice: Notice, reply: Reply) -> Sequence[Decision]:

@@ -24,7 +24,7 @@ from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, snapshots_in
 
 
 def told_again(before: Stage, words: Sequence[str], limit: float, printed: IO[bytes]) -> list[str]:
-    """Replay a run's notices to a new process; return the process's mistakes as sentences."""
+    """Send the notices of a finished run to a new process; return the process's mistakes as sentences."""
     stage = Stage(before.script, before.dialect)
     before.log.append((SERVER, "(a new process gets the same notices)"))
     staged = Staged(stage, words, limit, printed)

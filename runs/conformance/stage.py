@@ -35,7 +35,7 @@ SCHEDULER: Final = "scheduler"
 
 @dataclass(slots=True)
 class Stage:
-    """The record of one conformance test with one scheduler.
+    """The messages of one conformance test, as they pass between the server and the tested scheduler.
 
     Attributes:
         log: (sender, text) of every message.
@@ -59,7 +59,7 @@ class Stage:
         self.meddling = None if self.script.meddle is None else self.script.meddle()
 
     def told(self, frame: bytes) -> bytes:
-        """Log a message of the server, and return the message to send in its place."""
+        """Log a message from the server; return the message to send instead, which the test may have changed."""
         alter: Alter | None = self.script.alter.get(self.dialect)
         if alter is not None:
             frame = json.dumps(alter(json.loads(frame)), ensure_ascii=False).encode()
@@ -73,7 +73,7 @@ class Stage:
         self.last_told = isinstance(last, SimulationEnds) and last.data.reason == self.script.ends
 
     def heard(self, frame: bytes) -> None:
-        """Log a message of the scheduler."""
+        """Log a message from the scheduler."""
         self.log.append((SCHEDULER, frame.decode("utf-8", "backslashreplace")))
 
     def replied(self, reply: Reply) -> Reply:
@@ -84,7 +84,7 @@ class Stage:
 
 
 class _Noted(Peer[Any]):
-    """A mixin for transports that logs all messages, and changes them for a test."""
+    """A mixin for transports: logs all messages, and changes some of them for a test."""
 
     def __init__(self, stage: Stage, endpoint: str, **waits: Any) -> None:
         self._stage = stage

@@ -167,17 +167,20 @@ def _at_once(workload: Workload, prefix: str, machine: SimGridPlatform) -> Workl
 
 
 class StartAtOnce:
-    """Replaces a scheduler: starts each job of n hosts at submission, on hosts 0 to n - 1."""
+    """Takes the place of a scheduler with ``--no-sched``.
+
+    A job of n hosts starts when it is submitted, on hosts 0 to n - 1.
+    """
 
     def hello(self) -> HelloData:
-        """Return a HELLO with the scheduler's name for the summary."""
+        """Return a HELLO message; the summary shows its scheduler name."""
         return HelloData("no scheduler", package_version())
 
     def welcome(self, data: WelcomeData) -> None:
-        """Do nothing: no feature is requested."""
+        """Do nothing with the server's WELCOME, because no feature was requested."""
 
     def answer(self, notice: Notice) -> Reply:
-        """Start the jobs that the notice announces as submitted."""
+        """Return a reply that starts all jobs submitted in the notice."""
         starts = [
             ExecuteJob(notice.now, ExecuteJobData(event.data.job_id, str(NodeSet.interval(0, event.data.job.res - 1))))
             for event in notice.events

@@ -122,7 +122,10 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def program(self) -> tuple[str, ...] | None:
-        """Return a scheduler program's command; () if started elsewhere, None if built in."""
+        """Return the command of a scheduler program.
+
+        () if the user starts it, None if the scheduler is a built-in policy.
+        """
         if not isinstance(self.scheduler, str):
             return self.scheduler
         if self.folder is not None:
@@ -136,7 +139,10 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def program_name(self) -> str | None:
-        """Return the name of the scheduler program; None if built in or started elsewhere."""
+        """Return the name of the scheduler program.
+
+        Return None for a built-in policy, or if the user starts the program.
+        """
         if self.folder is not None:
             return read_foreign(self.folder).name
         return short_name(self.program) if self.program else None
@@ -153,7 +159,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def options(self) -> list[str]:
-        """Return the parts and options that the user gave, as command-line arguments."""
+        """Return the scheduler's parts and options that the user gave, as command-line arguments."""
         words: list[str] = []
         for one in fields(PolicySpec)[1:]:
             value, option = getattr(self, one.name), f"--{one.encode_name}"
@@ -210,13 +216,16 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def asks_of_nodes(self) -> bool:
-        """Return whether the policy needs node properties that a machine may lack."""
+        """Return whether the policy needs properties of nodes (such as an MTTF) that a machine may lack."""
         placed = self.node_order not in (None, "id") or bool(self.age_aware) or self.reliability_target is not None
         return placed or self.reliability is not None
 
     @property
     def size_classes(self) -> "tuple[RankedClass, ...] | None":
-        """Return the size classes of the partitions; None without any, or with ``auto``."""
+        """Return the job size classes of the reliability partitions.
+
+        Return None without partitions, or with ``auto``.
+        """
         if self.reliability in (None, AUTO):
             return None
         from pipistrelle.models.reliability.resources import described  # most runs have no size classes
@@ -225,11 +234,11 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return tuple(one.sizes for one in described(load_classes(str(self.reliability))).classes)
 
     def make_policy(self, *, warn: bool = True, polls: bool = True) -> "Policy":
-        """Return the policy; the scheduler must not be a program.
+        """Return the policy object of this description; the scheduler must not be a program.
 
         Args:
             warn: log warnings about maui.cfg parameters that have no effect.
-            polls: whether the policy may poll; False ignores the polling interval.
+            polls: if False, ignore the polling interval (``poll``).
 
         Raises:
             PipistrelleError: the scheduler is unknown or cannot be loaded, or the parts and options do not suit it.
@@ -313,6 +322,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         cluster = self.slurm_cluster()
         for warning in cluster.warnings if warn else ():
             logger().warning("{}", warning)
+
         return SlurmPolicy(cluster.config)
 
     def _refuse_slurm_options(self, name: str) -> None:
@@ -336,7 +346,10 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return {"reliability": PartitionOptions(classes=self.size_classes or AUTO), **found}
 
     def _read_config(self, name: str, *, warn: bool) -> None:
-        """Read the maui.cfg and log its warnings; raise PolicyError if the policy ignores it."""
+        """Read the maui.cfg named by the description and log its warnings.
+
+        Raise PolicyError if the policy uses no maui.cfg.
+        """
         from pipistrelle.schedulers.catalogue.registry import order_of
         from pipistrelle.schedulers.policy.errors import PolicyError
 
@@ -361,7 +374,7 @@ class SchedulerChoice(PipistrelleError):
 
 
 def span_of(text: str) -> float:
-    """Parse a duration into seconds; ValueError if it is negative or too long."""
+    """Parse a duration such as ``24h`` into seconds; ValueError if it is negative or too long."""
     try:
         seconds = seconds_of(text)
     except ValueError as error:

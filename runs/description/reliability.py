@@ -99,7 +99,7 @@ def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workl
 
 
 def has_coming_back(spec: RunSpec) -> bool:
-    """Return whether the user gave options for requeued jobs."""
+    """Return whether the description has options for requeued jobs, such as ``--max-attempts``."""
     return any(getattr(spec, name) != getattr(RunSpec(), name) for name in _COMING_BACK)
 
 
@@ -122,7 +122,12 @@ def _plan(
 def _outages(
     spec: RunSpec, platform: Platform, hosts: Sequence[str], repair: "Durations | None"
 ) -> "tuple[Outages | None, dict[str, Any] | None, bool]":
-    """Return the outages in the file, their configuration, and whether repairs are random."""
+    """Read the file of outages.
+
+    Returns:
+        The outages (None without a file), their entry in the run's configuration, and whether repair times are drawn at
+        random.
+    """
     if spec.outages is None:
         if (spec.outages_class, spec.outages_start, spec.outages_shortest) != (None, None, None):
             raise InputError("--outages-class, --outages-start and --outages-shortest choose a part of --outages FILE")
@@ -200,7 +205,7 @@ def _refuse_idle_options(
         drawn: whether the run draws random numbers.
         interrupts: whether jobs can lose nodes.
         dumps: whether some jobs write checkpoints.
-        ways: whether some jobs have resilience options.
+        ways: whether some jobs have their own resilience options.
     """
     default = RunSpec()
     nothing = ("nothing fails", "--failures, --outages or --maintenance, or a platform with failures")

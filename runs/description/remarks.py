@@ -24,7 +24,7 @@ _NEVER: Final = 4.0
 
 
 def remarks_on(reliability: Reliability, platform: Platform, workload: Workload) -> list[str]:
-    """Return the warnings about failures, outages and maintenance to give before the run."""
+    """Return warnings, to be shown before the run, about failures, outages and maintenance."""
     return [
         *(() if reliability.failures is None else _failures(reliability.failures, platform, workload)),
         *(() if reliability.failures is None else _endless(reliability, reliability.failures, platform, workload)),
@@ -34,7 +34,7 @@ def remarks_on(reliability: Reliability, platform: Platform, workload: Workload)
 
 
 def have_own_ways(workload: Workload) -> bool:
-    """Return whether any job of the workload specifies its own resilience."""
+    """Return whether any job of the workload has its own resilience options (checkpoints, spares, ...)."""
     return any(b'"resilience"' in raw for raw in workload.job_json or ())
 
 
@@ -86,7 +86,7 @@ def _endless(reliability: Reliability, plan: "FailurePlan", platform: Platform, 
 
 
 def _losses(outages: "Outages", platform: Platform, workload: Workload) -> list[str]:
-    """Return warnings about jobs larger than the machine that remains when they are submitted."""
+    """Return warnings about jobs that are submitted when permanent failures have left too few nodes for them."""
     gone = np.isinf(outages.up)
     if not gone.any():
         return []

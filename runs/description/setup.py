@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """Objects that replace the inputs of a description; None: read the inputs.
+    """Objects that replace the inputs named in a run's description; None: read the input from its file.
 
     Attributes:
         workload: the jobs, already read and transformed.
@@ -64,7 +64,8 @@ class Inputs:
 class SetupCache:
     """Caches the inputs that several runs share, and logs each warning once.
 
-    The cache key of an entry contains exactly the fields that the entry depends on (`RunSpec.part`).
+    The cache key of an entry contains exactly the fields of the description on which the entry depends
+    (`RunSpec.part`).
 
     Args:
         silent: log no warnings, because the inputs are unusual on purpose.
@@ -108,7 +109,7 @@ class _Shared:
         return _steady_setup(self._spec, self.trace, self.machine)
 
     def setup(self, spec: RunSpec, given: Reliability | None, tell: Callable[[list[str]], None]) -> Setup:
-        """Check a run and return its setup without time limit; pass warnings to ``tell``."""
+        """Check a run and return its setup without a time limit; pass warnings to ``tell``."""
         # Options for requeued jobs also depend on whether the policy preempts.
         kinds = (Decides.EVENTS, Decides.POLICY) if has_coming_back(spec) else (Decides.EVENTS,)
         # The seed may decide when outages end. Without outages, it only affects the failure streams.
@@ -164,7 +165,10 @@ def load_setup(spec: RunSpec, given: Inputs | None = None, cache: SetupCache | N
 
 
 def _kept(kept: dict[str, T], key: str, most: int, make: Callable[[], T]) -> T:
-    """Return the cached value of a key, or make it; keep only the ``most`` newest values."""
+    """Return the cached value of a key.
+
+    If there is none, call ``make``. Keep only the ``most`` newest values.
+    """
     value = kept[key] = kept.pop(key) if key in kept else make()
     if len(kept) > most:
         del kept[next(iter(kept))]
@@ -178,7 +182,10 @@ def _limited(spec: RunSpec, setup: Setup) -> Setup:
 
 
 def _dispersion(share: float, setup: Setup) -> Dispersion:
-    """Return the rule that lengthens jobs on distant nodes; InputError if not applicable."""
+    """Return the rule that lengthens jobs whose nodes are far apart.
+
+    Raise InputError if the machine or workload does not allow it.
+    """
     if setup.has_work:
         raise InputError(
             "--dispersion does not apply to jobs with run times that depend on hosts", where="--dispersion"

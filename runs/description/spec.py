@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 class Decides(Enum):
-    """The part of a run that a field of its description affects."""
+    """What a field of a run's description affects: inputs, events, policy, outputs or limits."""
 
     #: the jobs and the machine
     INPUTS = "inputs"
@@ -175,7 +175,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
     @property
     def inputs(self) -> list[str]:
-        """Return the names in the description that may be input files or bundled inputs."""
+        """Return the names in the description that may be files or bundled inputs."""
         names = [*self.workload, *self.maintenance, *(text.partition(",")[0] for text in self.failures)]
         classes = None if self.reliability == AUTO else self.reliability
         names += [name for name in (self.platform, self.outages, self.config, classes) if name is not None]
@@ -205,11 +205,14 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         return replace(self, **{**asdict(PolicySpec()), "scheduler": ()})
 
     def part(self, *kinds: Decides) -> "RunSpec":
-        """Return a copy that keeps the fields of these kinds and resets all other fields."""
+        """Return a copy that keeps the fields of these kinds; all other fields get their defaults."""
         return RunSpec(**{name: getattr(self, name) for name in _deciding(kinds)})
 
     def key(self, *kinds: Decides) -> str:
-        """Return a cache key; it is equal for two runs if their `part` is equal."""
+        """Return a text that is equal for two runs exactly if their fields of these kinds are equal.
+
+        Used as a cache key.
+        """
         return repr([getattr(self, name) for name in _deciding(kinds)])
 
 
@@ -220,7 +223,7 @@ def _deciding(kinds: tuple[Decides, ...]) -> tuple[str, ...]:
 
 @cache
 def decided() -> Mapping[str, Decides]:
-    """Return {field: what it affects}; TypeError if a field declares nothing."""
+    """Return {field of `RunSpec`: what it affects}; TypeError if a field does not declare it."""
     found: dict[str, Decides] = {}
     for name, hint in get_type_hints(RunSpec, include_extras=True).items():
         kinds = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Decides)]

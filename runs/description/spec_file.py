@@ -61,7 +61,7 @@ def read_spec(path: str | Path) -> RunSpec:
 
 
 def _other_kind(name: str) -> str:
-    """Return advice about a name that is not a run description."""
+    """Return a hint for a file that is not a run description, such as the command that reads it."""
     for kind, known, option in (("workload", workloads.names(), "-w"), ("platform", platforms.names(), "-p")):
         if name in known:
             return f"'{name}' is a {kind}: use {option} {name}."
@@ -156,7 +156,10 @@ def to_toml(spec: RunSpec) -> str:
 
 
 def with_digests(spec: RunSpec) -> RunSpec:
-    """Add the digests of the input files; InputChanged if a recorded digest differs."""
+    """Return the description with the SHA-256 of each input file.
+
+    InputChanged if a recorded digest differs.
+    """
     bundled = {*platforms.names(), *workloads.names()}
     names = sorted({*spec.inputs} - bundled)
     files = {name: digest for name in names if (digest := _digest(name)) is not None}
@@ -165,12 +168,13 @@ def with_digests(spec: RunSpec) -> RunSpec:
 
 
 def recorded_spec(raw: Any, where: str) -> RunSpec:
-    """Convert the description in a session or snapshot, and check the digests of its inputs.
+    """Read the run description in a recorded session or a snapshot, and check the digests of its inputs.
 
-    The author may be a stranger, so each input needs the digest that the run recorded.
+    The file may come from an untrusted source, so each input needs a digest.
 
     Raises:
-        PipistrelleError: the description is wrong, or an input file has changed or has no digest. No content is quoted.
+        PipistrelleError: the description is wrong, or an input file has changed or has no digest. The message quotes no
+            content of the input files.
     """
     spec = convert_spec(raw, where)
     bundled = {*platforms.names(), *workloads.names()}

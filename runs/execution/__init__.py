@@ -12,7 +12,10 @@ DECISION_TIMEOUT: Final = 300.0
 
 @contextmanager
 def seldom_collected() -> Iterator[None]:
-    """Collect cyclic garbage rarely, because the main loop of a run creates none."""
+    """Run Python's cyclic garbage collector rarely within the ``with`` block.
+
+    A run creates no reference cycles.
+    """
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

@@ -44,7 +44,7 @@ def own_command(policy: str, *options: str, verbose: int = 0, batsim: bool = Fal
 
 
 def check_command(command: Sequence[str]) -> None:
-    """Raise CommandError unless the command passes the endpoint to its scheduler."""
+    """Raise CommandError unless an argument of the command contains ``{endpoint}``."""
     if not any(PLACEHOLDER in word for word in command):
         raise CommandError(
             "the scheduler's command does not name the endpoint",
@@ -89,7 +89,7 @@ class Child:
             ) from None
 
     def fate(self, patience: float = 0.0) -> SchedulerFailed | None:
-        """Return how the process ended; None if it still runs after ``patience`` seconds."""
+        """Return how the process ended, as an error; None if it still runs after ``patience`` seconds."""
         if not self._ended(patience):
             return None
         how, reason = _ending(self._process.returncode)

@@ -153,7 +153,10 @@ class WithChild(_OverZeroMQ):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening(_OverZeroMQ):
-    """A connection that waits for a scheduler started elsewhere; ``keys`` encrypt it."""
+    """A connection that waits until a scheduler, started by the user, connects.
+
+    ``keys`` encrypt it; None: no encryption.
+    """
 
     keys: ListenerKeys | None = None
 
@@ -184,7 +187,10 @@ class Connecting(_OverZeroMQ):
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
-        """Connect to the scheduler; with ``--no-sched``, start all jobs at once instead."""
+        """Connect to the listening scheduler and yield the transport.
+
+        With ``--no-sched``, start all jobs at once instead.
+        """
         with ExitStack() as stack:
             transport: Transport
             if spec.batsim is not None and spec.batsim.no_sched:

@@ -1,4 +1,4 @@
-"""Save and restore the state of a run between two notices, and check the state."""
+"""Save, restore and check the state of a run, between two messages to the scheduler."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -45,7 +45,10 @@ class Saving(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A run between two notices: all decisions are carried out, and time has not advanced."""
+    """A run between two messages (notices) to the scheduler.
+
+    All decisions are carried out, and time has not advanced.
+    """
 
     spec: RunSpec
     simulation: Simulation
@@ -79,7 +82,7 @@ class Pause:
         return {**self._marks(), "server": self.simulation.state(), "state": scheduler, "saved": saved}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue this new run from the state of a run with the same description.
+        """Set this new run to a saved state of a run with the same description; it continues from there.
 
         Raises:
             StateError: the state is of another run, scheduler or version.
@@ -97,7 +100,7 @@ class Pause:
         self.simulation.restore(state["server"])
 
     def take_over(self, state: dict[str, Any], past: Callable[[Simulation], list[Event]]) -> None:
-        """Continue under another scheduler from the state of a run of the same workload.
+        """Set this run, which has another scheduler, to a saved state of a run of the same workload.
 
         Args:
             past: called when the simulation is restored; returns the past submissions, starts and ends of jobs.
@@ -154,7 +157,7 @@ class Pause:
                 )
 
     def check_invariants(self) -> None:
-        """Assert that engine, ledger and the scheduler's view agree; for tests."""
+        """Assert that the engine and the scheduler's view agree on jobs and units; used by tests."""
         runtime = self.transport.scheduler if isinstance(self.transport, InProcessTransport) else None
         view = runtime.view if isinstance(runtime, Runtime) else None
         check_invariants(self.simulation.engine, view)
@@ -172,7 +175,7 @@ class Pause:
 
 
 def check_invariants(engine: Engine, view: View | None) -> None:
-    """Assert that engine and scheduler's view agree between a reply and a notice.
+    """Assert that the engine and the scheduler's view agree on jobs and units, after a reply has been carried out.
 
     The check takes into account events that the scheduler has not received yet.
     """

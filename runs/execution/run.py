@@ -45,7 +45,7 @@ _LASTING_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """Options of carrying out a run that do not change its result.
+    """How to carry out a run; these options do not change its result.
 
     Attributes:
         connection: how to reach the scheduler; None: in this process.
@@ -55,12 +55,13 @@ class RunOptions:
         setup: the result of `load_setup` for the same description, if already loaded.
         given: objects that replace inputs of the description; no ``out_command.json`` is written then.
         check: raise an error if the run fails; otherwise only its result says so.
-        between: called between every two notices, when the run's state can be saved.
-        resume: a state of the same run to continue from, with its outputs; or a function that restores a given pause.
+        between: called between every two notices to the scheduler, when the run's state can be saved.
+        resume: a saved state of the same run, to continue from it and its outputs; or a function that restores the
+            `Pause` that it is given.
         beat: called at the start, and then about every 10 s of wall-clock time.
         lasting: called before an interrupt ends the run, if the state can be saved within half a second.
         look: called at the start, and again after the number of seconds that it returns, even while the scheduler is
-            deciding. It changes nothing.
+            deciding. It must not change the run.
     """
 
     connection: Connection | None = None
@@ -79,7 +80,7 @@ class RunOptions:
 
 
 def run(spec: RunSpec, options: RunOptions = RunOptions()) -> Result:
-    """Simulate a run.
+    """Simulate the run that a description defines, and return its result.
 
     Raises:
         PipistrelleError: the description or an input is wrong, no scheduler connected, or the run failed; outputs are
@@ -145,7 +146,10 @@ def run(spec: RunSpec, options: RunOptions = RunOptions()) -> Result:
 
 
 def _unoccupied(spec: RunSpec, options: RunOptions) -> AbstractContextManager[None]:
-    """Check the folder, which is locked by then, before a scheduler is started or waited for."""
+    """Check, once the output folder is locked, that it has no results of another run.
+
+    Done before the scheduler starts.
+    """
     if options.out is not None and not options.overwrite:
         check_unoccupied(options.out, spec)
     return nullcontext()
@@ -160,7 +164,7 @@ def run_in_process(
     spec: RunSpec | None = None,
     options: RunOptions = RunOptions(),
 ) -> Result:
-    """Simulate in this process with a workload, policy or machine given as an object.
+    """Simulate a run in this process; workload, policy and machine may be Python objects instead of names.
 
     Args:
         workload, policy, platform: a name, a path, or the object itself; None: from ``spec``.
@@ -190,10 +194,10 @@ def run_in_process(
 
 
 class _Regularly:
-    """Regularly writes output rows to disk, and calls ``beat`` and ``look``.
+    """At intervals of wall-clock time, writes output rows to disk and calls the functions ``beat`` and ``look``.
 
-    The run calls this object between messages, several times per second while a transport waits, and while simulated
-    time passes without messages. The wall clock affects when rows are written, but not which rows.
+    The run calls this object between messages, several times per second while it waits for the scheduler, and while
+    simulated time passes without messages. The wall clock affects when rows are written, but not which rows.
     """
 
     def __init__(self, options: RunOptions) -> None:

@@ -83,7 +83,7 @@ class TextColumn(Sequence[str]):
         return TextColumn(self.octets, self.begins[rows], np.where(rows < 0, 0, self.lengths[rows]))
 
     def flat(self, mark: bytes = b"") -> tuple[Octets, Ints]:
-        """Return the bytes of all cells back to back, and the offset of each cell.
+        """Return the bytes of all cells, one after the other, and the offset of each cell.
 
         Args:
             mark: a separator of at most one byte, added after each cell.
@@ -129,7 +129,7 @@ class TextColumn(Sequence[str]):
         return TextColumn.of([change(name) for name in names]).take(codes)
 
     def behind(self, other: "TextColumn") -> "TextColumn":
-        """Return this column's cells followed by another column's cells."""
+        """Return a column with this column's cells, followed by the other column's cells."""
         octets = np.concatenate([self.octets, other.octets])
         begins = np.concatenate([self.begins, other.begins + len(self.octets)])
         return TextColumn(octets, begins, np.concatenate([self.lengths, other.lengths]))
@@ -155,7 +155,7 @@ class TextColumn(Sequence[str]):
         return int(self.equal(value).sum()) if isinstance(value, str) else 0
 
     def counted(self, octet: str) -> Ints:
-        """Return how often a byte occurs in each cell, shape (cells,)."""
+        """Return how often the character ``octet`` (one byte) occurs in each cell, shape (cells,)."""
         flat, begins = self.flat()
         before = np.concatenate([[0], np.cumsum(flat == ord(octet))])
         found: Ints = before[begins + self.lengths] - before[begins]
@@ -216,7 +216,7 @@ class TextColumn(Sequence[str]):
         return found, empty
 
     def _aligned(self, minus: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]] | None:
-        """Parse cells that all have the same number of decimals, as `numbers` does, else None."""
+        """Do as `numbers` does, for cells that all have the same number of decimals; None if they have not."""
         last = self[int(np.argmax(self.lengths > 0))]
         point = len(last) - last.index(".") if "." in last else 0
         decimals = max(point - 1, 0)
@@ -282,7 +282,7 @@ class TextColumn(Sequence[str]):
     def _same(
         self, rows: NDArray[np.integer[Any]], others: "TextColumn", their: NDArray[np.integer[Any]]
     ) -> NDArray[np.bool_]:
-        """Return whether each cell in ``rows`` equals the cell of ``others`` paired with it."""
+        """Compare cells pairwise: whether cell ``rows[i]`` equals cell ``their[i]`` of ``others``, for each i."""
         wide = max(self.longest, others.longest)
         same: NDArray[np.bool_] = self.lengths[rows] == others.lengths[their]
         for begin in range(0, len(rows), _ROWS):

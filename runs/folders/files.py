@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, legible, printable
+from pipistrelle.protocol.base.whole import only_regular, read_whole
 from pipistrelle.protocol.fields import PREEMPTED
 from pipistrelle.runs.folders.packed import packed_rows
 from pipistrelle.server.engine.jobs import Labels
@@ -32,7 +33,7 @@ class ExplainError(PipistrelleError):
 
 
 class JobLine(Struct, array_like=True):
-    """A job in a run's outputs; times in seconds.
+    """A job as a run's output files describe it; times in seconds.
 
     Attributes:
         queued: the submit time that sorts the queue; the first attempt's if requeued jobs keep their position.
@@ -81,7 +82,10 @@ class RunFiles(Struct):
     preempted: dict[str, str] = field(default_factory=dict)
 
     def wait_ends(self, line: JobLine) -> float:
-        """Return when a job stopped waiting: its start, cancellation, rejection, or `until`."""
+        """Return when (s) a job stopped waiting.
+
+        That is its start, cancellation or rejection, or else the end of the outputs.
+        """
         if line.start is not None:
             return line.start
         if line.state == "CANCELLED" and line.end is not None:
@@ -91,7 +95,7 @@ class RunFiles(Struct):
         return self.until
 
     def of_workload(self, key: str) -> Any:
-        """Return a value of the first workload's configuration, such as ``epoch``."""
+        """Return a value from the run's configuration of its first workload, such as ``epoch``."""
         first = next(iter(self.config["workloads"].values()), None)
         return first.get(key) if isinstance(first, dict) else None
 
@@ -106,7 +110,7 @@ class RunFiles(Struct):
 
     @property
     def scheduler(self) -> str:
-        """Return the scheduler's name from its greeting."""
+        """Return the name that the scheduler gave when it connected."""
         return printable(str(self.config["scheduler"].get("name", "")))
 
 
@@ -196,7 +200,7 @@ def read_command(folder: Path) -> dict[str, Any] | None:
 def output_json(path: Path) -> dict[str, Any] | None:
     """Read a JSON file as a dict; None if it does not exist, ExplainError if unreadable."""
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(read_whole(path))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -216,7 +220,7 @@ def output_rows(folder: Path, name: str, *columns: str, needed: bool = True) -> 
     path = folder / f"{OUTPUT_PREFIX}{name}"
     csv.field_size_limit(_LONGEST_CELL)
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with open(path, encoding="utf-8", newline="", opener=only_regular) as file:
             lines = csv.reader((line for line in file if line.endswith("\n")), strict=True)
             header = next(lines, [])
             missing = [column for column in columns if column not in header]
@@ -251,7 +255,10 @@ def number_in(text: str) -> float:
 
 
 def _origins(folder: Path, config: dict[str, Any]) -> dict[str, float]:
-    """Return {attempt: first submit time (s)}; {} if requeued jobs go to the queue's end."""
+    """Return {job id of an attempt: submit time (s) of the first attempt}.
+
+    {} if requeued jobs go to the queue's end.
+    """
     reliability = config.get("reliability")
     if isinstance(reliability, dict) and reliability.get("requeue") == "back":
         return {}
@@ -264,7 +271,7 @@ def _origins(folder: Path, config: dict[str, Any]) -> dict[str, float]:
 
 
 def _preempted(folder: Path, asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the jobs that were preempted, without jobs that ended before the preemption."""
+    """Return the jobs that were preempted, except those that had ended before the preemption took effect."""
     columns = ("job_id", "workload_name", "final_state", "cause")
     gone = {
         f"{row['workload_name']}!{row['job_id']}"

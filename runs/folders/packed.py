@@ -1,4 +1,4 @@
-"""Keep the rows of a run that comparisons need in one small compressed file.
+"""Store the rows that a comparison of runs needs in one small compressed file.
 
 A run's tables take about 300 bytes per job, which is too much for a repository. The packed file has only the columns
 that comparisons read, one column after another, and takes about ten bytes per job.

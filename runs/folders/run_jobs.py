@@ -70,7 +70,7 @@ class RunJobs:
 
     @property
     def scheduler(self) -> str:
-        """Return the scheduler's name from its greeting."""
+        """Return the name that the scheduler gave when it connected."""
         return printable(str(self.config["scheduler"].get("name", "")))
 
     @property

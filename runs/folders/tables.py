@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import printable
+from pipistrelle.protocol.base.whole import read_whole
 from pipistrelle.runs.folders.cells import TextColumn
 from pipistrelle.runs.folders.files import ExplainError
 from pipistrelle.runs.folders.packed import packed_table
@@ -58,7 +59,7 @@ class OutputTables:
 def _columns(path: Path) -> Columns | None:
     csv.field_size_limit(_LONGEST_CELL)
     try:
-        octets = path.read_bytes()
+        octets = read_whole(path)
         if not octets.isascii():
             octets.decode()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Recognise text files that are not workloads, to name their kind in the error."""
+"""Recognise text files that are not workloads, so that the error can say what they are."""
 
 from pathlib import Path
 from typing import Final

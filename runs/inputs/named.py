@@ -14,6 +14,7 @@ from pipistrelle.platforms.read import parse_platform
 from pipistrelle.platforms.simgrid.grammar import is_xml
 from pipistrelle.protocol.base.errors import InputError, did_you_mean, shown
 from pipistrelle.protocol.base.log import logger
+from pipistrelle.protocol.base.whole import without_waiting
 from pipistrelle.runs.inputs.kinds import require_workload
 from pipistrelle.runs.inputs.slurm_files import is_slurm_file, read_slurm_files
 from pipistrelle.traces import catalogue as workloads
@@ -48,9 +49,9 @@ def load_platform(name: str) -> Platform:
 
 
 def load_machine(name: str, *, units: Units = "nodes") -> "Platform | SimGridPlatform":
-    """Return a platform as `load_platform` does, but SimGrid XML as single hosts.
+    """Return a machine as `load_platform` does, except that SimGrid XML gives the single hosts.
 
-    Jobs whose run time depends on their hosts can only run on single hosts.
+    Jobs whose run time depends on their hosts can only run on such a machine.
 
     Args:
         units: schedulable units of a Maui resource trace.
@@ -134,7 +135,7 @@ def is_platform(name: str) -> bool:
     if not os.path.isfile(name):  # reading a pipe would consume its bytes
         return False
     try:
-        with open(name, "rb") as file:
+        with open(name, "rb", opener=without_waiting) as file:
             return is_xml(file.read(1024).decode("utf-8", "replace"))
     except OSError:
         return False
@@ -167,10 +168,10 @@ def load_workload(name: str, *, sort: bool = False, **reading: Unpack[LogReading
 
 
 def reading_for(name: str, names: Sequence[str], reading: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `load_workload` options for one of several workloads.
+    """Return the options that `load_workload` gets for one of several workloads.
 
-    Options for logs are dropped if this workload is not a log. If no workload is a log, all options are kept, and the
-    reader rejects them.
+    Options for logs are dropped if this workload is not a log. If none of the workloads is a log, all options are kept,
+    and the reader rejects them.
     """
     columns = reading["columns"]
     if begins_as_log(name, columns) or not any(begins_as_log(other, columns) for other in names):
@@ -179,7 +180,7 @@ def reading_for(name: str, names: Sequence[str], reading: Mapping[str, Any]) -> 
 
 
 def clock_zone(name: str, timezone: str | None, columns: str | None) -> str | None:
-    """Return the time zone for a workload's dates if the workload is a log, else None."""
+    """Return the time zone of the dates in a workload: ``timezone`` if the workload is a log, else None."""
     return timezone if begins_as_log(name, columns) else None
 
 
@@ -196,7 +197,7 @@ def is_log(workload: Workload) -> bool:
 
 
 def _refuse_idle_options(workload: Workload, options: LogOptions) -> None:
-    """Raise InputError if options for logs are given and the workload is not a log."""
+    """Raise InputError if reading options for logs are given but the workload is not a log."""
     names = ("units", "timezone", "columns")
     said = [f"--{name}" for name in names if getattr(options, name) != LogOptions._field_defaults[name]]
     if options.columns is not None and workload.format != SacctLog.format:

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from pipistrelle.platforms.slurm.conf import Finding, SlurmConfigError
-from pipistrelle.platforms.slurm.keys import Support
+from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConfigError
+from pipistrelle.platforms.slurm.keys import KeySupport
 from pipistrelle.protocol.base.errors import InputError, printable
 from pipistrelle.runs.inputs.slurm_files import (
     TOPOLOGY,
@@ -19,24 +19,24 @@ from pipistrelle.runs.inputs.slurm_files import (
 from pipistrelle.schedulers.slurm.config.machine import ReservationSettings, SwitchSettings
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.files.accounting import Accounting, read_accounting
-from pipistrelle.schedulers.slurm.files.config import Beside, slurm_config
+from pipistrelle.schedulers.slurm.files.config import FilesBeside, slurm_config
 from pipistrelle.schedulers.slurm.files.overrides import overridden
 from pipistrelle.schedulers.slurm.files.reservations import read_reservations
 from pipistrelle.schedulers.slurm.files.topology import read_topology
 
 
 class SlurmCluster(Struct, frozen=True):
-    """The settings of the scheduler, and what becomes of each key of the files, in their order."""
+    """The settings of the scheduler, and what happens to each key of the files, in their order."""
 
     config: SlurmConfig
-    findings: tuple[Finding, ...]
+    findings: tuple[KeyFinding, ...]
 
     @property
     def warnings(self) -> list[str]:
         """Warnings about keys that are unknown, or that Slurm would honour; one for each key."""
-        found: dict[tuple[str, str], list[Finding]] = {}
+        found: dict[tuple[str, str], list[KeyFinding]] = {}
         for one in self.findings:
-            if one.support in (Support.WARNED, None):
+            if one.support in (KeySupport.WARNED, None):
                 found.setdefault((one.key, one.why), []).append(one)
         return [str(some[0]) + (f" ({len(some):,} times)" if len(some) > 1 else "") for some in found.values()]
 
@@ -88,7 +88,7 @@ def load_cluster(
         name, zero = file_and_zero(told)
         ((shown, text),) = texts_of([name])
         resv += read_reservations(text, shown, dates_of(zero, text, shown), nodes)
-    made, more = slurm_config(conf, Beside(files.gres, switches, people, tuple(resv)))
+    made, more = slurm_config(conf, FilesBeside(files.gres, switches, people, tuple(resv)))
     findings += more
     unknown = next((one for one in findings if one.support is None), None)
     if strict and unknown is not None:

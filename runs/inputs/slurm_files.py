@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from pipistrelle.platforms.description import Platform
-from pipistrelle.platforms.slurm.conf import Finding, SlurmConf, SlurmConfigError, is_slurm_conf, read_slurm_conf
+from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConf, SlurmConfigError, is_slurm_conf, read_slurm_conf
 from pipistrelle.platforms.slurm.gres import GresLine, read_gres_conf
 from pipistrelle.platforms.slurm.machine import slurm_platform
 from pipistrelle.platforms.slurm.nodes import nodes_of
@@ -32,7 +32,7 @@ class SlurmFiles(Struct, frozen=True):
 
     conf: SlurmConf
     gres: tuple[GresLine, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[KeyFinding, ...] = ()
 
     @property
     def platform(self) -> Platform:
@@ -142,7 +142,7 @@ def file_and_zero(text: str) -> tuple[str, str | None]:
     return (name, date) if mark else (text, None)
 
 
-def dates_of(zero: str | None, text: str, where: str) -> "Dates":
+def dates_of(zero: str | None, text: str, where: str) -> "SimulatedDates":
     """Return the conversion of dates to simulated time (s).
 
     Args:
@@ -154,7 +154,7 @@ def dates_of(zero: str | None, text: str, where: str) -> "Dates":
     found = _START.search(text)
     told = zero if zero is not None else found[1] if found is not None else None
     if told is None:
-        return Dates(None)
+        return SimulatedDates(None)
     from datetime import UTC
 
     epoch = Clock(UTC).iso(told)
@@ -162,10 +162,10 @@ def dates_of(zero: str | None, text: str, where: str) -> "Dates":
         raise InputError(
             "the date of time 0 is malformed", where=where, expected="as 2026-01-05T00:00:00", found=quoted(told)
         )
-    return Dates(epoch)
+    return SimulatedDates(epoch)
 
 
-class Dates:
+class SimulatedDates:
     """Converts dates to simulated time."""
 
     def __init__(self, epoch: float | None) -> None:

@@ -52,7 +52,7 @@ class Step(
 
     @property
     def words(self) -> str:
-        """Return the step as typed on the command line, without file names."""
+        """Return the step as it would be typed on the command line, without file names."""
         found = [type(self).__name__.lower()]
         for one in fields(self):
             value, name = getattr(self, one.name), f"--{one.encode_name}"
@@ -234,7 +234,7 @@ class Merge(Step, frozen=True, kw_only=True):
         return "date" if all(one.epoch is not None for one in workloads) else "zero"
 
     def load_others(self, beside: Sequence[str] = ()) -> "list[Workload]":
-        """Load the other workloads; PipistrelleError if none is named, or one is wrong.
+        """Load the workloads to merge with the first one; PipistrelleError if none is named, or one is wrong.
 
         Options for logs are rejected unless one of the workloads, or one of the files ``beside``, is a log.
         """

@@ -1,1 +1,4 @@
-"""Record all messages of a run in a session; replay, resume or take over the run."""
+"""Record all messages of a run in a file (a session).
+
+Replay the file, resume the run, or take it over.
+"""

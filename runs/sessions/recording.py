@@ -1,4 +1,4 @@
-"""Record a session's messages, and replay the recorded replies to the server."""
+"""Record the messages between server and scheduler in a session file, and replay the replies in it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,10 +27,10 @@ HeaderMaker = Callable[[str, HelloData, WelcomeData], SessionHeader]
 
 
 class RecordingTransport:
-    """Writes all messages between server and scheduler to a session.
+    """Writes all messages between server and scheduler to a session file.
 
     Args:
-        header: makes the first line of the session from the greetings of both sides.
+        header: makes the first line of the file from the HELLO and WELCOME messages.
     """
 
     def __init__(
@@ -48,7 +48,10 @@ class RecordingTransport:
         self.apart = transport.apart
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Wait until a scheduler connects, and write both greetings to the session."""
+        """Wait until a scheduler connects.
+
+        Write its HELLO and the server's WELCOME to the session file, and return both.
+        """
         hello, welcome = self.transport.greet(run_id, server)
         self.writer.begin(self._header(run_id, hello, welcome))
         return hello, welcome
@@ -126,7 +129,7 @@ class ServerDiffers(RunError):
 
 
 class ReplayTransport:
-    """Replays a session's replies to the server, and checks the server's notices."""
+    """Takes the scheduler's place: sends the recorded replies to the server, and checks the server's notices."""
 
     apart = False
 
@@ -141,7 +144,7 @@ class ReplayTransport:
         self._over = False
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Return the recorded greetings; SessionError if the session is of another run."""
+        """Return the recorded HELLO and WELCOME; SessionError if the session file is of another run."""
         header = self._header
         if run_id != header.run_id:
             raise SessionError(

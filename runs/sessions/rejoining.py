@@ -1,4 +1,4 @@
-"""Let a run continue with a new scheduler process when its scheduler is gone."""
+"""Let a run wait for a new scheduler process if its scheduler has died or disconnected."""
 
 from contextlib import closing
 from pathlib import Path
@@ -23,14 +23,14 @@ _SHOWN: Final = 100
 
 
 class Rejoining(RecordingTransport):
-    """Records a session; a new scheduler can continue when the first one is gone.
+    """Records a session; if the scheduler dies or disconnects, waits for a new process that continues in its place.
 
-    The new scheduler must send an equal HELLO. It receives the last saved state, if there is one, and all notices since
-    then. It must make the same decisions as the first scheduler.
+    The new process must send an equal HELLO. It receives the last saved state, if there is one, and all notices since
+    then. It must make the same decisions as the first process.
 
     Args:
         path: the session file.
-        patience: how long to wait for a new scheduler (wall-clock s).
+        patience: how long to wait for a new process (wall-clock s).
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Rejoining(RecordingTransport):
                 return
 
     def _bring_up(self) -> None:
-        """Send a new scheduler the state, the past notices, and the unanswered notice."""
+        """Send a new scheduler process the saved state, the notices since then, and the unanswered notice."""
         self.writer.flush()
         reader = SessionReader(self._path)
         self._native.let_go(self._patience)
@@ -129,7 +129,7 @@ class Rejoining(RecordingTransport):
 
 
 def apart_from_state(hello: HelloData) -> HelloData:
-    """Return a HELLO without the feature for saving state, for a comparison."""
+    """Return a HELLO message without the feature for saving state, so that two schedulers can be compared."""
     return replace(hello, features=tuple(name for name in hello.features if name != STATE))
 
 

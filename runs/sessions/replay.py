@@ -50,7 +50,7 @@ class WaitingJob:
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """The first notice to which the replayed scheduler replies differently.
+    """The first notice to which the replayed scheduler gives another reply than the recorded one.
 
     Attributes:
         place: index of the first different decision; the number of decisions if only other fields differ.
@@ -66,7 +66,7 @@ class Parting:
 
 @dataclass(frozen=True, slots=True)
 class PlayedSession:
-    """The result of a replay: matching notices and decisions, and the first difference."""
+    """The result of a replay: numbers of equal notices and decisions, and the first difference (None: none)."""
 
     scheduler: str
     notices: int
@@ -135,7 +135,10 @@ class Played:
         self._peer = transport if isinstance(transport, Peer) else None
 
     def __call__(self, exchange: Exchange) -> tuple[Notice, Reply, Reply, int] | None:
-        """Replay one notice; return notice, both replies and where they differ, None if equal."""
+        """Send one recorded notice and compare the replies.
+
+        Return the notice, both replies and the index of the difference; None if the replies are equal.
+        """
         seq, frame, expected = exchange
         assert expected is not None
         if self._peer is not None:
@@ -178,7 +181,10 @@ def _plain(decision: Decision) -> object:
 
 
 def _misses(recorded: Reply, found: Reply) -> bool:
-    """Return whether a scheduler asks for wakeups that are not in the recorded reply."""
+    """Return whether a scheduler asks for wake-ups that the recorded reply did not ask for.
+
+    The recording then lacks the notices for these wake-ups.
+    """
     if recorded.wake is None:
         return False
     return found.wake is None or not set(found.wake) <= set(recorded.wake)

@@ -1,4 +1,4 @@
-"""Run with snapshots, and resume a run as if it had never been interrupted."""
+"""Simulate a run with snapshots, and resume an interrupted run with the same results as without interruption."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -46,7 +46,7 @@ from pipistrelle.server.transport.peer import Peer
 
 @dataclass(slots=True)
 class Journaled:
-    """A connection to a scheduler process that keeps the run's session in a folder.
+    """A connection to a scheduler process that records the run's messages in a session file of the output folder.
 
     If the folder already has a session, the scheduler first gets the state it had after ``notices`` notices. A
     scheduler that saves its state gets the saved state back. Any other scheduler gets all earlier notices again, and
@@ -55,7 +55,7 @@ class Journaled:
     Attributes:
         prefix: first part of the names of the output files.
         now, saved: simulated time (s) and saved state (JSON, None: none) after these notices.
-        awaits: how long to wait for a new scheduler when the run's scheduler is gone (s); None: do not wait.
+        awaits: how long to wait for a new scheduler if the run's scheduler dies (s); None: do not wait.
         leave: whether the session stays in the folder after the run.
     """
 
@@ -101,11 +101,11 @@ class Journaled:
 
 
 class BroughtUp(RecordingTransport):
-    """Restores a scheduler's earlier state when the scheduler connects.
+    """Restores a scheduler's earlier state when the scheduler connects, and then records its messages.
 
     Args:
-        journal: has the number of past notices, and the saved state.
-        path, new: the session so far, and the file to which it is copied.
+        journal: the connection, with the number of past notices and the saved state.
+        path, new: the session file so far, and the file to which it is copied.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class BroughtUp(RecordingTransport):
         self._notices = journal.notices
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Greet the scheduler and restore its state; SnapshotError if it is another scheduler."""
+        """Wait for the scheduler's HELLO and restore its state; SnapshotError if it is another scheduler."""
         reader = SessionReader(self._path)
         hello, welcome = super().greet(run_id, server)
         header = reader.header
@@ -169,7 +169,7 @@ class BroughtUp(RecordingTransport):
 
 
 def _pass_over(exchange: Exchange) -> None:
-    """Send nothing, because the saved state includes this notice and reply."""
+    """Send nothing for a recorded notice and reply, because the saved state already includes them."""
 
 
 def run_kept(
@@ -223,7 +223,7 @@ class KeptRun(NamedTuple):
     prefix: str
 
     def setup(self, spec: RunSpec | None = None) -> Setup:
-        """Load the setup of the run, or of ``spec``, which is the run under another policy."""
+        """Load the simulation setup of the run, or of ``spec``: the same run under another policy."""
         return load_setup(replace(spec or self.spec, resumed=None))
 
 
@@ -320,7 +320,7 @@ def check_takeover(spec: RunSpec) -> None:
 
 
 def made_apart(folder: Path, out: Path) -> None:
-    """Create the folder ``out``; SnapshotError if it is the folder of the first run."""
+    """Create the folder ``out`` for the new run; SnapshotError if it is the first run's own folder."""
     if out.resolve() == folder.resolve():
         what = "the outputs of the continued run need a folder of their own"
         raise SnapshotError(what, where="--out", found=str(out))

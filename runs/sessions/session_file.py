@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from pipistrelle.protocol import codec
 from pipistrelle.protocol.base.errors import PipistrelleError, ProtocolError, printable
-from pipistrelle.protocol.base.whole import Replacement, flush_to_disk, without_waiting, write_rows
+from pipistrelle.protocol.base.whole import Replacement, flush_to_disk, only_regular, write_rows
 from pipistrelle.protocol.batsim import codec as batsim_codec
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.server.outputs.csv_file import unwritable
@@ -96,7 +96,7 @@ class _Chain(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Exchange(NamedTuple):
-    """A notice and its reply (None: no reply) as recorded; notices are numbered from 1."""
+    """A recorded notice and the reply to it (None: no reply); notices are numbered from 1."""
 
     seq: int
     notice: bytes
@@ -258,9 +258,12 @@ class SessionReader:
 
     @contextmanager
     def _opened(self) -> Iterator[Iterator[bytes]]:
-        """Yield the lines; stop at a line that is too long, or where the data is incomplete."""
+        """Yield an iterator over the file's lines.
+
+        It stops at a line that is too long, or where the file is incomplete.
+        """
         try:
-            with open(self._path, "rb", opener=without_waiting) as raw:
+            with open(self._path, "rb", opener=only_regular) as raw:
                 head = raw.peek(4)[:4]
                 packed = Counted(raw)
                 opened: Any = None

@@ -1,4 +1,4 @@
-"""Snapshots of a run, taken regularly, on a signal, and before an interrupt.
+"""Save snapshots of a run's state: regularly, on a signal, and before an interrupt.
 
 Each snapshot is a file ``out_snapshot-N.gz`` next to the outputs, where N is the number of notices so far. It is
 written completely or not at all. It has two lines of JSON: the header (`SnapshotHeader`) and the state.
@@ -26,7 +26,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError, printable
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.base.state import from_json, to_json
-from pipistrelle.protocol.base.whole import without_waiting, write_whole
+from pipistrelle.protocol.base.whole import only_regular, write_whole
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.runs.execution.pause import Pause
 from pipistrelle.server.outputs.csv_file import unwritable
@@ -43,6 +43,10 @@ JOURNAL: Final = f"{OUTPUT_PREFIX}{SESSION}"
 _SIMULATED: Final = "sim:"
 #: number of bytes of a snapshot to unpack at a time
 _BLOCK: Final = 1 << 20
+#: most times its own size that a snapshot may unpack to, about four times what states need, and the number of bytes
+#: that are always allowed
+_SWELLS: Final = 40
+_SMALL: Final = 16 << 20
 
 
 class SnapshotError(PipistrelleError):
@@ -63,7 +67,7 @@ class SnapshotHeader(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """Intervals between snapshots in wall-clock and in simulated seconds; inf: never."""
+    """The interval between two snapshots, in wall-clock seconds and in simulated seconds; inf: never."""
 
     wall: float = inf
     simulated: float = inf
@@ -78,14 +82,14 @@ class Every:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """How a run takes and keeps snapshots.
+    """When a run saves snapshots, and which ones it keeps.
 
     Attributes:
-        every: time between snapshots; the first is taken as early as possible, so that problems show at once.
+        every: time between snapshots; the first is saved as early as possible, so that problems show at once.
         most: number of snapshots to keep.
         leave: keep snapshots and session when the run ends normally.
         prefix: first part of the names of the output files.
-        awaits: how long to wait for a new scheduler when a new run's scheduler is gone (s); None: do not wait.
+        awaits: how long to wait for a new scheduler if a new run's scheduler dies (s); None: do not wait.
     """
 
     every: Every = Every()
@@ -96,7 +100,7 @@ class Keeping:
 
 
 class Snapshots:
-    """Takes the snapshots of a run; the run calls it between two notices.
+    """Saves the snapshots of a run; the run calls this object between every two notices.
 
     Args:
         folder: the folder of the outputs.
@@ -194,9 +198,11 @@ def read_snapshot(path: Path) -> tuple[SnapshotHeader, dict[str, Any]]:
     where = printable(str(path))
     try:
         body = bytearray()
-        with open(path, "rb", opener=without_waiting) as raw:
+        with open(path, "rb", opener=only_regular) as raw:
             packed = Counted(raw)
-            file = io.BufferedReader(Swelling(gzip.GzipFile(fileobj=packed), packed, where), _BLOCK)
+            file = io.BufferedReader(
+                Swelling(gzip.GzipFile(fileobj=packed), packed, where, swells=_SWELLS, small=_SMALL), _BLOCK
+            )
             head = file.readline()
             while block := file.read(_BLOCK):  # memory is needed for the state only
                 body += block

@@ -84,7 +84,9 @@ def copy_outputs(source: Path, target: Path, *, whole: bool) -> None:
 
 
 class TakenOver:
-    """Prepares a run under a new scheduler: copies outputs, sends past job events.
+    """Prepares a run under a new scheduler.
+
+    It copies the earlier outputs, and sends the scheduler the past events of jobs.
 
     Args:
         source, target: output folders of the earlier run and of the new run.
@@ -110,7 +112,7 @@ class TakenOver:
             raise
 
     def _describe(self, pause: Pause) -> None:
-        """Write the new scheduler and the origin of the run to configuration and command."""
+        """Write the new scheduler, and the snapshot from which the run continues, to the run's configuration files."""
         welcome, hello = pause.simulation.welcome, pause.simulation.hello
         scheduler = {"name": hello.name, "version": hello.version, "features": list(welcome.features)}
         write_output(self._target / CONFIG_FILE, to_json({**read_config(self._source), "scheduler": scheduler}))
@@ -130,7 +132,10 @@ class TakenOver:
 
 
 def _joined(job: Job) -> float:
-    """Return when (s) a job joined the queue; a held job joins after its submission."""
+    """Return when (s) a job joined the queue.
+
+    A job held by a dependency joins later than it was submitted.
+    """
     return job.submit if isnan(job.joined) else job.joined
 
 

@@ -51,12 +51,12 @@ class Conservative:
         return inf if self._plan is None else self._plan.begin(job.number)
 
     def state(self) -> Any:
-        """Return the plan and all reservations; None if it is certain that no job waits."""
+        """Return the plan and all reservations as plain values; None if certainly no job is queued."""
         plan = self._plan
         return None if plan is None else {"swift": type(plan) is not _InSlices, **plan.state()}
 
     def restore(self, state: Any, view: View, placement: Placement) -> None:
-        """Restore a state, into a view restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to the same instant."""
         if state is None:
             return
         if state["swift"]:
@@ -95,7 +95,7 @@ class Conservative:
 
 
 class _InSlices(Plan):
-    """The reservations of all waiting jobs, for any placement, with windows."""
+    """The reservations of all queued jobs, for the general case: any placement, and maintenance windows."""
 
     needed = True
 
@@ -120,7 +120,7 @@ class _InSlices(Plan):
         return self._places
 
     def state(self) -> dict[str, Any]:
-        """Return the plan and the reservations of waiting jobs."""
+        """Return the plan and the reservations of queued jobs as plain values."""
         return {**super().state(), "places": plain(self._places)}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -129,11 +129,11 @@ class _InSlices(Plan):
         self._claim(message_of(state["places"]))
 
     def holds_for(self, view: View) -> bool:
-        """Return whether the plan is valid and every job whose reservation has begun was started."""
+        """Return whether the plan is still valid, and every job whose reservation has begun was started."""
         return super().holds_for(view) and not any(place.begin < view.now for place in self._places.values())
 
     def schedule(self, *, anew: bool) -> None:
-        """Reserve for new jobs in the queue's order, and after a release for all jobs."""
+        """Make reservations for new jobs in queue order; after units were released (``anew``), for all jobs."""
         view = self._view
         self.follow()
         if view.cancelled:

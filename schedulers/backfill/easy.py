@@ -16,7 +16,7 @@ from pipistrelle.schedulers.policy.view import View
 
 
 def start_by_count(view: View, placement: Placement, job: SchedulerJob, why: str | None = None) -> None:
-    """Start a job on free units picked by a placement that never refuses."""
+    """Start a job on free units that the placement picks; used with placements that never refuse a job."""
     alloc = None  # None: the lowest free units
     if not takes_lowest(placement):
         alloc, view.free = take(placement, job, view.free, view.machine)
@@ -24,7 +24,10 @@ def start_by_count(view: View, placement: Placement, job: SchedulerJob, why: str
 
 
 def start_in_order(view: View, placement: Placement) -> tuple[bool, SchedulerJob | None]:
-    """Start jobs from the front; return whether any did, and the first that did not fit (None: no free unit)."""
+    """Start jobs from the front of the queue while they fit.
+
+    Return whether any job started, and the first job that did not fit (None if no unit is free).
+    """
     free, waiting, started = view.free, view.waiting, False
     while free.count:  # reading the first makes a dynamic order rank all jobs; useless if nothing is free
         first = waiting.first
@@ -112,13 +115,13 @@ class Easy:
         return self._shadow if job is self._reserved_for else None
 
     def state(self) -> dict[str, Any]:
-        """Return the first job's reservation by number of units; its job is None if there is none."""
+        """Return the first job's reservation as plain values; without a reservation, its job is None."""
         first = None if self._reserved_for is None else self._reserved_for.id
         by_units = self._by_units is not None
         return {"first": first, "shadow": self._shadow, "extra": self._extra, "by_units": by_units}
 
     def restore(self, state: dict[str, Any], view: View, placement: Placement) -> None:
-        """Restore a state, into a view restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to the same instant."""
         self._shadow, self._extra = state["shadow"], state["extra"]
         known = (*view.waiting.each(), *view.cancelled)
         self._reserved_for = next((job for job in known if job.id == state["first"]), None)
@@ -148,7 +151,10 @@ class Easy:
             self._pass_over(view, placement, first, view.waiting.in_order(view.arrivals))
 
     def _schedule_by_units(self, view: View, units: OpenUnits) -> None:
-        """Schedule by single units, because jobs may not all use the same units, or some units are lost."""
+        """Schedule with sets of single units instead of their number.
+
+        This is necessary if jobs may not all use the same units, or if jobs hold units that are out of service.
+        """
         self._reserved_for = None
         first = units.start_in_order()
         if first is None:

@@ -34,7 +34,7 @@ class EasySlices(Kept):
         return None if self._plan is None else {**super().state(), "plan": self._plan.state()}
 
     def restore(self, state: Any, view: View, placement: Placement) -> None:
-        """Restore a state, into a view restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to the same instant."""
         if state is not None:
             super().restore(state)
             plan = self._plan = Plan(view, placement)
@@ -67,7 +67,10 @@ class EasySlices(Kept):
                 plan.start_if_fits(job)
 
     def _front(self, view: View, plan: Plan) -> SchedulerJob | None:
-        """Start jobs from the front while they fit; reserve for the next and return it."""
+        """Start jobs from the front of the queue while they fit.
+
+        Make a reservation for the next one and return it.
+        """
         if self._place is not None:
             plan.clear(self._place)
         self._place = None

@@ -28,7 +28,7 @@ _MOST_QUESTIONS: Final = 10000
 
 
 def only(rows: Rows, mask: Bools) -> Rows:
-    """Return ``rows[mask]``, several times faster."""
+    """Return ``rows[mask]``, but computed several times faster than by numpy's own indexing."""
     found: Rows = rows[np.flatnonzero(mask)]
     return found
 
@@ -44,7 +44,7 @@ class JobColumns(Protocol):
 
 
 class Candidates:
-    """The jobs that may be backfilled, and those that fit the current window.
+    """The queued jobs that may be backfilled, and those of them that fit the current window of free units.
 
     Args:
         queue: the waiting jobs.
@@ -126,7 +126,7 @@ class Candidates:
             self.rows = self._first(depth)
 
     def _first(self, depth: int) -> Rows:
-        """Return the first ``depth`` rows by rank, ties by submission, in submission order."""
+        """Return the ``depth`` rows of highest priority (ties by submission), in the order of submission."""
         keys = self._ranks[self.rows]
         least = np.partition(keys, len(keys) - depth)[len(keys) - depth]
         above = np.flatnonzero(keys > least)
@@ -135,7 +135,7 @@ class Candidates:
         return first
 
     def in_order(self, most: int) -> Rows:
-        """Return the ``most`` first rows by rank, ties by submission, in the order of rank."""
+        """Return the ``most`` rows of highest priority (ties by submission), in the order of priority."""
         rows = self._first(most) if len(self.rows) > most else self.rows
         return rows[np.argsort(-self._ranks[rows], kind="stable")]
 
@@ -179,7 +179,7 @@ class Candidates:
         return only(rows, self._has_room(rows))
 
     def start(self, row: int) -> None:
-        """Start a row's job if it fits, and drop the rows that no longer fit."""
+        """Start the job of a row if it fits; then drop the rows whose jobs no longer fit."""
         self._eligible[row] = False
         if self._start(row):
             self._changed = True
@@ -190,7 +190,7 @@ class Candidates:
                 self._fitting = only(self._fitting, self._fitting != row)
 
     def best_by_rank(self, places: Rows | None = None) -> int:
-        """Return the first row by rank, among all rows or the rows at `places`."""
+        """Return the row of highest priority, among all rows or the rows at the indices `places`."""
         rows = self.rows if places is None else self.rows[places]
         return int(rows[np.argmax(self._ranks[rows])])
 
@@ -212,13 +212,13 @@ class Candidates:
 
 
 def first_fit(candidates: Candidates, metric: str) -> None:
-    """Start every job that fits, in the order of rank; the metric is unused."""
+    """Start every job that fits, in the order of priority; ``metric`` is unused."""
     while len(candidates.rows):
         candidates.start(candidates.best_by_rank())
 
 
 def best_fit(candidates: Candidates, metric: str) -> None:
-    """Start the job with the highest metric, ties by rank, while one fits."""
+    """Start the job with the highest metric (ties by priority), and repeat this while a job fits."""
     while len(candidates.rows):
         values = candidates.values(candidates.rows, metric)
         candidates.start(candidates.best_by_rank(np.flatnonzero(values == values.max())))
@@ -318,7 +318,7 @@ class _Rows(Struct):
 
 
 class Fill(KeepsBegins):
-    """The rule ``fill``: reserve for the first jobs that do not fit, then backfill.
+    """The backfilling rule ``fill``, as in Maui: reserve for the first jobs that do not fit, then backfill.
 
     A window lasts until fewer units are free than now. The first window is the widest and shortest. Each decision
     computes all reservations again.

@@ -1,1 +1,1 @@
-"""Parts and schedulers by name: the library's, other packages' and user files."""
+"""Find schedulers and their parts by name: bundled ones, those of other packages, and users' files."""

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from pipistrelle.protocol.base.errors import PipistrelleError, printable
 from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml
+from pipistrelle.protocol.base.whole import read_whole_text
 from pipistrelle.schedulers.catalogue.names import FOREIGN_FILE, PLACEHOLDER
 
 #: placeholder for the folder in command lines
@@ -49,7 +50,7 @@ def read_text(path: Path, error: type[PipistrelleError]) -> tuple[str, str]:
     """Return the text of a user's file, and its name for messages; ``error`` if unreadable."""
     where = printable(str(path))
     try:
-        return path.read_text(encoding="utf-8-sig"), where  # some editors write a byte order mark
+        return read_whole_text(path), where
     except FileNotFoundError:
         raise error("there is no such file", where=where) from None
     except UnicodeDecodeError as fault:

@@ -65,12 +65,12 @@ def library_names() -> tuple[str, ...]:
 
 
 def is_ours(name: str) -> bool:
-    """Return whether a scheduler consists of this package's code alone."""
+    """Return whether a scheduler consists only of code of this package."""
     return name in library_names() or name in OWN or name.endswith(SUFFIX)
 
 
 def entries() -> "dict[str, EntryPoint]":
-    """Return {name: entry point} of other packages' schedulers with unused names."""
+    """Return {name: entry point} of the schedulers that other packages register, except names already in use."""
     from importlib.metadata import entry_points  # scans all installed packages, so import it only if needed
 
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in {*library_names(), *OWN}}
@@ -82,7 +82,7 @@ def registered() -> list[str]:
 
 
 def is_foreign(text: str) -> bool:
-    """Return whether a text is not a registered name and names a scheduler's folder."""
+    """Return whether a text names the folder of a scheduler in another language, and is not a registered name."""
     return os.path.isfile(os.path.join(text, FOREIGN_FILE)) and text not in registered()
 
 

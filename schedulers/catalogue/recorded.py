@@ -24,7 +24,7 @@ _SAID: Final = 500
 
 
 def _due(job: SchedulerJob) -> float:
-    """Return when (s) a job is due.
+    """Return when (s) a job should start.
 
     This is the first possible start if the server states one, else the start in the log, else the submit time.
     """
@@ -73,12 +73,12 @@ class RecordedPolicy(Kept):
         learn(self._placement, machine)
 
     def restore(self, state: Any, view: View) -> None:
-        """Restore a state, into a view restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to the same instant."""
         super().restore(state)
         self._view = view
 
     def decide(self, view: View) -> None:
-        """Start the jobs that are due; ask to be called when the next is."""
+        """Start the jobs whose time has come, and ask to be called when the next job's time comes."""
         now = view.now
         if view is not self._view:
             self._view, self._calls = view, set()
@@ -106,7 +106,7 @@ class RecordedPolicy(Kept):
             view.wake = ("JOB_SUBMITTED",)
 
     def _units(self, view: View, job: SchedulerJob) -> NodeSet | None:
-        """Return units for a job that starts now, on its own nodes if possible, or None."""
+        """Return units for a job that starts now, on its recorded nodes if possible; None if it does not fit."""
         free = view.free.snapshot()
         if job.size > len(free):
             return None

@@ -177,7 +177,10 @@ def _preempting(own: "PreemptionOptions | None", given: Mapping[str, Any]) -> "P
 
 
 def order_of(name: str, order: str | None = None) -> tuple[str, dict[str, Any]] | None:
-    """Return the order of a preset, or its replacement, with options; None if it is not a preset."""
+    """Return name and options of a preset's order, or of the ``order`` that replaces it.
+
+    Return None if ``name`` is not a preset.
+    """
     preset = _preset(name)
     if preset is None:
         return None
@@ -191,7 +194,9 @@ def preemption_of(name: str) -> "PreemptionOptions | None":
 
 
 def own_placement(placement: str | None, options: Mapping[str, Any] | None) -> Placement | None:
-    """Return the given placement for a scheduler with its own rules, or None.
+    """Return the given placement, for a scheduler with its own rules.
+
+    Return None if neither name nor options are given.
 
     Options without a name are for ``lowest``. PolicyError as in `make_placement`.
     """

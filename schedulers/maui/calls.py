@@ -1,4 +1,4 @@
-"""Calls of the Maui policy at times when a job may start without any event."""
+"""Wake the Maui policy at times at which a job may start although no event happens."""
 
 from collections.abc import Collection, Iterable
 from math import inf, nextafter
@@ -25,7 +25,7 @@ _FRUITLESS = 500
 
 
 class Calls(Kept):
-    """Asks for one call at a time: the earliest at which something may have changed.
+    """Asks the server for one wake-up call at a time: the earliest time at which something may have changed.
 
     Args:
         rejects_negative: whether jobs with negative priorities may not start.
@@ -60,7 +60,7 @@ class Calls(Kept):
         self._fruitless, self._waiting = 0, -1
 
     def ask(self, now: float, times: Iterable[float], reserved: Collection[int], ready: Bools, ranks: Floats) -> None:
-        """Ask for a call at the earliest of ``times`` (s) and other possible changes.
+        """Ask for a wake-up call at the earliest of ``times`` (s) and of other possible changes.
 
         Args:
             reserved: numbers of the jobs with a reservation.

@@ -20,7 +20,7 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class MauiPolicy:
-    """Decides by a maui.cfg; docs/reference/maui.md has the rules.
+    """The scheduler ``maui``: decides by a maui.cfg; docs/reference/maui.md has the rules.
 
     Args:
         settings: the configuration; None: Maui's defaults.
@@ -65,7 +65,7 @@ class MauiPolicy:
         return None if self._scheduler is None else self._scheduler.state()
 
     def restore(self, state: Any, view: View) -> None:
-        """Restore a state, into a view restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to the same instant."""
         if state is not None:
             self._scheduler = self._begin(view)
             self._scheduler.restore(state)
@@ -76,12 +76,15 @@ class MauiPolicy:
         self._scheduler.learn_past(steps)
 
     def breakdown(self, job: SchedulerJob) -> Breakdown | None:
-        """Return the terms of a job's current priority; None unless it waits."""
+        """Return the terms of a queued job's current priority; None if the job is not queued."""
         scheduler = self._scheduler
         return scheduler.breakdown(job) if scheduler is not None and job.number in scheduler.queue.row_of else None
 
     def ahead(self, job: SchedulerJob) -> tuple[int, SchedulerJob] | None:
-        """Return how many waiting jobs rank before this one, and the first of them; or None."""
+        """Return how many queued jobs have a higher priority, and the first of them.
+
+        Return None if the job is not queued.
+        """
         scheduler = self._scheduler
         if scheduler is None or job.number not in scheduler.queue.row_of:
             return None
@@ -97,7 +100,7 @@ class MauiPolicy:
         return None if place is None else place.begin
 
     def reservations(self) -> list[str]:
-        """Return the standing reservations in force or next, as texts."""
+        """Return the standing reservations that are in force or begin next, as texts."""
         return [] if self._scheduler is None else self._scheduler.reservations()
 
     def held_back_by(self, job: SchedulerJob) -> str | None:

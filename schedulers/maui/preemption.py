@@ -20,7 +20,7 @@ _MODES: Final[dict[str, PreemptMode]] = {"REQUEUE": "requeue", "CHECKPOINT": "ch
 
 
 class KeptForJob(NamedTuple):
-    """Units (a mask) kept for a job until the jobs preempted for it (ids) have ended."""
+    """Units (a bit mask) kept free for a job until the jobs preempted for it (ids) have ended."""
 
     units: int
     victims: tuple[str, ...]
@@ -65,12 +65,15 @@ class MauiPreemption:
         self._priorities.pop(number, None)
 
     def keep_all(self, now: float, walltime_of: Any) -> None:
-        """Reserve the kept units; ``walltime_of`` returns a job's planned walltime (s)."""
+        """Reserve all units that are kept for preempting jobs.
+
+        ``walltime_of`` returns a job's planned walltime (s).
+        """
         for number, one in self.kept.items():
             self._plan.keep(Place(now, end_of(now, walltime_of(number)), one.units))
 
     def ready(self) -> list[tuple[int, KeptForJob]]:
-        """Return the jobs, by number, whose kept units are all free; drop impossible ones."""
+        """Return the jobs (by number) whose kept units are all free now; drop those that can no longer start."""
         view = self._view
         found = []
         for number, one in list(self.kept.items()):

@@ -1,4 +1,4 @@
-"""One simulation under the Maui policy.
+"""The decisions of the Maui policy during one simulation.
 
 As in Maui (MSchedProcessJobs), each decision first starts jobs within all soft limits, in the order of priority, until
 one does not fit. That job and others, up to RESERVATIONDEPTH, get reservations. Then jobs are backfilled within soft
@@ -107,7 +107,7 @@ class MauiScheduler(Kept):
         return {**super().state(), "queue": self.queue.state(), "running": running, "blocked": blocked, **preemption}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state, into a view restored to the same instant."""
+        """Restore a saved state; the view must already be restored to the same instant."""
         super().restore(state)
         self.queue.restore(state["queue"], {job.id: job for job in (*self.view.waiting, *self.view.cancelled)})
         for job_id, number, size, code in state["running"]:
@@ -121,7 +121,7 @@ class MauiScheduler(Kept):
             self._blocked[[self.queue.row_of[number] for number in state["blocked"]]] = True
 
     def learn_past(self, steps: Iterable[PastStep]) -> None:
-        """Record the starts and ends under another scheduler."""
+        """Count the starts and ends of jobs that another scheduler decided."""
         view = self.view
         for time, job, starts in steps:
             code = self._credentials.code(self._settings.names(job))
@@ -157,7 +157,7 @@ class MauiScheduler(Kept):
         return self.priorities.breakdown(self.queue, self.queue.row_of[job.number], self.view.now)
 
     def reservations(self) -> list[str]:
-        """Return the standing reservations in force or next, as texts."""
+        """Return the standing reservations that are in force or begin next, as texts."""
         return self._standing.described(self.view.now)
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
@@ -264,7 +264,7 @@ class MauiScheduler(Kept):
         self._preemption.keep_all(now, lambda number: float(queue.walltime[queue.row_of[number]]))
 
     def _unforeseen_begins(self) -> Iterable[float]:
-        """Yield the begins (s) of reservations at which no running job is planned to end."""
+        """Yield the begins (s) of those reservations that begin when no running job is planned to end."""
         ends = {place.end for place in self.reserved.values()}
         for place in self.reserved.values():
             # At the end of a job there is an event.
@@ -274,7 +274,7 @@ class MauiScheduler(Kept):
     # ------------------------------------------------------------------ which jobs may start
 
     def _ready(self, ranks: Floats, now: float) -> Bools:
-        """Return the rows of jobs that are neither deferred nor held by a priority or a fairshare cap."""
+        """Return which rows have jobs that are neither deferred nor held back by a priority or a fairshare cap."""
         queue = self.queue
         ready: Bools = queue.live.copy()
         in_service = self.view.units - len(self.view.gone)
@@ -382,7 +382,10 @@ class MauiScheduler(Kept):
         return started
 
     def _stacks(self) -> Ints:
-        """Return the stack of reservations for each combination of credentials, -1 for none."""
+        """Return, for each combination of credentials, the group of reservations (RESERVATIONDEPTH[X]) it uses.
+
+        -1: none.
+        """
         numbers = self._stack_numbers
         for names in self._credentials.combinations[len(numbers.array()) :]:
             stacks = self._settings.stacks.values()
@@ -390,7 +393,7 @@ class MauiScheduler(Kept):
         return numbers.array()
 
     def _drop_blocked(self, eligible: Bools, rows: Rows, keys: Floats, now: float, *, hard: bool) -> None:
-        """Remove those of the eligible ``rows`` that exceed a limit because another job has started."""
+        """Remove from ``eligible`` those of ``rows`` that exceed a limit because another job has started."""
         allowed = self.limits.allowed(self.queue, now, hard=hard, rows=rows)
         if allowed is not None:
             beyond = np.flatnonzero(~allowed)

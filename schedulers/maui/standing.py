@@ -34,7 +34,7 @@ class StandingReservations:
 
     @staticmethod
     def _mask(standing: Standing, machine: Machine) -> int:
-        """Return the units of a reservation: those of its hosts, or as many (highest first) as its tasks need."""
+        """Return the units of a standing reservation: those of its hosts, or the highest ones that its tasks need."""
         every = mask_of(machine.all_units)
         hosts = every
         if standing.hosts is not None:
@@ -49,7 +49,7 @@ class StandingReservations:
         return _highest(hosts, wanted)
 
     def lets_in(self, job: SchedulerJob, names: Names, walltime: float) -> tuple[bool, ...]:
-        """Return for each reservation whether it admits a job, by a list of credentials or the time limit."""
+        """Return for each standing reservation whether it admits a job, by a list of credentials or the time limit."""
         if not self._all:
             return ()
         who = dict(zip(KINDS, names, strict=True))
@@ -59,7 +59,7 @@ class StandingReservations:
         )
 
     def described(self, now: float) -> list[str]:
-        """Return a text for each reservation in force or next: name, units and times (s)."""
+        """Return a text for each standing reservation that is in force or begins next: name, units and times (s)."""
         found = dict(reversed(self.closed(now)))
         return [
             f"SRCFG[{self._all[number].name}] (units {units_of(units)}, {span(begin, end)})"
@@ -67,7 +67,10 @@ class StandingReservations:
         ]
 
     def closed(self, now: float) -> list[tuple[int, Closure]]:
-        """Return (number, closure) of each reservation, now and for DEPTH further periods."""
+        """Return (number, closed units and times) of each standing reservation.
+
+        The current period and DEPTH further ones are included.
+        """
         day = floor((now + self._midnight) / DAY)
         if not self._all:
             return []

@@ -1,1 +1,1 @@
-"""Orders of the queue."""
+"""The orders in which queued jobs are considered."""

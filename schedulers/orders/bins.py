@@ -12,7 +12,7 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class Bin(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Jobs of at least ``smallest`` units, up to the next bin's.
+    """A class of jobs by size: those of at least ``smallest`` units, up to the next bin's.
 
     Both durations are read by `seconds_of`.
 
@@ -35,7 +35,10 @@ class Bin(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
 
 
 class BinsOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Options of ``bins``; ``over_limit`` is for jobs beyond their bin's walltime."""
+    """Options of the order ``bins``.
+
+    ``over_limit`` says what happens to jobs beyond their bin's walltime limit.
+    """
 
     bins: tuple[Bin, ...] = ()
     over_limit: Literal["reject", "run"] = "reject"
@@ -71,7 +74,7 @@ class Bins(Stateless):
         return self._bins[at - 1] if at else None
 
     def rank(self, job: SchedulerJob) -> float:
-        """Return submit time minus boost, s."""
+        """Return the submit time minus the boost of the job's bin (s); the lowest value is first in the queue."""
         at = bisect_right(self._begins, job.size)
         return job.submit - self._boosts[at - 1] if at else job.submit
 

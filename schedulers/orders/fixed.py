@@ -10,7 +10,7 @@ class Fcfs(Stateless):
     arrivals_last = True
 
     def rank(self, job: SchedulerJob) -> float:
-        """Return the submit time in seconds."""
+        """Return the submit time (s), by which jobs are ordered."""
         return job.submit
 
 
@@ -20,5 +20,5 @@ class Sjf(Stateless):
     arrivals_last = False
 
     def rank(self, job: SchedulerJob) -> float:
-        """Return the walltime in seconds."""
+        """Return the requested walltime (s), by which jobs are ordered."""
         return job.walltime

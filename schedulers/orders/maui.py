@@ -53,11 +53,11 @@ class MauiOrder(Kept):
         self._priorities.class_priorities = priorities
 
     def attributes(self, job: SchedulerJob) -> Sequence[float]:
-        """Return size, walltime (s), submit time (s) and the number of the credentials."""
+        """Return what a job's priority depends on: size, walltime (s), submit time (s), number of its credentials."""
         return (job.size, self._settings.walltime(job), job.submit, self._code(job))
 
     def ranks(self, table: Floats, now: float) -> Floats:
-        """Return the negative priorities at ``now`` (s)."""
+        """Return the negative priorities at ``now`` (s), so that the highest priority sorts first."""
         size, walltime, since, code = table
         whole = code.astype(np.int64)
         lines = Lines(size.astype(np.int64), walltime, since, whole, np.zeros(len(size)))

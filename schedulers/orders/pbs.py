@@ -82,13 +82,13 @@ class PbsOrder(Kept):
         self._priorities = {**priorities, **self.options.queue_priorities}
 
     def attributes(self, job: SchedulerJob) -> Sequence[float]:
-        """Return submit time (s), size, walltime (s), queue priority and entity number."""
+        """Return what a job's formula uses: submit time (s), size, walltime (s), queue priority, entity number."""
         queue = job.description.queue if job.description is not None else None
         priority = self._priorities.get(queue or "", 0.0)
         return (job.submit, job.size, job.walltime, priority, self._entity(job))
 
     def ranks(self, table: Floats, now: float) -> Floats:
-        """Return the negative values of the formula at ``now`` (s)."""
+        """Return the negative values of the formula at ``now`` (s), so that the highest value sorts first."""
         values = self.values(table, now)
         return np.negative(values, out=values)
 
@@ -126,11 +126,11 @@ class PbsOrder(Kept):
         return columns
 
     def started(self, job: SchedulerJob, now: float) -> None:
-        """Charge the job's entity from ``now`` (s) on."""
+        """Charge the usage of a job to its fairshare entity, from ``now`` (s) on."""
         self._tree.started(self._entity(job), job.size, now)
 
     def ended(self, job: SchedulerJob, now: float) -> None:
-        """Stop charging the job's entity."""
+        """Stop charging the usage of a job to its fairshare entity."""
         self._tree.ended(self._entity(job), job.size, now)
 
     def _entity(self, job: SchedulerJob) -> int:

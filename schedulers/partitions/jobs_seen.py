@@ -1,4 +1,4 @@
-"""Statistics of the jobs that a scheduler has seen, by size, for partitioning."""
+"""Statistics of the jobs that a scheduler has seen, by job size, from which partitions are computed."""
 
 from collections.abc import Iterable
 from math import fsum
@@ -55,7 +55,7 @@ class JobsSeen(Kept):
                 self._ended(*self._running.pop(job.id), time)
 
     def look(self, view: View) -> bool:
-        """Record arrivals and ends; return whether classes must be computed again."""
+        """Record arrivals and ends of jobs; return whether the job classes must be computed again."""
         for job in view.arrivals:
             if not self._came:
                 self._begin = job.submit

@@ -1,4 +1,4 @@
-"""The placement that keeps each job in a partition; an inner placement picks units in it."""
+"""Keep each job in a partition of nodes; another placement picks the units within it."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -54,7 +54,7 @@ class ByPartition:
         learn(self._inner, machine)
 
     def divide(self, classes: tuple[RankedClass, ...], parts: Sequence[Partition]) -> None:
-        """Use these partitions from now on; without any, the whole machine is one partition."""
+        """Use these partitions from now on; if there are none, the whole machine is one partition."""
         self._classes, self.parts, self._begins = classes, parts, {}
 
     def assign(self, job: SchedulerJob, units: NodeSet, machine: Machine) -> None:
@@ -62,7 +62,7 @@ class ByPartition:
         self._begins[job.number] = self._begin(job, units, machine)
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Return units of the first partition that has enough for the job, or None."""
+        """Return units from the first partition with enough units for the job; None if it does not fit now."""
         if job.number not in self._begins:
             self.assign(job, machine.all_units, machine)
         place = self._begins[job.number]
@@ -77,7 +77,7 @@ class ByPartition:
         return picked(self._inner, job, units, machine) if len(units) >= job.size else None
 
     def _from_all(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Return units for a job from the whole machine, or None.
+        """Return units for a job from the whole machine; None if it does not fit now.
 
         Most reliable partitions come first, and as few partitions as suffice are used.
         """
@@ -107,5 +107,8 @@ class ByPartition:
 
 
 def target_of(job: SchedulerJob) -> int | None:
-    """Return the number of the partition that a job's QOS names (1: most reliable), or None."""
+    """Return the number of the partition that a job's QOS names (1: the most reliable).
+
+    Return None if it names none.
+    """
     return None if job.description is None else level_of(job.description.qos or "")

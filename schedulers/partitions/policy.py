@@ -54,16 +54,16 @@ class PartitionedPolicy(Kept):
 
     @property
     def name(self) -> str:
-        """The policy's name with the suffix ``+reliability``."""
+        """Return the policy's name with the suffix ``+reliability``."""
         return f"{self._policy.name}+reliability"
 
     @property
     def order(self) -> Order:
-        """The policy's order."""
+        """Return the queue order of the policy that takes the decisions."""
         return self._policy.order
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the latest expected start (s) of a waiting job; None if unreserved."""
+        """Return the latest expected start (s) of a queued job; None if it has no reservation."""
         return self._policy.reservation(job)
 
     def learn(self, machine: Machine) -> None:
@@ -72,12 +72,15 @@ class PartitionedPolicy(Kept):
         self._policy.learn(machine)
 
     def learn_past(self, view: View, steps: Sequence[PastStep]) -> None:
-        """Record the past, and pass it to the policy."""
+        """Record the past starts and ends of jobs, and pass them to the policy that takes the decisions."""
         self._past = steps
         self._policy.learn_past(view, steps)
 
     def decide(self, view: View) -> None:
-        """Renew the partitions after failures or new statistics, decide, and reject jobs if blocking."""
+        """Update the partitions after failures or with new statistics, then let the policy decide.
+
+        With the admission ``block``, reject the jobs that could not start.
+        """
         fresh = view is not self._view
         if fresh:
             self._begin(view)
@@ -138,7 +141,7 @@ class PartitionedPolicy(Kept):
         return {**super().state(), "begun": begun, "classes": classes, "policy": self._policy.state()}
 
     def restore(self, state: dict[str, Any], view: View) -> None:
-        """Restore a state, into a view restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to the same instant."""
         if state["begun"]:
             self._begin(view)
             super().restore(state)

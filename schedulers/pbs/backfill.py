@@ -1,7 +1,4 @@
-"""Backfilling around several reservations, as in PBS.
-
-It implements ``strict_ordering`` and ``backfill_depth``.
-"""
+"""PBS's backfilling around several reservations (``strict_ordering``, ``backfill_depth``)."""
 
 from collections.abc import Iterator
 from math import inf
@@ -159,7 +156,7 @@ class _Profile:
         return at
 
     def staircase(self) -> Staircase:
-        """Return how many units are free from now until each of some later times."""
+        """Return, for some later times, how many units are free from now until then."""
         times, units = [], [self._free[0]]
         for time, free in zip(self._times[1:], self._free[1:], strict=True):
             if free < units[-1]:

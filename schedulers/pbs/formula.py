@@ -57,7 +57,7 @@ class _Token(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """One step of a program: push a value, or apply ``do`` to the top ``takes`` values."""
+    """One step in evaluating a formula: push a value, or apply ``do`` to the last ``takes`` values."""
 
     takes: int
     do: Callable[..., Floats] | None = None
@@ -157,7 +157,7 @@ class _Reader:
         return self._tokens[self._at]
 
     def _take(self, *signs: str) -> str:
-        """If the next sign is one of ``signs``, consume and return it; otherwise return ""."""
+        """Consume and return the next symbol if it is one of ``signs``; otherwise return ""."""
         token = self._next
         if token.kind == "sign" and token.text in signs:
             self._at += 1
@@ -183,7 +183,10 @@ class _Reader:
             raise self._error("the formula is nested too deep", self._next)
 
     def _joined(self, operand: Callable[[], None], signs: Mapping[str, Callable[..., Floats]]) -> None:
-        """Read operands that are joined by left-associative operators, ``signs``."""
+        """Parse operands joined by left-associative operators.
+
+        ``signs`` are the operators and their functions.
+        """
         operand()
         while sign := self._take(*signs):
             operand()

@@ -1,4 +1,4 @@
-"""A job's probability of finishing before one of its nodes fails."""
+"""The probability that a job finishes before one of its nodes fails."""
 
 from math import inf, log
 
@@ -12,7 +12,7 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class Chances:
-    """Failure rates of the nodes in a line, for placements with a reliability target.
+    """Failure rates of the nodes, for placements with a reliability target.
 
     Nodes fail independently at rates 1 / MTTF. So a job with walltime T finishes with probability exp(-T R), where R is
     the sum of its nodes' rates. The probability is at least P if R <= -ln(P) / T.

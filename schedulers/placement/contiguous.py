@@ -1,4 +1,4 @@
-"""Placements by runs of adjacent open units in a line."""
+"""Placements that use runs of adjacent free units."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""The free units by position in a line, for placements that take from its ends."""
+"""The set of free units by position in the line of nodes, for placements that take from its ends."""
 
 from typing import Final
 
@@ -88,7 +88,7 @@ class FreeInLine(FreeUnits):
         return super().snapshot()
 
     def state(self) -> list[str]:
-        """Return the state that a plain `FreeUnits` with these units would have."""
+        """Return the state as plain values: the same that a plain `FreeUnits` with these units would have."""
         return ["FreeUnits", str(self.snapshot())]
 
     def check_invariants(self) -> None:

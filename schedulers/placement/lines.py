@@ -1,4 +1,4 @@
-"""All units in a line, used from its beginning, by an order of the nodes."""
+"""All units of a machine in a line, by an order of its nodes; placements use it from its beginning."""
 
 from typing import NamedTuple
 
@@ -50,7 +50,7 @@ class Line(NamedTuple):
         return self._of(self.units[at], self.nodes[at], int(first.sum()))
 
     def turned(self) -> "Line":
-        """Return the reversed line."""
+        """Return the line in reverse order."""
         count = len(self.units)
         rest = count - self.first_kind
         return self._of(self.units[::-1].copy(), self.nodes[::-1].copy(), rest or count)

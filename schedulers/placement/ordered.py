@@ -75,7 +75,10 @@ class InLine:
         return None if at is None else set_of(line.units[at])
 
     def learn(self, machine: Machine) -> None:
-        """Prepare a machine's lines of units; PlatformError or PolicyError if data are missing."""
+        """Prepare the machine's lines of units.
+
+        Raise PlatformError or PolicyError if necessary data are missing.
+        """
         if machine in self._known:
             return
         base = Line.of(machine, self.options.node_order)
@@ -159,7 +162,10 @@ class FirstInLine(InLine):
 
 
 def only_line(placement: Placement, machine: Machine) -> Line | None:
-    """Return the line that a placement uses from its beginning for all jobs, or None."""
+    """Return the line that a placement uses from its beginning for all jobs.
+
+    Return None if there is no such line.
+    """
     if takes_lowest(placement):
         return Line.of(machine, "id")
     if type(placement) is not FirstInLine:

@@ -1,4 +1,4 @@
-"""Ask placements for units, given as sets or masks, also for jobs with units per node."""
+"""Let a placement pick the units of a job, also for jobs that request units per node."""
 
 from typing import Literal, Protocol, runtime_checkable
 
@@ -57,7 +57,7 @@ def picked(placement: Placement, job: SchedulerJob, open_units: NodeSet, machine
 
 
 def pick(placement: Placement, units: int, job: SchedulerJob, machine: Machine) -> int:
-    """Return the units (a mask) that a placement picks among ``units`` (a mask); 0 if it refuses."""
+    """Return the units that a placement picks among ``units``, both as bit masks; 0 if it refuses."""
     if takes_lowest(placement) and not job.by_nodes:  # the same result, faster
         return lowest(units, job.size)
     found = picked(placement, job, units_of(units), machine)
@@ -65,7 +65,10 @@ def pick(placement: Placement, units: int, job: SchedulerJob, machine: Machine) 
 
 
 def take(placement: Placement, job: SchedulerJob, free: FreeUnits, machine: Machine) -> tuple[NodeSet, FreeUnits]:
-    """Take units for a job that fits by count; return them and the set to use next."""
+    """Take units for a job for which enough units are free.
+
+    Return them and the set of free units to use next.
+    """
     if type(placement) is FirstInLine and placement.one_line:
         return placement.take(job, free, machine)
     alloc = placement.pick(job, free.snapshot(), machine)

@@ -52,7 +52,7 @@ class Random(InLine):
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return numbers in which every bit depends on all bits of the input."""
+    """Return pseudorandom numbers: each bit of a result depends on all bits of the input number."""
     for shift, step in ((30, _STEPS[1]), (27, _STEPS[2])):
         numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(step)
     return numbers ^ (numbers >> np.uint64(31))

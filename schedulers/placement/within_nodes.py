@@ -90,7 +90,10 @@ class Spread(WithinNodes):
         return wanted
 
     def _rounds(self, size: int, free: Ints) -> Ints:
-        """Return how many units to take of each node; together they have at least ``size``."""
+        """Return how many units to take of each node if each round takes one per node.
+
+        In total at least ``size``.
+        """
         low, high = 0, int(free.max(initial=0))  # number of complete rounds
         while low < high:
             middle = (low + high + 1) // 2

@@ -1,1 +1,1 @@
-"""The expected future: free units over time, given running jobs and windows."""
+"""The planned future: which units will be free when, given running jobs, reservations and windows."""

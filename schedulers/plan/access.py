@@ -1,4 +1,4 @@
-"""Free units over time, for each set of reservations that may admit a job."""
+"""Free units over time, separately for each set of reservations that may admit a job."""
 
 from collections.abc import Sequence
 from math import inf
@@ -18,7 +18,7 @@ from pipistrelle.schedulers.policy.windows import Closure, Window
 
 
 class Restriction(NamedTuple):
-    """A closure of units, and the numbers of the accesses that it does not apply to.
+    """Units that are closed for some time, and the numbers of the accesses to which this does not apply.
 
     ``counts`` is whether the closure counts as a reservation of its units. A closure for a class's pools does not.
     """
@@ -49,7 +49,7 @@ class Accesses(Kept):
         super().restore(state)
 
     def renew(self) -> bool:
-        """Read new windows of the view; return whether there were any.
+        """Take new windows of the view into account; return whether there were any.
 
         New windows invalidate all access numbers.
         """
@@ -87,7 +87,7 @@ class Accesses(Kept):
         return found
 
     def _let_in_by(self, at: int) -> frozenset[int]:
-        """Return the accesses that the reservation or window at this position admits."""
+        """Return the accesses admitted by the reservation or window at this position."""
         return frozenset(number for let_in, number in self._numbers.items() if let_in[at])
 
 
@@ -168,7 +168,7 @@ class AccessPlan(Kept):
             self._base.advance(now)
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
-        """Begin a decision: apply the closures; at most ``reservations`` reservations follow."""
+        """Begin a decision: apply the closures. At most ``reservations`` reservations may be made after that."""
         self._restrictions = restrictions
         self._tables, self._steps, self._taken = {}, {}, []
         self._loads = []
@@ -190,7 +190,7 @@ class AccessPlan(Kept):
             self._loads[0] |= units
 
     def _usable(self) -> int:
-        """Return the units (a mask) that may have one more reservation."""
+        """Return the units (a bit mask) for which one more reservation may be made."""
         return self._machine & ~self._loads[-1] if self._loads else self._machine
 
     def _table(self, access: int) -> TimeSlices:
@@ -200,7 +200,7 @@ class AccessPlan(Kept):
         return table
 
     def _laid(self, access: int, table: TimeSlices) -> TimeSlices:
-        """Apply an access's closures, and the reservations made since `begin`, to a table of free units."""
+        """Apply an access's closures, and the reservations made since `begin`, to ``table``, which lists free units."""
         for (begin, end, units), open_to, _ in self._restrictions:
             if access not in open_to:
                 table.take(units, begin, end)
@@ -209,7 +209,7 @@ class AccessPlan(Kept):
         return table
 
     def units_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> int:
-        """Return the units (a mask) that a job takes if it starts now; 0 if it cannot.
+        """Return the units (a bit mask) that a job would take if it started now; 0 if it cannot.
 
         ``gone`` has the numbers of running jobs that are treated as ended; they must have started before this instant.
         The walltime is in seconds.
@@ -221,7 +221,7 @@ class AccessPlan(Kept):
         return self._pick(job, self._laid(access, table).steps(self._now), end_of(self._now, walltime), 0)
 
     def steps(self, access: int) -> list[FreeStep]:
-        """Return which units are free from now on for jobs with this access, and until when."""
+        """Return which units are free from now on for jobs with this access, and until when each set is."""
         steps = self._steps.get(access)
         if steps is None:
             steps = self._table(access).steps(self._now)
@@ -233,7 +233,7 @@ class AccessPlan(Kept):
         return steps
 
     def units_now(self, access: int, job: SchedulerJob, walltime: float) -> int:
-        """Return the units that a job of this walltime (s) takes now; 0 if it cannot."""
+        """Return the units (a bit mask) that a job of this walltime (s) takes now; 0 if it does not fit."""
         return self._pick(job, self.steps(access), end_of(self._now, walltime), 0)
 
     def _pick(self, job: SchedulerJob, steps: list[FreeStep], end: float, first: int) -> int:

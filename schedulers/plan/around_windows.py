@@ -24,7 +24,7 @@ class UnitReservation(NamedTuple):
 
 
 class OpenUnits:
-    """The free units during one decision, and which of them each job may use."""
+    """The units that are free during one decision, and which of them each job may use."""
 
     def __init__(self, view: View, placement: Placement) -> None:
         self._view = view
@@ -118,7 +118,7 @@ class OpenUnits:
             beside_count.clear()
 
     def _by_count(self, job: SchedulerJob, units: NodeSet, first: SchedulerJob, reserved: NodeSet) -> NodeSet | None:
-        """Return units for a job that ends too late, but leaves enough reserved units to ``first``."""
+        """Return units for a job that ends after the reserved start but leaves ``first`` enough reserved units."""
         alloc = self.pick(job, units)
         if alloc is None or len(alloc & reserved) <= len(reserved) - first.size:
             return alloc
@@ -129,7 +129,7 @@ class OpenUnits:
         return beside | FreeUnits(units & reserved).take_lowest(missing)
 
     def _beside(self, job: SchedulerJob, units: NodeSet, first: SchedulerJob, reserved: NodeSet) -> NodeSet | None:
-        """Return units for a job that ends too late, but lets the placement still place ``first``."""
+        """Return units for a job that ends after the reserved start, if ``first`` can still be placed without them."""
         alloc = self.pick(job, units)
         if alloc is None or self.pick(first, reserved - alloc) is not None:
             return alloc
@@ -167,7 +167,10 @@ def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservat
 
 
 def _before_windows(view: View, job: SchedulerJob) -> UnitReservation | None:
-    """Return the reservation by counts if the job ends before the first window."""
+    """Return the reservation, computed by numbers of units, if the job ends before the first window.
+
+    Else None.
+    """
     shadow = view.running.reserve(job.size, view.free.count).shadow
     if end_of(shadow, job.occupies) > next((window.begin for window in view.windows.against(job, view.now)), inf):
         return None

@@ -1,6 +1,6 @@
 """The functions of `pipistrelle.schedulers.plan.gaps`, compiled by numba.
 
-Scans are compiled from their loops, all other functions unchanged.
+Functions with a second form (``..._loop``) are compiled from it, all others unchanged.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Free units over time as arrays, and the waiting jobs that a change can move.
+"""Free units over time, stored as arrays, and the queued jobs that can move when units are freed.
 
 `Reservations` keeps this plan. numba can compile these functions without changes
 (`pipistrelle.schedulers.plan.compiled`). Only scans over all gaps or jobs have two forms with equal results. One form
@@ -91,7 +91,7 @@ class Book(NamedTuple):
 
 
 def covering(book: Book, begin: int, end: int) -> Ints:
-    """Return the gaps that last from begin to end, lowest units first."""
+    """Return the gaps (units free for some time) that last from begin to end, lowest units first."""
     gaps = book.gaps[:, : book.counts[GAPS]]
     found = ((gaps[BEGIN] <= begin) & (gaps[END] >= end)).nonzero()[0]
     result: Ints = found[gaps[LOW][found].argsort()]
@@ -99,7 +99,7 @@ def covering(book: Book, begin: int, end: int) -> Ints:
 
 
 def covering_loop(book: Book, begin: int, end: int) -> Ints:
-    """Return the gaps that last from begin to end, lowest units first."""
+    """Return the gaps (units free for some time) that last from begin to end, lowest units first."""
     gaps, keys = book.gaps, book.scratch[0]
     found = 0
     for gap in range(book.counts[GAPS]):
@@ -112,13 +112,13 @@ def covering_loop(book: Book, begin: int, end: int) -> Ints:
 
 
 def lowest_free(book: Book, begin: int, end: int) -> int:
-    """Return the lowest unit free from begin to end, or `NEVER`."""
+    """Return the lowest unit that is free from begin to end; `NEVER` if there is none."""
     gaps = book.gaps[:, : book.counts[GAPS]]
     return int(np.where((gaps[BEGIN] <= begin) & (gaps[END] >= end), gaps[LOW], NEVER).min())
 
 
 def lowest_free_loop(book: Book, begin: int, end: int) -> int:
-    """Return the lowest unit free from begin to end, or `NEVER`."""
+    """Return the lowest unit that is free from begin to end; `NEVER` if there is none."""
     begins, ends, low = book.gaps[BEGIN], book.gaps[END], book.gaps[LOW]
     lowest = NEVER
     for gap in range(book.counts[GAPS]):
@@ -154,7 +154,7 @@ def bordering_loop(book: Book, line: int, time: int, first: int, last: int) -> I
 
 
 def most_free(book: Book, length: float, first: int, before: int) -> Ints:
-    """Return the most units that are free for ``length`` s from some time on.
+    """Return the largest number of units that are free together for ``length`` s, by start time.
 
     The result has shape (before + 1,). Entry k is the maximum over times from ``first`` to before k, 0 without times.
     """
@@ -196,7 +196,7 @@ def changes_loop(book: Book, length: float, before: int) -> Ints:
 
 
 def most_free_loop(book: Book, length: float, first: int, before: int) -> Ints:
-    """Return the most units that are free for ``length`` s from some time on."""
+    """Return the largest number of units that are free together for ``length`` s, by start time."""
     most = changes_loop(book, length, before)
     units, highest = 0, 0
     for at in range(before):
@@ -369,7 +369,7 @@ def count_up_loop(times: Ints, columns: int, at: int) -> None:
 
 
 def slot(book: Book, time: float) -> int:
-    """Return the index of a time (s) that is not past, inserted if it is new."""
+    """Return the index of a time (s), which must not be past; if the time is new, insert it."""
     times, counts = book.times, book.counts
     count = counts[TIMES]
     at = int(np.searchsorted(times[:count], time))
@@ -384,7 +384,7 @@ def slot(book: Book, time: float) -> int:
 
 
 def advance(book: Book, now: float) -> None:
-    """Move the begin of the plan to ``now`` (s), and drop all earlier times."""
+    """Advance the begin of the plan to ``now`` (s), and drop all earlier times."""
     times, gaps, jobs, counts = book.times, book.gaps, book.jobs, book.counts
     count = counts[TIMES]
     past = np.searchsorted(times[:count], now, "right") - 1
@@ -411,7 +411,7 @@ def first_begin(book: Book) -> float:
 
 
 def drop(book: Book, gap: int) -> None:
-    """Remove a gap."""
+    """Remove a gap (units free for some time) from the plan."""
     gaps, counts = book.gaps, book.counts
     gaps[BEGIN, gap] = NEVER
     gaps[END, gap] = 0
@@ -421,7 +421,7 @@ def drop(book: Book, gap: int) -> None:
 
 
 def put(book: Book, begin: int, end: int, low: int, high: int, fresh: int, beside: int) -> int:
-    """Add a gap, or extend ``beside`` if its times are equal; return its column or -1."""
+    """Add a gap, or extend the gap ``beside`` if its times are equal; return the new gap's column, or -1."""
     gaps, counts = book.gaps, book.counts
     if begin >= end:
         return -1
@@ -495,6 +495,8 @@ def claim(book: Book, begin: int, end: int, lowest: int, highest: int) -> None:
 
 def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) -> int:
     """Remove some runs of units from the gaps that begin or end (``line``) at a time.
+
+    A gap is a run of units that is free for some time.
 
     Returns:
         the number of removed parts. Three lines of the scratch, from ``into`` on, have the other end of each part's
@@ -642,7 +644,7 @@ def place(book: Book, job: int) -> bool:
 
 
 def is_untidy(book: Book) -> bool:
-    """Return whether there may be far more gaps or times than necessary."""
+    """Return whether the plan may have far more gaps or times than necessary, so that it should be tidied."""
     counts = book.counts
     return bool(counts[GAPS] - counts[EMPTY] >= counts[MANY_GAPS] or counts[TIMES] >= counts[MANY_TIMES])
 
@@ -661,10 +663,10 @@ def has_room(book: Book, runs: int) -> bool:
 
 
 def place_all(book: Book, order: Ints) -> int:
-    """Place the marked jobs of an order, from position `TURN` on.
+    """Give the marked jobs of ``order`` their earliest reservations, from position `TURN` on.
 
     Returns:
-        the first job whose reservation begins now (`TURN` is then the next position); `DONE` when all are placed;
+        the first job whose reservation begins now (`TURN` is then the next position); `DONE` when all have one;
         `UNTIDY` if the arrays must be tidied or enlarged before the next call.
     """
     jobs, counts = book.jobs, book.counts

@@ -26,7 +26,7 @@ def source_of(module: ModuleType) -> Path:
 
 @cache
 def as_python(module: ModuleType) -> ModuleType:
-    """Return a module as Python functions for numba, even if mypyc compiled it."""
+    """Return a module with plain Python functions, which numba can compile, even if mypyc compiled the module."""
     source = source_of(module)
     if module.__file__ == str(source):
         return module
@@ -60,7 +60,7 @@ def compiled_by_numba(function: Callable[..., Any], files: Iterable[Path], **opt
 
 @cache
 def replaced(function: Callable[..., Any], by: Callable[..., Any]) -> None:
-    """Compile ``by`` wherever compiled code calls the Python function ``function``."""
+    """Make numba compile ``by`` instead of ``function`` wherever compiled code calls ``function``."""
     from numba.extending import overload
 
     overload(function, strict=False)(lambda *_: by)

@@ -1,4 +1,4 @@
-"""How plans pick units that stay free long enough; sets of units are masks."""
+"""Pick units for planned jobs among those that stay free long enough; sets of units are bit masks."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,7 +16,7 @@ Picker = Callable[[SchedulerJob, Sequence[FreeStep], int], int]
 
 
 def by_number(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
-    """Pick the lowest units."""
+    """Pick the units with the lowest numbers."""
     return lowest(steps[0].units, job.size)
 
 

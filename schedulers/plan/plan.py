@@ -1,4 +1,4 @@
-"""The plan of the rules that reserve single units: which units are free at which time."""
+"""A plan of which units are free at which time, for the backfilling rules that reserve single units."""
 
 from collections.abc import Sequence
 from math import inf
@@ -95,7 +95,7 @@ class Plan(Kept):
             self._cut_short()
 
     def look_ahead(self) -> None:
-        """Record the next window's end; call this after all decisions."""
+        """Note when the next maintenance window ends; call this after all decisions."""
         windows = self._view.windows
         self._next_end = windows.next_end(self._view.now) if windows else inf
 
@@ -115,12 +115,12 @@ class Plan(Kept):
                 self._running[job.id] = place._replace(end=end)
 
     def closures(self, job: SchedulerJob) -> Sequence[Closure]:
-        """Return the closures that windows impose on a job."""
+        """Return the periods during which windows exclude a job from some units."""
         windows = self._view.windows
         return [window.closure for window in windows.against(job, self._view.now)] if windows else ()
 
     def fit(self, job: SchedulerJob, old: Place | None = None) -> Fit | None:
-        """Return the earliest time and units at which a job fits, or None.
+        """Return the earliest time and the units at which a job fits; None if it fits nowhere.
 
         ``old`` is its current reservation; later times are not searched.
         """

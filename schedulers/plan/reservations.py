@@ -1,4 +1,4 @@
-"""Conservative backfilling on the lowest units, which plans only affected jobs again."""
+"""Conservative backfilling on the lowest units; after a change it plans only the jobs that can move."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
@@ -44,7 +44,7 @@ class Holds:
         return gaps
 
     def last(self, view: View) -> bool:
-        """Return whether the plan is still valid; see `Plan.holds_for`."""
+        """Return whether the plan is still valid in this view; see `Plan.holds_for`."""
         return view is self._view and view.gone == self.gone and view.running.next_end > view.now
 
     def ended(self) -> list[tuple[float, Runs]]:
@@ -163,7 +163,7 @@ class Reservations:
 
     @property
     def needed(self) -> bool:
-        """Whether any job waits, so that the plan is needed."""
+        """Return whether any job is queued, so that the plan is needed."""
         return bool(self._columns)
 
     def state(self) -> dict[str, Any]:
@@ -230,7 +230,7 @@ class Reservations:
         self.form.mark(self._book, -1, int(self._book.counts[loops.TIMES]))
 
     def _forget(self, waiting: set[int]) -> None:
-        """Drop the reservations of jobs that left the queue without a start."""
+        """Drop the reservations of jobs that left the queue without having started."""
         for number, column in list(self._columns.items()):
             if number in waiting:
                 continue
@@ -254,7 +254,7 @@ class Reservations:
             self._order[at : count - 1] = self._order[at + 1 : count]
 
     def _join(self, job: SchedulerJob) -> int:
-        """Return a new, marked column for a job that has no reservation."""
+        """Add a marked column for a job that has no reservation yet; return the column's number."""
         if self._free_columns:
             column = self._free_columns.pop()
         else:
@@ -279,7 +279,7 @@ class Reservations:
         return column
 
     def _note(self, runs: Runs) -> int:
-        """Store runs of units behind the runs in use; return the column of the first."""
+        """Store runs of units in the array of runs; return the column of the first one."""
         at = int(self._book.counts[loops.USED])
         self._book.runs[:, at : at + len(runs)] = np.array(runs, dtype=np.int64).T
         return at
@@ -307,7 +307,7 @@ class Reservations:
         )
 
     def _tidy(self) -> None:
-        """Join adjacent gaps, and forget the times at which nothing begins or ends."""
+        """Join gaps that touch, and remove times at which no gap or reservation begins or ends."""
         book, counts = self._book, self._book.counts
         gaps = book.gaps[:, : counts[loops.GAPS]]
         gaps = gaps[:, gaps[END] > 0]

@@ -33,14 +33,14 @@ register(
 
 
 class Fit(NamedTuple):
-    """A time (s) from which ``units`` (a mask) are free long enough for a job."""
+    """The time (s) from which ``units`` (a bit mask) are free long enough for a job."""
 
     begin: float
     units: int
 
 
 class FreeStep(NamedTuple):
-    """``width`` units (a mask) that are free until ``end`` (s).
+    """Units (the bit mask ``width``) that are free from now until ``end`` (s).
 
     The next step has fewer units and a later end.
     """
@@ -82,7 +82,7 @@ class TimeSlices:
         return len(self._begins)
 
     def copy(self) -> Self:
-        """Return an independent copy."""
+        """Return an independent copy of the slices."""
         made = object.__new__(type(self))
         made._begins, made._free, made._counts = self._begins.copy(), self._free.copy(), self._counts.copy()
         return made

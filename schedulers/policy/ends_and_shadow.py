@@ -41,7 +41,7 @@ def in_time(now: float, walltimes: NDArray[np.float64], shadow: float) -> NDArra
 
 
 def spares(size: int, beside: int, reserved: int, wanted: int) -> bool:
-    """Return whether backfilling a job leaves enough reserved units to the first job.
+    """Return whether backfilling a job leaves enough reserved units to the first job of the queue.
 
     The backfilled job needs ``size`` units and takes ``beside`` of them from units that are not reserved. The first job
     needs ``wanted`` of the ``reserved`` units.

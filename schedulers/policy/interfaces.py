@@ -20,7 +20,7 @@ class Placement(Protocol):
 
     @property
     def fits_by_count(self) -> bool:
-        """Whether every job that needs no more units than are open can be placed."""
+        """Return whether every job can be placed for which enough units are open."""
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
         """Return as many of ``open_units`` as the job needs; None to refuse."""
@@ -30,7 +30,7 @@ class Backfill(Protocol):
     """A backfilling rule: starts jobs; it may keep data between decisions."""
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start every job that may start now."""
+        """Start every queued job that may start now."""
 
 
 class Policy(Protocol):
@@ -43,18 +43,18 @@ class Policy(Protocol):
 
     @property
     def name(self) -> str:
-        """The policy's name, sent to the server and written to the outputs."""
+        """Return the policy's name, which is sent to the server and written to the outputs."""
 
     @property
     def order(self) -> Order:
-        """The order of the waiting jobs in the view."""
+        """Return the order of queued jobs in the view."""
 
     def decide(self, view: View) -> None:
         """Read the view and make decisions; called for each notice except the first and last."""
 
 
 class PastStep(NamedTuple):
-    """The start or end, at ``time`` (s), of a job that a previous scheduler started."""
+    """The start or the end, at ``time`` (s), of a job that an earlier scheduler of the run started."""
 
     time: float
     job: SchedulerJob

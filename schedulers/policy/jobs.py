@@ -1,4 +1,4 @@
-"""A job as a scheduler knows it."""
+"""A job as the scheduler knows it, without its run time."""
 
 from collections.abc import Mapping
 from math import inf, isnan, nan
@@ -40,12 +40,12 @@ class SchedulerJob(Struct, eq=False):
 
     @property
     def by_nodes(self) -> bool:
-        """Whether the job asks for units per node, so that counting free units is not enough."""
+        """Return whether the job asks for units per node, so that counting free units is not enough."""
         return self.request is not None and self.request.units_per_node is not None
 
     @property
     def waits(self) -> bool:
-        """Whether the job has not been started yet."""
+        """Return whether the job has not been started yet."""
         return not self.alloc
 
     def state(self) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class SchedulerJob(Struct, eq=False):
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> "SchedulerJob":
-        """Return the job that `state` returned."""
+        """Return the job that has the state returned by `state`."""
         description = state["description"]
         told = None if description is None else convert(description, JobDescription)
         request = None if told is None else NodeRequest.of(told)
@@ -65,7 +65,7 @@ class SchedulerJob(Struct, eq=False):
 
     @classmethod
     def submitted(cls, description: JobDescription, number: int, now: float, beside: float = 0.0) -> "SchedulerJob":
-        """Return the job of a submission; ``beside`` is its prologue plus epilogue (s)."""
+        """Return the job that a submission describes; ``beside`` is its prologue plus epilogue (s)."""
         walltime = inf if description.walltime is None else description.walltime
         submit = now if description.subtime is None else description.subtime
         asks = description.constraint is not None or description.units_per_node is not None

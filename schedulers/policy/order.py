@@ -23,7 +23,7 @@ class FixedOrder(Protocol):
     """
 
     def rank(self, job: SchedulerJob) -> float:
-        """Return the job's rank, fixed while it waits; the lowest rank is first."""
+        """Return the job's rank, which stays fixed while it waits; the job with the lowest rank is first."""
 
 
 class DynamicOrder(Protocol):

@@ -42,7 +42,7 @@ class OutOfService:
         return {reason: str(units) for reason, units in self}
 
     def restore(self, state: dict[str, str], *made: object) -> None:
-        """Restore what `state` returned."""
+        """Restore the state that `state` returned."""
         for reason, units in state.items():
             self.add(NodeSet.parse(units), reason)
 

@@ -33,7 +33,7 @@ class RunningJobs:
 
     @property
     def next_end(self) -> float:
-        """The earliest expected end (s), inf if nothing runs."""
+        """The earliest expected end of a running job (s); inf if no job runs."""
         return self._by_end[0][0] if self._by_end else inf
 
     def add(self, job: SchedulerJob) -> None:
@@ -52,7 +52,7 @@ class RunningJobs:
         return list(self.by_id)
 
     def restore(self, state: Sequence[str], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Add the jobs with these ids; ``jobs`` has them by id."""
+        """Add the jobs with these ids, which are in the order of start; ``jobs`` is {id: job}."""
         for job_id in state:
             self.add(jobs[job_id])
 
@@ -62,7 +62,7 @@ class RunningJobs:
 
 
 class HeldTimes:
-    """The longest prologue plus epilogue of a job, by its class.
+    """The longest time (prologue plus epilogue) that jobs hold units beside their walltime, by class of jobs.
 
     This is the sum of the class's times and the longest times of the pools that the class may use. The maximum is
     needed because a waiting job's pools are not yet known.

@@ -108,7 +108,10 @@ class View(Kept):
         self.decisions: list[Decision] = []
 
     def state(self) -> dict[str, Any]:
-        """Return the state between two decisions; each job in full once, elsewhere by id."""
+        """Return the state between two decisions as plain values.
+
+        Each job is described once, elsewhere by its id.
+        """
         aside = () if self.limits is None else self.limits.each()
         asked = {"requests": [plain(request) for request in self._unasked]} if self._unasked else {}
         return {
@@ -182,7 +185,7 @@ class View(Kept):
                 raise ValueError(f"{job.id} cannot use units {alloc & closed}: {which}")
 
     def _taken(self, job: SchedulerJob) -> NodeSet:
-        """Take the lowest free units that suit a job; ValueError if too few do."""
+        """Take the lowest free units that a job may use; ValueError if there are too few."""
         if not (self.windows.by_id and (job.by_nodes or self.closed(job))):
             return self.free.take_lowest(job.size)
         units = self.pick(job)
@@ -233,7 +236,7 @@ class View(Kept):
             self._learn(job.request)
 
     def _unmet(self, job: SchedulerJob, request: NodeRequest) -> str | None:
-        """Return why a node request cannot be satisfied; if it can, record it and return None."""
+        """Return why the machine cannot satisfy a node request; if it can, record the request and return None."""
         book = self.machine.requests
         why = book.refusal(request, job.size)
         if why is not None:
@@ -248,7 +251,7 @@ class View(Kept):
         return None if enough else f"its class's pools have too few such nodes: it asks for {job.size} units, {request}"
 
     def _learn(self, request: NodeRequest) -> None:
-        """Close the units that do not satisfy a node request to jobs that make it, permanently."""
+        """Record that the units which do not satisfy a node request are permanently closed to jobs that make it."""
         if request in self._unasked:
             return
         self.by_nodes |= request.units_per_node is not None
@@ -272,7 +275,7 @@ class View(Kept):
         return closed | unasked if unasked else closed
 
     def let_in(self) -> None:
-        """Queue the jobs set aside that the limits of their classes now admit."""
+        """Add those jobs to the queue that were set aside and that their classes' limits now admit."""
         fresh = [] if self.limits is None else self.limits.let_in()
         for job in fresh:
             self.waiting.add(job)
@@ -387,7 +390,7 @@ class View(Kept):
         return self._out.units
 
     def out_for(self, reason: str) -> bool:
-        """Return whether units are out of service for this reason ("": failures)."""
+        """Return whether any units are out of service for this reason ("": failures)."""
         return reason in self._out
 
     @property
@@ -408,12 +411,12 @@ class View(Kept):
 
     @property
     def lost(self) -> int:
-        """Number of units out of service that running jobs still hold."""
+        """The number of units that are out of service but still held by running jobs."""
         return self._lost.count
 
     @property
     def plain(self) -> bool:
-        """Whether all units are equal: no window exists, and no job holds failed units."""
+        """Whether all units are equal: there is no window, and no job holds units that failed."""
         return not (self._lost.count or self.windows.by_id)
 
     def closed(self, job: SchedulerJob, begin: float | None = None) -> NodeSet:
@@ -451,7 +454,10 @@ class View(Kept):
         self.waiting.arrivals_last = False
 
     def put_back(self, units: NodeSet, reason: str = "") -> None:
-        """Remove a reason for units out of service; free those without another reason or job."""
+        """Remove one reason why units are out of service.
+
+        Units without another reason, and without a job, become free.
+        """
         back = self._out.remove(units, reason)
         free = self._lost.missing(back)
         self._lost.remove(back - free)

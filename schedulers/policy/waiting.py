@@ -1,4 +1,4 @@
-"""The interfaces of the queue and of class limits, implemented in schedulers/waiting."""
+"""The interfaces of the queue and of class limits; schedulers/waiting implements them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from math import inf
@@ -43,7 +43,7 @@ class Waiting(Protocol):
     def __iter__(self) -> Iterator[SchedulerJob]: ...
 
     def each(self) -> Iterator[SchedulerJob]:
-        """Iterate over the waiting jobs in storage order, which may differ from queue order."""
+        """Iterate over the queued jobs in the order of storage, which may differ from queue order."""
 
     @property
     def first(self) -> SchedulerJob | None:
@@ -70,8 +70,8 @@ class Waiting(Protocol):
     def pass_under(self, start: Callable[[SchedulerJob], Staircase], stairs: Staircase, *, now: float) -> None:
         """Start jobs in queue order, as long as one fits under the staircase.
 
-        ``start`` starts the job at ``now`` (s), which removes it from the queue. It returns the new staircase, nowhere
-        higher than before.
+        ``start`` starts the job at ``now`` (s), which removes it from the queue. It returns the new staircase, which is
+        nowhere higher than before.
         """
 
     def pass_over(
@@ -99,11 +99,11 @@ class Waiting(Protocol):
         """Return the waiting jobs' ids and the data that determine their order."""
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore what `state` returned; ``jobs`` has the waiting jobs by id."""
+        """Restore the state that `state` returned; ``jobs`` has the queued jobs by id."""
 
 
 class QueueLimits(Protocol):
-    """Class limits: decide which waiting jobs are in the queue, and hold those set aside."""
+    """The limits of job classes: they decide which jobs join the queue, and keep those that are set aside."""
 
     #: time (s) of the last change since the last `let_in`; None if there was none
     pending: float | None
@@ -134,7 +134,7 @@ class QueueLimits(Protocol):
         """Record that a job ended, or left the queue without starting, at ``now`` (s)."""
 
     def forget(self, job: SchedulerJob) -> bool:
-        """Remove a job if it is set aside; return whether it was."""
+        """Remove a job from those set aside; return whether it was one of them."""
 
     def let_in(self) -> list[SchedulerJob]:
         """Return the jobs set aside that now join the queue."""

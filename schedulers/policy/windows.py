@@ -46,7 +46,7 @@ class Window(Struct, frozen=True, eq=False, dict=True):
 
 
 def span(begin: float, end: float) -> str:
-    """Return the time from begin to end (s) as text."""
+    """Return a period from begin to end (s) as text."""
     return f"from {begin:.15g} s " + ("for ever" if end == inf else f"to {end:.15g} s")
 
 
@@ -97,7 +97,7 @@ class Windows:
         return {"windows": plain, "changes": self.changes}
 
     def restore(self, state: dict[str, Any], *made: object) -> None:
-        """Restore what `state` returned."""
+        """Restore the state that `state` returned."""
         for window_id, begin, end, units in state["windows"]:
             self.add(Window(window_id, begin, end, NodeSet.parse(units)))
         self.changes = state["changes"]
@@ -122,7 +122,7 @@ class Windows:
                 yield window
 
     def closed(self, job: SchedulerJob, begin: float) -> NodeSet:
-        """Return the units that ``job`` must not hold if it starts at ``begin`` (s)."""
+        """Return the units that ``job`` must not hold if it starts at ``begin`` (s), because windows exclude it."""
         found = NodeSet.EMPTY
         if self._by_begin:
             for window in self.against(job, begin, end_of(begin, job.occupies)):
@@ -139,7 +139,7 @@ class Windows:
 
 
 def closed_by(windows: Iterable[Window]) -> Closed:
-    """Return windows, which ascend by begin, with their sets of units as masks."""
+    """Return windows, given in the order of their begins, in the form for `opening`: with unit sets as bit masks."""
     closures = [window.closure for window in windows]
     spans = [Span(closure.begin, closure.end, which) for which, closure in enumerate(closures)]
     return Closed(spans, [closure.units for closure in closures])

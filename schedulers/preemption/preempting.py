@@ -18,7 +18,7 @@ _SOON: Final = 1.0
 
 
 class KeptUnits(NamedTuple):
-    """A waiting job, the units kept for it, and the ids of the jobs preempted for it."""
+    """A queued job, the units kept free for it, and the ids of the jobs that are being preempted for it."""
 
     job: SchedulerJob
     units: NodeSet
@@ -91,7 +91,7 @@ class Preempting:
         return {"rule": state_of(self.rule, "backfilling rule"), "promises": promises, "due": self._due}
 
     def restore(self, state: dict[str, Any], view: View, placement: Placement) -> None:
-        """Restore a state, into a view restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to the same instant."""
         self._begin(view)
         waiting = {job.id: job for job in view.waiting.each()}
         arrivals = {job.number for job in view.arrivals}
@@ -176,7 +176,7 @@ class Preempting:
         return changed
 
     def _help(self, view: View, placement: Placement, job: SchedulerJob) -> bool:
-        """Start a job, or preempt other jobs for it; return whether that worked."""
+        """Start a job, or preempt other jobs for it; return whether one of the two was possible."""
         free = view.open_to(job)
         units = self._units_in(free, view, placement, job)
         if units is not None:

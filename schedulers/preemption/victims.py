@@ -18,7 +18,7 @@ class Candidate(NamedTuple):
 
     @property
     def worth(self) -> int:
-        """The number of usable units."""
+        """Return the number of units that preempting this job would give."""
         return len(self.units)
 
 
@@ -74,7 +74,7 @@ def preempt_for(
     *,
     youngest_first: bool = False,
 ) -> list[Candidate] | None:
-    """Preempt the jobs that `choose` returns; return them by submission, or None.
+    """Preempt the jobs that `choose` returns; return them by submission, or None if that does not suffice.
 
     ``terms`` returns the mode and the grace period (s) with which a job is preempted.
     """

@@ -1,1 +1,1 @@
-"""The runtime: updates the view from the server's events and calls the policy."""
+"""Run a policy: update its view from the server's events, call it, and return its decisions."""

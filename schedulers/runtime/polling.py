@@ -56,12 +56,12 @@ class Polling(Kept):
 
     @property
     def name(self) -> str:
-        """The policy's name and the polling interval."""
+        """Return the policy's name with the polling interval."""
         return f"{self._policy.name}+poll={self._step:g}s"
 
     @property
     def order(self) -> Order:
-        """The order of waiting jobs that the policy uses."""
+        """Return the queue order that the policy uses."""
         return self._policy.order
 
     def reservations(self) -> Sequence[str]:
@@ -73,7 +73,10 @@ class Polling(Kept):
         tell_past(self._policy, view, steps)
 
     def decide(self, view: View) -> None:
-        """Let the policy decide if it is time; else collect events and ask to be woken."""
+        """Let the policy decide if a multiple of the interval is reached.
+
+        Else collect events and ask to be woken.
+        """
         if view is not self._view:
             self._view, self._due = view, -inf
             self._forget()
@@ -104,7 +107,7 @@ class Polling(Kept):
         return {**kept, "arrivals": arrivals, "cancelled": cancelled}
 
     def restore(self, state: dict[str, Any], view: View) -> None:
-        """Restore a state, given a view that has been restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to the same instant."""
         super().restore(state)
         waiting = {job.id: job for job in view.waiting.each()}
         self._view, self._arrivals = view, [waiting[job_id] for job_id in state["arrivals"]]

@@ -1,4 +1,4 @@
-"""The runtime: updates the view from events, calls the policy, returns its decisions."""
+"""Run a policy: update its view from the server's events, call it, and return its decisions."""
 
 import traceback
 from collections.abc import Callable, Sequence
@@ -54,7 +54,7 @@ _SAID: Final = 500
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Runtime(Kept):
-    """Serves one simulation with one policy, without I/O.
+    """Runs one policy in one simulation: takes the server's notices and returns replies, without input or output.
 
     The runtime is used behind a socket or in the server's process.
 
@@ -178,7 +178,7 @@ class Runtime(Kept):
             raise self._failed(notice, error) from error
 
     def _take_over(self, view: View, notice: Notice) -> list[Event]:
-        """Restore the running jobs, pass the past to the policy, return the other events.
+        """Restore the running jobs, and pass the past starts and ends to the policy; return the other events.
 
         The runtime handles the other events as usual, which restores the queue and the units out of service.
         """
@@ -339,7 +339,7 @@ class Runtime(Kept):
 
     @staticmethod
     def _nothing(view: View, event: Event) -> None:
-        """Ignore an event whose content also arrives with other events."""
+        """Ignore an event whose content also arrives in other events."""
 
 
 def view_of(begins: SimulationBeginsData, order: Order) -> View:
@@ -352,7 +352,7 @@ def view_of(begins: SimulationBeginsData, order: Order) -> View:
 
 
 class _NoSense(Exception):
-    """An event's content contradicts the machine or the view."""
+    """An event contradicts the machine or the view."""
 
 
 def _units(view: View, text: str) -> NodeSet:
@@ -363,7 +363,7 @@ def _units(view: View, text: str) -> NodeSet:
 
 
 def _window(view: View, name: str) -> Window | None:
-    """Return the announced window of a maintenance; None if it was not announced."""
+    """Return the maintenance window of this name; None if it was not announced."""
     window = view.windows.get(name)
     if window is not None and window.admits is not None:
         raise _NoSense(f"a maintenance cannot be named {quoted(name)}: a window of the scheduler has that name")
@@ -371,7 +371,7 @@ def _window(view: View, name: str) -> Window | None:
 
 
 def _wrong(notice: Notice, event: Event, error: Exception) -> RemoteProtocolError:
-    """Return the error for an event with contradictory content; it names the position."""
+    """Return the error for an event that contradicts the machine or the view; it says where the event is."""
     place = next(index for index, one in enumerate(notice.events) if one is event)
     return RemoteProtocolError(
         f"an event makes no sense: {legible(str(error), _SAID)}",

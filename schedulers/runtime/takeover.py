@@ -1,4 +1,4 @@
-"""The past of a run, for a scheduler that takes the run over (SPEC.md, "Taking over")."""
+"""Read the past of a run, for a scheduler that takes over a run of another one (SPEC.md, "Taking over")."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple

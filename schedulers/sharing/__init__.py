@@ -1,1 +1,1 @@
-"""Placements for nodes that requests share."""
+"""Placements for nodes that several requests share."""

@@ -19,7 +19,7 @@ TYPICAL: Final = 95
 
 
 class _Shape(NamedTuple):
-    """What counts of a typical request; ties are ordered by it."""
+    """The properties by which typical requests are distinguished and, if equally frequent, ordered."""
 
     cores: int
     share: int
@@ -32,9 +32,9 @@ class TypicalRequests:
 
     The typical requests are the most frequent shapes (cores, GPUs, share, models) that together make up at least 95 %
     of the requests. Shapes that are equally frequent are ordered by cores, share and number of GPUs, the largest first.
-    A shape without GPUs can use none. A shape with GPUs can use the GPUs with enough free of them, if the node has
-    enough such GPUs of a model that it accepts, and enough free cores. The fragment of a node is the mean over the
-    typical requests of the free thousandths that they cannot use.
+    A shape without GPUs can use none. A shape with GPUs can use the GPUs with enough free capacity, if the node has
+    enough such GPUs of a model that it accepts, and enough free cores. The fragment of a node is the free capacity that
+    a typical request cannot use, in thousandths of a GPU, averaged over the typical requests.
 
     Args:
         nodes: what the nodes have.

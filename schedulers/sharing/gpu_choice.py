@@ -10,7 +10,9 @@ Gpus = tuple[int, ...]
 
 
 def fullest(free: Ints, request: OneNodeRequest) -> Gpus:
-    """Return the GPUs with the least free that suffice; equal ones by number.
+    """Return the GPUs with the least free capacity that is still enough.
+
+    Of equal ones, those with the lowest numbers.
 
     Args:
         free: shape (GPUs,), free thousandths of each GPU of the node, where the request fits.
@@ -19,17 +21,17 @@ def fullest(free: Ints, request: OneNodeRequest) -> Gpus:
 
 
 def emptiest(free: Ints, request: OneNodeRequest) -> Gpus:
-    """Return the GPUs with the most free; equal ones by number."""
+    """Return the GPUs with the most free capacity; of equal ones, those with the lowest numbers."""
     return _first(np.argsort(-free, kind="stable"), free, request)
 
 
 def lowest(free: Ints, request: OneNodeRequest) -> Gpus:
-    """Return the GPUs with the lowest numbers that suffice."""
+    """Return the GPUs with the lowest numbers among those with enough free capacity."""
     return _first(np.arange(len(free)), free, request)
 
 
 def any_of(free: Ints, request: OneNodeRequest, rng: np.random.Generator) -> Gpus:
-    """Return random GPUs that suffice."""
+    """Return random GPUs among those with enough free capacity."""
     return _first(rng.permutation(len(free)), free, request)
 
 

@@ -27,7 +27,9 @@ _BEST: Final = 100
 
 
 class SharedPlacement(ABC):
-    """Choose the node with the greatest score; among equal scores, the first node.
+    """Base class of placements for shared nodes: the node with the greatest score is chosen.
+
+    Of equal ones, the first.
 
     Scores of a request are kept. At its next arrival, only the nodes that changed since get new scores.
 
@@ -122,7 +124,7 @@ class FirstFitShared(SharedPlacement):
 
 
 class BestFitShared(SharedPlacement):
-    """The node with the least left: half the cores, half the GPUs, each as a share of the largest node's.
+    """Chooses the node with the least left, counting cores and GPUs half each, as shares of the largest node's.
 
     The score is floor(100 (1 - cores left / (2 most cores) - GPUs left / (2 most GPUs))).
     """
@@ -137,7 +139,10 @@ class BestFitShared(SharedPlacement):
 
 
 class WorstFit(SharedPlacement):
-    """The node with the most left: its milli-cores and 100 times its thousandths of GPUs; there the emptiest GPUs."""
+    """Chooses the node with the most left: free milli-cores plus 100 times free thousandths of GPUs.
+
+    On that node it takes the GPUs with the most free capacity.
+    """
 
     purpose = "the node with the most cores and GPUs left"
 
@@ -150,9 +155,10 @@ class WorstFit(SharedPlacement):
 
 
 class DotProduct(SharedPlacement):
-    """The node with the smallest product of what is free and what is asked, as shares of the largest node's.
+    """Chooses the node with the smallest dot product of free and requested resources.
 
-    The score is floor(100 (1 - (free cores x cores + free GPUs x GPUs) / 2)).
+    Both are given as shares of the largest node's. The score is floor(100 (1 - (free cores x cores + free GPUs x GPUs)
+    / 2)).
     """
 
     purpose = "the node whose free resources resemble the request least"
@@ -287,7 +293,7 @@ class FragmentationGradient(SharedPlacement):
         return scores
 
     def _scored(self, rows: Ints, row: Ints, after: Ints, request: OneNodeRequest) -> Ints:
-        """Return the scores of states of the nodes ``rows[row]`` with GPUs ``after``."""
+        """Return a score for each possible state after the choice: node ``rows[row]`` with the free GPUs ``after``."""
         typical = self._typical
         cores, models = typical.cores(self._free, rows), self._free.nodes.model_of[rows]
         before = typical.usable(cores, self._free.gpus[rows], models)

@@ -1,4 +1,4 @@
-"""Sum up the free GPUs that typical requests can use, as a loop for numba and as numpy."""
+"""Sum up the free GPU capacity that typical requests can use, as a loop for numba and with numpy."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def usable_loop(
     steps: Ints,
     weights: Ints,
 ) -> Ints:
-    """Return the same as `usable`; numba compiles it."""
+    """Return the same as `usable`, computed by a loop that numba compiles."""
     total = np.zeros(len(cores), dtype=np.int64)
     for row in range(len(cores)):
         for kind in range(len(counts)):

@@ -26,7 +26,10 @@ _NOBODY: Final = 0
 
 
 class _WithUser:
-    """A queue order whose table has one more row, the last: the number of the job's user."""
+    """A queue order that wraps another.
+
+    Its table has one more row, the last, with the number of the job's user.
+    """
 
     dynamic: Literal[True] = True
 
@@ -75,7 +78,7 @@ class _Users(Kept):
 
 class _Aside(MovingQueue):
     def next(self, room: int, rooms: NDArray[np.int64]) -> SchedulerJob | None:
-        """Return the first job of at most ``room`` units that also fits its user's ``rooms``."""
+        """Return the first job set aside that has at most ``room`` units and fits the ``rooms`` of its user."""
         rows = np.flatnonzero(self._sizes[: len(self._jobs)] <= room)
         if len(rows):
             rows = rows[self._sizes[rows] <= rooms[self._table[-1, rows].astype(np.intp)]]
@@ -108,12 +111,12 @@ class _Class(Kept):
         return {**super().state(), "aside": self.aside.state()}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore what `state` returned; ``jobs`` has the waiting jobs by id."""
+        """Restore the state that `state` returned; ``jobs`` has the queued jobs by id."""
         super().restore(state)
         self.aside.restore(state["aside"], jobs)
 
     def nodes(self, job: SchedulerJob) -> int:
-        """Return the smallest number of nodes that has the job's units."""
+        """Return the least number of nodes that together have the job's units."""
         return -(-job.size // self.per_node)
 
     def refusal(self, job: SchedulerJob) -> str | None:
@@ -180,7 +183,7 @@ class ClassLimits(Kept):
         return {**super().state(), "classes": {name: one.state() for name, one in self._classes.items()}}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore what `state` returned; ``jobs`` has the waiting jobs by id."""
+        """Restore the state that `state` returned; ``jobs`` has the queued jobs by id."""
         super().restore(state)
         for name, one in self._classes.items():
             one.restore(state["classes"][name], jobs)
@@ -248,7 +251,7 @@ class ClassLimits(Kept):
                 self.pending = now
 
     def forget(self, job: SchedulerJob) -> bool:
-        """Remove a job if it is set aside; return whether it was."""
+        """Remove a job from those set aside; return whether it was one of them."""
         one = self._of(job)
         if one is None or job not in one.aside:
             return False

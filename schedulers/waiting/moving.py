@@ -1,4 +1,4 @@
-"""The queue under a dynamic order: an unsorted table, sorted only when necessary."""
+"""The queue under an order that changes with time: an unsorted table, sorted only when necessary."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
@@ -79,7 +79,7 @@ class MovingQueue(WaitingQueue):
         }
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore a state without calling the order; ``jobs`` has the waiting jobs by id."""
+        """Restore a saved state without calling the order; ``jobs`` has the queued jobs by id."""
         for job_id, line in zip(state["jobs"], state["lines"], strict=True):
             self._join(jobs[job_id], line)
         self._now, self.arrivals_last = state["now"], state["arrivals_last"]
@@ -185,7 +185,7 @@ class MovingQueue(WaitingQueue):
         return self._first_row
 
     def _sync(self) -> None:
-        """Do nothing: this queue's arrays are always up to date."""
+        """Do nothing, because the arrays of this queue are always up to date."""
 
     def _foremost(self, places: NDArray[np.intp]) -> int:
         return self._best(places, self._ranked()[places])

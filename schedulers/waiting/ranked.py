@@ -1,4 +1,4 @@
-"""The queue under a fixed order; a deep queue uses arrays instead of Python loops."""
+"""The queue under a fixed order; a long queue uses arrays instead of Python loops."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
@@ -71,7 +71,7 @@ class WaitingQueue:
         return {"jobs": [job.id for job in self.each()], "arrivals_last": self.arrivals_last}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore what `state` returned; ``jobs`` has the waiting jobs by id."""
+        """Restore the state that `state` returned; ``jobs`` has the queued jobs by id."""
         for job_id in state["jobs"]:
             self.add(jobs[job_id])
         self.arrivals_last = state["arrivals_last"]
@@ -221,7 +221,7 @@ class WaitingQueue:
             self._synced = end
 
     def _shift(self, place: int, job: SchedulerJob) -> None:
-        """Insert a job that joined in the middle of the queue into the arrays."""
+        """Insert a job that joined in the middle of the queue into the arrays, at position ``place``."""
         synced = self._synced
         if place < synced < len(self._sizes):
             self._sizes[place + 1 : synced + 1] = self._sizes[place:synced]

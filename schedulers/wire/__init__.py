@@ -1,1 +1,1 @@
-"""Schedulers that reach the server through a socket, in either protocol dialect."""
+"""Connect a scheduler to a server through a socket, in either protocol dialect."""

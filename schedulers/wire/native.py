@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pipistrelle.protocol.base.errors import RemoteProtocolError, legible
+from pipistrelle.protocol.base.whole import read_whole
 from pipistrelle.protocol.messages import Notice, Refused, Reply, Restore, Save, Welcome
 from pipistrelle.protocol.session import SchedulerSession
 from pipistrelle.protocol.sockets import CallerKeys, is_loopback
@@ -71,7 +72,7 @@ class ServerAddress:
         return None if endpoint is None else self._near(endpoint)
 
     def _near(self, endpoint: str) -> str:
-        """Return the endpoint; AddressError if it is remote and that is not allowed."""
+        """Return the endpoint; AddressError if it is on another machine and that is not allowed."""
         if self._allow_remote or is_loopback(endpoint):
             return endpoint
         raise AddressError(
@@ -83,7 +84,7 @@ class ServerAddress:
         )
 
     def nobody(self, timeout: float, endpoint: str | None, found: str) -> ServerGone:
-        """Return the error that no server answered in time; ``endpoint`` was tried last."""
+        """Return the error which says that no server answered in time; ``endpoint`` was tried last."""
         if endpoint is None:
             return ServerGone(
                 f"no connection file was written within {timeout:g} s",
@@ -104,7 +105,7 @@ def _written_endpoint(connect: str) -> str | None:
     if not os.path.isfile(path):  # Path.is_file raises an error if the name is too long
         return None
     try:
-        endpoint = json.loads(path.read_text(encoding="utf-8"))["endpoint"]
+        endpoint = json.loads(read_whole(path))["endpoint"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise AddressError(
             f"this is not a connection file ({type(error).__name__}: {error})",
@@ -170,7 +171,7 @@ def serve_simulation(
 
 
 def leaving(seq: int, error: KeyboardInterrupt | PolicyFailed) -> Reply:
-    """Return the last reply of a scheduler that leaves after it has read notice ``seq``."""
+    """Return the last reply of a scheduler that ends the session after notice ``seq``, with the reason."""
     return Reply(seq, 0.0, leaves="interrupted" if isinstance(error, KeyboardInterrupt) else "error")
 
 
@@ -205,7 +206,7 @@ def _instead(
     endpoint: str,
     mark: Callable[[], str],
 ) -> bytes:
-    """Return the answer to a SAVE or RESTORE; ServerGone for a REFUSED."""
+    """Return the answer to a SAVE or RESTORE message; raise ServerGone for REFUSED."""
     if isinstance(message, Refused):
         raise _refused(message, endpoint)
     if isinstance(message, Save):
@@ -218,7 +219,7 @@ def _instead(
 def _agree(
     runtime: Runtime, address: ServerAddress, hello_timeout: float, stack: ExitStack, keys: CallerKeys | None
 ) -> tuple["AnyConnection", SchedulerSession, Welcome | Refused]:
-    """Send HELLO until a server answers; servers may stop and start meanwhile.
+    """Send HELLO until a server answers; meanwhile servers may stop and start.
 
     ``stack`` closes the connection.
     """

@@ -44,7 +44,7 @@ def give_state(runtime: Runtime, seq: int, mark: str, longest: int | None = None
 
 
 def take_back(runtime: Runtime, text: bytes, mark: str, seq: int) -> None:
-    """Restore a state; PolicyFailed if it is that of another scheduler."""
+    """Restore a scheduler's saved state; PolicyFailed if it was saved by another scheduler."""
     try:
         known = from_json(text)
         found = {key: known.get(key) for key in _MARKS} if isinstance(known, dict) else {}
@@ -78,7 +78,7 @@ def _wrong(what: str, expected: str | None = None, found: str | None = None) -> 
 
 
 def _without(value: Any) -> Any:
-    """Replace numbers that JSON lacks, such as NaN, by objects that contain them as text."""
+    """Replace numbers that JSON cannot express, such as NaN, by objects that contain them as text."""
     if isinstance(value, float):
         return value if isfinite(value) else {_NUMBER: repr(value)}
     if isinstance(value, list | tuple):

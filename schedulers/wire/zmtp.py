@@ -226,7 +226,7 @@ def _broken(error: OSError) -> ConnectionLost:
 
 
 def _hopeless(error: OSError | UnicodeError, family: int) -> bool:
-    """Return whether connecting can never work: an invalid name, or an unusable file.
+    """Return whether connecting can never succeed: the name is invalid, or the file is unusable.
 
     Retrying may help if a file is missing or a server's queue is full.
     """

@@ -1,1 +1,1 @@
-"""Jobs on nodes that fail: attempts, dumps, restarts, and how time was spent."""
+"""Jobs on nodes that fail: attempts, checkpoints, restarts, and how the time of each attempt was spent."""

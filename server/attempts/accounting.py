@@ -1,4 +1,4 @@
-"""Compute attempts of jobs that lose nodes; both engines use these functions."""
+"""Formulas for attempts of jobs that lose nodes; the reference engine and the kernel both use them."""
 
 from math import inf, log
 from typing import Final, NamedTuple
@@ -31,13 +31,13 @@ def work_left(work: float, saved: float) -> float:
 
 
 def extended_walltime(walltime: float, saved: float, slower: float, read: float, interval: float, dump: float) -> float:
-    """Return a walltime (s) extended by the time for checkpoint reads and dumps.
+    """Return a walltime (s) extended by the time for reading and writing checkpoints.
 
     Args:
         slower: factor on all times when fewer nodes work.
         read: time (s) to read a checkpoint on the whole allocation.
-        interval: work (s) between two dumps.
-        dump: time (s) to write a dump on the whole allocation.
+        interval: work (s) between two checkpoints.
+        dump: time (s) to write a checkpoint on the whole allocation.
     """
     if walltime == inf:
         return inf
@@ -59,7 +59,7 @@ def may_try_again(number: int, most: int) -> bool:
 
 
 def fruitless_after(fruitless: int, before: float, saved: float) -> int:
-    """Return how many attempts in succession have saved no work, including this one."""
+    """Return how many attempts of a job in a row, including this one, have saved no work."""
     return fruitless + 1 if saved == before else 0
 
 
@@ -69,7 +69,7 @@ def worked_until(now: float, began: float, ends: float) -> float:
 
 
 class NodeTime(NamedTuple):
-    """Node-seconds of an attempt: saved work, unsaved work, dumps and reads."""
+    """Node-seconds of an attempt by use: saved work, unsaved work, writing and reading checkpoints."""
 
     saved: float
     unsaved: float
@@ -78,19 +78,19 @@ class NodeTime(NamedTuple):
 
 
 def node_time(phase: WorkPhase, nodes: int) -> NodeTime:
-    """Return the node-seconds of ``nodes`` nodes in a working phase."""
+    """Return the node-seconds that ``nodes`` nodes spend in this phase of work and checkpoints."""
     return NodeTime(
         phase.saved * nodes, (phase.working - phase.saved) * nodes, phase.dumping * nodes, phase.reading * nodes
     )
 
 
 def work_kept(work: float, saved: float, more: float, done: bool) -> float:
-    """Return how much work (s) is saved after an attempt that dumped ``more`` (s)."""
+    """Return how much of a job's work (s) is saved after an attempt that added ``more`` (s) to its checkpoints."""
     return work if done else saved + more
 
 
 class WorkSplit(NamedTuple):
-    """Undumped work of an ended attempt: useful, unsaved, or lost with the nodes."""
+    """The work of an ended attempt that was in no checkpoint: useful, unsaved, or lost with the nodes."""
 
     useful: float
     unsaved: float
@@ -98,7 +98,7 @@ class WorkSplit(NamedTuple):
 
 
 def split_work(work: float, done: bool, lost: bool) -> WorkSplit:
-    """Classify the undumped work of an ended attempt.
+    """Classify the work of an ended attempt that was in no checkpoint.
 
     ``done`` means that the job completed, ``lost`` that the attempt lost its nodes.
     """
@@ -115,7 +115,7 @@ def time_to_save(rest: float, walltime: float, saved: float, read: float, interv
 
 
 def give_up_fruitless(name: str, fruitless: int, now: float) -> None:
-    """Raise Stalled if a job has lost too many attempts without saving work."""
+    """Raise Stalled if too many attempts of a job in a row were lost without saving work."""
     if fruitless >= MOST_FRUITLESS:
         raise _never_done(name, fruitless, now, "", "It works longer than its nodes stay up together: {}.")
 

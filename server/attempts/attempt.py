@@ -22,10 +22,10 @@ from pipistrelle.traces.resilience import NONE, Requeue, Resilience, RestartWall
 class Spending(Struct, frozen=True):
     """Unit-seconds of an attempt by use; they add up to its units times its duration.
 
-    ``useful`` work is done or in a dump. ``unsaved`` work was in no dump when the walltime or the scheduler ended the
-    attempt. ``lost`` work was rolled back or lost with the allocation. ``spare`` units were up and idle. ``down`` units
-    were held while their node was down. ``waiting`` is the time before the attempt's work began, while nodes were down.
-    ``overhead`` is prologue and epilogue.
+    ``useful`` work is done or in a checkpoint. ``unsaved`` work was in no checkpoint when the walltime or the scheduler
+    ended the attempt. ``lost`` work was rolled back or lost with the allocation. ``spare`` units were up and idle.
+    ``down`` units were held while their node was down. ``waiting`` is the time before the attempt's work began, while
+    nodes were down. ``overhead`` is prologue and epilogue.
     """
 
     useful: float = 0.0
@@ -87,7 +87,7 @@ class Attempt(Struct, eq=False):
 
     @property
     def account(self) -> Account | None:
-        """How the attempt's time was spent, known at its end; None without dumps."""
+        """How the attempt's time was spent, known at its end; None for a job without checkpoints."""
         # Computed on request, which rarely happens while the scheduler waits.
         if self._account is None and self.progress is not None and self.stopped == self.stopped:
             self._account = self.account_at(self.stopped)
@@ -95,7 +95,7 @@ class Attempt(Struct, eq=False):
         return self._account
 
     def account_at(self, time: float) -> Account | None:
-        """Return how the attempt's time until ``time`` (s) was spent; None without dumps."""
+        """Return how the attempt's time until ``time`` (s) was spent; None for a job without checkpoints."""
         if self.progress is None:
             return None
         account = self.progress.account(time)
@@ -117,15 +117,15 @@ class Attempt(Struct, eq=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRules:
-    """Options for jobs that lose their units.
+    """The options for jobs that lose their units.
 
     Attributes:
         resilience: default for jobs whose workload sets none.
         requeue: queue position after a loss of nodes.
         max_attempts: maximum number of starts of a job; None: no limit.
         restart_walltime: walltime of a new attempt.
-        walltime: whether dumps and reads count towards the walltime or extend it. An extension is computed at
-            submission, for nodes of average failure rate.
+        walltime: whether writing and reading checkpoints counts towards the walltime or extends it. An extension is
+            computed at submission, for nodes of average failure rate.
         expected_attempts: the run stalls if a job that loses its work is expected to need more attempts; 0: no limit.
     """
 

@@ -40,7 +40,7 @@ _NOBODY: Final = -1
 
 
 class Attempts(Kept):
-    """Follows the attempts of jobs that can lose their units.
+    """Keeps account of the attempts of jobs that can lose their units.
 
     Args:
         rates: mean failure rate of each node (1/s), shape (nodes,).
@@ -95,7 +95,7 @@ class Attempts(Kept):
 
     @property
     def at_work(self) -> bool:
-        """Whether a job is working, so that its end is certain to come."""
+        """Whether any job is working, so that an end of a job is certain to come."""
         return len(self._jobs) > len(self._held)
 
     def submitted(self, job: Job) -> None:
@@ -107,7 +107,7 @@ class Attempts(Kept):
                 job.walltime = self._extended(job.walltime, job.size, 0.0, resilience)
 
     def _extended(self, walltime: float, size: int, saved: float, resilience: Resilience) -> float:
-        """Return a walltime (s) extended by the time for dumps and reads on average nodes."""
+        """Return a walltime (s) extended by the time for reading and writing checkpoints on average nodes."""
         nodes = -(-size // self._each)
         rates = [self._mean_rate] * nodes if resilience.rates_matter else 0.0
         whole = AttemptProgress(resilience, start=0.0, work=0.0, saved=saved, nodes=range(nodes), rates=rates)
@@ -214,7 +214,7 @@ class Attempts(Kept):
         attempt.stopped = self.work_time(job)
 
     def work_time(self, job: Job) -> float:
-        """Return the time (s) until which a running job has worked, without overheads."""
+        """Return how long (s) a running job has worked, without prologue, epilogue and waiting."""
         attempt = attempt_of(job)
         return worked_until(self._clockwork.now, attempt.began, attempt.work_ends)
 
@@ -289,7 +289,7 @@ class Attempts(Kept):
             self._strike(job, hit, why[hit.first][0])
 
     def _hold_again(self, job: Job) -> None:
-        """Make a job that began at this very instant wait for its nodes again."""
+        """Make a job that began at this very instant wait until its nodes are repaired."""
         attempt = attempt_of(job)
         if job.work is not None:
             assert self._work is not None
@@ -309,7 +309,7 @@ class Attempts(Kept):
             self._lose(job, cause)
 
     def forsake(self, nodes: NodeSet, cause: str) -> None:
-        """End the jobs that wait for one of these nodes, which will never be repaired."""
+        """End the jobs that wait for the repair of these nodes, because they will never be repaired."""
         for job in list(self._held.values()):
             if not attempt_of(job).awaited.isdisjoint(nodes):
                 self._lose(job, cause)
@@ -353,7 +353,7 @@ class Attempts(Kept):
         return self._next(job) if attempt.retried else None
 
     def _check_hope(self, job: Job, nodes: NodeSet) -> None:
-        """Raise Stalled if a requeued job will never complete on nodes like its last ones."""
+        """Raise Stalled if a requeued job can hardly ever complete on nodes like those it just had."""
         attempt, now = attempt_of(job), self._clockwork.now
         give_up_fruitless(attempt.root, attempt.fruitless, now)
         most, plan = self._options.expected_attempts, self._failures

@@ -1,4 +1,4 @@
-"""Simulate the last checkpoint dump of an attempt before its preemption."""
+"""Simulate the last checkpoint that a preempted attempt writes before it ends."""
 
 from collections.abc import Sequence
 from math import inf
@@ -9,21 +9,21 @@ from pipistrelle.server.attempts.progress import Account
 
 
 class _Course(Protocol):
-    """Progress of the attempt before its last dump."""
+    """The progress of a preempted attempt before its last checkpoint."""
 
     def account(self, now: float) -> Account:
         """Return how the attempt's time until ``now`` (s) was spent."""
 
 
 class LastDump:
-    """Ends a preempted attempt with one last checkpoint dump.
+    """Ends a preempted attempt with one last checkpoint.
 
-    The dump is complete exactly at ``end``. If a node fails before that, the allocation and the undumped work are lost,
-    even if the job tolerates failures.
+    The checkpoint is complete exactly at ``end``. If a node fails before that, the allocation and the unsaved work are
+    lost, even if the job tolerates failures.
 
     Args:
-        begin: time (s) at which the dump starts, or from which a dump in progress continues.
-        team: number of nodes that write the dump.
+        begin: time (s) at which writing starts, or from which a checkpoint in progress continues.
+        team: number of nodes that write the checkpoint.
         struck: time (s) of a failure or early end; inf: none.
         fallen: number of nodes that failed at ``struck``.
     """
@@ -43,26 +43,26 @@ class LastDump:
 
     @property
     def saves(self) -> bool:
-        """Whether there is unsaved work for the dump to save."""
+        """Whether there is unsaved work for the checkpoint to save."""
         return self._course.account(self._begin).node_unsaved > 0
 
     def strike(self, now: float, nodes: Sequence[int]) -> bool:
-        """Record a failure of nodes at ``now`` (s); return whether the dump was complete."""
+        """Record a failure of nodes at ``now`` (s); return whether the checkpoint was complete by then."""
         if now >= self.end:
             return True
         self._struck, self._fallen = now, len(nodes)
         return False
 
     def give_up(self, now: float) -> None:
-        """End the allocation at ``now`` (s); an incomplete dump saves nothing."""
+        """End the allocation at ``now`` (s); an incomplete checkpoint saves nothing."""
         self.strike(now, ())
 
     def left_of_dump(self, now: float, dump: float) -> tuple[float, int]:
-        """Return the remaining time (s) of the dump, and the number of nodes that write it."""
+        """Return the time (s) that the checkpoint still needs, and the number of nodes that write it."""
         return max(self.end - now, 0.0), self._team
 
     def account(self, now: float) -> Account:
-        """Return how the time until ``now`` (s) was spent; ``now`` is not before the dump."""
+        """Return how the time until ``now`` (s) was spent; ``now`` is not before the checkpoint."""
         before = self._course.account(self._begin)
         passed = min(now, self.end) - self._begin
         down = before.nodes_lost

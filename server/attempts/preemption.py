@@ -1,4 +1,4 @@
-"""Preemption of running jobs: grace period, last dump and requeue."""
+"""Preempt running jobs: grace period, last checkpoint and requeue."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ class Preemption:
 
     With a grace period the job keeps running for that long. If the job ends in time, even at the last instant, it
     counts as ended. So does a job in its epilogue, or a job whose nodes fail. Otherwise its attempt ends, possibly
-    after a last dump. The job is then requeued at once, unless the scheduler wants it cancelled.
+    after a last checkpoint. The job is then requeued at once, unless the scheduler wants it cancelled.
     """
 
     def __init__(self, clockwork: Clockwork, attempts: Attempts, rules: AttemptRules) -> None:
@@ -66,7 +66,7 @@ class Preemption:
             assert coming[job_id] is entry, f"the end of the grace of {job_id} is not on the agenda"
 
     def leaves(self, job: Job) -> None:
-        """Forget the preemption of a running job that ends now."""
+        """Delete the data about the preemption of a job that ends now."""
         entry = self._going.pop(job.id, None)
         if entry is not None:
             self._agenda.cancel(entry)

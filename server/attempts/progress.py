@@ -1,8 +1,8 @@
-"""Progress of one attempt on its allocation, from failure to failure.
+"""The progress of one attempt on its allocation, from failure to failure.
 
-Dumps are not events. Between two failures, work, dumps and reads alternate in a fixed order, so the state at any time
-is computed directly (`pipistrelle.server.attempts.segment`). No node outside the allocation replaces a failed node, and
-a repaired node does not rejoin the allocation.
+Checkpoints are not events. Between two failures, work, writing checkpoints and reads alternate in a fixed order, so the
+state at any time is computed directly (`pipistrelle.server.attempts.segment`). No node outside the allocation replaces
+a failed node, and a repaired node does not rejoin the allocation.
 """
 
 from collections.abc import Sequence
@@ -32,8 +32,8 @@ class Account(NamedTuple):
     """How the time of an attempt was spent.
 
     ``saved`` is the work from which another attempt could continue, in seconds on the whole allocation. ``unsaved`` is
-    the work done since the last dump. The ``node_`` fields are node-seconds. Their sum is the number of nodes in the
-    allocation times the duration of the attempt.
+    the work done since the last checkpoint. The ``node_`` fields are node-seconds. Their sum is the number of nodes in
+    the allocation times the duration of the attempt.
     """
 
     saved: float
@@ -136,11 +136,11 @@ class AttemptProgress(Kept):
 
     @property
     def slower(self) -> float:
-        """Factor on the times of work, dumps and reads, because fewer nodes take part."""
+        """By how much work, checkpoints and reads take longer because fewer nodes take part; 1 with all nodes."""
         return self._nodes / self._team
 
     def duration(self, work: Floats) -> Floats:
-        """Return how long work (s, shape (n,)) takes with its dumps and without failures."""
+        """Return how long (s) work (s, shape (n,)) takes with its checkpoints and without failures."""
         slower, interval = self.slower, self.interval
         dump = self._resilience.dump * slower
         work = work * slower
@@ -193,7 +193,7 @@ class AttemptProgress(Kept):
 
     @property
     def interval(self) -> float:
-        """Work (s) between two dumps on the nodes that are left."""
+        """The time of work (s) between two checkpoints, on the nodes that are left."""
         rate = self._rate + self._each * self._team
         if self._rates:
             rate = failure_rate(self._rates[node] for node in sorted(self._active or self._rates))
@@ -202,9 +202,9 @@ class AttemptProgress(Kept):
     def strike(self, now: float, nodes: Sequence[int]) -> bool:
         """Record that nodes of the allocation fail together at ``now`` (s).
 
-        Return whether the job continues. If a working node failed, it continues from its last dump. If the job cannot
-        continue, the caller must end the allocation now, and all unsaved work is lost. Failures after the work is
-        complete have no effect. Each node fails at most once.
+        Return whether the job continues. If a working node failed, it continues from its last checkpoint. If the job
+        cannot continue, the caller must end the allocation now, and all unsaved work is lost. Failures after the work
+        is complete have no effect. Each node fails at most once.
         """
         if now >= self._segment.finish:
             return True
@@ -233,9 +233,10 @@ class AttemptProgress(Kept):
         self._given_up = True
 
     def left_of_dump(self, now: float, dump: float) -> tuple[float, int]:
-        """Return the time (s) that one more dump needs, and how many nodes write it.
+        """Return the time (s) that one more checkpoint needs, and how many nodes write it.
 
-        The time is 0 if no work was done since the last dump. ``dump`` is the time (s) on the whole allocation.
+        The time is 0 if no work was done since the last checkpoint. ``dump`` is the time (s) that writing one takes on
+        the whole allocation.
         """
         phase = self._segment.at(now)
         return _left_of(phase, dump * self.slower), self._team
@@ -296,7 +297,7 @@ register(AttemptProgress, lambda progress: [progress.state()], AttemptProgress.o
 
 
 class RigidProgress:
-    """Progress of an attempt that ends at its first failure, which is the usual case."""
+    """The progress of an attempt that ends at the first failure of one of its nodes, which is the usual case."""
 
     __slots__ = ("_given_up", "_lost", "_nodes", "_saved", "_segment", "_start", "_work", "finish")
 
@@ -325,7 +326,7 @@ class RigidProgress:
         self._lost = True
 
     def left_of_dump(self, now: float, dump: float) -> tuple[float, int]:
-        """Return the time (s) that one more dump needs, and its number of nodes."""
+        """Return the time (s) that one more checkpoint needs, and how many nodes write it."""
         return _left_of(self._segment.at(now) if now >= self._start else NOTHING, dump), self._nodes
 
     def account(self, now: float) -> Account:
@@ -364,12 +365,12 @@ register(RigidProgress, RigidProgress.made, lambda state: RigidProgress(**state[
 
 
 def _left_of(phase: WorkPhase, dump: float) -> float:
-    """Return how long (s) it takes to save all work so far; a dump takes ``dump`` s."""
+    """Return how long (s) it takes to save all work so far; writing a checkpoint takes ``dump`` s."""
     return dump - (phase.dumping - phase.dumps * dump) if phase.working > phase.saved else 0.0
 
 
 def interval_of(resilience: Resilience, dump: float, rate: float) -> float:
-    """Return the work (s) between two dumps that take ``dump`` s each.
+    """Return the time of work (s) between two checkpoints, each of which takes ``dump`` s to write.
 
     ``rate`` is the failure rate (1/s) of the nodes.
     """

@@ -1,14 +1,14 @@
-"""Compute the part of an attempt between two failures: a read, then work and dumps."""
+"""The part of an attempt between two failures: reading a checkpoint, then work and checkpoints in turn."""
 
 from pipistrelle.platforms.failures.checkpointing import WorkPhase, done_at, dumps_until_done, phase_at
 from pipistrelle.protocol.base.state import register
 
 
 class Segment:
-    """Work with regular dumps; its progress can be computed for any time (s).
+    """Work with regular checkpoints; its progress can be computed for any time (s).
 
-    A dump follows each ``interval`` (s) of work, but not the end of the work. With an infinite interval there are no
-    dumps. At the instant when a dump or the work ends, it counts as complete.
+    A checkpoint follows each ``interval`` (s) of work, but not the end of the work. With an infinite interval there are
+    no checkpoints. At the instant when a checkpoint or the work ends, it counts as complete.
     """
 
     __slots__ = ("_dump", "_dumps", "_interval", "_read", "_work", "finish", "start")
@@ -27,7 +27,7 @@ class Segment:
         return phase_at(now, self.start, self._read, self._work, self._interval, self._dumps, self._dump, self.finish)
 
     def made(self) -> list[float]:
-        """Return the arguments with which this segment was made."""
+        """Return the arguments with which this object was created."""
         return [self.start, self._read, self._work, self._interval, self._dump]
 
 

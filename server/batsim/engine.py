@@ -1,4 +1,4 @@
-"""The engine of a run in the batsim dialect, and its first message."""
+"""Create the engine of a run in the batsim dialect, and the content of its first message."""
 
 from collections.abc import Callable, Sequence
 from math import isnan
@@ -142,7 +142,7 @@ def batsim_begins(setup: Setup, options: BatsimOptions) -> BatsimBeginsData:
 
 
 def _of_nodes(machine: Machine, kinds: list[str]) -> list[dict[str, Any]]:
-    """Return a host for each unit; its properties (texts) describe the unit's node."""
+    """Return a host for each unit; its properties, all texts, describe the node to which the unit belongs."""
     nodes, topology = machine.nodes, machine.topology
     zone = {"topology": topology.kind, "shape": "x".join(map(str, topology.shape))} if topology.info.shape else {}
     places = [" ".join(map(str, place)) for place in topology.place.tolist()] if topology.info.shape else []

@@ -1,4 +1,4 @@
-"""State of each unit and its time per state, counted as Batsim counts them."""
+"""The state of each unit, and how long it was in each state, counted as Batsim counts them."""
 
 from math import fsum
 from typing import Any, Final

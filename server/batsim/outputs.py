@@ -55,7 +55,7 @@ class Meter(Protocol):
 
 
 class BatsimOutputs(Kept):
-    """Writes ``PREFIX_jobs.csv``, ``PREFIX_schedule.csv`` and optional files."""
+    """Writes ``PREFIX_jobs.csv``, ``PREFIX_schedule.csv`` and, if requested, Batsim's other output files."""
 
     _kept = ("_trace", "_energy")
 
@@ -138,7 +138,7 @@ class _Trace(Written, Observer):
             self._write_states(now)
 
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:
-        """Count a request to switch units, to any power state."""
+        """Count a request to switch units to any power state."""
         if pstate in (SWITCHING_ON, SWITCHING_OFF):
             self._grouped_switches += 1
             self._switches += len(units)
@@ -258,5 +258,5 @@ def _six(value: float) -> str:
 
 
 def _brief(time: float) -> str:
-    """Return a time with at most six decimals, where Batsim's six-digit text is exact."""
+    """Return a time with at most six decimals. (Batsim itself writes six significant digits.)"""
     return f"{time:.6f}".rstrip("0").rstrip(".")

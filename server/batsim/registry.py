@@ -1,4 +1,4 @@
-"""Profiles and jobs of a run, from workloads and from registrations."""
+"""The profiles and jobs of a run: those of the workloads, and those that the scheduler registers."""
 
 from collections import Counter, deque
 from collections.abc import Iterable
@@ -155,12 +155,12 @@ class Registry(Part, Observer):
         )
 
     def ended(self, now: float, job: Job) -> None:
-        """Count one user less for the job's profile, beginning with the next notice."""
+        """Count one user less for the profile of an ended job, from the next notice on."""
         self._release()
         self._ended.append((self._clockwork.seq, job.id.partition("!")[0], job.profile))
 
     def _release(self) -> None:
-        """Stop counting jobs as users of their profiles once notices of their end are sent."""
+        """Stop counting jobs as users of their profiles, once the notices about their ends have been sent."""
         told = self._clockwork.seq
         while self._ended and self._ended[0][0] < told:
             _, prefix, profile = self._ended.popleft()

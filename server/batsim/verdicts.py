@@ -1,4 +1,4 @@
-"""Carries out the decisions that only the batsim dialect has."""
+"""Carry out the decisions that exist only in the batsim dialect."""
 
 from collections.abc import Iterable
 from math import inf
@@ -172,7 +172,10 @@ class BatsimVerdicts(Verdicts):
 
 
 def _mapping(job: Job, mapping: dict[str, str], alloc: str) -> tuple[int, ...]:
-    """Return each executor's index in the allocation, or raise `Illegal`."""
+    """Return, for each executor of a job, the index of its host in the allocation.
+
+    Raise `Illegal` if it is wrong.
+    """
     try:
         places = {int(executor): int(place) for executor, place in mapping.items()}
         size = len(NodeSet.parse(alloc))

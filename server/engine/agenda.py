@@ -36,7 +36,7 @@ Handlers = Mapping[int, Callable[[Any], None]]
 
 
 class Agenda:
-    """Event queue ordered by time (s), class and order of insertion."""
+    """The queue of future events, ordered by time (s), then by class, then by order of insertion."""
 
     __slots__ = ("_number", "heap")
 
@@ -46,7 +46,10 @@ class Agenda:
         self._number = 0
 
     def put(self, time: float, kind: int, subject: object) -> Entry:
-        """Add an entry for a subject and return the entry, which `cancel` takes."""
+        """Add an event of class ``kind`` for a subject (such as a job id).
+
+        Return its entry, which `cancel` takes.
+        """
         entry = [time, kind, self._number, subject]
         self._number += 1
         heappush(self.heap, entry)
@@ -79,7 +82,7 @@ class Agenda:
         return {entry[2]: entry for entry in sorted(self.heap) if entry[3] is not None}
 
     def of(self, kind: int) -> dict[Any, Entry]:
-        """Return {subject: entry} for one class, for example to find entries after `restore`."""
+        """Return {subject: entry} of one class of entries, for example to find them after `restore`."""
         return {entry[3]: entry for entry in self.heap if entry[1] == kind and entry[3] is not None}
 
     def state(self) -> dict[str, Any]:

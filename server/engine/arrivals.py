@@ -1,4 +1,4 @@
-"""Submit jobs to the queue: new jobs, held jobs and requeued jobs."""
+"""Put jobs into the queue: new ones, those released by their dependencies, and requeued ones."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -54,7 +54,7 @@ class Arrivals(Kept):
             self.tell_the_last()
 
     def tell_the_last(self) -> None:
-        """Report once that the workload has no more jobs; wait while some are held."""
+        """Report, once, that the workload has no more jobs; not before all held jobs are released."""
         if self.drained and not self.exhausted and not self._dependencies.held:
             self.exhausted = True
             self._clockwork.tell_apart(NoMoreJobs(self._clockwork.now))
@@ -77,7 +77,7 @@ class Arrivals(Kept):
         return self._source.labels() if isinstance(self._source, JobSource) else {}
 
     def label(self, *jobs: Mapping[str, Job]) -> None:
-        """Set the workload's user, group and queue names on these jobs and on held jobs."""
+        """Set the workload's user, group and queue names on the given jobs and on held jobs."""
         labels = self.labels()
         for job in [*(job for some in jobs for job in some.values()), *self._dependencies.each()]:
             job.labels = labels.get(job.id if job.attempt is None else job.attempt.root)

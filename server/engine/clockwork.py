@@ -1,4 +1,4 @@
-"""State that all parts of a run share: time, agenda, cluster, events and dialect."""
+"""The state that all parts of a run share: time, agenda, cluster, pending events and rules of the dialect."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from pipistrelle.server.engine.jobs import Job
 
 @dataclass(frozen=True, slots=True)
 class DialectRules:
-    """Differences between the protocol's dialects; by default the native one.
+    """The differences between the protocol's dialects; the defaults are those of the native one.
 
     Attributes:
         news_apart: whether 'source exhausted' gets its own notice, after the notice with the source's last event.
@@ -99,13 +99,13 @@ class Clockwork(Kept):
         self._filters: dict[tuple[WakeType, ...], frozenset[type[Event]]] = {}
 
     def tell(self, event: Event) -> None:
-        """Add an event to the next notice."""
+        """Add an event to the next notice to the scheduler."""
         self.outbox.append(event)
         if self._wake is None or type(event) in self._wake:
             self.must_wake = True
 
     def tell_apart(self, event: Event) -> None:
-        """Report that a source is exhausted, in its own notice if the dialect requires that."""
+        """Report that a source of events is exhausted, in a notice of its own if the dialect requires that."""
         if self.rules.news_apart and self.must_wake:
             self.news.append(event)
         else:

@@ -94,7 +94,7 @@ class Cluster:
             raise Illegal("wrong_units", f"'alloc' of {job.id} has {fault}")
 
     def run_elsewhere(self, now: float, job: Job) -> None:
-        """Mark a queued job as running on no units, as its scheduler declared."""
+        """Mark a queued job as running although it holds no units of this machine, as its scheduler declared."""
         job.state = LIFE[job.state]["execute"]
         job.start = now
         del self.waiting[job.id]
@@ -122,7 +122,7 @@ class Cluster:
             hook(now, job)
 
     def cancel(self, now: float, job: Job, *, told: bool) -> None:
-        """Cancel a queued job; ``told``: whether the scheduler is notified."""
+        """Cancel a queued job; ``told`` says whether the scheduler is notified."""
         job.state = LIFE[job.state]["cancel"]
         job.end = now
         del self.waiting[job.id]
@@ -134,7 +134,9 @@ class Cluster:
             hook(now, job)
 
     def lay(self, job: Job, alloc_text: str) -> NodeSet:
-        """Start and end a job that was cancelled without a notice; return its units.
+        """Start and at once end a job that was cancelled without a notice.
+
+        Return the units that it would have had.
 
         Raises Illegal if the job could not start on them.
         """

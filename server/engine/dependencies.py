@@ -1,4 +1,4 @@
-"""Job dependencies: the server holds dependent jobs, whatever the scheduler."""
+"""Hold dependent jobs in the server until their dependencies are fulfilled, under any scheduler."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -87,7 +87,7 @@ class Dependencies(Kept, Observer):
             self._waiting[job_id].update((name, jobs[name]) for name in names)
 
     def each(self) -> list[Job]:
-        """Return the submitted jobs that wait for other jobs."""
+        """Return the submitted jobs that are held because they wait for other jobs."""
         return [job for jobs in self._waiting.values() for job in jobs.values()]
 
     def hold(self, job: Job) -> bool:
@@ -181,7 +181,7 @@ class Dependencies(Kept, Observer):
         cluster.reject(now, job)
 
     def let_go(self, job_id: str) -> None:
-        """Stop counting a job as held."""
+        """Stop counting a job among the held jobs."""
         if job_id in self._held:
             self._held.discard(job_id)
             self._clockwork.pending -= 1

@@ -1,4 +1,4 @@
-"""The simulation loop, without I/O: ``advance() -> notice``, ``apply(reply)``.
+"""The simulation loop, without input and output: ``advance() -> notice``, ``apply(reply)``.
 
 At each instant, the engine handles all agenda entries in order, sends a notice to the scheduler, and carries out the
 decisions in its reply. A decision with a later date waits on the agenda. No notice is sent until the scheduler is ready
@@ -35,7 +35,7 @@ _LOOK: Final = 2048
 
 
 def table_of(*handlers: Handlers) -> dict[int, Callable[[Any], None]]:
-    """Merge tables of handlers; raise RuntimeError if one class has two handlers."""
+    """Merge tables of event handlers into one; raise RuntimeError if an event class has two handlers."""
     table: dict[int, Callable[[Any], None]] = {}
     for some in handlers:
         for kind, handler in some.items():
@@ -177,7 +177,7 @@ class Engine(Kept):
         return Notice(clockwork.seq, now, events)  # type: ignore[arg-type]
 
     def apply(self, reply: Reply) -> None:
-        """Carry out the decisions of a reply; later-dated ones wait on the agenda.
+        """Carry out the decisions of a reply; decisions with a later date are put on the agenda.
 
         Raises:
             SchedulerFailed: the reply's ``now`` is before the notice's, or too many decisions are illegal.

@@ -61,7 +61,7 @@ WorkOf = Callable[[str, str], Profile]
 
 
 class LogRecord(NamedTuple):
-    """Recorded start (s) and nodes of a job; None if unknown.
+    """When (s) and on which nodes a job ran according to the log; None if unknown.
 
     ``room`` is set if the log has no start for the job, or not enough free units at that start. It is the first time
     (s) at which the job fits beside the log's other jobs, or the time at which a cancelled job leaves the queue.
@@ -274,7 +274,10 @@ class JobIds:
                 self._take_in_one(job_id)
 
     def _take_in_alike(self, parts: Sequence[tuple[str, str, str]]) -> bool:
-        """Add ids that have one prefix and the usual form; return False for other ids."""
+        """Add ids that all have one prefix and the form ``PREFIX!NUMBER``.
+
+        Return False, without adding, for other ids.
+        """
         prefix = parts[0][0]
         names = [name for other, _, name in parts if other == prefix]
         digits, lengths = "".join(names), set(map(len, names))

@@ -1,4 +1,4 @@
-"""Job steps (submit, start, end), and the prologue and epilogue of a job."""
+"""Submit, start and end jobs, with their prologue and epilogue."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, Protocol
@@ -36,7 +36,7 @@ class Overheads:
         self.exist = any(before or after for before, after in times)
 
     def of(self, job: Job) -> tuple[float, float]:
-        """Return prologue and epilogue (s): the longest of the pools plus that of the class."""
+        """Return a job's prologue and epilogue (s): the longest of its pools plus that of its class."""
         before, after = self._classes.get(job.queue or "", _NO_TIME)
         longest = [0.0, 0.0]
         for begin, end, prologue, epilogue in self._pools:
@@ -52,7 +52,10 @@ class Work(Protocol):
         """Begin the work of a job that has its units; put its walltime on the agenda."""
 
     def phase_over(self, task: int) -> Job | None:
-        """End a `PHASE` task of the agenda; return its job if all the job's work is done."""
+        """End the task (a part of a job's work) whose agenda entry is due.
+
+        Return the job if all its work is done.
+        """
 
     def over(self, job: Job) -> None:
         """Stop the work of a job that ends now."""
@@ -91,7 +94,7 @@ class AttemptsPart(LifePart, Protocol):
 
     @property
     def unsettled(self) -> bool:
-        """Whether nodes may have failed or come up since the last call of `idle_and_down`."""
+        """Whether nodes may have failed or come up since `idle_and_down` was last called."""
 
     def submitted(self, job: Job) -> None:
         """Record that a job joins the queue now."""
@@ -103,7 +106,7 @@ class AttemptsPart(LifePart, Protocol):
         """Return the share of a running job's work that is done, 0 to 1."""
 
     def is_awaited(self, job: Job) -> bool:
-        """Return whether something other than the agenda will end a running job."""
+        """Return whether a running job will end by something that is not on the agenda, such as a repair."""
 
     def idle_and_down(self) -> tuple[int, int]:
         """Return the number of free units, and of down units that no job holds."""
@@ -198,7 +201,10 @@ class JobLives(Kept):
         return Progress(min(max(done, 0.0), 1.0), job.profile if self._clockwork.rules.tells_profiles else None)
 
     def end(self, job: Job, step: Step, *, announce: bool = True) -> None:
-        """End a running job now and ``announce`` it, unless the scheduler declared its end."""
+        """End a running job now.
+
+        Report it to the scheduler (``announce``) unless the scheduler itself declared the end.
+        """
         if job.ending is not None:
             self._agenda.cancel(job.ending)
             job.ending = None
@@ -229,7 +235,7 @@ class JobLives(Kept):
 
     @property
     def unsettled(self) -> bool:
-        """Whether nodes may have failed or come up since the last call of `idle_and_down`."""
+        """Whether nodes may have failed or come up since `idle_and_down` was last called."""
         return self.attempts is not None and self.attempts.unsettled
 
     def idle_and_down(self) -> tuple[int, int]:
@@ -237,7 +243,7 @@ class JobLives(Kept):
         return (self._cluster.ledger.idle, 0) if self.attempts is None else self.attempts.idle_and_down()
 
     def check_invariants(self) -> None:
-        """Assert that each running job will end: by its agenda entry or by another cause."""
+        """Assert that something will end each running job: its entry on the agenda, or another known cause."""
         ending = self._agenda.of(END)
         for job in self._cluster.running.values():
             assert ending.get(job.id) is job.ending, f"the end of {job.id} differs from the one on the agenda"

@@ -59,16 +59,16 @@ class Observer:
         """
 
     def departed(self, now: float, units: NodeSet, on: bool) -> None:
-        """Called when units begin to switch on or off; `switched` reports the whole request."""
+        """Called when some units begin to switch on or off; `switched` reports the request as a whole."""
 
     def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
-        """Called when units are switched; ``complete`` if they are the request's last ones."""
+        """Called when some units have switched; ``complete`` if they are the last ones of the request."""
 
     def availability(self, now: float, units: NodeSet, available: bool) -> None:
-        """Called when jobs can or cannot start on units; running jobs continue."""
+        """Called when jobs can no longer, or can again, start on units; running jobs continue."""
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Called when nodes go down with all their units: by failures, or as planned."""
+        """Called when nodes go down with all their units, because of failures or (``planned``) maintenance."""
 
     def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
         """Called when nodes are up again with all their units."""
@@ -78,7 +78,7 @@ class Observer:
 
 
 class Hooks:
-    """The methods of observers to call for each hook."""
+    """For each hook, the methods of observers that the engine calls."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self.begins = tuple(o.begins for o in observers if o.listens("begins"))
@@ -97,7 +97,7 @@ class Hooks:
 
 
 class Deferred(Observer):
-    """Records calls and delivers them, in order, when `flush` is called.
+    """Records the calls of an observer's methods, and delivers them in order when `flush` is called.
 
     At the delivery, the job may already be in a later ``state``. Its ``start`` and ``alloc`` are still valid.
     """

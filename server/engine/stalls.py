@@ -1,4 +1,4 @@
-"""Detection of runs that will never end."""
+"""Detect runs that would never end."""
 
 from itertools import islice
 from typing import Final
@@ -16,7 +16,10 @@ _SHOWN: Final = 1000
 
 
 class StallDetector(Kept):
-    """Counts notices without effect; ``retries`` is True if jobs can lose their units."""
+    """Counts notices that have no effect, to detect a run that would never end.
+
+    ``retries`` is True if jobs can lose their units.
+    """
 
     _kept = ("_instant", "_notices", "_steps", "_fruitless")
     __slots__ = ("_fruitless", "_instant", "_notices", "_retries", "_steps")
@@ -59,7 +62,7 @@ class StallDetector(Kept):
             )
 
     def nothing_to_come(self, now: float, cluster: Cluster, *, registering: bool = False) -> None:
-        """Raise Stalled if the run is not over although no event is left."""
+        """Raise Stalled if no event is left although jobs are still queued or held."""
         if cluster.waiting:
             raise Stalled(
                 "the run stalled: jobs wait, nothing runs, and no event is left",
@@ -86,7 +89,7 @@ class StallDetector(Kept):
 
 
 def describe_waiting(cluster: Cluster) -> str:
-    """Describe for a message how many jobs wait and run, and for what units are kept."""
+    """Return a text for messages: how many jobs are queued and running, and what units are kept for."""
     names = [f"{job.id} ({job.size} units)" for job in islice(cluster.waiting.values(), _NAMED)]
     more = len(cluster.waiting) - len(names)
     text = f"{len(cluster.waiting)} waiting, {len(cluster.running)} running, {cluster.ledger.idle} units free"

@@ -1,4 +1,4 @@
-"""Carries out the scheduler's decisions and rejects illegal ones."""
+"""Check the scheduler's decisions: carry out legal ones, and reject illegal ones."""
 
 from collections.abc import Callable, Iterable
 from math import inf
@@ -42,7 +42,10 @@ from pipistrelle.traces.workload import decimal_text
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Verdicts(Kept):
-    """Carries out decisions; registered jobs must not use the workloads' ``prefixes``."""
+    """Carries out the scheduler's decisions.
+
+    Jobs that it registers must not use the workloads' ``prefixes``.
+    """
 
     _kept: ClassVar[tuple[str, ...]] = ("_open_calls", "_registered")
 

@@ -1,4 +1,4 @@
-"""Runs the work of jobs on simulated hosts, which decide how long it takes."""
+"""Run the work of jobs on simulated hosts, which determine how long it takes."""
 
 from collections.abc import Callable, Iterable
 from math import inf
@@ -209,7 +209,7 @@ class Executor:
                     self._set_load(now, host)
 
     def _meeting(self, task: Task) -> list[Task]:
-        """Return a task and all tasks that share hosts with it, directly or indirectly."""
+        """Return all tasks that share hosts with a task, directly or through others, and the task itself."""
         found = {task: None}
         if self._sharing or task.phase.run.crowded:
             seen: set[int] = set()
@@ -250,7 +250,7 @@ class Executor:
                 raise _never_ends(task)
 
     def _announce(self, tasks: list[Task]) -> None:
-        """Put the first end among tasks that share hosts on the agenda."""
+        """Put the earliest end among tasks that share hosts on the agenda."""
         first = min(tasks, key=lambda task: task.ends)
         time = first.ends
         for task in tasks:

@@ -1,4 +1,4 @@
-"""Simulated hosts: speed, load, power and energy."""
+"""The simulated hosts: their speed, load, power and energy."""
 
 from collections.abc import Iterable, Sequence
 from math import fsum, isfinite
@@ -187,7 +187,7 @@ class Hosts(Part):
 
 
 class JobMeter(Part, Observer):
-    """Sets the energy (J) of each job; must be called before observers that read it."""
+    """Sets the energy (J) of each job; the engine must call it before the observers that read this value."""
 
     _kept = ("_before",)
 

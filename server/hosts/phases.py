@@ -68,7 +68,7 @@ class Task(Struct, eq=False):
         self.alone, self.done, self.since, self.seconds, self.ends = state["times"]
 
     def share(self, now: float) -> float:
-        """Return the share of the task that is done, 0 to 1."""
+        """Return how much of the task is done, from 0 to 1."""
         if now >= self.ends:
             return 1.0
         return min(self.done + (now - self.since) / self.seconds, 1.0)
@@ -112,7 +112,7 @@ class Run(Struct, eq=False):
 
 
 class Path:
-    """Position in a job's profile: the current leaf and the composed profiles around it."""
+    """The position in a job's profile: the profile being executed, and the composed profiles that contain it."""
 
     __slots__ = ("_frames",)
 
@@ -121,14 +121,14 @@ class Path:
         self._frames: list[tuple[Composed, int]] = []
 
     def descend(self, profile: Profile) -> Leaf:
-        """Go to the first leaf of a profile and return it."""
+        """Go to the first profile without parts inside a profile, and return it."""
         while isinstance(profile, Composed):
             self._frames.append((profile, 1))
             profile = profile.seq[0]
         return profile
 
     def next(self) -> Leaf | None:
-        """Return the next leaf; None at the end of the profile."""
+        """Go to the next profile without parts and return it; None at the end."""
         while self._frames:
             composed, begun = self._frames.pop()
             if begun < composed.repeat * len(composed.seq):
@@ -137,7 +137,7 @@ class Path:
         return None
 
     def begun(self) -> list[int]:
-        """Return the numbers of begun parts of the composed profiles around the leaf."""
+        """Return, for each composed profile around the position, the number of the part that was begun."""
         return [begun for _, begun in self._frames]
 
     def enter(self, profile: Profile, begun: Sequence[int]) -> Leaf:

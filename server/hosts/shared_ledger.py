@@ -1,4 +1,4 @@
-"""A ledger of units in which several jobs may share a unit."""
+"""A record of units, like `Ledger`, in which several jobs may share a unit."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -25,7 +25,7 @@ class Request(Struct, eq=False):
 
 
 class Leg(Struct, eq=False):
-    """Units of a request that reach their power state together; the agenda has its number."""
+    """Units of a request that reach their power state together; the agenda refers to it by its number."""
 
     request: Request
     units: NodeSet
@@ -177,7 +177,7 @@ class Switchboard(Part):
             raise Illegal("wrong_state", f"units of '{units}' have jobs; only idle ones can go to sleep")
 
     def _depart(self, now: float, hosts: Hosts, request: Request, ways: dict[int, int]) -> None:
-        """Begin to switch units; ``ways`` is {unit: switch state}."""
+        """Begin to switch units on or off; ``ways`` is {unit: power state while switching}."""
         legs: dict[float, list[int]] = {}
         for unit, way in ways.items():
             hosts.set_pstate(now, unit, way)
@@ -194,7 +194,7 @@ class Switchboard(Part):
         self._cluster.ledger.block(units)
 
     def _arrived(self, now: float, request: Request, units: int) -> None:
-        """Count ``units`` more units as switched; the last ones complete the request."""
+        """Count ``units`` more units as switched; when all have switched, complete the request."""
         request.left -= units
         if units and not request.left:
             for hook in self._cluster.hooks.switched:

@@ -84,7 +84,7 @@ def lives_of(
 
 
 class _Down(Kept):
-    """Nodes that are down by failures, or by maintenance, with the number of causes each."""
+    """The nodes that are down because of failures (or of maintenance), each with its number of causes."""
 
     _kept = ("_times",)
 
@@ -96,7 +96,7 @@ class _Down(Kept):
         return sorted(self._times)
 
     def more(self, nodes: Iterable[int]) -> NodeSet:
-        """Add a cause to each node; return the nodes that had none."""
+        """Add one cause to each node; return the nodes that were up before."""
         new = []
         for node in nodes:
             self._times[node] += 1
@@ -105,7 +105,7 @@ class _Down(Kept):
         return NodeSet.of(new)
 
     def less(self, nodes: Iterable[int]) -> NodeSet:
-        """Remove a cause from each node; return the nodes that have none left."""
+        """Remove one cause from each node; return the nodes that have none left."""
         old = []
         for node in nodes:
             self._times[node] -= 1
@@ -188,7 +188,7 @@ class Failures(Part):
             self._clockwork.agenda.put(self._next[0].down, FAILURE, len(self._next))
 
     def _fail(self, _: int) -> None:
-        """Let all nodes of one instant fail together, so that a job loses them together."""
+        """Let all nodes that fail at this instant go down together, so that a job with several of them ends once."""
         self._watch()
         outages = self._next
         repairs: dict[float, list[int]] = {}
@@ -231,13 +231,13 @@ class Failures(Part):
         self._clockwork.tell(NodesRepaired(self._clockwork.now, NodesRepairedData(str(nodes), str(units))))
 
     def _bury(self, nodes: NodeSet) -> None:
-        """Record nodes that are never repaired, so that no job waits for them."""
+        """Note that nodes will never be repaired, so that no job waits for them."""
         if nodes and self._holds:
             self._clockwork.cluster.ledger.block(self._node_units.units_of(nodes))
             self._attempts.forsake(nodes, "a node that is not repaired any more")
 
     def _watch(self) -> None:
-        """Raise Stalled if outages continue forever but no job makes progress."""
+        """Raise Stalled if outages continue for ever but no job makes progress."""
         clockwork, arrivals = self._clockwork, self._arrivals
         cluster = clockwork.cluster
         if cluster.steps != self._steps or not (arrivals.exhausted or arrivals.held):

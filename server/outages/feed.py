@@ -1,4 +1,4 @@
-"""Outages in order of time, generated only as far ahead as needed."""
+"""Merge streams of outages in order of time; outages are generated only as far ahead as needed."""
 
 from collections.abc import Iterator, Sequence
 from heapq import merge
@@ -23,7 +23,7 @@ class OutageFeed:
         self._instants = groupby(merge(*map(_outages, streams), key=time), key=time)
 
     def next_instant(self) -> list[Outage]:
-        """Return all outages of the next instant, by stream and node; empty at the end."""
+        """Return all outages that begin at the next instant, by stream and node; an empty list at the end."""
         return list(next(self._instants, (0.0, ()))[1])
 
 

@@ -1,4 +1,4 @@
-"""Failures and maintenance of a run, with the rules for interrupted jobs."""
+"""The failures and maintenance of a run, and the rules for interrupted jobs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -77,7 +77,7 @@ class Reliability(AttemptRules):
 
 
 class _Recorded:
-    """Stream of the outages in a log or a saved stream."""
+    """A stream of outages that come from a log or a saved stream."""
 
     def __init__(self, outages: "Outages") -> None:
         self._outages = outages

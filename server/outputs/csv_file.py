@@ -59,7 +59,7 @@ class CsvFile:
             self.hand_over()
 
     def hand_over(self) -> None:
-        """Write the lines of all added rows."""
+        """Format all added rows and write them to the file, possibly only to its buffer."""
         rows = self._left + "".join(self._lines_of(self.rows)).encode()
         self.rows.clear()
         written, error = write_rows(self._file, rows)  # type: ignore[arg-type]  # it is open

@@ -10,6 +10,7 @@ import msgspec
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.state import Kept
+from pipistrelle.protocol.base.whole import read_whole
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.attempt_recorder import AttemptRecorder
@@ -184,7 +185,7 @@ def check_outputs(folder: Path) -> None:
     Missing files are ignored. Nothing is checked if there is no summary, because the run continues or was killed.
     """
     try:
-        summary = msgspec.json.decode((folder / SUMMARY_FILE).read_bytes())
+        summary = msgspec.json.decode(read_whole(folder / SUMMARY_FILE))
     except (OSError, ValueError):
         return
     told = summary.get("sha256") if isinstance(summary, dict) else None
@@ -224,7 +225,7 @@ def _inputs_digest(folder: Path) -> str | None:
     if not path.is_file():  # reading a pipe may never end
         return None
     try:
-        config = msgspec.json.decode(path.read_bytes())
+        config = msgspec.json.decode(read_whole(path))
         inputs = {key: value for key, value in config.items() if key not in _NO_INPUTS}
         inputs["platform"] = _unnamed(config["platform"])
         inputs["workloads"] = {prefix: _unnamed(one) for prefix, one in config["workloads"].items()}

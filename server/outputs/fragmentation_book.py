@@ -40,7 +40,7 @@ class Fragmentation(Struct, frozen=True, kw_only=True):
 
 
 class _Shape(Struct, frozen=True, order=True):
-    """What a job needs of one node: ``each`` units or all (``alone``), and which nodes."""
+    """What a job needs on one node: ``each`` units or all of them (``alone``), and which nodes it accepts."""
 
     each: int
     alone: bool
@@ -154,7 +154,7 @@ class FragmentationBook(Kept, Observer):
             self._time = now
 
     def _look(self) -> tuple[int, list[int]]:
-        """Return the number of idle GPUs, and of stranded ones in each pool."""
+        """Return the number of idle GPUs, and the number of stranded GPUs in each pool."""
         idle = np.where(self._has_gpus & ~self._down, self._free, 0)
         fits: NDArray[np.bool_] = np.zeros(len(idle), dtype=np.bool_)
         for shape in self._shapes:

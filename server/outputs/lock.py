@@ -13,7 +13,7 @@ from typing import Final
 
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.base.log import logger
-from pipistrelle.protocol.base.whole import is_still
+from pipistrelle.protocol.base.whole import is_still, read_whole, without_waiting
 from pipistrelle.server.errors import OutputFailed
 
 _MODE: Final = 0o666
@@ -53,7 +53,7 @@ def sole_writer(prefix: str, option: str = "--out") -> Iterator[None]:
 def is_written(prefix: str) -> bool:
     """Return whether a run is writing outputs with this prefix now."""
     try:
-        file = os.open(_lock_file(prefix), os.O_RDONLY)
+        file = without_waiting(_lock_file(prefix), os.O_RDONLY)
     except OSError:
         return False
     try:
@@ -107,6 +107,6 @@ def _locked(path: Path) -> int:
 def _writer(path: Path) -> str | None:
     """Describe the process that holds the lock; None if unreadable."""
     with suppress(OSError, ValueError, LookupError, TypeError):
-        who = json.loads(path.read_bytes()[:_MOST_BYTES])
+        who = json.loads(read_whole(path)[:_MOST_BYTES])
         return f"process {who['process']} on {printable(who['host'])}: {printable(who['command'])}"
     return None

@@ -78,10 +78,10 @@ class Summary(Struct, frozen=True, kw_only=True):
 
 
 class FiguresBook(Protocol):
-    """Gathers figures for one field of `Summary` during a run."""
+    """An object that collects the values for one field of `Summary` during a run."""
 
     def summary(self) -> Any:
-        """Return the figures gathered so far."""
+        """Return the values collected so far."""
 
 
 class Metrics(Kept, Observer):
@@ -219,7 +219,7 @@ class Metrics(Kept, Observer):
 
 
 class _Figures:
-    """Mean and maximum of a function of waits and run times, computed in batches."""
+    """The mean and maximum of a function of waits and run times, computed batch by batch."""
 
     def __init__(self, waits: Floats, runs: Floats, of: Callable[[Floats, Floats], Floats]) -> None:
         self._largest = -inf

@@ -26,7 +26,7 @@ SCHEDULE_COLUMNS: Final = (
 
 
 def labels_csv(workloads: Mapping[str, Workload]) -> str:
-    """Return the file of job labels: one line per job of each workload with labels."""
+    """Return the content of the file of job labels: one line per job of each workload with labels."""
     lines = [LABEL_COLUMNS]
     for prefix, workload in workloads.items():
         columns = [named_column(workload, name) for name in LABEL_NAMES]
@@ -37,12 +37,12 @@ def labels_csv(workloads: Mapping[str, Workload]) -> str:
 
 
 def _fields(texts: Sequence[str]) -> Sequence[str]:
-    """Return texts as CSV fields; the same list if no text needs quotes."""
+    """Return texts as CSV fields; return ``texts`` itself if none needs quotes."""
     return texts if special("".join(texts)) is None else list(map(csv_text, texts))
 
 
 def schedule_csv(summary: Summary, version: str) -> str:
-    """Return Batsim's schedule file: a header and one line with the run's totals."""
+    """Return the content of Batsim's schedule file: a header and one line with the run's totals."""
     killed = summary.killed_at_walltime + summary.killed
     finished = summary.completed + killed
     span = summary.makespan if summary.horizon is UNSET else summary.horizon

@@ -19,7 +19,7 @@ _KINDS: Final = tuple(Spending.__struct_fields__)
 
 
 class SizeClass(Struct, frozen=True, kw_only=True):
-    """Interruptions of jobs that have ``smallest`` to ``largest`` units.
+    """How often jobs of ``smallest`` to ``largest`` units were interrupted.
 
     ``running`` is the total time of their attempts (s), ``mean_time_to_interruption`` (s) is ``running`` /
     ``interruptions`` or None. An interruption is a failure or maintenance that hits a working job, even if the job
@@ -56,7 +56,10 @@ class ReliabilitySummary(Struct, frozen=True, kw_only=True):
 
 
 class ReliabilityBook(Kept, Observer):
-    """Gathers a `ReliabilitySummary`; its `NodeBook` must observe the run, too."""
+    """Collects the values of a `ReliabilitySummary` during a run.
+
+    Its `NodeBook` must observe the run, too.
+    """
 
     _kept = ("_spent", "_held", "_sizes", "_interruptions", "_lost", "_given_up", "_survived")
 
@@ -127,11 +130,12 @@ class ReliabilityBook(Kept, Observer):
 
 
 class PreemptionSummary(Struct, frozen=True, kw_only=True):
-    """Outcome of preemptions.
+    """The numbers of preemptions in a run, and how they ended.
 
     ``asked`` counts the preemption decisions carried out. ``preempted`` jobs were ``requeued`` or ``cancelled``, and
-    ``dumped`` of them wrote a last dump. The other jobs ``ended_before``, by themselves or because they lost their
-    nodes. ``lost`` and ``kept`` are the preempted jobs' work that was lost or saved in dumps (unit-seconds).
+    ``dumped`` of them wrote a last checkpoint. The other jobs ``ended_before``, by themselves or because they lost
+    their nodes. ``lost`` and ``kept`` are the preempted jobs' work that was lost or saved in checkpoints
+    (unit-seconds).
     """
 
     asked: int
@@ -145,7 +149,7 @@ class PreemptionSummary(Struct, frozen=True, kw_only=True):
 
 
 class PreemptionBook(Kept, Observer):
-    """Gathers a `PreemptionSummary`."""
+    """Collects the values of a `PreemptionSummary` during a run."""
 
     _kept = ("_asked", "_requeued", "_cancelled", "_dumped", "_before", "_lost", "_saved")
 

@@ -1,1 +1,1 @@
-"""What a run consists of: machine, jobs, requests, conditions and failures."""
+"""What a run consists of, before its scheduler is known: machine, jobs, dependencies, node requests and failures."""

@@ -1,4 +1,4 @@
-"""Job dependencies, as workloads give them."""
+"""Read the dependencies between jobs from workloads."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -108,7 +108,7 @@ def _wishes(workload: Workload) -> Iterator[tuple[int, list[Condition]]]:
 
 
 def first_of(names: list[str]) -> str:
-    """Return the first three names as a text for messages."""
+    """Return the first three names as one text, for messages."""
     shown = ", ".join(legible(name, _LONGEST) for name in names[:_NAMED])
     return shown + (" and others" if len(names) > _NAMED else "")
 

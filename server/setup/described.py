@@ -1,4 +1,4 @@
-"""Descriptions of a run: for its scheduler and for its outputs."""
+"""Describe a run: for its scheduler (the first notice), and for its output files."""
 
 import hashlib
 from math import inf
@@ -22,7 +22,7 @@ def begins_of(setup: Setup) -> SimulationBeginsData:
 
 
 def describe_run(setup: Setup) -> dict[str, Any]:
-    """Describe everything that decides a run's result, except the scheduler, as JSON."""
+    """Return everything that determines a run's result, except the scheduler, as JSON values."""
     hosts = None if setup.machine is None else setup.machine.hosts
     return {
         "platform": msgspec.to_builtins(setup.platform),

@@ -77,7 +77,7 @@ def _nodes(workload: Workload, platform: Platform) -> list[str]:
 
 
 def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: int) -> dict[int, float]:
-    """Return {row: first time (s) to fit} for jobs that do not fit at their start.
+    """Return {row: first time (s) at which the job fits} for the jobs that do not fit at their recorded start.
 
     Jobs are placed by start, then row; a job that fits keeps its units. Every other job gets the first time, from its
     start or submission on, at which it fits for its whole length beside all jobs placed before.
@@ -114,7 +114,7 @@ def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: 
 
 
 class _Load:
-    """Number of units held by jobs, as a step function of time."""
+    """The number of units that jobs hold, as a step function of time."""
 
     def __init__(self, starts: Floats, lengths: Floats, sizes: Ints) -> None:
         times = np.concatenate([starts, starts + lengths])
@@ -123,7 +123,7 @@ class _Load:
         self._held = np.cumsum(np.bincount(places, weights=changes, minlength=len(self._times)))
 
     def first_room(self, since: float, length: float, most: int) -> float:
-        """Return when (s), from ``since`` on, ``most`` units suffice for ``length`` s."""
+        """Return the first time (s), from ``since`` on, at which at most ``most`` units are held for ``length`` s."""
         time = since
         at = max(int(np.searchsorted(self._times, since, "right")) - 1, 0)
         steps = _STEPS

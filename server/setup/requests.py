@@ -80,7 +80,10 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
 
 
 def _whole(book: RequestBook, asked: NodeRequest, size: int) -> tuple[NodeRequest, int]:
-    """Return a request for whole nodes and its number of units; it may be refused."""
+    """Return a request for whole nodes with the number of units it then has.
+
+    The machine may still refuse it.
+    """
     shared = structs.replace(asked, whole_nodes=False)
     try:
         pools = book.pools(shared)

@@ -32,11 +32,11 @@ def resiliences_of(workloads: Mapping[str, Workload]) -> dict[str, Resilience]:
 def check_resilience(
     reliability: Reliability, own: Mapping[str, Resilience], platform: Platform, workloads: Mapping[str, Workload]
 ) -> list[str]:
-    """Return warnings about jobs whose dumps or spare nodes will not help.
+    """Return warnings about jobs whose checkpoints or spare nodes will not help.
 
     Raises:
-        SetupError: dump intervals depend on failures but nothing fails; all units of a job are spares; or a job's id
-            looks like that of an attempt.
+        SetupError: checkpoint intervals depend on failures but nothing fails; all units of a job are spares; or a job's
+            id looks like that of an attempt.
     """
     happens = (reliability.failures, reliability.outages, reliability.maintenance)
     if reliability.requeue != "never" and happens != (None, None, None):
@@ -110,7 +110,7 @@ def _note(complaints: dict[str, list[str]], what: str, names: list[str], which: 
 def _alike(
     common: Resilience, own: Mapping[str, Resilience], workloads: Mapping[str, Workload]
 ) -> Iterator[tuple[Resilience, Workload, str, NDArray[np.intp]]]:
-    """Yield (resilience, workload, prefix, rows) of jobs with equal options and size."""
+    """Yield (resilience, workload, prefix, rows) for each group of jobs with equal resilience options and size."""
     for prefix, workload in workloads.items():
         kinds: dict[Resilience, list[int]] = {}
         if own:

@@ -1,4 +1,4 @@
-"""The description of a run, before its scheduler is known."""
+"""All that a run needs, except its scheduler."""
 
 from collections import Counter
 from collections.abc import Mapping

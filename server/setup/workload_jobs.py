@@ -62,7 +62,7 @@ class WorkloadJobs:
         return {} if self._labels is None else dict(zip(ids, self._labels, strict=True))
 
     def from_row(self, row: int) -> Iterator[Job]:
-        """Yield the jobs from this row on; rows count from 0."""
+        """Yield the workload's jobs from this row on; rows count from 0."""
         workload, prefix = self.workload, self._prefix
         for begin in range(row, len(workload), _BLOCK):
             block = slice(begin, begin + _BLOCK)
@@ -113,7 +113,7 @@ class WorkloadJobs:
 
 
 def is_work(profile: Profile, runtime: float, *, has_hosts: bool) -> bool:
-    """Return whether hosts decide how long a job takes; ``runtime`` may be NaN."""
+    """Return whether simulated hosts determine how long a job takes; its ``runtime`` is then NaN."""
     return isnan(runtime) or (has_hosts and isinstance(profile, Composed))
 
 

@@ -127,7 +127,7 @@ class Simulation(Kept):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Result of a run; ``failure`` is why it ended early, None if it completed."""
+    """The result of a run; ``failure`` is the error that ended it early, None if it completed."""
 
     summary: Summary
     times: LoopTimes

@@ -30,7 +30,9 @@ _LAST_READS: Final = 64
 
 
 class RouterConnection:
-    """An accepted connection, non-blocking until `serve`; closes its socket.
+    """A connection that the server has accepted.
+
+    It closes its socket. Reads do not block until `serve` is called.
 
     ``longest``: longest message accepted until then (bytes).
     """
@@ -114,7 +116,7 @@ class RouterConnection:
         return self.send(self._before + framed(frame))
 
     def send(self, data: bytes) -> bool:
-        """Send bytes; False if some are unsent. Only reading shows a closed connection."""
+        """Send bytes; return False if some are still unsent. A closed connection is only noticed by reading."""
         if self._unsent:
             self._unsent = memoryview(bytes(self._unsent) + data)
             return self.flush()

@@ -1,4 +1,4 @@
-"""An encrypted listening socket that checks peers' keys: CurveZMQ, by libzmq.
+"""A listening socket for encrypted connections (CurveZMQ, by libzmq) that checks the keys of peers.
 
 It replaces a `Listener`. libzmq disconnects peers without the right key within seconds and delivers nothing from them.
 A `Doorway` limits such peers further; other limits are libzmq's options.
@@ -41,7 +41,7 @@ _FAULTS: Final[dict[int, str]] = {
 
 
 class CurveStranger:
-    """A peer with a known key, which may become the scheduler."""
+    """A peer whose key is accepted and which may become the scheduler."""
 
     __slots__ = ("_descriptor", "_listener", "_longest", "_peephole", "_route", "_unsent", "identity", "inbox", "lost")
 
@@ -178,7 +178,7 @@ class CurveListener:
         return bool(self._strangers) or self.readable()
 
     def release(self, stranger: CurveStranger) -> None:
-        """Let the caller read this peer's messages itself; `look` still wakes up for them."""
+        """Let the caller read this peer's messages; `look` still returns when one arrives."""
         self._served = stranger
         self._hush()
 
@@ -186,7 +186,7 @@ class CurveListener:
         """Do nothing, because all connections share one socket."""
 
     def attend(self, patience: int) -> bool:
-        """Check keys and read messages for ``patience`` ms; return whether any arrived."""
+        """Check keys of peers and read messages for ``patience`` ms; return whether any message arrived."""
         ready = dict(self._poller.poll(patience))
         self._note_faults()
         if self._judge in ready:
@@ -232,7 +232,10 @@ class CurveListener:
                 self._blame(f"that {_FAULTS.get(value, 'does not speak ZeroMQ with CURVE')}")
 
     def _blame(self, whom: str) -> None:
-        """Log why a peer was rejected, each reason once: there may be thousands of peers."""
+        """Log why a peer was rejected.
+
+        Each reason is logged only once, because there may be thousands of peers.
+        """
         self.fault = f"a peer {whom}"
         if self.fault not in self._told:
             self._told.add(self.fault)

@@ -1,4 +1,4 @@
-"""A filter between unknown peers and libzmq's encrypted socket.
+"""Limit how much unknown peers can send to libzmq's encrypted socket.
 
 libzmq would buffer as much of an unknown peer's handshake as the longest message may have. Here, a thread passes bytes
 in both directions, but only a few until libzmq has accepted the peer's key. It parses only the begin and type of each
@@ -169,7 +169,7 @@ class Doorway:
         return [passage for passage in self._passages if not passage.known]
 
     def _has_room(self) -> bool:
-        """Return whether a peer can be accepted; after a while, reject the oldest one."""
+        """Return whether another peer can be accepted; if not for some time, reject the oldest peer."""
         unknown = self._unknown()
         if len(unknown) < self._most:
             return True

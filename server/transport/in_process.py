@@ -17,7 +17,7 @@ class Transport(Protocol):
 
     @property
     def apart(self) -> bool:
-        """Whether the scheduler works in parallel, so that observers can run meanwhile."""
+        """Whether the scheduler is another process that works in parallel, so that observers can run meanwhile."""
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
         """Wait for a scheduler, negotiate, and return both sides' greetings.
@@ -42,7 +42,7 @@ class Transport(Protocol):
 
 
 def bare(transport: Any) -> Any:
-    """Return the transport without wrappers, which only observe its messages."""
+    """Return the innermost transport, without the wrappers that only observe messages."""
     return getattr(transport, "behind", transport)
 
 

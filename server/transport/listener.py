@@ -103,7 +103,7 @@ class Listener:
             self._selector.register(stranger, selectors.EVENT_READ)
 
     def _make_room(self, now: float) -> bool:
-        """Reject an unknown peer that had time to send something; new peers wait until then."""
+        """Reject an unknown peer that has had time to send something; until then, new peers wait."""
         least = self._least_wanted()
         stays_until = self._strangers[least] + _STAY_S
         if now < stays_until:
@@ -117,7 +117,7 @@ class Listener:
         self._paused = until
 
     def _least_wanted(self) -> RouterConnection:
-        """Return a peer that has not completed its handshake, else the longest silent one."""
+        """Return the peer to reject first: one without a handshake, else the one that was silent longest."""
         return min(self._strangers, key=lambda stranger: (stranger.ready, stranger.heard))
 
     def _read(self, stranger: RouterConnection) -> None:
@@ -168,14 +168,14 @@ class Listener:
         self.unwatch(stranger)
 
     def release(self, stranger: RouterConnection) -> None:
-        """Let the caller read this peer's messages itself; `look` still wakes up for them."""
+        """Let the caller read this peer's messages; `look` still returns when one arrives."""
         del self._strangers[stranger]
         self._heard.pop(stranger, None)
         if self._paused is not None:  # there is room for a peer now
             self._paused = 0.0
 
     def unwatch(self, connection: RouterConnection) -> None:
-        """Stop waking up for messages of a released connection."""
+        """Stop returning from `look` when a released connection has messages."""
         self._selector.unregister(connection)
 
     def close(self) -> None:

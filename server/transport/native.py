@@ -143,7 +143,7 @@ class NativeTransport(Peer[ServerSession]):
         return self._listener.fault or None
 
     def let_go(self, patience: float) -> None:
-        """Disconnect the scheduler; another can be greeted within ``patience`` s."""
+        """Disconnect the scheduler; another one may then connect within ``patience`` s."""
         self._leave()
         self._hello_timeout = patience
         self._session, self._route, self._who = ServerSession(), [], "the scheduler"
@@ -232,7 +232,7 @@ class NativeTransport(Peer[ServerSession]):
         return message
 
     def _frame_of(self, message: ZmtpMessage) -> bytes:
-        """Return the frame: the first part that differs from the HELLO's route."""
+        """Return the content of a message: its first part that does not belong to the route of the HELLO."""
         if message.left_out:
             too_long(message.left_out, RemoteProtocolError)
         parts = message.parts
@@ -268,7 +268,7 @@ class NativeTransport(Peer[ServerSession]):
         self._leave()
 
     def _last_words(self) -> None:
-        """Limit all further sending to `LINGER_S`, even if the user interrupts."""
+        """Limit the time for all further sending to `LINGER_S`, even if the user interrupts."""
         self._interrupted = lambda: False
         self._decision_timeout = LINGER_S
 

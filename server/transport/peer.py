@@ -1,4 +1,4 @@
-"""The common base of transports over sockets: waiting for frames, with time limits."""
+"""The common base of all connections over sockets: wait for messages, with time limits."""
 
 import time
 from abc import ABC, abstractmethod
@@ -34,7 +34,7 @@ class Session(Protocol):
         """Return the reply in a frame; RemoteProtocolError if no reply is allowed now."""
 
     def pass_on(self, seq: int, frame: bytes) -> None:
-        """Record that a notice of another session is sent."""
+        """Record that a notice of another session (a recording) is sent."""
 
     def answered(self) -> None:
         """Record that the reply to the notice of `pass_on` has arrived."""
@@ -120,7 +120,7 @@ class Peer(ABC, Generic[_S]):
 
     @abstractmethod
     def _broke(self, error: RemoteProtocolError) -> None:
-        """Report a protocol error to the scheduler, if the dialect can."""
+        """Report the scheduler's violation of the protocol to the scheduler, if the dialect has a message for that."""
 
     @abstractmethod
     def _last_sent(self) -> str:
@@ -153,7 +153,7 @@ class Peer(ABC, Generic[_S]):
         return reply
 
     def _broken(self, error: RemoteProtocolError) -> SchedulerFailed:
-        """Report a protocol error to the scheduler; return the error that ends the run."""
+        """Report the scheduler's violation of the protocol to it; return the error that ends the run."""
         what = f"{self._who} broke the protocol after {self._last_sent()}: {error}"
         self._broke(error)
         return SchedulerFailed(what, where=self.endpoint)
@@ -166,7 +166,7 @@ class Peer(ABC, Generic[_S]):
         return None
 
     def relay(self, seq: int, frame: bytes) -> None:
-        """Send a notice of another session unchanged; `relayed` returns the reply."""
+        """Send a recorded notice of another session unchanged; `relayed` returns the reply."""
         self._session.pass_on(seq, frame)
         self._owed_reply = True
         self._hand_over(frame)
@@ -207,7 +207,10 @@ class Peer(ABC, Generic[_S]):
         )
 
     def _look_around(self, deadline: float, too_late: Callable[[], SchedulerFailed]) -> float:
-        """Return the time; raise if the run is interrupted, the scheduler is lost or too late."""
+        """Return the time, unless the run is interrupted, the scheduler is lost or ``deadline`` has passed.
+
+        Each of these three cases raises an error.
+        """
         if self._interrupted():
             raise KeyboardInterrupt
         now = time.monotonic()
@@ -227,5 +230,5 @@ class Peer(ABC, Generic[_S]):
 
 
 def scheduler_named(name: str) -> str:
-    """Return a scheduler's name as messages show it."""
+    """Return a scheduler's name in the form in which messages show it."""
     return f"scheduler '{legible(name, _SHOWN_NAME)}'"

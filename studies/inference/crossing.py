@@ -2,10 +2,10 @@
 
 A curve is the mean of a metric at each value of a numeric axis, for example waits by repair time. Between the values it
 is the monotone cubic of Fritsch and Carlson (Monotone Piecewise Cubic Interpolation, SIAM J. Numer. Anal. 17, 1980),
-over logarithms if all values are above 0. Chance can make means rise and fall. So curves are made monotone first, in
-the common direction of all curves: each point lies halfway between the greatest mean so far and the least one to come.
-Intervals are quantiles of a bootstrap that draws whole replicas. All cells get the same replicas, because replicas with
-the same number share their random numbers.
+over logarithms if all values are above 0. Random variation can make means rise and fall, so curves are made monotone
+first, in the common direction of all curves: each point lies halfway between the greatest mean before it and the least
+mean after it. Intervals are quantiles of a bootstrap that draws whole replicas. All cells get the same replicas,
+because replicas with the same number share their random numbers.
 """
 
 import math
@@ -33,7 +33,7 @@ _FINE: Final = 20
 
 
 class Crossing(Struct, frozen=True, kw_only=True):
-    """The point of an axis where a curve reaches a value.
+    """The point on a numeric axis at which a curve reaches a target value.
 
     Attributes:
         at: number on the axis; inf or -inf if the point is above its greatest or below its least value.
@@ -47,7 +47,7 @@ class Crossing(Struct, frozen=True, kw_only=True):
     target: float
 
     def plain(self) -> dict[str, float | str | None]:
-        """Return the crossing as JSON values; "above" or "below" is beyond the axis."""
+        """Return the point as JSON values; "above" or "below" means that it lies beyond the axis."""
         ends = {"at": self.at, "low": self.low, "high": self.high}
         return {**{name: _told(end) for name, end in ends.items()}, "target": self.target}
 
@@ -102,7 +102,7 @@ class Curves:
         self._resample(samples, seed)
 
     def _resample(self, samples: Sequence[dict[int, float]], seed: int) -> None:
-        """Compute means, shape (curves, x), and resampled ones, (draws, curves, x)."""
+        """Compute the means, shape (curves, x), and the means of bootstrap samples, shape (draws, curves, x)."""
         shape = (len(self.names), len(self.x))
         self.means = np.array([math.fsum(one.values()) / len(one) for one in samples]).reshape(shape)
         self._sign = 1.0 if math.fsum((self.means[:, -1] - self.means[:, 0]).tolist()) >= 0 else -1.0
@@ -160,7 +160,7 @@ class Curves:
         return self._reach(curve, target, targets)
 
     def meet(self, curve: int, other: int, place: int) -> Crossing:
-        """Return where a curve reaches the value of another curve at index ``place``."""
+        """Return where a curve reaches the value that another curve has at index ``place`` of the axis."""
         targets = None if self.drawn is None else self._monotone(self.drawn[:, other])[:, place]
         return self._reach(curve, float(self._monotone(self.means[other][None])[0, place]), targets)
 
@@ -182,7 +182,10 @@ class Curves:
         return middle
 
     def _solve(self, means: Floats, targets: Floats) -> Floats:
-        """Return where each curve, (n, x), reaches its target, (n,); inf beyond the axis."""
+        """Return where on the axis each curve, shape (n, x), reaches its target, shape (n,).
+
+        Return inf or -inf beyond the axis.
+        """
         curves = self._monotone(means)
         x = self._scaled
         upright, aims = curves * self._sign, targets * self._sign

@@ -1,4 +1,4 @@
-"""Pictures of a study: a metric by repair time and factor, differences by size."""
+"""Draw the results of a study: curves of a metric, for example by repair time, and differences by job size."""
 
 import math
 from collections.abc import Sequence

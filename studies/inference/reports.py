@@ -1,4 +1,4 @@
-"""Reports on a study's trials: cells with intervals, comparisons of two values."""
+"""Summarise a study: means with intervals for each combination of options, and comparisons of two values."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from pipistrelle.studies.inference.trials import SEED, CellKey, TrialTable, Valu
 
 
 class CellRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric of a cell.
+    """A metric for one combination of the study's axis values (a cell).
 
     Attributes:
         cell: {axis: value}.
@@ -34,7 +34,7 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     missing: int
 
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the row as JSON values."""
         return {**self.cell, "metric": self.metric, **self.estimate.plain(), "missing": self.missing}
 
 
@@ -54,7 +54,7 @@ class PairRow(msgspec.Struct, frozen=True, kw_only=True):
     unpaired: int
 
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the row as JSON values."""
         return {**self.cell, "metric": self.metric, **self.pair.plain(), "unpaired": self.unpaired}
 
 
@@ -66,7 +66,7 @@ def summary(
     method: Method = "t",
     quantile: float | None = None,
 ) -> list[CellRow]:
-    """Return each metric of each cell, metric by metric.
+    """Return each metric for each cell (combination of the study's axis values), ordered by metric.
 
     Args:
         metrics: columns; empty: the usual ones.
@@ -98,7 +98,7 @@ def comparison(
     level: float = LEVEL,
     method: Method = "t",
 ) -> list[PairRow]:
-    """Return each metric of each pair of cells for two values of an axis, by metric.
+    """Compare two values of an axis: return one row for each metric and each combination of the other axes' values.
 
     Raises:
         StatisticsError: a column is missing, no cell has both values, or paired replicas have different seeds.
@@ -148,14 +148,14 @@ class SizeRow(msgspec.Struct, frozen=True, kw_only=True):
     share: float | None
 
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the row as JSON values."""
         return {"size": self.name, **self.pair.plain(), "share": self.share}
 
 
 def by_size(
     trials: TrialTable, axis: str, first: Value, second: Value, metric: str = "mean_wait", *, level: float = LEVEL
 ) -> list[SizeRow]:
-    """Return a metric under two values of an axis by size class, and for all jobs.
+    """Compare a metric under two values of an axis, for each size class of jobs and for all jobs.
 
     Raises:
         StatisticsError: the trials have no columns of classes, such as ``mean_wait_1``, or another axis varies.
@@ -179,7 +179,7 @@ def by_size(
 
 
 def more_axes(trials: TrialTable, rest: Sequence[str]) -> StatisticsError:
-    """Return the error about axes that must not vary."""
+    """Return the error for a study in which more axes vary than this comparison allows."""
     return StatisticsError(
         f"other axes have more than one value: {', '.join(rest)}",
         where=trials.where,

@@ -1,4 +1,4 @@
-"""Read the trials of a study as a table with axes, cells and replicas."""
+"""Read the results of a study: a table with one row per simulation (trial), with its axes, cells and replicas."""
 
 import json
 import math
@@ -36,7 +36,7 @@ CellKey = tuple[Value, ...]
 
 @dataclass(frozen=True)
 class Cell:
-    """The replicas of one combination of axis values.
+    """One combination of the study's axis values, with its replicas (repetitions with other random numbers).
 
     Attributes:
         key: the values, in the order of the table's axes.
@@ -48,7 +48,7 @@ class Cell:
 
 
 class TrialTable:
-    """A table of trials, one per row.
+    """The results of a study: one row per trial (simulation).
 
     Args:
         columns: {name: values}, all of one length.
@@ -134,7 +134,7 @@ class TrialTable:
         return [Cell(key, rows) for key, rows in found.items()]
 
     def column(self, name: str) -> Sequence[Any]:
-        """Return a column; StatisticsError, with a similar name, if it is missing."""
+        """Return a column; if it is missing, raise StatisticsError, which suggests a similar name."""
         if name not in self.columns:
             known = [one for one in self.columns if one not in _ORIGIN]
             raise StatisticsError(
@@ -188,7 +188,10 @@ class TrialTable:
             ) from None
 
     def only(self, conditions: Sequence[tuple[str, str]]) -> "TrialTable":
-        """Return the trials with the given axis values (any of several for an axis)."""
+        """Return only the trials that meet conditions (axis, value).
+
+        Of several values for one axis, any suffices.
+        """
         wanted: dict[str, set[Value]] = {}
         for name, text in conditions:
             axis = column_of(name)
@@ -217,7 +220,7 @@ class TrialTable:
         return found
 
     def remarks(self) -> list[str]:
-        """Return remarks about data that all means omit: windows and unfinished jobs."""
+        """Return notes on what the means leave out: warm-up, drain and unfinished jobs."""
         found = []
         windows = [
             f"{name.replace('_', '-')} {printable(str(value))}"

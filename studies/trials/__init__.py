@@ -1,1 +1,1 @@
-"""Studies of many runs: descriptions, trials, metrics, the table of results."""
+"""Describe a study, run its trials (simulations), compute their metrics, and write the table of results."""

@@ -1,4 +1,4 @@
-"""Read the axes of a study from its description, and list their grid's points."""
+"""Read the axes of a study (the options that it varies), and list all combinations of their values."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ class StudyError(PipistrelleError):
 
 
 class _Range(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A range of numbers or times: ``count`` values, or values at distance ``step``."""
+    """A range of numbers or times in a study's file: ``count`` values, or values at distance ``step``."""
 
     first: float | str = msgspec.field(name="from")
     last: float | str = msgspec.field(name="to")
@@ -109,7 +109,10 @@ def folded(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def points(axes: Sequence[Axis]) -> Iterator[tuple[int, ...]]:
-    """Yield the indices of each grid point on all axes; the last axis varies fastest."""
+    """Yield each combination of axis values as the index of the value on each axis.
+
+    The last axis varies fastest.
+    """
     return product(*(range(len(axis.settings)) for axis in axes))
 
 
@@ -159,7 +162,7 @@ def _axis(name: str, value: Any, where: str) -> Axis:
 
 
 def _variants(name: str, tables: list[dict[str, Any]], where: str) -> Axis:
-    """Return an axis whose values have names and set several options each."""
+    """Return an axis whose values are named sets of options, such as policies."""
     if name in OPTIONS:
         check_option(name, where)
         raise StudyError(
@@ -196,7 +199,7 @@ def _values(value: Any, where: str) -> list[Any]:
 
 
 def _spread(told: _Range, where: str) -> list[Any]:
-    """Return the values of a range; those inside it are rounded to six digits."""
+    """Return the values of a range; values between its ends are rounded to six significant digits."""
     kinds = {isinstance(one, str) for one in (told.first, told.last, told.step) if one is not None}
     if len(kinds) > 1:
         raise StudyError("a range mixes numbers and lengths of time", where=where)

@@ -1,4 +1,4 @@
-"""Check a whole study before its first run, and choose the engine of each point."""
+"""Check all simulations of a study before the first one runs, and choose the engine for each."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from pipistrelle.studies.trials.window import WindowError
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A checked point of a study's grid.
+    """A checked point (combination of axis values) of a study.
 
     Attributes:
         point: the point; its run includes the digests of input files.
@@ -72,7 +72,7 @@ def prepared(study: Study) -> tuple[Prepared, ...]:
 
 
 class TrialMaker:
-    """Make a study's trials from their numbers.
+    """Makes a trial (one simulation) of a study from the numbers of its point and its replica.
 
     Args:
         folder: file names in the study are relative to this folder.

@@ -1,4 +1,4 @@
-"""The folder of a study: the study's identity, and the journal of its trials."""
+"""The output folder of a study: which study it belongs to, and the journal of finished trials."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from pipistrelle.protocol.base.errors import printable
+from pipistrelle.protocol.base.whole import read_whole
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.server.outputs.lock import sole_writer
 from pipistrelle.server.outputs.once import remove_outputs
@@ -38,7 +39,7 @@ _decoder: Final = msgspec.json.Decoder(Outcome)
 
 
 class Journal:
-    """The file with the ended trials of a study.
+    """The file that lists the finished trials of a study, so that an interrupted study can continue.
 
     Each line is on disk before the next trial is requested. When the journal is opened, an incomplete last line is
     dropped, and its trial is repeated.
@@ -86,7 +87,7 @@ def open_folder(
 
 
 def _remove_other(folder: Path, identity: Mapping[str, Any]) -> None:
-    """Remove the results of another study; nothing if they are of this one."""
+    """Remove the results in the folder if they belong to another study."""
     try:
         _is_claimed(folder, identity)
     except StudyError:
@@ -94,7 +95,7 @@ def _remove_other(folder: Path, identity: Mapping[str, Any]) -> None:
 
 
 def identity_of(study: Study, grid: tuple[Prepared, ...]) -> dict[str, Any]:
-    """Return all that decides a study's results, except the number of replicas."""
+    """Return everything that determines a study's results, except the number of replicas, as plain values."""
     files: dict[str, str] = {}
     for one in grid:
         files |= one.point.spec.files
@@ -103,7 +104,7 @@ def identity_of(study: Study, grid: tuple[Prepared, ...]) -> dict[str, Any]:
 
 
 def look_into(folder: Path, study: Study, grid: tuple[Prepared, ...]) -> dict[tuple[int, int], Outcome]:
-    """Return {(point, replica): outcome} of a study's folder without writing to it."""
+    """Read {(point, replica): outcome} of the finished trials from a study's folder, without writing to it."""
     if not _is_claimed(folder, identity_of(study, grid)):
         return {}
     return {(one.point, one.replica): one for one in read_journal(folder / JOURNAL)[0]}
@@ -112,7 +113,7 @@ def look_into(folder: Path, study: Study, grid: tuple[Prepared, ...]) -> dict[tu
 def _is_claimed(folder: Path, identity: Mapping[str, Any]) -> bool:
     text = _text(identity)
     try:
-        there = (folder / STUDY).read_bytes()
+        there = read_whole(folder / STUDY)
     except FileNotFoundError:
         left = next((name for name in (JOURNAL, TRIALS) if (folder / name).exists()), None)
         if left is not None:
@@ -140,7 +141,7 @@ def _text(identity: Mapping[str, Any]) -> bytes:
 
 
 def read_journal(path: Path) -> tuple[list[Outcome], int]:
-    """Return the outcomes in a journal, and the length of its whole lines in bytes."""
+    """Return the outcomes in a journal, and the number of bytes of its complete lines."""
     lines, length = read_lines(path, "the journal", StudyError)
     outcomes: list[Outcome] = []
     for number, line in enumerate(lines, 1):

@@ -1,4 +1,4 @@
-"""Simulate the yield of an application's allocations with the server's code.
+"""Simulate an application's allocations, one after another, to estimate its yield (useful share of node time).
 
 Each allocation is a `pipistrelle.server.attempts.progress.AttemptProgress`, as in a run. Failures occur at the total
 rate of the nodes that are up, and each of these nodes is equally likely to fail.
@@ -37,7 +37,7 @@ class Estimate(NamedTuple):
 
     @property
     def half(self) -> float:
-        """Half the width of the confidence interval."""
+        """Return half the width of the confidence interval."""
         return (self.high - self.low) / 2
 
     @classmethod
@@ -75,7 +75,7 @@ class Lifetimes:
 
 
 class YieldRow(NamedTuple):
-    """The yield for a wait (s) and a number of failures, computed and simulated.
+    """The yield for one wait (s) and one number of survived failures, as computed and as simulated.
 
     Attributes:
         shape: how the application uses its nodes; None if each allocation ends with the first failure.
@@ -92,7 +92,10 @@ class YieldRow(NamedTuple):
 
 
 class WaitRow(NamedTuple):
-    """The largest wait that reaches a target yield; ``best`` is None without one."""
+    """The largest queue wait (s) at which an application reaches a target yield.
+
+    ``best`` is None if no wait does.
+    """
 
     target: float
     shape: Shape | None
@@ -114,7 +117,7 @@ def yield_rows(
     lifetimes: int = 0,
     seed: int = 1,
 ) -> list[YieldRow]:
-    """Return the yields without spares and for each shape, wait by wait.
+    """Return the yields for each wait, without spares and for each shape (way of using the nodes).
 
     Args:
         waits: waits for a new allocation in seconds.
@@ -170,14 +173,14 @@ def _model(shape: Shape | None, allocation: Allocation, form: Form) -> YieldMode
 
 
 def resilience_of_shape(shape: Shape, allocation: Allocation, failures: int) -> Resilience:
-    """Return the resilience of a shape whose allocation ends at failure F + 1."""
+    """Return the resilience options of an application of this shape whose allocation ends at failure F + 1."""
     return Resilience(_KINDS[shape], allocation.optimum, dump=allocation.dump, read=allocation.read, spares=failures)
 
 
 def live(
     shape: Shape, allocation: Allocation, *, failures: int, lifetimes: int, generator: np.random.Generator
 ) -> Lifetimes:
-    """Simulate allocations that each end at failure F + 1.
+    """Simulate allocations of an application; each ends at failure F + 1.
 
     Args:
         failures: F, less than the number of nodes of an allocation.

@@ -1,4 +1,4 @@
-"""Files of lines that survive interruptions: each line is synced to disk."""
+"""Append lines to a file so that they survive crashes: each line is flushed to disk."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -6,7 +6,7 @@ from io import FileIO
 from pathlib import Path
 
 from pipistrelle.protocol.base.errors import PipistrelleError
-from pipistrelle.protocol.base.whole import flush_to_disk, write_rows, write_whole
+from pipistrelle.protocol.base.whole import flush_to_disk, read_whole, without_waiting, write_rows, write_whole
 from pipistrelle.server.errors import OutputFailed
 
 
@@ -17,7 +17,10 @@ class LineFile:
         self._path, self._file = path, file
 
     def append(self, lines: Iterable[bytes]) -> None:
-        """Write lines to disk; OutputFailed if not all fit, then the file ends with the last that does."""
+        """Write lines and flush them to disk.
+
+        Raise OutputFailed if not all fit: the file then ends with the last line that fits.
+        """
         _, error = write_rows(self._file, b"".join(line + b"\n" for line in lines), quotes=False)
         try:
             flush_to_disk(self._file.fileno())
@@ -28,7 +31,9 @@ class LineFile:
 
 
 def read_lines(path: Path, what: str, make: type[PipistrelleError]) -> tuple[list[bytes], int]:
-    """Return a file's whole lines and their length in bytes; none without a file.
+    """Return a file's complete lines, and their total length in bytes.
+
+    An empty list if the file does not exist.
 
     An incomplete last line is left out.
 
@@ -37,7 +42,7 @@ def read_lines(path: Path, what: str, make: type[PipistrelleError]) -> tuple[lis
         make: the error to raise if the file is unreadable.
     """
     try:
-        content = path.read_bytes()
+        content = read_whole(path)
     except FileNotFoundError:
         return [], 0
     except OSError as error:
@@ -50,7 +55,7 @@ def read_lines(path: Path, what: str, make: type[PipistrelleError]) -> tuple[lis
 def open_lines(path: Path, length: int) -> Iterator[LineFile]:
     """Truncate a file to ``length`` bytes and yield it for appending."""
     try:
-        file = path.open("ab", buffering=0)
+        file = open(path, "ab", buffering=0, opener=without_waiting)  # noqa: SIM115 - closed below
         file.truncate(length)
     except OSError as error:
         raise _unwritable(path, error) from None
@@ -62,7 +67,7 @@ def open_lines(path: Path, length: int) -> Iterator[LineFile]:
 
 
 def write_table(path: Path, content: bytes) -> None:
-    """Replace a study's file at once, or raise OutputFailed."""
+    """Replace a study's file as a whole; OutputFailed if it cannot be written."""
     try:
         write_whole(path, [content])
     except OSError as error:

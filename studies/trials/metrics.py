@@ -1,4 +1,4 @@
-"""The metrics of a trial, for all jobs or a window of the run, and by job size."""
+"""Compute the metrics of a trial (one simulation of a study), for all jobs or a part of the run, and by job size."""
 
 from collections.abc import Sequence
 from math import fsum
@@ -31,7 +31,7 @@ Metric = float | int | None
 def metrics(
     table: JobTable, *, warm_up: Leave = NOTHING, drain: Leave = NOTHING, sizes: Sequence[int] = ()
 ) -> dict[str, Metric]:
-    """Return the metrics of a run by name; without a window they equal its summary.
+    """Return the metrics of a run by name. Without warm-up and drain they equal its summary.
 
     Jobs are selected by submit time, so that the same jobs count under every policy. The warm-up leaves out the jobs
     submitted in the first ``warm_up.seconds`` after time 0, or the first ``warm_up.jobs``. The drain leaves out the

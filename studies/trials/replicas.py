@@ -1,4 +1,4 @@
-"""Select the trials that a study still needs: replicas of each point, in rounds."""
+"""Choose the next trials of a study: one replica of each point (combination of options) after the other."""
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -14,33 +14,38 @@ Key = tuple[int, int]
 
 
 class Replication(Protocol):
-    """Selects the next trial by the outcomes so far, never by their timing."""
+    """Chooses the trials of a study.
+
+    The choice depends on the outcomes so far, never on how fast trials run.
+    """
 
     @property
     def known(self) -> int:
-        """The number of trials that are known to be needed."""
+        """Return the number of trials known to be needed."""
 
     @property
     def left(self) -> int:
-        """The number of needed trials that have not ended."""
+        """Return the number of needed trials that have not ended."""
 
     @property
     def ended(self) -> Collection[Key]:
-        """The needed trials that have ended."""
+        """Return the needed trials that have ended."""
 
     @property
     def imprecise(self) -> int:
-        """The number of points that are still imprecise but get no more replicas."""
+        """Return the number of points that are still imprecise although they get no more replicas."""
 
     def next(self) -> Key | None:
-        """Return a trial to start; None if there is none now."""
+        """Return a trial to start; None if no trial can be started now."""
 
     def take(self, outcomes: Iterable[Outcome]) -> None:
         """Record ended trials."""
 
 
 class Counting:
-    """Select a fixed number of replicas of each point, in rounds over all points.
+    """Chooses a fixed number of replicas for each point (combination of options).
+
+    All points get their first replica, then all get their second, and so on.
 
     Args:
         done: trials that have ended already.
@@ -60,7 +65,7 @@ class Counting:
 
     @property
     def left(self) -> int:
-        """The number of trials that have not ended."""
+        """Return the number of trials that have not ended."""
         return self.known - len(self.ended)
 
     def next(self) -> Key | None:
@@ -73,7 +78,7 @@ class Counting:
 
 
 class Precise:
-    """Select replicas of each point in stages, until a rule is fulfilled.
+    """Chooses replicas of each point in stages, until the mean of a metric is precise enough.
 
     The next stage is decided when all replicas of a stage have ended. The decision uses their metric in the order of
     the replicas, so timing does not matter. If no replica of a point has the metric, because all stall, the point gets
@@ -96,7 +101,7 @@ class Precise:
             self._look(point)
 
     def _look(self, point: int) -> None:
-        """Add the next stages of a point as long as all its replicas have ended."""
+        """Decide the next stages of a point, as long as all replicas of its last stage have ended."""
         found = self._found[point]
         while all(replica in found for replica in range(self._wanted[point])):
             before = self._wanted[point]
@@ -112,12 +117,12 @@ class Precise:
 
     @property
     def known(self) -> int:
-        """The number of trials that are known to be needed so far."""
+        """Return the number of trials known to be needed so far."""
         return sum(self._wanted)
 
     @property
     def ended(self) -> set[Key]:
-        """The needed trials that have ended."""
+        """Return the needed trials that have ended."""
         return {
             (point, replica)
             for point, (found, wanted) in enumerate(zip(self._found, self._wanted, strict=True))
@@ -127,19 +132,19 @@ class Precise:
 
     @property
     def left(self) -> int:
-        """The number of needed trials that have not ended."""
+        """Return the number of needed trials that have not ended."""
         return self.known - len(self.ended)
 
     @property
     def imprecise(self) -> int:
-        """The number of points with the maximum of replicas that are still imprecise."""
+        """Return the number of points that have the maximum number of replicas but are still imprecise."""
         return sum(
             len(found) >= self._rule.most and not reached([found[replica] for replica in range(wanted)], self._rule)
             for found, wanted in zip(self._found, self._wanted, strict=True)
         )
 
     def next(self) -> Key | None:
-        """Return a trial to start; None until a stage has ended."""
+        """Return a trial to start; None if all trials of the current stages have been started."""
         return self._rest.popleft() if self._rest else None
 
     def take(self, outcomes: Iterable[Outcome]) -> None:

@@ -77,7 +77,7 @@ class Results:
 
     @property
     def stalled(self) -> int:
-        """The number of trials that stalled, which have no metrics."""
+        """Return the number of trials that stalled (jobs waited for ever), which have no metrics."""
         return sum(reason == "stalled" for reason in self.table.column("reason").to_pylist())
 
     def __len__(self) -> int:
@@ -141,7 +141,7 @@ def table_of(
     Args:
         grid: the study's points.
         outcomes: {(point, replica): outcome}.
-        identity: the facts that decide the study's results, kept in the file.
+        identity: what determines the study's results; it is stored in the file's metadata.
     """
     import pyarrow
 

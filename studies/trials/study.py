@@ -72,7 +72,7 @@ class Measures(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, re
 
     @property
     def left_out(self) -> tuple[Leave, Leave]:
-        """The parts of a run left out at both ends; WindowError if a text is malformed."""
+        """Return the parts of a run to leave out at its start and its end; WindowError if a text is malformed."""
         warm_up = NOTHING if self.warm_up is None else Leave.parse(self.warm_up, "metrics.warm-up")
         return warm_up, NOTHING if self.drain is None else Leave.parse(self.drain, "metrics.drain")
 
@@ -87,7 +87,7 @@ class _StudyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One combination of values of all axes.
+    """One combination of the values of all axes (varied options) of a study.
 
     Attributes:
         number: index in the grid.
@@ -199,17 +199,17 @@ class Study:
 
     @property
     def count(self) -> int:
-        """The least number of replicas per point; 1 with a precision."""
+        """Return the minimum number of replicas per point; 1 if a precision is requested instead."""
         return self.replicas.count or 1
 
     @property
     def metric(self) -> str:
-        """The metric that the precision judges."""
+        """Return the metric whose mean must have the requested precision."""
         return self.replicas.metric or "mean_wait"
 
     @property
     def rule(self) -> Rule | None:
-        """The rule for when a point has enough replicas; None if their number is fixed."""
+        """Return the rule that says when a point has enough replicas; None if their number is fixed."""
         told = self.replicas
         if told.precision is None:
             return None
@@ -227,7 +227,7 @@ class Study:
 
     @property
     def size(self) -> int:
-        """The number of points in the grid."""
+        """Return the number of points (combinations of axis values)."""
         size = 1
         for axis in self.axes:
             size *= len(axis.settings)
@@ -235,7 +235,7 @@ class Study:
 
     @property
     def varied(self) -> list[str]:
-        """The names that distinguish points: axes, and the options that they set."""
+        """Return the names that distinguish points: the axes, and the options that they set."""
         names: dict[str, None] = {}
         for axis in self.axes:
             if axis.labels is not None:
@@ -245,12 +245,12 @@ class Study:
 
     @property
     def seeds_varied(self) -> bool:
-        """Whether the seed is an axis of the study."""
+        """Return whether the random seed is an axis of the study."""
         return any("seed" in axis.options for axis in self.axes)
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
-        """All points in order; SpecError, with its values, if one is not a valid run."""
+        """Return all points in order; SpecError, with the point's values, if a point is not a valid run."""
         found: list[Point] = []
         for number, places in enumerate(points(self.axes)):
             settings: dict[str, Any] = {}
@@ -280,7 +280,7 @@ class Study:
         return tuple(found)
 
     def spec_of(self, point: Point, replica: int, *, seeded: bool) -> RunSpec:
-        """Return the run of a trial; ``seeded`` tells that its failures are random."""
+        """Return the description of a trial's run; ``seeded`` says whether its failures are random."""
         seed = self.seed_of(point, replica)
         spec = replace(point.spec, seed=seed) if seeded else point.spec
         if not point.drawing or self.seeds_varied:
@@ -300,7 +300,7 @@ class Study:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All that decides the results, except the number of replicas, as plain values."""
+        """Return everything that determines the results, except the number of replicas, as plain values."""
         return {
             "run": self.run,
             "axes": [[name, value] for name, value in self._raw_axes.items()],
@@ -320,7 +320,7 @@ def _drawing(spec: RunSpec, settings: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _seconds(value: Label) -> float | None:
-    """Return the seconds of a label that is a length of time, else None."""
+    """Return an axis value in seconds if it is a duration, else None."""
     if not isinstance(value, str) or value.strip()[-1:] not in _TIMED:
         return None
     try:
@@ -330,7 +330,7 @@ def _seconds(value: Label) -> float | None:
 
 
 def combination(settings: Mapping[str, Any]) -> str:
-    """Return the name of a combination of settings in errors."""
+    """Return a text that names a combination of settings, for errors."""
     return ", ".join(f"{name} {_text(value)}" for name, value in settings.items())
 
 

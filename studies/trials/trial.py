@@ -1,4 +1,4 @@
-"""One trial of a study as plain values that any process can run; its outcome."""
+"""One simulation of a study (a trial) as plain values that any process can run, and its outcome."""
 
 import os
 from dataclasses import replace
@@ -42,7 +42,7 @@ class Trial(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The trial's name in errors."""
+        """Return the trial's name for errors."""
         return f"trial {self.point}.{self.replica}"
 
 
@@ -97,7 +97,7 @@ def table_of_run(spec: RunSpec, engine: str) -> JobTable:
 
 @lru_cache(maxsize=256)
 def _go_to(folder: str, files: tuple[tuple[str, str], ...]) -> None:
-    """Change to the study's folder and check that its files are unchanged."""
+    """Change the working directory to the study's folder, and check that its files are unchanged."""
     try:
         os.chdir(folder)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The part of a run for which metrics are computed, without warm-up and drain."""
+"""Select the part of a run that metrics cover: all but the warm-up and the drain."""
 
 from dataclasses import dataclass
 from math import fsum, inf, isfinite
@@ -20,7 +20,7 @@ class WindowError(PipistrelleError):
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """A part of a run to leave out at one end, as seconds or a number of jobs."""
+    """How much to leave out at the start or the end of a run, as seconds or as a number of jobs."""
 
     seconds: float = 0.0
     jobs: int = 0
@@ -83,7 +83,7 @@ class WindowOfRun:
         return cls(begin, end, before, slice(warm_up.jobs, count - drain.jobs), whole)
 
     def counts(self, table: JobTable) -> NDArray[np.bool_]:
-        """Return whether each job is in the window, shape (jobs,)."""
+        """Return which jobs are in the window, shape (jobs,)."""
         chosen = np.zeros(len(table), dtype=np.bool_)
         chosen[self.rows] = True
         found: NDArray[np.bool_] = chosen & (table.submit >= self.begin) & (table.submit < self.before)

@@ -1,1 +1,1 @@
-"""Workers that run trials; their number and order do not change the results."""
+"""Worker processes that run the trials of a study; their number and speed do not change the results."""

@@ -1,4 +1,4 @@
-"""Carry out a study from its description to its results: checks, trials, table."""
+"""Carry out a study: check it, run its trials on workers, and write the table of results."""
 
 import os
 import tempfile
@@ -29,7 +29,7 @@ _TICK_S: Final = 0.5
 
 
 class Headway(NamedTuple):
-    """Numbers of a study's trials: ended, known to be needed, ended before this run."""
+    """The progress of a study, as numbers of trials: ended, known to be needed, ended before this call."""
 
     done: int
     known: int
@@ -62,7 +62,7 @@ def run(
     overwrite: bool = False,
     watch: Callable[[Headway], None] = lambda progress: None,
 ) -> Results:
-    """Carry out a study, or the rest of it, and return its results.
+    """Carry out a study, or the rest of an interrupted one, and return its results.
 
     Args:
         study: the study, its file, or the values of its file.
@@ -110,7 +110,7 @@ def run(
 
 
 def estimate(study: Study, out: str | Path | None = None) -> StudyEstimate:
-    """Estimate a study's cost by running the first trial of its first and last point.
+    """Estimate how long a study takes, by running the first trial of its first point and of its last point.
 
     Args:
         out: the study's folder, whose trials count as done; nothing is written to it.

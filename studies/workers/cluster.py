@@ -67,7 +67,7 @@ class DaskCrew:
 
     @property
     def free(self) -> int:
-        """The number of further trials that the workers accept now."""
+        """Return how many more trials the workers accept now."""
         if monotonic() >= self._known:
             self._known = monotonic() + _KNOWN_S
             self._threads = max(sum(self._client.nthreads().values()), 1)
@@ -75,7 +75,7 @@ class DaskCrew:
 
     @property
     def busy(self) -> int:
-        """The number of started trials that have not ended."""
+        """Return the number of started trials that have not ended."""
         return len(self._futures)
 
     def start(self, trial: Trial) -> None:
@@ -143,7 +143,10 @@ class SlurmCrew(DaskCrew):
 
 
 def _knock(address: str) -> None:
-    """Raise StudyError unless the address accepts connections; Dask retries for long."""
+    """Raise StudyError if nothing accepts connections at the address.
+
+    (Dask itself would retry for a long time.)
+    """
     try:
         place = urlsplit(address)
         if not place.hostname or place.port is None:

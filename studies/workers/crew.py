@@ -1,4 +1,4 @@
-"""Crews of workers: they take trials and return outcomes, as lines of JSON."""
+"""The interface of a group of workers, which run trials of a study, and the JSON lines exchanged with them."""
 
 import traceback
 from typing import Final, Protocol, Self
@@ -31,21 +31,21 @@ class TrialAnswer(Struct, frozen=True, omit_defaults=True):
 
 
 class Crew(Protocol):
-    """Workers that run trials; use it as a context manager."""
+    """A group of workers that run trials; use it as a context manager."""
 
     def __enter__(self) -> Self:
-        """Return the crew."""
+        """Return this group of workers."""
 
     def __exit__(self, *_: object) -> None:
         """End all workers; unfinished trials are lost."""
 
     @property
     def free(self) -> int:
-        """The number of further trials that the workers accept now."""
+        """Return how many more trials the workers accept now."""
 
     @property
     def busy(self) -> int:
-        """The number of started trials that have not ended."""
+        """Return the number of started trials that have not ended."""
 
     def start(self, trial: Trial) -> None:
         """Start a trial on a worker."""

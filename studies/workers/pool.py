@@ -88,17 +88,17 @@ class LocalCrew:
 
     @property
     def processes(self) -> list[int]:
-        """The process ids of its workers."""
+        """Return the process ids of the workers."""
         return [worker.process.pid for worker in self._workers.values()]
 
     @property
     def free(self) -> int:
-        """The number of further trials that the workers accept now."""
+        """Return how many more trials the workers accept now."""
         return self._jobs - self.busy
 
     @property
     def busy(self) -> int:
-        """The number of started trials that have not ended."""
+        """Return the number of started trials that have not ended."""
         return len(self._again) + sum(worker.trial is not None for worker in self._workers.values())
 
     def start(self, trial: Trial) -> None:
@@ -133,7 +133,7 @@ class LocalCrew:
         return found
 
     def _bury(self, worker: _Worker) -> None:
-        """Remove a dead worker; TrialFailed if too many workers have died in its trial."""
+        """Remove a worker that died; TrialFailed if too many workers have died while running its trial."""
         self._selector.unregister(worker.fd)
         del self._workers[worker.fd]
         worker.end()

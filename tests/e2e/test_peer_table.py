@@ -103,8 +103,11 @@ SCHEDULERS: dict[str, tuple[Scheduler | None, Scheduler | None]] = {
     "replies too late": (native("hangs", "late", options=LIMIT, says="peer ended scheduler_timeout"), None),
     "dies": (native("dies", "mid-run", "SIGKILL", says="SIGKILL"), batsim("mid-SIGKILL", says="SIGKILL")),
     "replies twice": (native("dealer", "plain", "impatient", says="answers another message"), None),
-    "decides before it was asked": (native("stranger", "eager", says="the reply to WELCOME carries decisions"), None),
-    "connects as the second": (second, None),
+    "sends decisions before the first notice": (
+        native("stranger", "eager", says="the reply to WELCOME carries decisions"),
+        None,
+    ),
+    "connects while another scheduler is served": (second, None),
     "disconnects and reconnects": (
         native("reconnects", says="disconnected after notice"),
         batsim("mid-anew", says="before the simulation was over"),

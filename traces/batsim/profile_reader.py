@@ -137,7 +137,10 @@ def parse_profile(name: str, raw: bytes | msgspec.Raw, others: Mapping[str, Prof
 
 
 class ProfileTable:
-    """The profiles of one file, parsed when first used; `folder` has the usage traces."""
+    """The profiles of one workload file; each is parsed when it is first used.
+
+    Usage traces that profiles name are read from `folder`.
+    """
 
     def __init__(self, raws: Mapping[str, msgspec.Raw], where: str, folder: PathText) -> None:
         self._raws = raws
@@ -193,7 +196,7 @@ class ProfileTable:
 
 
 def _plain_delay(name: str, raw: msgspec.Raw) -> Delay | None:
-    """Return a valid plain delay, the most frequent type; None for other profiles."""
+    """Parse a profile of the most frequent type, a plain delay; None if it is another type or not valid."""
     try:
         spec = _DECODER.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # reported later, with the place

@@ -173,7 +173,7 @@ def _chunks(workload: Workload, profiles: dict[str, str]) -> Iterator[bytes]:
 
 
 def _further(workload: Workload, labels: dict[str, list[str]], row: int) -> str:
-    """Return a job's JSON members that have no column, with its current labels."""
+    """Return those members of a job's JSON object that have no column, with the job's current labels."""
     wanted = {name: texts[row] for name, texts in labels.items() if texts[row]}
     if workload.job_json is None:
         told = {**wanted, **request_of(workload, row)}

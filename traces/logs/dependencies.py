@@ -63,7 +63,7 @@ def renumber(workload: Workload) -> Workload:
 
 
 def preceding_jobs(workload: Workload) -> Ints | None:
-    """Return the id of the last job for which each job waits, -1 if none, shape (n,).
+    """Return for each job the id of the last job that it waits for, -1 if none, shape (n,).
 
     Only ids in the workload count; an id that is no number gives -1. ``aftercorr`` dependencies, which concern single
     array tasks, are ignored. The result is None if it would be -1 for all jobs.

@@ -192,7 +192,7 @@ _NO_PROJECT: Final = "_pbs_project_default"
 
 
 class _Job:
-    """The values of one job from the accounting records read so far."""
+    """The values of one job, collected from its accounting records so far."""
 
     __slots__ = ("deleted", "ended", "place", "queued", "rerun", "texts", "values")
 
@@ -208,7 +208,7 @@ class _Job:
         self.rerun = False
 
     def merge(self) -> None:
-        """Merge the pending accounting records into `values`."""
+        """Update `values` by the accounting records that have been read but not merged yet."""
         for text in self.texts:
             self.values.update(_values(text))
         self.texts.clear()

@@ -285,7 +285,7 @@ class _Reader:
 
 
 def _acceptable(values: Floats) -> bool:
-    """Return whether every value is valid; a NaN fails the first comparison."""
+    """Return whether every value is in the allowed range; NaN is not."""
     whole = values[:, _WHOLE]
     return bool(
         np.all(np.abs(values) <= LARGEST)

@@ -24,16 +24,16 @@ class Clock:
         self._minutes: dict[tuple[str, str], float | None] = {}
 
     def iso(self, text: str) -> float | None:
-        """Return the Unix time (s) of an ISO date or of seconds since 1970, or None."""
+        """Return the Unix time (s) of an ISO date, or of a number of seconds since 1970; None for other texts."""
         return float(text) if _NUMBER.fullmatch(text) else self.date(text)
 
     def date(self, text: str) -> float | None:
-        """Return the Unix time (s) of an ISO date, ``2024-01-31 08:00``, or None."""
+        """Return the Unix time (s) of an ISO date such as ``2024-01-31 08:00``; None for other texts."""
         found = _ISO.fullmatch(text)
         return self._time(found, found[4] or "") if found else None
 
     def american(self, text: str) -> float | None:
-        """Return the Unix time (s) of a date such as ``01/31/2024 08:00:00``, or None."""
+        """Return the Unix time (s) of a date such as ``01/31/2024 08:00:00``; None for other texts."""
         found = _AMERICAN.fullmatch(text)
         return self._time(found, "") if found else None
 

@@ -17,7 +17,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Lives:
-    """Periods in which nodes or GPUs were watched, up to a failure or the watch's end.
+    """Periods in which nodes or GPUs were observed (watched), each up to a failure or to the end of observation.
 
     Args:
         entered, left: the age of the node or GPU at the start and end of the period (s), entered < left, shape (n,).
@@ -198,7 +198,7 @@ class OutageLog:
         )
 
     def overlaps(self) -> int:
-        """Return how many outages begin before an earlier one of the same node ends."""
+        """Return how many outages begin before an earlier outage of the same node has ended."""
         order = np.lexsort((self.down, self.node))
         node, down, up = self.node[order], self.down[order], self.up[order]
         count = 0
@@ -211,10 +211,10 @@ class OutageLog:
         return count
 
     def watched(self) -> Lives:
-        """Return the periods in which nodes were up, each from age 0.
+        """Return the periods in which nodes were up and observed; each period starts at age 0.
 
-        The first period of a node begins with its watch, the others at the end of an outage, or at its start if the end
-        is unknown. Announced outages end a period without a failure.
+        The first period of a node begins with its observation, the others at the end of an outage, or at its start if
+        the end is unknown. Announced outages end a period without a failure.
         """
         if self.lives is not None:
             return self.lives

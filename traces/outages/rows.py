@@ -19,12 +19,12 @@ _RANGE: Final = re.compile("([0-9]{1,15})(?:-([0-9]{1,15}))?")
 
 
 def iso_time(text: str) -> float | None:
-    """Return the Unix time (s) of "2017-01-29 08:00" in UTC, or None."""
+    """Return the Unix time (s) of a text such as "2017-01-29 08:00" in UTC; None for other texts."""
     return Clock(UTC).date(text)
 
 
 def american_time(text: str) -> float | None:
-    """Return the Unix time (s) of "1/29/2017 8:00" in UTC, or None."""
+    """Return the Unix time (s) of a text such as "1/29/2017 8:00" in UTC; None for other texts."""
     return Clock(UTC).american(text)
 
 

@@ -23,7 +23,7 @@ from pipistrelle.traces.logs.times import Clock, length
 from pipistrelle.traces.slurm.arrays import array_indices
 from pipistrelle.traces.slurm.options import ARRAY_JOB, ARRAY_TASK, BEGIN, DEPENDENCY, options_text
 from pipistrelle.traces.slurm.request import request_of_options
-from pipistrelle.traces.slurm.sbatch import OPTIONS_OF_SBATCH, Role, Submission, parse_sbatch, unknown_hint
+from pipistrelle.traces.slurm.sbatch import OPTIONS_OF_SBATCH, OptionRole, SbatchCall, parse_sbatch, unknown_hint
 from pipistrelle.traces.workload import CANCELLED_AFTER, CONSTRAINT, OPTIONS, Workload, is_number
 
 #: kinds of events, by their names in a file
@@ -48,7 +48,7 @@ _TASKS: Final = re.compile(r"(\d{1,15})(?:_(\d{1,7}|\[[0-9,:%-]+\]))?")
 
 
 @dataclass(slots=True)
-class Event:
+class EventLine:
     """A line of the file: its time (s after the controller's start), kind and arguments."""
 
     place: str
@@ -57,7 +57,7 @@ class Event:
     words: list[str] = field(default_factory=list)
 
 
-def read_events(stream: io.BufferedReader, where: str) -> Iterator[Event | str]:
+def read_events(stream: io.BufferedReader, where: str) -> Iterator[EventLine | str]:
     """Yield the events of a file in order, and comments as text.
 
     Raises:
@@ -81,7 +81,7 @@ def read_events(stream: io.BufferedReader, where: str) -> Iterator[Event | str]:
                 expected="-dt SECONDS -e submit_batch_job | OPTIONS",
                 found=quoted(text),
             )
-        yield Event(place, float(time), named["-e"], arguments)
+        yield EventLine(place, float(time), named["-e"], arguments)
 
 
 class EventsLog(JobLog):
@@ -101,8 +101,8 @@ class EventsLog(JobLog):
 
     def __init__(self, options: LogOptions | None = None) -> None:
         super().__init__(options)
-        self._submitted: list[tuple[Event, Submission]] = []
-        self._cancelled: list[Event] = []
+        self._submitted: list[tuple[EventLine, SbatchCall]] = []
+        self._cancelled: list[EventLine] = []
         self._ignored: Counter[str] = Counter()
         self._epoch: float | None = None
 
@@ -161,12 +161,12 @@ class EventsLog(JobLog):
             return [str(int(name)) for name in named]
         return [str(number) for number in range(1, len(named) + 1)]
 
-    def _record(self, event: Event, submission: Submission, job: str) -> Record:
+    def _record(self, event: EventLine, submission: SbatchCall, job: str) -> Record:
         place, values = event.place, submission.values
         for name in submission.unknown:
             self._ignored[f"the unknown option {name}. {unknown_hint(name)}".rstrip(". ")] += 1
         for name in values:
-            if OPTIONS_OF_SBATCH[name].role is Role.WARNED:
+            if OPTIONS_OF_SBATCH[name].role is OptionRole.WARNED:
                 self._ignored[f"the option --{name}, which is not supported"] += 1
         request, rest = request_of_options(values, place)
         limit = self._limit(values.get("time"), place)
@@ -193,13 +193,13 @@ class EventsLog(JobLog):
             request=request,
         )
 
-    def _options(self, event: Event, values: dict[str, str], rest: dict[str, str]) -> dict[str, str]:
+    def _options(self, event: EventLine, values: dict[str, str], rest: dict[str, str]) -> dict[str, str]:
         """Return the options that the scheduler decides on, and those that say what the job takes of nodes."""
         passed = {
             name: value
             for name, value in values.items()
-            if (OPTIONS_OF_SBATCH[name].role is Role.PASSED and name not in ("array", BEGIN, DEPENDENCY))
-            or (OPTIONS_OF_SBATCH[name].role is Role.READ and name not in _LABELLED)
+            if (OPTIONS_OF_SBATCH[name].role is OptionRole.PASSED and name not in ("array", BEGIN, DEPENDENCY))
+            or (OPTIONS_OF_SBATCH[name].role is OptionRole.READ and name not in _LABELLED)
         }
         if "," in values.get("partition", ""):
             passed["partition"] = values["partition"]
@@ -207,7 +207,7 @@ class EventsLog(JobLog):
             passed[BEGIN] = f"now+{delay}"
         return passed | rest
 
-    def _delay(self, text: str, event: Event) -> int:
+    def _delay(self, text: str, event: EventLine) -> int:
         """Return the time (s) from submission to ``--begin``, in whole seconds."""
         found = _BEGIN.fullmatch(text)
         if found is not None:
@@ -231,7 +231,7 @@ class EventsLog(JobLog):
             raise TraceError("the time limit is malformed", where=place, expected=expected, found=quoted(text))
         return seconds
 
-    def _runtime(self, submission: Submission, limit: float, place: str) -> float:
+    def _runtime(self, submission: SbatchCall, limit: float, place: str) -> float:
         text = submission.simulated.get("sim-walltime", submission.simulated.get("sleep", "-1"))
         if not _NUMBER.fullmatch(text):
             raise TraceError(

@@ -49,7 +49,7 @@ def parse_options(text: str, where: str) -> dict[str, str]:
 def options_of(workload: Workload) -> list[dict[str, str] | None] | None:
     """Return the options of each job, with its dependency; None if no job has any.
 
-    The name of a job is among them if the dependency is ``singleton``, because that concerns jobs of equal names.
+    The names of all jobs are among them if a dependency is ``singleton``, because that concerns jobs of equal names.
 
     Raises:
         TraceError: if a label is malformed.
@@ -57,13 +57,14 @@ def options_of(workload: Workload) -> list[dict[str, str] | None] | None:
     texts = workload.labels.get(OPTIONS) or [""] * len(workload)
     dependencies = dependency_column(workload) or [""] * len(workload)
     names = workload.labels.get("name") or [""] * len(workload)
+    singletons = any(_SINGLETON in dependency for dependency in set(dependencies))
     found: list[dict[str, str] | None] = []
     for row, (text, dependency) in enumerate(zip(texts, dependencies, strict=True)):
         options = parse_options(text, f"{workload.source}, job {quoted(workload.ids[row])}") if text else {}
         if dependency:
             options[DEPENDENCY] = dependency
-            if _SINGLETON in dependency and names[row]:
-                options["name"] = names[row]
+        if singletons and names[row]:
+            options["name"] = names[row]
         found.append(options or None)
     return found if any(found) else None
 

@@ -16,7 +16,7 @@ from pipistrelle.protocol.base.errors import did_you_mean, quoted
 from pipistrelle.traces.errors import TraceError
 
 
-class Role(Enum):
+class OptionRole(Enum):
     """What a reader does with an option of sbatch."""
 
     READ = "read"
@@ -25,11 +25,11 @@ class Role(Enum):
     WARNED = "warned"
 
 
-class Option(NamedTuple):
+class SbatchOption(NamedTuple):
     """An option of sbatch; ``value`` is "VALUE", "[VALUE]" for an optional one, or "" for none."""
 
     name: str
-    role: Role
+    role: OptionRole
     short: str = ""
     value: str = ""
 
@@ -37,15 +37,15 @@ class Option(NamedTuple):
 _ENTRY: Final = re.compile(r"([a-z-]+)(?: -(\w))?(?: (\[VALUE\]|VALUE))?")
 
 
-def _options() -> dict[str, Option]:
+def _options() -> dict[str, SbatchOption]:
     text = files("pipistrelle.traces.slurm").joinpath("library/sbatch.toml").read_text(encoding="utf-8")
     tables = tomllib.loads(text)
     found = {}
-    for role in Role:
+    for role in OptionRole:
         for entry in tables[role.value]:
             match = _ENTRY.fullmatch(entry)
             assert match is not None, entry
-            found[match[1]] = Option(match[1], role, match[2] or "", match[3] or "")
+            found[match[1]] = SbatchOption(match[1], role, match[2] or "", match[3] or "")
     return found
 
 
@@ -59,7 +59,7 @@ _SIMULATED: Final = ("-sim-walltime", "-jid", "-sleep")
 
 
 @dataclass(slots=True)
-class Submission:
+class SbatchCall:
     """The options of one call of sbatch.
 
     Attributes:
@@ -76,7 +76,7 @@ class Submission:
     names: list[str] = field(default_factory=list)
     script: str = ""
 
-    def take(self, option: Option, value: str) -> None:
+    def take(self, option: SbatchOption, value: str) -> None:
         """Add an option."""
         name = _ALIASES.get(option.name, option.name)
         self.values.pop(name, None)
@@ -85,13 +85,13 @@ class Submission:
             self.names.append(value)
 
 
-def parse_sbatch(words: Sequence[str], where: str) -> Submission:
+def parse_sbatch(words: Sequence[str], where: str) -> SbatchCall:
     """Return the options of a command line, which ends at the name of the script.
 
     Raises:
         TraceError: if an option lacks its value, has one too many, or an abbreviation is ambiguous.
     """
-    found = Submission()
+    found = SbatchCall()
     rest = list(words)
     while rest:
         word = rest.pop(0)
@@ -115,7 +115,7 @@ def parse_sbatch(words: Sequence[str], where: str) -> Submission:
     return found
 
 
-def _long(found: Submission, name: str, value: str | None, rest: list[str], where: str) -> None:
+def _long(found: SbatchCall, name: str, value: str | None, rest: list[str], where: str) -> None:
     option = OPTIONS_OF_SBATCH.get(name) or _abbreviated(name, where)
     if option is None:
         found.unknown.append(f"--{name}")
@@ -127,7 +127,7 @@ def _long(found: Submission, name: str, value: str | None, rest: list[str], wher
     found.take(option, value or "")
 
 
-def _abbreviated(name: str, where: str) -> Option | None:
+def _abbreviated(name: str, where: str) -> SbatchOption | None:
     close = [option for key, option in OPTIONS_OF_SBATCH.items() if key.startswith(name)] if name else []
     if len(close) > 1:
         names = ", ".join(f"--{option.name}" for option in close[:4])
@@ -135,7 +135,7 @@ def _abbreviated(name: str, where: str) -> Option | None:
     return close[0] if close else None
 
 
-def _short(found: Submission, letters: str, rest: list[str], where: str) -> None:
+def _short(found: SbatchCall, letters: str, rest: list[str], where: str) -> None:
     """Read options such as ``-n12``, ``-n 12`` or ``-HQ``."""
     while letters:
         option, letters = _SHORT.get(letters[0]), letters[1:] if letters[0] in _SHORT else letters

@@ -138,7 +138,7 @@ def forget_in(text: str, gone: Set[str]) -> str:
 
 
 def _left(part: str, gone: Set[str]) -> str | None:
-    """Return a part of a dependency without the jobs in `gone`; None if none is left."""
+    """Return one part of a dependency text without the jobs in `gone`; None if no job is left in it."""
     kind, colon, listed = part.partition(":")
     jobs = listed.split(":")
     plain = [names[0] if names else None for job in jobs for _, names in parse_dependency(f"{kind}:{job}")]

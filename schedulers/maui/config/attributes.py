@@ -35,15 +35,15 @@ class BadValue(Exception):
 
 
 class NotSupported(Exception):
-    """A value or an attribute that only Maui itself supports; the text says why."""
+    """A value or an attribute that Maui supports but Pipistrelle does not; the text says why."""
 
 
 class WithoutEffect(NotSupported):
-    """A value or an attribute that is not supported, but does not affect decisions."""
+    """A value or an attribute that Pipistrelle does not support, but that affects no decision."""
 
 
 def read_time(text: str) -> float:
-    """Return a time in seconds, inf for INFINITY; BadValue otherwise."""
+    """Return a time in seconds; inf for INFINITY. Raise BadValue for other text."""
     if text.upper() in _ENDLESS:
         return inf
     if text == "-1":
@@ -174,7 +174,7 @@ CREDENTIAL_ATTRIBUTES: Final = frozenset(
 
 
 def credential_attribute(credential: Credential, kind: str, attribute: str, value: str) -> Credential:
-    """Return a credential of ``kind`` (USER, ..., QOS, SYS) with one more attribute.
+    """Return a credential of ``kind`` (USER, ..., QOS, SYS) with one attribute added.
 
     Raises:
         KeyError: unknown attribute.
@@ -246,10 +246,7 @@ _ACCESS: Final = {f"{kind}LIST": kind for kind in KINDS}
 
 
 def standing_attribute(standing: Standing, attribute: str, value: str) -> Standing:
-    """Return a standing reservation with one more attribute.
-
-    Errors are as in `credential_attribute`.
-    """
+    """Return a standing reservation with one attribute added; raise the errors of `credential_attribute`."""
     _refuse(attribute, _STANDING_IDLE, _STANDING_LACKING)
     if attribute in _ACCESS:
         names = read_names(value)
@@ -281,7 +278,10 @@ def _read_count(text: str) -> int:
 
 
 def _read_hosts(text: str) -> tuple[str, ...] | None:
-    """Return the hosts, None for ALL; their units are determined later, with the machine."""
+    """Return the hosts in a list, None for ALL.
+
+    Which units they have is determined later, with the machine.
+    """
     if text.upper() == "ALL":
         return None
     hosts = tuple(host for host in text.split(",") if host)

@@ -36,7 +36,7 @@ Value = int | float | bool | str | tuple[str, ...]
 
 
 class Parameter(NamedTuple):
-    """A parameter of maui.cfg; ``lacking`` has the choices that only Maui itself supports."""
+    """A parameter of maui.cfg; ``lacking`` lists the values that Maui supports but Pipistrelle does not."""
 
     name: str
     kind: Kind

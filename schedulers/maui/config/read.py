@@ -100,7 +100,7 @@ def parse_maui_config(
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield (first line number, text) without comments, with continuations joined."""
+    """Yield (number of the first line, text) of each setting: comments are removed, continued lines joined."""
     begun, number_begun = "", 0
     for number, line in enumerate(text.splitlines(), 1):
         code = _without_comment(line).rstrip()
@@ -143,7 +143,7 @@ class _Reader:
         return MauiSettings(self._values, self._credentials, self._system, stacks, tuple(self._standing.values()))
 
     def line(self, number: int, text: str) -> None:
-        """Read one line."""
+        """Read one line, which has this number in the file."""
         match = _LINE.match(text)
         if match is None:
             raise self._wrong(

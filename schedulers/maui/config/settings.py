@@ -142,11 +142,11 @@ class MauiSettings:
         return None if name is None else self.credentials.get(kind, {}).get(name)
 
     def default(self, kind: str) -> Credential | None:
-        """Return the attributes of a kind's DEFAULT, or None."""
+        """Return the attributes that DEFAULT sets for credentials of a kind; None if the file has no DEFAULT."""
         return self.credentials.get(kind, {}).get(DEFAULT)
 
     def flags(self, names: Names) -> frozenset[str]:
-        """Return the flags of all credentials of a job; DEFAULT's for a credential without flags."""
+        """Return the flags of all credentials of a job; a credential without flags has those of DEFAULT."""
         found: frozenset[str] = frozenset()
         for kind, name in zip(KINDS, names, strict=True):
             own = self.own(kind, name)

@@ -1,4 +1,4 @@
-"""Which waiting jobs the limits of Maui allow, updated job by job for deep queues.
+"""Which queued jobs Maui's limits allow to start, updated incrementally because queues can be long.
 
 A start or an end of a job matters only for jobs that share a limited credential with it, so only these are checked
 again.
@@ -23,7 +23,7 @@ JOB, UNITS, NODES = range(3)
 
 
 class Slots:
-    """The counters and limits of each combination of credentials, as a table.
+    """A table of the counters and limits that apply to each combination of credentials.
 
     It has a line per limit, up to the largest number of any combination, and a column per combination. Counter 0 is
     unlimited.
@@ -36,7 +36,7 @@ class Slots:
         self.limits: tuple[list[Floats], list[Floats]] = ([], [])
 
     def add(self, code: int, entries: Sequence[Entry]) -> None:
-        """Add a combination with its limits: (counter, metric, soft, hard)."""
+        """Add a combination of credentials (``code``) with its limits: (counter, metric, soft, hard)."""
         every: tuple[list[Any], ...] = (self.counters, self.metrics, *self.limits)
         for place, (lines, empty) in enumerate(zip(every, (0, 0, inf, inf), strict=True)):
             lines += [np.full(code, empty) for _ in range(len(lines), len(entries))]
@@ -46,7 +46,7 @@ class Slots:
 
 
 class AllowedRows:
-    """The rows of a queue that limits of running jobs, units and nodes allow to start.
+    """The queued jobs (rows of the queue) whose start respects the limits of running jobs, units and nodes.
 
     Args:
         units_per_node: a job of n units has n / units_per_node nodes, rounded up.
@@ -66,7 +66,7 @@ class AllowedRows:
         self._dirty: set[int] = set()
 
     def add_code(self, code: int, entries: Sequence[Entry]) -> None:
-        """Add the next combination: (counter from 1, metric, soft, hard) of each limit."""
+        """Add the next combination of credentials, with its limits: (counter from 1, metric, soft, hard)."""
         self._slots.add(code, entries)
         counters = tuple(dict.fromkeys(counter for counter, *_ in entries))
         self._by_counter.add_code(counters)
@@ -75,13 +75,13 @@ class AllowedRows:
         self._refresh_codes(np.array([code]))
 
     def set_usage(self, counter: int, usage: Sequence[int]) -> None:
-        """Record the numbers of running jobs, units and nodes of a counter."""
+        """Store a counter's present numbers of running jobs, units and nodes."""
         if counter in self._by_counter.codes:  # other counters have no limits here
             self._usage[counter] = usage
             self._dirty.add(counter)
 
     def follow(self, queue: MauiQueue) -> None:
-        """Apply all changes."""
+        """Apply all changes of the queue and of the counters since the last call."""
         fresh = self._by_counter.follow(queue)
         if len(fresh):
             self._allowed = [longer(line, queue.rows) for line in self._allowed]
@@ -121,7 +121,10 @@ def _joined(lists: Mapping[int, GrowingInts], counters: Sequence[int]) -> Ints:
 
 
 class OutstandingRooms:
-    """The work (MAXPS) and time (MAXWC) that limits still allow; both grow with time."""
+    """How much outstanding work (MAXPS) and time (MAXWC) the limits still allow.
+
+    Both allowances grow as jobs run.
+    """
 
     def __init__(self) -> None:
         #: of work (0) and of time (1)
@@ -133,7 +136,7 @@ class OutstandingRooms:
         self._rooms: dict[tuple[float, int], tuple[Floats, Floats]] = {}
 
     def add_code(self, code: int, entries: Sequence[Entry]) -> None:
-        """Add the next combination: (counter from 1, metric, soft, hard) of each limit.
+        """Add the next combination of credentials, with its limits: (counter from 1, metric, soft, hard).
 
         The metric is 0 for work and 1 for time.
         """
@@ -172,7 +175,7 @@ class OutstandingRooms:
         return work.astype(np.float64), time.astype(np.float64)
 
     def rooms(self, now: float, level: int) -> tuple[Floats, Floats]:
-        """Return the work (units x s) and time (s) that each combination may start now."""
+        """Return how much work (units x s) and time (s) each combination of credentials may start now."""
         found = self._rooms.get((now, level))
         if found is None:
             found = (np.full(self._codes, inf), np.full(self._codes, inf))

@@ -1,4 +1,4 @@
-"""MAXIJOB: choose the jobs of the idle queue; keep them between decisions.
+"""Choose the jobs of Maui's idle queue (MAXIJOB), and keep the choice between decisions.
 
 Source: admin manual of Maui, 6.2.1.3: of each credential, its first jobs by priority are in the idle queue.
 """
@@ -92,7 +92,7 @@ class IdleRows:
         return chosen | (eligible & (counter == 0)) if unlimited else chosen.copy()
 
     def _passed(self, counter: Ints, others: Bools, ranks: Floats, least: Floats, latest: Ints) -> list[int]:
-        """Return the counters below their limit, or where a row passed a chosen one.
+        """Return the counters that are below their limit, or in which a row now ranks before a chosen one.
 
         ``least`` is the rank of the last chosen row of each counter, ``latest`` that row; -inf if below the limit.
         """
@@ -148,7 +148,7 @@ class IdleRows:
         chosen[rows[np.flatnonzero(place < limits[of])]] = True
 
     def _considered_by_several(self, queue: MauiQueue, eligible: Bools, ranks: Floats, level: int) -> Bools:
-        """Choose rows in the order of rank that all their counters accept."""
+        """Choose rows in the order of priority, if all counters that apply to a row still have room for it."""
         limits, entries = self._limits[level], self._by_counter.counters_of
         codes = queue.code[: queue.rows]
         limited = eligible & (self._number_of.array().take(codes) > 0)
@@ -183,7 +183,7 @@ class IdleRows:
 
 
 def _first(rows: Rows, ranks: Floats, most: int) -> Rows:
-    """Return the ``most`` first rows by rank, ties by position, in any order."""
+    """Return the ``most`` rows of highest priority (ties by position), in any order."""
     own = ranks[rows]
     least = np.partition(own, len(rows) - most)[len(rows) - most]
     above = np.flatnonzero(own > least)

@@ -32,14 +32,17 @@ Counter = tuple[str, str, str | None, str | None]
 
 
 class _Usage(Struct):
-    """Numbers of running jobs, units and nodes of one counter; ``number`` is from 1."""
+    """Numbers of running jobs, units and nodes that count for one limit.
+
+    ``number`` identifies the counter, from 1.
+    """
 
     number: int
     running: tuple[int, int, int] = (0, 0, 0)
 
 
 class _Limit(NamedTuple):
-    """One limit of a combination of credentials; ``said`` is its name in the file."""
+    """One limit that applies to a combination of credentials; ``said`` is its name in maui.cfg."""
 
     counter: Counter
     metric: str
@@ -70,7 +73,7 @@ _SYSTEM_PER_JOB: Final = {
 
 
 class Blocked(NamedTuple):
-    """The limit that holds back a job, for messages."""
+    """The limit that holds a job back, as needed for messages."""
 
     said: str
     counter: Counter
@@ -94,7 +97,7 @@ def _for(credentials: Iterable[tuple[str | None, str | None]]) -> str:
 
 
 class Limits:
-    """Usage of the limited credentials, and which waiting jobs may start.
+    """Maui's limits: usage of the limited credentials, and which queued jobs may start.
 
     Args:
         credentials: the numbers of the combinations of credentials.
@@ -143,7 +146,7 @@ class Limits:
                 self._idle_rows.add_code(waiting)
 
     def _numbered(self, limits: tuple[_Limit, ...], metrics: Mapping[str, int]) -> list[Entry]:
-        """Return the limits of these metrics for arrays, without limits of all jobs."""
+        """Return the limits of these metrics in the form for arrays, without limits of all jobs together."""
         return [
             (self._usage[limit.counter].number, metrics[limit.metric], limit.soft, limit.hard)
             for limit in limits
@@ -199,7 +202,7 @@ class Limits:
             self._outstanding.ended(number, job.number)
 
     def _count(self, job: SchedulerJob, code: int, sign: int) -> list[int]:
-        """Count a job (1) or stop (-1); return the numbers of its counters."""
+        """Add a job to its counters (``sign`` 1), or remove it (-1); return the numbers of the counters."""
         if not self._counters[code]:
             return []
         usages = {counter: self._usage[counter] for counter in self._counters[code]}
@@ -224,7 +227,7 @@ class Limits:
         return {"JOB": 1, "PROC": size, "NODE": self._nodes(size), "PS": size * walltime, "WC": walltime}
 
     def blocked(self, code: int, size: int, walltime: float, now: float, *, hard: bool) -> Blocked | None:
-        """Return the first limit that a job of these credentials would exceed, or None."""
+        """Return the first limit that a job of these credentials would exceed; None if it exceeds none."""
         self._extend()
         needs = self._needs(size, walltime)
         for limit in self._limits[code]:
@@ -260,7 +263,10 @@ class Limits:
         return allowed
 
     def _system_room(self, hard: bool) -> float:
-        """Return the most units that limits of all jobs together leave to a job; -1: no job fits."""
+        """Return how many units a job may have at most under the limits of all jobs together.
+
+        -1: no job may start.
+        """
         usage = self._usage.get(_SYSTEM, _Usage(0))
         room = inf
         for limit in self._system:

@@ -1,1 +1,1 @@
-"""Maui's priorities and their terms."""
+"""Compute Maui's job priorities and the terms of which they consist."""

@@ -1,4 +1,4 @@
-"""Numbers for user names and other credentials, and for the five credentials of a job."""
+"""Number the names of credentials (users, groups, ...), and the combinations that jobs have."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from pipistrelle.schedulers.maui.priority.waiting import longer
 
 
 class Credentials:
-    """Numbers for names of credentials and their combinations, by first appearance.
+    """Numbers for names of credentials (users, groups, ...) and for combinations of them, by first appearance.
 
     Attributes:
         names: {kind of credential: names}.

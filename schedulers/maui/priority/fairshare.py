@@ -92,7 +92,7 @@ class Fairshare(Kept):
         self._window = -inf
 
     def state(self) -> dict[str, Any]:
-        """Return the usage; by kind and number of the name."""
+        """Return the usage as plain values, by kind and number of the credential's name."""
         return {**super().state(), "kinds": [counters.state() for counters in self._counters]}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -103,7 +103,7 @@ class Fairshare(Kept):
 
     @property
     def next_window(self) -> float:
-        """Begin of the next window (s), or inf."""
+        """Return the begin of the next fairshare window (s); inf if nothing is counted."""
         return (self._window + 1) * self.interval if self.active and self._window != -inf else inf
 
     def started(self, now: float, code: int, units: int) -> None:
@@ -127,7 +127,7 @@ class Fairshare(Kept):
                 counters.rates[number] += units
 
     def advance(self, now: float) -> None:
-        """Count up to ``now`` (s), window by window."""
+        """Update the usage to ``now`` (s), window by window."""
         if not self.active or now <= self._now:
             return
         window = floor(now / self.interval)
@@ -200,7 +200,7 @@ class Fairshare(Kept):
         return factors
 
     def _ready(self, index: int) -> _Counters:
-        """Return the usage of a credential kind, with an entry and a target for each name."""
+        """Return the usage of one kind of credential, extended so that each name has an entry and a target."""
         counters = self._counters[index]
         names = self._credentials.names[index]
         counters.grow(len(names))
@@ -217,7 +217,7 @@ class Fairshare(Kept):
 
     @property
     def has_caps(self) -> bool:
-        """Whether any target is a cap (% or ^), so that jobs can be held back."""
+        """Return whether any target is a cap (% or ^), so that jobs can be held back."""
         return self.active and any(
             credential.target > 0.0 and credential.mode in (TargetMode.CAP, TargetMode.ABSOLUTE_CAP)
             for names in self._settings.credentials.values()

@@ -53,7 +53,7 @@ class Breakdown(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Columns of some waiting jobs, as in `MauiQueue` but with other row numbers."""
+    """Columns of some queued jobs, as in `MauiQueue` but with other row numbers."""
 
     size: Ints
     walltime: Floats
@@ -72,7 +72,7 @@ def _some(columns: Columns, rows: slice | NDArray[np.intp]) -> Lines:
 
 
 class _Table(NamedTuple):
-    """Values that depend only on a job's credentials, one row per combination."""
+    """Values that depend only on a job's credentials, with one row per combination of credentials."""
 
     priorities: Floats  # (combinations, kinds)
     queue_time_weight: Floats
@@ -123,17 +123,20 @@ class Priorities:
 
     @property
     def counts_bypasses(self) -> bool:
-        """Whether priorities depend on how often backfilled jobs passed a job."""
+        """Return whether priorities depend on how often backfilled jobs passed a job."""
         return "BYPASS" in self._active["SERV"] and self._weight["BYPASS"] != 0.0
 
     def ranks(self, queue: Columns, now: float) -> Floats:
-        """Return the priorities by row, truncated as in Maui; ties by submission."""
+        """Return the priority of each row, truncated as in Maui.
+
+        Rows of equal priority are ordered by submission.
+        """
         self._extend()
         return self._rank(self._total(queue, now, now))
 
     @property
     def grow_alike(self) -> bool:
-        """Whether all priorities grow at the same rate, so that jobs do not pass each other."""
+        """Return whether all priorities grow at the same rate, so that jobs do not pass each other."""
         service = all(name == "QUEUETIME" for name in self._active["SERV"]) and not self._qos_weights
         capped = self._cap["QUEUETIME"] != inf or self._component_cap["SERV"] != inf
         moving = self._active["TARG"] or (self._active["FS"] and self._fairshare.active)

@@ -19,7 +19,7 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def longer(column: NDArray[_Scalar], length: int, empty: float = 0) -> NDArray[_Scalar]:
-    """Return the column, extended (at least doubled) if it is shorter than ``length``."""
+    """Return the column; if it is shorter than ``length``, return a copy of at least twice its length."""
     if length <= len(column):
         return column
     more = np.full((max(length - len(column), len(column)), *column.shape[1:]), empty, dtype=column.dtype)
@@ -98,7 +98,7 @@ class MauiQueue:
         return (job for job in self.jobs if job is not None)
 
     def state(self) -> list[list[Any]]:
-        """Return (id, walltime, code, access, since, bypass, held) by row."""
+        """Return (id, walltime, code, access, since, bypass, held) of each row, as plain values."""
         columns = (self.walltime, self.code, self.access, self.since, self.bypass, self.held)
         return [
             [job.id, *(column[row].item() for column in columns)]
@@ -170,7 +170,7 @@ class MauiQueue:
 
 
 class FixedColumn(Generic[_Scalar]):
-    """A column with a value per row that is constant while the job waits, computed once."""
+    """A column of the queue with values that stay constant while a job waits; each is computed only once."""
 
     def __init__(self, kind: type[_Scalar]) -> None:
         self._generation = -1
@@ -190,7 +190,10 @@ class FixedColumn(Generic[_Scalar]):
 
 
 class RowsByCounter:
-    """The rows of a queue by counter of a limit; a job counts in several of them."""
+    """The rows of the queue by the limit's counter for which their jobs count.
+
+    A job can count for several.
+    """
 
     def __init__(self) -> None:
         #: counters by combination
@@ -202,7 +205,7 @@ class RowsByCounter:
         self._count = 0
 
     def add_code(self, counters: tuple[int, ...]) -> None:
-        """Add the counters of the next combination of credentials."""
+        """Add the next combination of credentials, with the counters for which its jobs count."""
         for counter in counters:
             self.codes[counter].append(len(self.counters_of))
         self.counters_of.append(counters)

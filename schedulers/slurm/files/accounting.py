@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from pipistrelle.platforms.slurm.conf import Finding, SlurmConfigError
-from pipistrelle.platforms.slurm.keys import Support
+from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConfigError
+from pipistrelle.platforms.slurm.keys import KeySupport
 from pipistrelle.platforms.slurm.lines import LONGEST, WORD
 from pipistrelle.protocol.base.errors import legible
 from pipistrelle.schedulers.slurm.config.accounts import AssociationSettings, QosSettings
-from pipistrelle.schedulers.slurm.files.limits import ASSOCIATION, QOS, Options, plain_name
+from pipistrelle.schedulers.slurm.files.limits import ASSOCIATION, QOS, LimitOptions, plain_name
 
 ROOT: Final = "root"
 _DUMP: Final = re.compile(r"\s*(Cluster|Parent|Account|User|QOS)\s+-\s+(.*)", re.IGNORECASE)
@@ -37,11 +37,11 @@ _EXAMPLE: Final = "a file of 'sacctmgr dump', a table of 'sacctmgr -P show assoc
 
 
 class Accounting(Struct, frozen=True):
-    """What files of accounting describe, and what becomes of their options."""
+    """What files of accounting describe, and what happens to their options."""
 
     associations: tuple[AssociationSettings, ...] = ()
     qos: tuple[QosSettings, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[KeyFinding, ...] = ()
 
 
 def is_accounting(text: str) -> bool:
@@ -81,7 +81,7 @@ def _is_header(line: str) -> bool:
 class _Reader:
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster.lower()
-        self._options = Options()
+        self._options = LimitOptions()
         #: {(account, user, partition): {field: value}}; accounts have no user
         self._associations: dict[tuple[str, str, str], dict[str, Any]] = {}
         self._qos: dict[str, dict[str, Any]] = {}
@@ -102,7 +102,7 @@ class _Reader:
         if missing:
             why = f"no file describes the QOS {', '.join(missing[:5])}: they have no limits and the priority 0"
             where = "the files of accounting"
-            self._options.findings.append(Finding(where, "QOS", Support.WARNED, why))
+            self._options.findings.append(KeyFinding(where, "QOS", KeySupport.WARNED, why))
             qos |= {name: {} for name in missing}
         settings = tuple(QosSettings(**{**values, "name": name}) for name, values in qos.items())
         return Accounting(associations, settings, tuple(self._options.findings))

@@ -7,13 +7,13 @@ from typing import Any, Final, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pipistrelle.platforms.slurm.conf import Entry, Finding, SlurmConf, SlurmConfigError
+from pipistrelle.platforms.slurm.conf import ConfEntry, KeyFinding, SlurmConf, SlurmConfigError
 from pipistrelle.platforms.slurm.gres import GresLine
-from pipistrelle.platforms.slurm.keys import Support
+from pipistrelle.platforms.slurm.keys import KeySupport
 from pipistrelle.platforms.slurm.lines import WORD
 from pipistrelle.platforms.slurm.machine import licenses_of
 from pipistrelle.platforms.slurm.nodes import SlurmNode, node_sets, nodes_named, nodes_of
-from pipistrelle.platforms.slurm.values import BadValue, read_names, read_whole
+from pipistrelle.platforms.slurm.values import SlurmValueError, read_names, read_whole
 from pipistrelle.protocol.base.errors import legible, shown
 from pipistrelle.schedulers.slurm.config.machine import (
     NodeSettings,
@@ -41,7 +41,7 @@ _OVERSUBSCRIBE: Final = ("NO", "EXCLUSIVE", "YES", "FORCE")
 _ENFORCE_LIMITS: Final = {"YES": "ALL"}
 
 
-class Beside(Struct, frozen=True):
+class FilesBeside(Struct, frozen=True):
     """What the files beside a slurm.conf describe."""
 
     gres: Sequence[GresLine] = ()
@@ -50,18 +50,18 @@ class Beside(Struct, frozen=True):
     reservations: tuple[ReservationSettings, ...] = ()
 
 
-def slurm_config(conf: SlurmConf, beside: Beside | None = None) -> tuple[SlurmConfig, list[Finding]]:
-    """Return the settings of the scheduler, and what becomes of the keys of ``SchedulerParameters``.
+def slurm_config(conf: SlurmConf, beside: FilesBeside | None = None) -> tuple[SlurmConfig, list[KeyFinding]]:
+    """Return the settings of the scheduler, and what happens to the keys of ``SchedulerParameters``.
 
     Raises:
         SlurmConfigError: with file and line, if a value is wrong or not supported, or a name is unknown.
     """
-    beside = beside or Beside()
+    beside = beside or FilesBeside()
     parameters, findings = scheduler_parameters(conf)
     if enforced(conf) and not beside.accounting.associations:
         why = "no file of accounting is given, so no association or limit is enforced"
         where = conf.where("AccountingStorageEnforce")
-        findings.append(Finding(where, "AccountingStorageEnforce", Support.WARNED, why))
+        findings.append(KeyFinding(where, "AccountingStorageEnforce", KeySupport.WARNED, why))
     limits = str(conf.value("EnforcePartLimits", "NO"))
     nodes = nodes_of(conf, beside.gres)
     qos = {one.name for one in beside.accounting.qos}
@@ -99,7 +99,7 @@ def _whole(conf: SlurmConf, key: str, default: int) -> int:
     return default if value is None else cast(int, value)
 
 
-def _seconds(of: SlurmConf | Entry, key: str, default: float) -> float:
+def _seconds(of: SlurmConf | ConfEntry, key: str, default: float) -> float:
     return cast(float, of.value(key, default))
 
 
@@ -146,7 +146,7 @@ def _partitions(conf: SlurmConf, nodes: Sequence[SlurmNode], qos: set[str]) -> t
     return tuple(found.values())
 
 
-def _partition(entry: Entry, numbers: Mapping[str, int], sets: Mapping[str, Sequence[str]]) -> PartitionSettings:
+def _partition(entry: ConfEntry, numbers: Mapping[str, int], sets: Mapping[str, Sequence[str]]) -> PartitionSettings:
     named, shared = entry.get("Nodes"), entry.get("OverSubscribe", "Shared")
     both = entry.value("Priority", 1)
     over, share = _over_subscribe(shared.text if shared is not None else "NO", shared.where if shared else entry.where)
@@ -186,7 +186,7 @@ def _partition(entry: Entry, numbers: Mapping[str, int], sets: Mapping[str, Sequ
     )
 
 
-def _allowed(entry: Entry, key: str) -> tuple[str, ...] | None:
+def _allowed(entry: ConfEntry, key: str) -> tuple[str, ...] | None:
     names = cast("tuple[str, ...]", entry.value(key, ("ALL",)))
     return None if any(name.upper() == "ALL" for name in names) else names
 
@@ -199,7 +199,7 @@ def _over_subscribe(text: str, where: str) -> tuple[str, int]:
     word, _, number = text.upper().partition(":")
     try:
         share = read_whole(number) if number else _SHARES
-    except BadValue:
+    except SlurmValueError:
         share = 0
     if word not in _OVERSUBSCRIBE or not share or share < 1:
         raise SlurmConfigError(

@@ -9,10 +9,10 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pipistrelle.platforms.slurm.conf import Finding, SlurmConfigError
-from pipistrelle.platforms.slurm.keys import Support
+from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConfigError
+from pipistrelle.platforms.slurm.keys import KeySupport
 from pipistrelle.platforms.slurm.lines import WORD
-from pipistrelle.platforms.slurm.values import BadValue, read_count, read_names, read_time, read_tres, read_whole
+from pipistrelle.platforms.slurm.values import SlurmValueError, read_count, read_names, read_time, read_tres, read_whole
 from pipistrelle.protocol.base.errors import did_you_mean, legible
 
 ASSOCIATION: Final = "association"
@@ -52,15 +52,15 @@ def plain_name(text: str) -> str:
     return text.lower().replace(" ", "").replace("_", "")
 
 
-class Options:
-    """Collects the options of associations and QOS, and what becomes of each.
+class LimitOptions:
+    """Collects the options of associations and QOS, and what happens to each.
 
     Attributes:
-        findings: what becomes of each option, in order.
+        findings: what happens to each option, in order.
     """
 
     def __init__(self) -> None:
-        self.findings: list[Finding] = []
+        self.findings: list[KeyFinding] = []
 
     def set(self, kind: str, settings: dict[str, Any], name: str, text: str, where: str) -> None:
         """Set an option of an association or a QOS; note it if it is ignored or unknown.
@@ -80,14 +80,14 @@ class Options:
             if why is None:
                 hint = did_you_mean(plain, [*NAMES[kind], *IDLE[kind]])
                 hint = hint if hint.startswith("Did") else ""
-                self.findings.append(Finding(where, shown, None, f"unknown option. {hint}".rstrip()))
+                self.findings.append(KeyFinding(where, shown, None, f"unknown option. {hint}".rstrip()))
             else:
-                self.findings.append(Finding(where, shown, Support.IDLE, why))
+                self.findings.append(KeyFinding(where, shown, KeySupport.IDLE, why))
             return
-        self.findings.append(Finding(where, shown, Support.HONOURED, "a limit or a value of " + kind))
+        self.findings.append(KeyFinding(where, shown, KeySupport.HONOURED, "a limit or a value of " + kind))
         try:
             self._set(settings, found, text.strip(), mode)
-        except BadValue as error:
+        except SlurmValueError as error:
             raise SlurmConfigError(
                 f"the value of {shown} is wrong",
                 where=where,
@@ -151,7 +151,7 @@ def _at_least_0(value: int | None) -> float:
     if value is None or value < 0:
         if value == -1:
             return 1.0
-        raise BadValue("a whole number of at least 0, or parent")
+        raise SlurmValueError("a whole number of at least 0, or parent")
     return float(value)
 
 
@@ -161,5 +161,5 @@ def _real(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < inf:
-        raise BadValue("a number of at least 0")
+        raise SlurmValueError("a number of at least 0")
     return value

@@ -7,10 +7,10 @@ an object: ``partition.debug.MaxTime``, ``qos.high.MaxTRESPU``, ``account.bio.Gr
 from collections.abc import Mapping
 from typing import Final
 
-from pipistrelle.platforms.slurm.conf import Entry, Setting, SlurmConf, SlurmConfigError
-from pipistrelle.platforms.slurm.keys import KEYS, Key, Support
+from pipistrelle.platforms.slurm.conf import ConfEntry, ConfSetting, SlurmConf, SlurmConfigError
+from pipistrelle.platforms.slurm.keys import KEYS, ConfKey, KeySupport
 from pipistrelle.platforms.slurm.lines import WORD
-from pipistrelle.platforms.slurm.values import BadValue, read_names, read_value
+from pipistrelle.platforms.slurm.values import SlurmValueError, read_names, read_value
 from pipistrelle.protocol.base.errors import did_you_mean, legible
 
 _OBJECTS: Final = ("partition", "qos", "account", "user")
@@ -73,7 +73,9 @@ def _partition(made: SlurmConf, name: str, option: str, text: str, where: str) -
         )
     setting = _setting(key, text, where)
     made.entries["partitions"] = [
-        Entry(entry.name, entry.where, {**entry.settings, key.name.lower(): setting}) if entry.name == name else entry
+        ConfEntry(entry.name, entry.where, {**entry.settings, key.name.lower(): setting})
+        if entry.name == name
+        else entry
         for entry in entries
     ]
 
@@ -89,17 +91,17 @@ def _scheduler(made: SlurmConf, name: str, text: str, where: str) -> None:
     ]
     own = [key.name] if setting.value is True else [] if setting.value is False else [f"{key.name}={text}"]
     joined = ",".join([*kept, *own])
-    made.parameters[_SCHEDULER] = Setting(joined, joined, where)
+    made.parameters[_SCHEDULER] = ConfSetting(joined, joined, where)
 
 
-def _setting(key: Key, text: str, where: str) -> Setting:
-    if key.support is not Support.HONOURED:
+def _setting(key: ConfKey, text: str, where: str) -> ConfSetting:
+    if key.support is not KeySupport.HONOURED:
         raise SlurmConfigError(
             f"{key.name} has no effect: {key.meaning}", where=where, expected="a key that is honoured"
         )
     try:
-        return Setting(text, read_value(key.kind, text), where)
-    except BadValue as error:
+        return ConfSetting(text, read_value(key.kind, text), where)
+    except SlurmValueError as error:
         raise SlurmConfigError(
             f"the value of {key.name} is wrong", where=where, expected=error.expected, found=f"'{legible(text, WORD)}'"
         ) from None

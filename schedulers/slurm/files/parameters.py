@@ -5,10 +5,10 @@ from typing import Any, Final, cast
 
 from msgspec.structs import fields
 
-from pipistrelle.platforms.slurm.conf import Finding, SlurmConf, SlurmConfigError
-from pipistrelle.platforms.slurm.keys import KEYS, Support
+from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConf, SlurmConfigError
+from pipistrelle.platforms.slurm.keys import KEYS, KeySupport
 from pipistrelle.platforms.slurm.lines import WORD
-from pipistrelle.platforms.slurm.values import BadValue, read_names, read_tres, read_value
+from pipistrelle.platforms.slurm.values import SlurmValueError, read_names, read_tres, read_value
 from pipistrelle.protocol.base.errors import did_you_mean, legible
 from pipistrelle.schedulers.slurm.config.parameters import (
     PreemptSettings,
@@ -52,12 +52,12 @@ _IMPLIED: Final = {
 _OPTION: Final = re.compile(r"([A-Za-z0-9_]+)(?:=(.*))?")
 
 
-def scheduler_parameters(conf: SlurmConf) -> tuple[SchedulerParameters, list[Finding]]:
-    """Return ``SchedulerParameters``, and what becomes of each of its keys."""
+def scheduler_parameters(conf: SlurmConf) -> tuple[SchedulerParameters, list[KeyFinding]]:
+    """Return ``SchedulerParameters``, and what happens to each of its keys."""
     where, known = conf.where("SchedulerParameters"), KEYS["scheduler"]
     kinds = {one.name: one.type for one in fields(SchedulerParameters)}
     values: dict[str, Any] = {}
-    findings: list[Finding] = []
+    findings: list[KeyFinding] = []
     for part in read_names(conf.text("SchedulerParameters")):
         found = _OPTION.fullmatch(part)
         name, text = (found[1], found[2]) if found is not None else (part, None)
@@ -66,17 +66,17 @@ def scheduler_parameters(conf: SlurmConf) -> tuple[SchedulerParameters, list[Fin
         if key is None:
             hint = did_you_mean(name, [one.name for one in known.values()])
             hint = hint if hint.startswith("Did") else ""
-            findings.append(Finding(where, shown, None, f"unknown key. {hint}".rstrip()))
+            findings.append(KeyFinding(where, shown, None, f"unknown key. {hint}".rstrip()))
             continue
-        findings.append(Finding(where, shown, key.support, key.meaning))
-        if key.support is not Support.HONOURED or key.name not in kinds:
+        findings.append(KeyFinding(where, shown, key.support, key.meaning))
+        if key.support is not KeySupport.HONOURED or key.name not in kinds:
             continue
         try:
             if key.kind == "flag":
                 values[key.name] = True if text is None else bool(read_value("flag", text))
                 continue
             value = read_value("whole", text or "")
-        except BadValue as error:
+        except SlurmValueError as error:
             raise _wrong(shown, where, error.expected, text or "") from None
         if key.name == "sched_interval":
             values[key.name] = None if value is None else float(cast(int, value))
@@ -183,7 +183,7 @@ def billing_weights(text: str, where: str) -> dict[str, float]:
     """Return ``TRESBillingWeights`` per CPU, MiB, ...; SlurmConfigError if they are malformed."""
     try:
         return read_tres(text, memory=False)
-    except BadValue as error:
+    except SlurmValueError as error:
         raise _wrong("TRESBillingWeights", where, error.expected, text) from None
 
 
@@ -191,7 +191,7 @@ def _tres(conf: SlurmConf, key: str) -> dict[str, float]:
     text = conf.text(key)
     try:
         return read_tres(text, memory=False) if text else {}
-    except BadValue as error:
+    except SlurmValueError as error:
         raise _wrong(key, conf.where(key), error.expected, text) from None
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from pipistrelle.platforms.naming.hostlists import expanded
 from pipistrelle.platforms.slurm.conf import SlurmConfigError
 from pipistrelle.platforms.slurm.lines import WORD
-from pipistrelle.platforms.slurm.values import BadValue, read_count, read_names, read_time
+from pipistrelle.platforms.slurm.values import SlurmValueError, read_count, read_names, read_time
 from pipistrelle.protocol.base.errors import did_you_mean, legible, shown
 from pipistrelle.schedulers.slurm.config.machine import ReservationSettings
 
@@ -71,11 +71,11 @@ _TIMED: Final = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*,\s*\"?(.*?)\"?\s*$")
 _EXAMPLE: Final = "scontrol create reservation starttime=... duration=... nodes=..."
 
 #: a function from a date as text to simulated time (s), None if the text is no date
-Dates = Callable[[str], float | None]
+DateReader = Callable[[str], float | None]
 
 
 def read_reservations(
-    text: str, name: str, dates: Dates, nodes: Mapping[str, int] | None = None
+    text: str, name: str, dates: DateReader, nodes: Mapping[str, int] | None = None
 ) -> tuple[ReservationSettings, ...]:
     """Return the reservations that the commands of a file make.
 
@@ -125,7 +125,7 @@ def _apply(
     command: str,
     announced: float,
     where: str,
-    dates: Dates,
+    dates: DateReader,
     nodes: Mapping[str, int] | None,
 ) -> None:
     try:
@@ -164,7 +164,7 @@ def _reservation(
     values: Mapping[str, str],
     announced: float,
     where: str,
-    dates: Dates,
+    dates: DateReader,
     nodes: Mapping[str, int] | None,
     number: int,
 ) -> ReservationSettings:
@@ -173,7 +173,7 @@ def _reservation(
     if "duration" in values:
         try:
             end = start + read_time(values["duration"])
-        except BadValue as error:
+        except SlurmValueError as error:
             raise SlurmConfigError("the duration is malformed", where=where, expected=error.expected) from None
     elif "end" in values:
         end = _moment(values["end"], zero, where, dates)
@@ -212,7 +212,7 @@ def _reservation(
     return replace(made, nodes=members)
 
 
-def _moment(text: str, zero: float, where: str, dates: Dates) -> float:
+def _moment(text: str, zero: float, where: str, dates: DateReader) -> float:
     relative = _RELATIVE.fullmatch(text or "now")
     if relative is not None:
         return zero + int(relative[1] or 0) * _UNITS[(relative[2] or "s")[0].lower()]
@@ -231,7 +231,7 @@ def _moment(text: str, zero: float, where: str, dates: Dates) -> float:
 def _node_count(text: str, where: str) -> int:
     try:
         return sum(read_count(part) or 0 for part in read_names(text))
-    except BadValue as error:
+    except SlurmValueError as error:
         raise SlurmConfigError("the number of nodes is malformed", where=where, expected=error.expected) from None
 
 
@@ -242,6 +242,6 @@ def _licenses(text: str, where: str) -> dict[str, int]:
         name, _, count = part.replace("=", ":").partition(":")
         try:
             found[name] = read_count(count or "1") or 0
-        except BadValue as error:
+        except SlurmValueError as error:
             raise SlurmConfigError("the licences are malformed", where=where, expected=error.expected) from None
     return found

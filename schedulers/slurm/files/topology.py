@@ -3,17 +3,16 @@
 from collections.abc import Mapping
 
 from pipistrelle.platforms.naming.hostlists import expanded
-from pipistrelle.platforms.slurm.conf import Finding, SlurmConfigError
-from pipistrelle.platforms.slurm.keys import KEYS, Support
-from pipistrelle.platforms.slurm.lines import WORD, Fetch, read_lines
-from pipistrelle.protocol.base.errors import did_you_mean, legible, shown
+from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConfigError, honoured_values
+from pipistrelle.platforms.slurm.lines import Fetch, read_lines
+from pipistrelle.protocol.base.errors import did_you_mean, shown
 from pipistrelle.schedulers.slurm.config.machine import SwitchSettings
 
 
 def read_topology(
     text: str, name: str, nodes: Mapping[str, int] | None = None, fetch: Fetch | None = None
-) -> tuple[tuple[SwitchSettings, ...], list[Finding]]:
-    """Return the switches of a topology.conf, and what becomes of its keys.
+) -> tuple[tuple[SwitchSettings, ...], list[KeyFinding]]:
+    """Return the switches of a topology.conf, and what happens to its keys.
 
     Args:
         nodes: {name of a node of the machine: its number}; None: names are not checked.
@@ -24,19 +23,9 @@ def read_topology(
     """
     found: dict[str, SwitchSettings] = {}
     places: dict[str, str] = {}
-    findings: list[Finding] = []
-    known = KEYS["topology"]
+    findings: list[KeyFinding] = []
     for line in read_lines(text, name, fetch, SlurmConfigError):
-        values: dict[str, str] = {}
-        for pair in line.pairs:
-            key = known.get(pair.key.lower())
-            if key is None:
-                hint = did_you_mean(pair.key, [one.name for one in known.values()])
-                findings.append(Finding(line.where, legible(pair.key, WORD), None, f"unknown key. {hint}"))
-                continue
-            findings.append(Finding(line.where, key.name, key.support, key.meaning))
-            if key.support is Support.HONOURED:
-                values[key.name] = pair.value
+        values = honoured_values("topology", line, findings)
         if "SwitchName" not in values:
             continue
         members = tuple(expanded(values.get("Nodes", ""), line.where))

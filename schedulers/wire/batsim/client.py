@@ -89,7 +89,7 @@ class _Conversation(Generic[_C]):
         connection.serve(route, LONGEST_NOTICE)
 
     def hold(self, first: ZmtpMessage) -> None:
-        """Answer every message until the simulation ends."""
+        """Answer every message of the server until the simulation ends."""
         frame = self._frame_of(first)
         session, runtime = self._session, self._runtime
         with Interrupts() as interrupts:
@@ -155,7 +155,7 @@ class _Conversation(Generic[_C]):
             self._turn_away()
 
     def _frame_of(self, message: ZmtpMessage) -> bytes:
-        """Return a message's frame: its first part that is not the first message's prefix."""
+        """Return the content of a message: its first part that does not belong to the prefix of the first message."""
         if message.left_out:
             raise RemoteProtocolError(
                 "a message is too long", expected=f"at most {LONGEST_NOTICE:,} bytes", found=f"{message.left_out:,}"

@@ -1,14 +1,14 @@
-"""slurm.conf: lines, keys, defaults, included files, and what becomes of each key."""
+"""slurm.conf: lines, keys, defaults, included files, and what happens to each key."""
 
 import pytest
 
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.slurm.conf import SlurmConfigError, is_slurm_conf, read_slurm_conf
 from pipistrelle.platforms.slurm.gres import read_gres, read_gres_conf, with_types
-from pipistrelle.platforms.slurm.keys import KEYS, Support
+from pipistrelle.platforms.slurm.keys import KEYS, KeySupport
 from pipistrelle.platforms.slurm.machine import slurm_platform
 from pipistrelle.platforms.slurm.nodes import nodes_of
-from pipistrelle.platforms.slurm.values import BadValue, read_time, read_tres
+from pipistrelle.platforms.slurm.values import SlurmValueError, read_time, read_tres
 
 NODES = "NodeName=n[1-4] CPUs=8 RealMemory=32000\nPartitionName=batch Nodes=ALL Default=YES\n"
 
@@ -62,8 +62,8 @@ def test_unknown_keys_get_a_suggestion_and_others_their_reason():
     found = {one.key: (one.where, one.support) for one in conf.findings}
 
     assert found["PriorityWieghtAge"] == ("slurm.conf:1", None)
-    assert found["Epilog"] == ("slurm.conf:2", Support.WARNED)
-    assert found["MailProg"] == ("slurm.conf:3", Support.IDLE)
+    assert found["Epilog"] == ("slurm.conf:2", KeySupport.WARNED)
+    assert found["MailProg"] == ("slurm.conf:3", KeySupport.IDLE)
     assert "PriorityWeightAge" in next(iter(conf.doubtful())).why
 
 
@@ -187,7 +187,7 @@ def test_tres_are_read_with_units():
     """Memory is in MiB; weights of memory are per MiB."""
     assert read_tres("cpu=4,Mem=2G,gres/gpu:a100=1,node=-1") == {"cpu": 4.0, "mem": 2048.0, "gres/gpu:a100": 1.0}
     assert read_tres("CPU=1.0,Mem=0.5G", memory=False) == {"cpu": 1.0, "mem": 0.5 / 1024}
-    with pytest.raises(BadValue):
+    with pytest.raises(SlurmValueError):
         read_tres("cpu")
 
 
@@ -213,4 +213,4 @@ def test_every_key_has_one_fate_and_a_reason():
     for section in KEYS.values():
         for key in section.values():
             assert key.meaning
-            assert (key.support is Support.HONOURED) == bool(key.kind)
+            assert (key.support is KeySupport.HONOURED) == bool(key.kind)

@@ -1,20 +1,26 @@
 """Settings of the scheduler slurm from its files: accounting, parameters, partitions, reservations, topology."""
 
+import csv
 from math import inf
 
 import pytest
 from msgspec.structs import fields
 
 from pipistrelle.platforms.slurm.conf import SlurmConfigError, read_slurm_conf
-from pipistrelle.platforms.slurm.keys import KEYS, Support
+from pipistrelle.platforms.slurm.keys import KEYS, KeySupport
+from pipistrelle.protocol.events import JobDescription
+from pipistrelle.protocol.resources.request import Request
 from pipistrelle.schedulers.slurm.config.accounts import AssociationSettings, QosSettings
 from pipistrelle.schedulers.slurm.config.parameters import SchedulerParameters
 from pipistrelle.schedulers.slurm.files.accounting import is_accounting, read_accounting
-from pipistrelle.schedulers.slurm.files.config import Beside, slurm_config
+from pipistrelle.schedulers.slurm.files.config import FilesBeside, slurm_config
 from pipistrelle.schedulers.slurm.files.limits import NAMES
 from pipistrelle.schedulers.slurm.files.overrides import overridden
 from pipistrelle.schedulers.slurm.files.reservations import read_reservations
+from pipistrelle.schedulers.slurm.files.submission import submission_of
 from pipistrelle.schedulers.slurm.files.topology import read_topology
+from pipistrelle.traces.load import load
+from pipistrelle.traces.slurm.options import options_of
 
 MACHINE = "NodeName=n[1-4] CPUs=8 RealMemory=32000\n"
 PARTITION = "PartitionName=batch Nodes=ALL Default=YES\n"
@@ -28,7 +34,7 @@ User - 'u1':DefaultAccount='bio':Fairshare=parent:MaxSubmitJobs=9:DefaultQOS='no
 """
 
 
-def config_of(text: str, beside: Beside | None = None):
+def config_of(text: str, beside: FilesBeside | None = None):
     """Return the settings of a slurm.conf."""
     return slurm_config(read_slurm_conf(MACHINE + text, "slurm.conf"), beside)[0]
 
@@ -52,9 +58,8 @@ def test_a_dump_is_a_tree_of_accounts_with_limits():
         qos=("normal",),
     )
     assert [one.name for one in found.qos] == ["normal", "high"]
-    assert [one.why for one in found.findings if one.support is Support.WARNED][0].startswith(
-        "no file describes the QOS"
-    )
+    doubtful = [one.why for one in found.findings if one.support is KeySupport.WARNED]
+    assert doubtful[0].startswith("no file describes the QOS")
 
 
 def test_tables_of_sacctmgr_are_read_by_their_headers():
@@ -99,7 +104,8 @@ def test_commands_of_sacctmgr_build_the_same_tree():
         [
             (
                 "script",
-                "$s add cluster c Fairshare=1\nsacctmgr -i add qos low,high Priority=5\nadd account name=bio,chem Fairshare=20\n"
+                "$s add cluster c Fairshare=1\nsacctmgr -i add qos low,high Priority=5\n"
+                "add account name=bio,chem Fairshare=20\n"
                 "add user u1,u2 Account=bio QOS=normal,low DefaultQOS=low\nmodify user u1 set QOS+=high Fairshare=3\n"
                 "modify account where name=bio set GrpTRES=cpu=5,node=2\nmodify account bio set GrpTRES=cpu=-1\n"
                 "modify user set MaxJobs=7\nlist associations\n",
@@ -140,7 +146,7 @@ def test_unknown_options_of_accounts_get_a_suggestion():
     """They are findings, not errors, until a run refuses them."""
     found = read_accounting([("f", "Cluster - 'c'\nAccount - 'a':Fairshar=1:Description='d'\n")])
 
-    assert [(one.key, one.support) for one in found.findings] == [("Fairshar", None), ("Description", Support.IDLE)]
+    assert [(one.key, one.support) for one in found.findings] == [("Fairshar", None), ("Description", KeySupport.IDLE)]
     assert "fairshare" in found.findings[0].why
 
 
@@ -195,14 +201,19 @@ def test_limits_are_enforced_only_with_accounting():
     people = read_accounting([("dump", DUMP)])
 
     assert config_of(text).accounting_storage_enforce == frozenset()
-    assert config_of(text, Beside(accounting=people)).accounting_storage_enforce == {"associations", "limits", "qos"}
+    assert config_of(text, FilesBeside(accounting=people)).accounting_storage_enforce == {
+        "associations",
+        "limits",
+        "qos",
+    }
 
 
 def test_partitions_have_their_limits_lists_and_defaults():
     """`Priority` sets tier and factor; ALL is no list; times are in seconds."""
     config = config_of(
         "PartitionName=DEFAULT MaxTime=60 DefaultTime=30\n"
-        "PartitionName=a Nodes=n[1-2] Default=YES Priority=7 AllowAccounts=x,y AllowQos=ALL DenyAccounts=z OverSubscribe=YES:3\n"
+        "PartitionName=a Nodes=n[1-2] Default=YES Priority=7 AllowAccounts=x,y AllowQos=ALL DenyAccounts=z "
+        "OverSubscribe=YES:3\n"
         "PartitionName=b Nodes=ALL MaxTime=INFINITE PriorityTier=2 OverSubscribe=EXCLUSIVE State=DOWN MaxNodes=3 "
         "TRESBillingWeights=CPU=1,Mem=1G GraceTime=120 QOS=Big\n"
     )
@@ -240,7 +251,7 @@ def test_a_partition_needs_its_qos_and_a_machine_a_partition():
     """A QOS that accounting does not describe would be no limit at all."""
     people = read_accounting([("dump", DUMP)])
     with pytest.raises(SlurmConfigError, match="QOS 'big' of partition batch"):
-        config_of("PartitionName=batch Nodes=ALL QOS=big\n", Beside(accounting=people))
+        config_of("PartitionName=batch Nodes=ALL QOS=big\n", FilesBeside(accounting=people))
     with pytest.raises(SlurmConfigError, match="no partition"):
         config_of("")
 
@@ -291,7 +302,8 @@ def test_reservations_are_commands_of_scontrol():
     found = read_reservations(
         't,command\n20,"scontrol create reservation reservationname=m1 starttime=2026-01-05T00:35:00 duration=00:20:00 '
         'users=root flags=maint,ignore_jobs nodes=n[1-2]"\n'
-        "-dt 50 -e scontrol | create reservation=m2 starttime=now+1hour endtime=now+2hours accounts=bio nodecnt=2 partition=batch\n"
+        "-dt 50 -e scontrol | create reservation=m2 starttime=now+1hour endtime=now+2hours accounts=bio nodecnt=2 "
+        "partition=batch\n"
         "-dt 60 -e submit_batch_job | -n 1 x\ncreate res starttime=now duration=UNLIMITED nodes=ALL licenses=a:2\n",
         "f",
         lambda text: 2100.0 if text == "2026-01-05T00:35:00" else None,
@@ -343,7 +355,7 @@ def test_topology_is_a_tree_of_known_nodes():
 
 def test_every_parameter_of_the_scheduler_that_is_honoured_is_a_setting():
     """The table of keys and the settings of the scheduler have the same names."""
-    honoured = {key.name for key in KEYS["scheduler"].values() if key.support is Support.HONOURED}
+    honoured = {key.name for key in KEYS["scheduler"].values() if key.support is KeySupport.HONOURED}
 
     assert honoured == {one.name for one in fields(SchedulerParameters)}
 
@@ -364,3 +376,81 @@ def test_the_recordings_configuration_is_read_without_a_doubt(slurm22_dir, recor
         ]
         assert told[0] == told[1]
         assert sorted(table.qos, key=str) == sorted(script.qos, key=str)
+
+
+def job_of(job_id: str = "w0!7", options: dict[str, str] | None = None, **members):
+    """Return the description of a job."""
+    return JobDescription(job_id, members.pop("res", 2), options=options or {}, **members)
+
+
+def test_a_submission_is_made_of_options_labels_and_times():
+    """Ids of arrays, begin times, lists of nodes, limits of arrays and the job's own time limit."""
+    found = submission_of(
+        job_of(
+            "w0!7_3",
+            {
+                "array": "0-7%2",
+                "array-job": "7",
+                "array-task": "3",
+                "begin": "now+90",
+                "nodes": "2-4",
+                "ntasks": "8",
+                "gres": "gpu:a100:2",
+                "mem": "0",
+                "nodelist": "n[1-2]",
+                "nice": "",
+                "hold": "",
+                "no-requeue": "",
+                "switches": "1@10",
+                "exclusive": "user",
+                "partition": "a,b",
+            },
+            walltime=60.0,
+            user="u",
+            queue="a",
+            qos="High",
+        ),
+        10.0,
+    )
+
+    assert (found.number, found.array_task, found.array_limit, found.begin) == (7, 3, 2, 100.0)
+    assert (found.nodes, found.max_nodes, found.tasks, found.gres) == (2, 4, 8, {"gpu:a100": 2})
+    assert (found.mem_per_node, found.required, found.nice, found.hold) == (0, ("n1", "n2"), 100, True)
+    assert (found.requeue, found.switches, found.switches_wait) == (False, 1, 600.0)
+    assert (found.partitions, found.qos, found.exclusive_user, found.exclusive) == (("a", "b"), "high", True, False)
+    assert found.time_limit == 60.0
+
+
+def test_a_submission_without_options_is_made_of_its_request_or_size():
+    """A log has no options of sbatch."""
+    asked = Request(tasks=8, cores_per_task=2000, memory_per_core=500, gpus_per_node=1, gpu_models=("v100",))
+    found = submission_of(job_of(request=asked), 0.0)
+
+    assert (found.tasks, found.cpus_per_task, found.mem_per_cpu, found.gres) == (8, 2, 500, {"gpu:v100": 1})
+    assert (submission_of(job_of(), 0.0).nodes, submission_of(job_of("w0!x"), 0.0).number) == (2, 0)
+
+
+def test_a_malformed_option_names_the_job():
+    """Any other scheduler of the protocol may get such options, too."""
+    with pytest.raises(SlurmConfigError, match="job w0!7: an option of the job is malformed"):
+        submission_of(job_of(options={"ntasks": "many"}), 0.0)
+
+
+@pytest.mark.parametrize("recording", "abcdf")
+def test_the_recordings_submissions_are_those_of_their_table(slurm22_dir, recording):
+    """From jobs.events through the label `options` to the scheduler: equal to jobs.csv."""
+    jobs = load(slurm22_dir / recording / "jobs.events")
+    options = options_of(jobs) or [None] * len(jobs)
+    with open(slurm22_dir / recording / "jobs.csv", newline="") as file:
+        table = {row["id"]: row for row in csv.DictReader(file)}
+
+    for at, name in enumerate(jobs.ids):
+        told = table[name.partition("_")[0]]
+        labels = {label: (jobs.labels.get(label) or [""] * len(jobs))[at] or None for label in ("user", "queue", "qos")}
+        found = submission_of(job_of(f"w0!{name}", options[at], **labels), float(jobs.submit[at]))
+        assert found.number == int(told["id"])
+        assert (str(found.nodes or ""), str(found.tasks or "")) == (told["nodes"], told["tasks"])
+        memory = found.mem_per_cpu if told["mem_per"] == "cpu" else found.mem_per_node
+        assert str(memory or "") == told["mem"]
+        assert (found.dependency, found.exclusive) == (told["after"], bool(told["exclusive"]))
+        assert (found.begin or 0.0) == (found.submit + float(told["begin_s"]) if told["begin_s"] else 0.0)

@@ -6,7 +6,7 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class Killer:
-    """Start jobs first come, first served, until it kills them at 50 s."""
+    """Starts jobs first come, first served, and kills them all at 50 s."""
 
     name = "killer"
     order = Fcfs()
