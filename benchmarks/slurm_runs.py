@@ -2,11 +2,11 @@
 
     python benchmarks/slurm_runs.py [FOLDER ...] [--model] [--verbose N]
 
-Jobs come from a recording's submissions and run for their true times. Nothing else is taken from the recording except,
-without ``--model``, the times at which completions asked for a pass of the main loop, whether a completion came before
-a pass of the same moment or amid a recalculation, and the fraction of a second at which the loop ticks. These hang on polling within slurmctld
-and on the recording's clock. With ``--model`` a completion asks for a pass 0.02 s after it, and 0.08 s later for each node after the
-fourth.
+Jobs come from a recording's submissions and run for their true times. Without ``--model``, four things more are taken
+from the recording, because they hang on polling within slurmctld and on the recording's clock: the times at which
+completions asked for a pass of the main loop, whether a completion came before a pass of the same moment or amid a
+recalculation, and the fraction of a second at which the loop ticks. With ``--model`` a completion asks for a pass
+0.02 s after it, and 0.08 s later for each node after the fourth.
 
 Printed are the starts at the same second on the same nodes, and the mean wait of each partition, account and QOS.
 """
@@ -20,8 +20,8 @@ from pathlib import Path
 from slurm_recordings import expand, label, read_config, rows, steps, submissions
 
 from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, RUNNING, Job
+from pipistrelle.schedulers.slurm.daemon import Daemon
 from pipistrelle.schedulers.slurm.passes.controller import Controller
-from pipistrelle.schedulers.slurm.passes.daemon import Daemon
 
 HERE = Path(__file__).resolve()
 RECORDINGS = Path(os.environ.get("PIPISTRELLE_SLURM22", HERE.parents[2] / "shared" / "slurm22"))
@@ -109,7 +109,7 @@ def play(folder: Path, *, model: bool, complete: bool = True) -> list[tuple[str,
     slips = [] if model else phases(folder)[::-1]
     early = set() if model else early_ends(folder)
     twice = set() if model else counted_twice(folder)
-    starts = []
+    starts: list[tuple[str, float, tuple[str, ...]]] = []
     names = controller.machine.names_of
     while True:
         arrival = arrivals[-1][0] + 0.049 if arrivals else LATEST
@@ -150,7 +150,7 @@ def play(folder: Path, *, model: bool, complete: bool = True) -> list[tuple[str,
 
 
 def compare(folder: Path, ours: list[tuple[str, float, tuple[str, ...]]], verbose: int) -> tuple[int, int, float]:
-    """Print what is equal; return (starts at the same second on the same nodes, starts, largest relative wait error)."""
+    """Print what is equal; return (equal starts, starts, largest relative error of a mean wait)."""
     jobs = {row["id"]: row for row in rows(folder / "jobs.csv")}
     theirs = []
     for row in rows(folder / "starts.csv"):
@@ -189,8 +189,10 @@ def compare(folder: Path, ours: list[tuple[str, float, tuple[str, ...]]], verbos
         error = abs(mean_own - mean) / mean if mean else 0.0
         worst = max(worst, error)
         texts.append(f"{kind} {value} {mean:.0f} s, ours {mean_own:.0f} s ({100 * (mean_own / mean - 1):+.2f} %)")
-    print(f"{folder.name}: {same}/{len(theirs)} starts at the same second on the same nodes ({same_time} at the same"
-          f" second), ours {len(ours)} starts, largest error of a mean wait {100 * worst:.2f} %")
+    print(
+        f"{folder.name}: {same}/{len(theirs)} starts at the same second on the same nodes ({same_time} at the same"
+        f" second), ours {len(ours)} starts, largest error of a mean wait {100 * worst:.2f} %"
+    )
     for text in first[:verbose]:
         print("    first:", text)
     if verbose:

@@ -257,7 +257,7 @@ class Empty(Free):
 
 
 def whole_tasks(asked: Asked, got: dict[int, int], usable: Mapping[int, int]) -> dict[int, int]:
-    """Return {node: CPUs} for whole tasks of several CPUs: nodes in order get as many as fit, later ones at least one."""
+    """Return {node: CPUs} for whole tasks: nodes in order get as many as fit, later ones at least one."""
     per_task = asked.cpus_per_task
     if asked.whole or per_task <= 1 or len(got) < 2:
         return got
@@ -298,12 +298,12 @@ def fill(runs: list[Run], asked: Asked, nodes: int) -> dict[int, int] | None:
         best = best_run(left_runs, left, need)
         if best is None:
             return None
-        run = left_runs[best]
-        assert run is not None
+        chosen = left_runs[best]
+        assert chosen is not None
         left_runs[best] = None
-        if asked.contiguous and (run.cpus < need or len(run.nodes) < left):
+        if asked.contiguous and (chosen.cpus < need or len(chosen.nodes) < left):
             continue
-        nodes_of = run.nodes
+        nodes_of = chosen.nodes
         if left <= 1:
             fitting = [one for one in nodes_of if one[1] >= need and one[0] not in got]
             if fitting:

@@ -198,6 +198,14 @@ class Daemon:
                 self.last = max(self.last, self.last_full)
                 self.requests = [time for time in self.requests if time >= self.last_full - _MICRO]
 
+        while self.backfills and not self.complete and not self.controller.pending and self.work < inf:
+            due = self.last_backfill + self.parameters.bf_interval
+            due = due if self.work <= due else float(floor(self.work) + 1)
+            if due >= now:
+                break
+            self.last_backfill = due
+            self.work = self.touched if self.touched >= floor(due) else inf
+
     def _recalculate(self, now: int) -> None:
         self.controller.recalculate(now)
         if self.controller.pending:
@@ -221,13 +229,15 @@ class Daemon:
         self._actions.started += result.started
         if self.keep:
             self._actions.passes.append(("main-full" if full else "main", result))
-        if result.started or result.tested or self.controller.gated:
+        if result.started or result.tested or result.seen or self.controller.gated:
             self.touch(now)
 
     def _backfill(self, now: float) -> None:
         self.last_backfill = now
         self.work = now if self.touched >= floor(now) else inf
         if not self.complete and not self._may_start():
+            if self.controller.pending:
+                self.touch(now)  # most passes with a queue change expected starts
             return
         result = backfill_pass(self.controller, int(now), preempt=self._preempt)
         self._actions.started += result.started
@@ -307,4 +317,3 @@ class Daemon:
         self.next_recalculation = state["next_recalculation"]
         jobs = {job.serial: job for some in self.controller.by_number.values() for job in some}
         self.ending = [(time, serial, jobs[serial], again) for time, serial, again in state["ending"]]
-
