@@ -60,7 +60,7 @@ def holder_reason(tres: str, holder: str) -> str:
     """Return the reason of MaxTRESPU or MaxTRESPA; ``holder`` is User or Account: QOSMaxCpuPerUserLimit."""
     kind = _kind(tres)
     if kind == "Mem":
-        kind = "Memory" if holder == "Account" else "Memory"
+        kind = "Memory"
     limit = "Limit" if kind in ("Cpu", "Node") and holder == "User" else ""
     return f"QOSMax{kind}Per{holder}{limit}"
 

@@ -70,6 +70,8 @@ class Controller:
         #: waiting jobs that the controller itself cancelled since the caller last asked
         self.dropped: list[Job] = []
         self.changed = 0
+        #: whether the last queue left out jobs because of holds, dependencies or begin times
+        self.gated = False
 
     def _selector(self) -> Selector:
         select = self.config.select
