@@ -36,7 +36,7 @@ from pipistrelle.protocol.fields import LATEST, LONGEST, PreemptMode, WakeType
 from pipistrelle.protocol.resources.nodes import NodeTake
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.jobs import EndedJob, SchedulerJob
 from pipistrelle.schedulers.policy.out_of_service import OutOfService
 from pipistrelle.schedulers.policy.running import HeldTimes, RunningJobs
 from pipistrelle.schedulers.policy.shared_view import SharedView, Takes
@@ -101,6 +101,8 @@ class View(Kept):
         self.running = RunningJobs()
         #: jobs submitted since the last decision that still wait, in order of submission
         self.arrivals: list[SchedulerJob] = []
+        #: running jobs that ended since the last decision, in order
+        self.ended: list[EndedJob] = []
         #: waiting jobs cancelled since the last decision; the queue no longer has them
         self.cancelled: list[SchedulerJob] = []
         #: ids of jobs being preempted; some may have ended already
@@ -483,7 +485,7 @@ class View(Kept):
         """Return the free units that are not closed to a job that starts now."""
         return self.free.snapshot() - self.closed(job)
 
-    def ended(self, job: SchedulerJob) -> None:
+    def release(self, job: SchedulerJob) -> None:
         """Free what a job held that has ended."""
         if self.shared is None:
             self.give_back(job.alloc)
