@@ -80,7 +80,7 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
     "models": ["samples", "workloads", "likeness", "reliability"],
     "runs": ["inputs", "description", "folders", "execution", "sessions", "conformance", "filling"],
     "reports": ["cases/library/kill-race", "placement", "report", "explain", "estimates", "page", "live", "cases"],
-    "studies": ["trials", "inference", "workers"],
+    "studies": ["errors", "measures", "trials", "inference", "pictures", "workers"],
     "api": [
         *(
             "options",
