@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.node_rows import NodeRow, with_node_rows
+from pipistrelle.platforms.resources.described import resources_text
 from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
 from pipistrelle.platforms.topology.nodes import NodeTable
 from pipistrelle.protocol.base.errors import shown
@@ -38,12 +39,17 @@ def describe(platform: Platform) -> list[tuple[str, str]]:
         text += f", {_numbers('node', group.nodes)}"
         if group.units != group.nodes or pool.unit != "node":
             text += f", {_numbers('unit', group.units)}"
+        text += f", each {resources_text(group.resources)}" if group.resources is not None else ""
+        text += f", weight {group.weight}" if group.weight != 1 else ""
         text += f", names {group.names}" if group.names else ""
         text += f", class {group.node_class}" if group.node_class else ""
         text += f", MTTF {group.mttf / 3600:g} h" if group.mttf is not None else ""
         text += f", age {group.age / 3600:g} h" if group.age is not None else ""
         text += "".join(f", {key} = {_plain(value)}" for key, value in pool.properties.items())
         facts.append((f"pool {pool.name}", text))
+    facts += [("licences", ", ".join(f"{count} {name}" for name, count in platform.licenses.items()))] * bool(
+        platform.licenses
+    )
     return facts
 
 

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -17,6 +17,7 @@ from pipistrelle.platforms.classes import JobClass, check_classes, check_overhea
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.naming.node_names import NodeNames, names_in_order, numbers_called
 from pipistrelle.platforms.naming.rule import TopologyRule, check_topology, place_names
+from pipistrelle.platforms.resources.described import check_licenses, read_resources
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.events import ClassInfo, NodeGroupInfo, PlatformInfo, PoolInfo
@@ -25,6 +26,9 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 #: the most schedulable units of a machine, about ten times the cores of today's largest machine
 MOST_UNITS: Final = 10_000_000
+
+#: the largest weight of a node, as in Slurm
+_MOST_WEIGHT: Final = 2**32 - 2
 
 #: the kinds of schedulable units
 Unit = Literal["node", "core", "gpu"]
@@ -51,6 +55,9 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         node_class: the class of the nodes, for example their model; it has the form of a pool's name.
         mttf: the mean time to failure of a node, in seconds or as "10250h", above 0.
         age: the nodes' time in service at time 0, in seconds or as "3y".
+        resources: what each node has for the jobs that share it, such as ``{"cores": 64, "memory": "256 GiB", "gpu":
+            {"count": 4, "model": "a100"}}``; units are then nodes, and several jobs may run on one.
+        weight: placements that use weights prefer nodes with a lower one; at least 0.
     """
 
     name: str
@@ -64,6 +71,8 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     node_class: str | UnsetType = UNSET
     mttf: float | str | UnsetType = UNSET
     age: float | str | UnsetType = UNSET
+    resources: dict[str, Any] | UnsetType = UNSET
+    weight: int = 1
 
     @property
     def units(self) -> int:
@@ -112,6 +121,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         classes: the limits of its queues.
         topology: the network and the place of each node; without it, all nodes are on one switch.
         groups: nodes that differ from others of their pools; later groups override earlier ones.
+        licenses: {licence: number that all running jobs may hold}; only for nodes with resources.
 
     Raises:
         PlatformError: if a value is out of range, a name is invalid or used twice, or there are more than `MOST_UNITS`
@@ -126,6 +136,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     classes: tuple[JobClass, ...] = ()
     topology: TopologyRule | UnsetType = UNSET
     groups: tuple[NodeGroup, ...] | UnsetType = UNSET
+    licenses: dict[str, int] = {}
 
     def __post_init__(self) -> None:
         if not self.name.strip() or len(self.name) > _LONGEST_TITLE or not self.name.isprintable():
@@ -150,6 +161,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                     expected="a name of its own for each pool",
                     found=f"'{pool.name}' in pools[{first}] too",
                 )
+        _check_shared(self.pools, self.licenses)
         _check_names(self.pools)
         check_classes(self.classes, [pool.name for pool in self.pools])
         if self.units > MOST_UNITS:
@@ -198,17 +210,24 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """The machine as sent to schedulers; nodes and units are ranges of numbers."""
         classes = tuple(self._class(one) for one in self.classes)
         topology = None if self.topology is UNSET else self.topology.told
-        return PlatformInfo(self.name, self._told_pools, classes, topology, self._told_groups)
+        return PlatformInfo(self.name, self._told_pools, classes, topology, self._told_groups, dict(self.licenses))
+
+    @property
+    def shares_nodes(self) -> bool:
+        """Whether nodes have resources, so that several jobs share a node."""
+        return self.pools[0].resources is not UNSET
 
     @cached_property
     def _told_pools(self) -> tuple[PoolInfo, ...]:
-        told = []
+        told: list[PoolInfo] = []
         node = unit = 0
         for pool in self.pools:
             known = {key: value for key, value in msgspec.structs.asdict(pool).items() if value is not UNSET}
             known["nodes"] = str(NodeSet.interval(node, node + pool.nodes - 1))
             known["units"] = str(NodeSet.interval(unit, unit + pool.units - 1))
             known |= {key: _seconds(known[key]) for key in ("mttf", "age") if key in known}
+            if pool.resources is not UNSET:
+                known["resources"] = read_resources(pool.resources, f"pools[{len(told)}].resources")
             told.append(PoolInfo(**known))
             node += pool.nodes
             unit += pool.units
@@ -298,6 +317,41 @@ def _check_pool(pool: Pool, where: str) -> None:
             hint="Name the unit, or leave units_per_node out to hand out whole nodes.",
         )
     check_node_facts(pool, where)
+
+
+def _check_shared(pools: tuple[Pool, ...], licenses: dict[str, int]) -> None:
+    """Check resources and licences: either all pools have resources, or none has."""
+    shared = [index for index, pool in enumerate(pools) if pool.resources is not UNSET]
+    for index in shared:
+        pool, where = pools[index], f"pools[{index}]"
+        read_resources(pool.resources or {}, f"{where}.resources")
+        if pool.unit != "node" or pool.units_per_node != 1:
+            raise PlatformError(
+                "a pool with resources counts other units than nodes",
+                where=f"{where}.unit",
+                expected="no unit and no units_per_node: jobs ask for cores, memory and GPUs",
+                found=f"unit = {pool.unit!r}, units_per_node = {shown(pool.units_per_node)}",
+            )
+    for index, pool in enumerate(pools):
+        if shared and index not in shared:
+            raise PlatformError(
+                "some pools have resources and others have none",
+                where=f"pools[{index}]",
+                expected=f"resources = {{ cores = ... }}, as in pools[{shared[0]}]",
+                found=f"pool '{pool.name}' without resources",
+            )
+        if not 0 <= pool.weight <= _MOST_WEIGHT:
+            raise PlatformError(
+                "a weight is out of range",
+                where=f"pools[{index}].weight",
+                expected=f"0 to {_MOST_WEIGHT}",
+                found=shown(pool.weight),
+            )
+    if licenses and not shared:
+        raise PlatformError(
+            "licences need nodes with resources", where="licenses", expected="resources = { cores = ... } in each pool"
+        )
+    check_licenses(licenses, "licenses")
 
 
 def check_node_facts(facts: Pool | NodeGroup, where: str) -> None:

@@ -1,7 +1,7 @@
 """Read and write the TOML form of a machine; callers open the files."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -9,6 +9,7 @@ from pipistrelle.platforms.description import Platform, Property
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.naming.rule import TopologyRule
 from pipistrelle.platforms.node_rows import NodeRow, with_node_rows
+from pipistrelle.platforms.resources.described import read_resources, written_resources
 from pipistrelle.protocol.base.errors import shown
 from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml, toml_value
@@ -57,9 +58,13 @@ def to_toml(platform: Platform) -> str:
             "[[pools]]",
             f"name = {toml_value(pool.name)}",
             f"nodes = {pool.nodes}",
-            f"units_per_node = {pool.units_per_node}",
-            f"unit = {toml_value(pool.unit)}",
         ]
+        if pool.resources is msgspec.UNSET:
+            lines += [f"units_per_node = {pool.units_per_node}", f"unit = {toml_value(pool.unit)}"]
+        else:
+            lines.append(f"resources = {_inline(written_resources(read_resources(pool.resources, pool.name)))}")
+        if pool.weight != 1:
+            lines.append(f"weight = {pool.weight}")
         lines += [f"{key} = {toml_value(time)}" for key in ("prologue", "epilogue") if (time := getattr(pool, key))]
         told = ((key, getattr(pool, key)) for key in ("names", "node_class", "mttf", "age"))
         lines += [f"{key} = {toml_value(value)}" for key, value in told if value is not msgspec.UNSET]
@@ -78,6 +83,8 @@ def to_toml(platform: Platform) -> str:
         lines += ["", "[[failures]]", f"model = {toml_value(failing.model)}"]
         if failing.repair is not None:
             lines.append(f"repair = {toml_value(failing.repair)}")
+    if platform.licenses:
+        lines += ["", "[licenses]", *(f"{toml_value(name)} = {count}" for name, count in platform.licenses.items())]
     for one in platform.classes:
         lines += ["", "[[classes]]", f"name = {toml_value(one.name)}"]
         for key, default in zip(one.__struct_fields__[1:], one.__struct_defaults__, strict=True):
@@ -85,6 +92,11 @@ def to_toml(platform: Platform) -> str:
             if value != default:
                 lines.append(f"{key} = {toml_value(value)}")
     return "\n".join(lines) + "\n"
+
+
+def _inline(table: Mapping[str, Any]) -> str:
+    pairs = ((key, _inline(one) if isinstance(one, dict) else toml_value(one)) for key, one in table.items())
+    return f"{{ {', '.join(f'{toml_value(key)} = {value}' for key, value in pairs)} }}"
 
 
 def _properties(owner: str, properties: Mapping[str, Property]) -> list[str]:

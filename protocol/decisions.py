@@ -22,14 +22,23 @@ from pipistrelle.protocol.fields import (
     Seconds,
     Why,
 )
+from pipistrelle.protocol.resources.nodes import NodeTake
 
 
 class ExecuteJobData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Start a queued job on exactly these units."""
+    """Start a queued job on exactly these units.
+
+    On a machine whose nodes have resources, ``takes`` divides the job's tasks and GPUs among its nodes. It may be
+    absent if each node gets the same number of tasks; the server then picks the GPUs.
+    """
 
     job_id: JobId
     alloc: Allocation
     why: Why | None = None
+    takes: Annotated[
+        tuple[NodeTake, ...],
+        Meta(max_length=MAX_ENTRIES, description="what the job takes of its nodes (feature resources)"),
+    ] = ()
 
 
 class RejectJobData(Struct, frozen=True, omit_defaults=True, gc=False):

@@ -36,6 +36,8 @@ from pipistrelle.protocol.fields import (
     UnitsPerNode,
     WholeNodes,
 )
+from pipistrelle.protocol.resources.nodes import NodeResources, NodeTake
+from pipistrelle.protocol.resources.request import Request
 
 
 class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -47,7 +49,8 @@ class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
     that is left. ``constraint``, ``units_per_node`` and ``whole_nodes`` restrict the nodes that the job may use;
     without them it may use any units. The start and nodes in the log are ``recorded_start`` and ``recorded_nodes``
     (feature ``recorded``). ``recorded_room`` is set if too few units were free at the recorded start, or that start is
-    unknown. It is the first time at which enough were free.
+    unknown. It is the first time at which enough were free. On a machine whose nodes have resources (feature
+    ``resources``), ``res`` is the least number of nodes, and ``request`` says what the job takes of them.
     """
 
     id: JobId
@@ -68,6 +71,7 @@ class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
     recorded_start: Instant | None = None
     recorded_nodes: NodeNumbers | None = None
     recorded_room: Instant | None = None
+    request: Request | None = None
 
 
 class PoolInfo(Struct, frozen=True, omit_defaults=True):
@@ -90,6 +94,8 @@ class PoolInfo(Struct, frozen=True, omit_defaults=True):
     node_class: Annotated[str, Meta(description="class of the pool's nodes, such as a model; empty: no class")] = ""
     mttf: PositiveSeconds | None = None
     age: Seconds | None = None
+    resources: NodeResources | None = None
+    weight: Annotated[int, Meta(ge=0, description="placements that use weights prefer nodes with a lower one")] = 1
 
 
 class NodeGroupInfo(Struct, frozen=True, omit_defaults=True):
@@ -172,6 +178,9 @@ class PlatformInfo(Struct, frozen=True, omit_defaults=True):
     classes: Annotated[tuple[ClassInfo, ...], Meta(description="the machine's queues with limits")] = ()
     topology: TopologyInfo | None = None
     groups: Annotated[tuple[NodeGroupInfo, ...], Meta(description="nodes that differ from others of their pools")] = ()
+    licenses: Annotated[dict[str, int], Meta(description="{licence: number that all running jobs may hold}")] = field(
+        default_factory=dict
+    )
 
 
 class SimulationBeginsData(Struct, frozen=True, omit_defaults=True):
@@ -203,6 +212,7 @@ class JobStartedData(Struct, frozen=True, omit_defaults=True, gc=False):
 
     job_id: JobId
     alloc: Allocation
+    takes: Annotated[tuple[NodeTake, ...], Meta(description="what the job takes of its nodes (feature resources)")] = ()
     preempted: Annotated[bool, Meta(description="whether the job is being preempted and runs for its grace period")] = (
         False
     )

@@ -80,7 +80,9 @@ JobState = Literal[
 WakeType = Literal["JOB_SUBMITTED", "JOB_COMPLETED", "JOB_KILLED", "NO_MORE_JOBS"]
 
 #: optional parts of the protocol that a HELLO may request
-Feature = Literal["cancellations", "dynamic_jobs", "failures", "labels", "preemption", "recorded", "wake_filter"]
+Feature = Literal[
+    "cancellations", "dynamic_jobs", "failures", "labels", "preemption", "recorded", "resources", "wake_filter"
+]
 FEATURES: tuple[Feature, ...] = get_args(Feature)
 
 #: feature in a HELLO: the scheduler can take over another scheduler's run; never in a WELCOME
@@ -122,6 +124,7 @@ RejectionCode = Literal[
     "busy_unit",
     "wrong_size",
     "wrong_units",
+    "wrong_resources",
     "past_time",
     "unknown_call",
     "duplicate_call",
@@ -131,7 +134,7 @@ RejectionCode = Literal[
     "feature_off",
 ]
 
-RefusalCode = Literal["version", "busy", "malformed", "protocol_error"]
+RefusalCode = Literal["version", "feature", "busy", "malformed", "protocol_error"]
 
 
 @cache

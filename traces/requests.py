@@ -9,7 +9,17 @@ from pipistrelle.protocol.base.errors import did_you_mean, quoted
 from pipistrelle.traces.batsim.text import with_members
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.logs.labels import named_column
-from pipistrelle.traces.workload import CONSTRAINT, PER_NODE, WHOLE, Ints, Workload, both, label_column, request_of
+from pipistrelle.traces.workload import (
+    CONSTRAINT,
+    PER_NODE,
+    REQUEST,
+    WHOLE,
+    Ints,
+    Workload,
+    both,
+    label_column,
+    request_of,
+)
 
 
 def asks(workload: Workload) -> bool:
@@ -55,7 +65,7 @@ def with_requests(
     result = replace(workload, labels=labels, columns=columns, size=sizes)
     if workload.job_json is None:
         return result
-    nothing = dict.fromkeys((CONSTRAINT, PER_NODE, WHOLE), np.inf)
+    nothing = dict.fromkeys((CONSTRAINT, PER_NODE, WHOLE, REQUEST), np.inf)
     texts = [
         with_members(raw, **{**nothing, **request_of(result, row), "res": int(sizes[row])})
         for row, raw in enumerate(workload.job_json)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.protocol.resources.request import Request
+
 if TYPE_CHECKING:  # profiles import this module
     from pipistrelle.traces.profiles import Profile
 
@@ -28,6 +30,8 @@ CANCELLED_AFTER: Final = "cancelled_after"
 NODE_LIST: Final = "node_list"
 PER_NODE: Final = "units_per_node"
 WHOLE: Final = "whole_nodes"
+#: member of a job's JSON object: what it takes of shared nodes
+REQUEST: Final = "request"
 
 #: upper bound for times (s), sizes and counts; above it neighbouring integers share one double
 LARGEST = float(2**53)
@@ -86,6 +90,8 @@ class Workload:
         labels: text fields by name, length n each, "" if missing: ``name``, ``user``, ``group``, ``account``,
             ``queue``, ``qos``, ``partition``, ``dependency`` (such as ``afterok:17``), ``state``, ``constraint`` (on
             nodes, in Slurm's syntax: ``gpu_model=a100&nvlink``), ``node_list`` (nodes it got: ``n[001-004],n007``).
+        requests: what each job takes of shared nodes, length n, None for a job of ``size`` processors; None: no job
+            says it.
         epoch: Unix time (s) of time 0, or None.
         timezone: the machine's time zone, e.g. ``Europe/Stockholm``, or None.
         header: the file's header by directive; lines of a repeated directive are joined by newlines.
@@ -107,6 +113,7 @@ class Workload:
     columns: dict[str, Ints] = field(default_factory=dict)
     measures: dict[str, Floats] = field(default_factory=dict)
     labels: dict[str, list[str]] = field(default_factory=dict)
+    requests: list[Request | None] | None = None
     machine_size: int | None = None
     epoch: float | None = None
     timezone: str | None = None
@@ -121,6 +128,8 @@ class Workload:
             raise ValueError(f"{len(self.profiles)} profiles for {count} jobs")
         if self.job_json is not None and len(self.job_json) != count:
             raise ValueError(f"{len(self.job_json)} JSON objects for {count} jobs")
+        if self.requests is not None and len(self.requests) != count:
+            raise ValueError(f"{len(self.requests)} requests for {count} jobs")
         for name, texts in self.labels.items():
             if len(texts) != count:
                 raise ValueError(f"{len(texts)} texts of {name} for {count} jobs")
@@ -150,7 +159,7 @@ class Workload:
 
     def _fixed(self) -> tuple[object, ...]:
         fixed = (self.name, self.source, self.machine_size, self.epoch, self.timezone, self.header)
-        return (*fixed, self.ids, self.profiles, self._work())
+        return (*fixed, self.ids, self.profiles, self.requests, self._work())
 
     def _work(self) -> "dict[str, Profile | None] | None":
         """Return the profile (work) of each profile name that jobs use; None for a log."""
@@ -189,6 +198,7 @@ class Workload:
             columns={name: column[chosen] for name, column in self.columns.items()},
             measures={name: column[chosen] for name, column in self.measures.items()},
             labels={name: [texts[row] for row in rows] for name, texts in self.labels.items()},
+            requests=None if self.requests is None else [self.requests[row] for row in rows],
             header=dict(self.header),
         )
 
@@ -208,9 +218,9 @@ def label_column(workload: Workload, name: str) -> list[str] | None:
     return either(texts, [written[number] for number in numbers])
 
 
-def request_of(workload: Workload, row: int) -> dict[str, str | int | bool]:
+def request_of(workload: Workload, row: int) -> dict[str, str | int | bool | Request]:
     """Return what a job requires of its nodes, as members of its JSON object."""
-    found: dict[str, str | int | bool] = {}
+    found: dict[str, str | int | bool | Request] = {}
     texts = workload.labels.get(CONSTRAINT)
     if texts is not None and texts[row]:
         found[CONSTRAINT] = texts[row]
@@ -218,6 +228,9 @@ def request_of(workload: Workload, row: int) -> dict[str, str | int | bool]:
         column = workload.columns.get(name)
         if column is not None and column[row] > 0:
             found[name] = name == WHOLE or int(column[row])
+    request = None if workload.requests is None else workload.requests[row]
+    if request is not None:
+        found[REQUEST] = request
     return found
 
 

@@ -1,14 +1,8 @@
 """What a request takes of one shared node."""
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-#: the resources that every node may have
-CORES: Final = "cores"
-MEMORY: Final = "memory"
-#: base units of one core and of one GPU
-MILLI: Final = 1000
-#: the largest amount; sums over the largest machine stay exact in 64 bits
-MOST: Final = 2**42
+from pipistrelle.protocol.resources.amounts import MILLI
 
 
 class OneNodeRequest(NamedTuple):

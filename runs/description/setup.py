@@ -260,11 +260,16 @@ def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, 
     if machine is not None:
         return trace, machine
     machine = platform_for(trace, name) if spec.platform is None else load_machine(spec.platform, units=spec.units)
+    return trace, changed_machine(spec, machine)
+
+
+def changed_machine(spec: RunSpec, machine: "Platform | SimGridPlatform") -> "Platform | SimGridPlatform":
+    """Return a machine with the changes that a description makes to it, or raise PipistrelleError."""
     if spec.scale_platform is not None:
         machine = _scaled(machine, spec.scale_platform)
     if spec.node_table is not None:
         machine = _with_table(machine, spec.node_table)
-    return trace, machine
+    return machine
 
 
 def _steady_setup(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPlatform") -> Setup:
@@ -340,6 +345,11 @@ def load_jobs(spec: RunSpec, name: str) -> Workload:
     )
     if (said := faults_text(trace)) is not None:
         logger().warning("{}", said)
+    return changed_jobs(spec, trace)
+
+
+def changed_jobs(spec: RunSpec, trace: Workload) -> Workload:
+    """Return a workload with the changes that a description makes to it, or raise PipistrelleError."""
     for step in spec.transform:
         trace = step.apply(trace)
     if spec.warm and spec.from_ is None:

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.resources.free_resources import FreeResources
-from pipistrelle.platforms.resources.node_request import CORES, OneNodeRequest
+from pipistrelle.platforms.resources.node_request import OneNodeRequest
 from pipistrelle.platforms.resources.shared_nodes import SharedNodes
+from pipistrelle.protocol.resources.amounts import CORES
 from pipistrelle.schedulers.sharing.compiled_usable import fast_usable
 
 Ints = NDArray[np.int64]

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.resources.free_resources import FreeResources
-from pipistrelle.platforms.resources.node_request import CORES, MILLI, OneNodeRequest
+from pipistrelle.platforms.resources.node_request import OneNodeRequest
 from pipistrelle.protocol.base.errors import did_you_mean, shown
+from pipistrelle.protocol.resources.amounts import CORES, MILLI
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.sharing.fragmentation import TypicalRequests
 from pipistrelle.schedulers.sharing.gpu_choice import Gpus, any_of, emptiest, fullest, lowest
@@ -55,6 +56,10 @@ class SharedPlacement(ABC):
         if scores[node] == _UNFIT:
             return None
         return node, self._gpus(node, request)
+
+    def scores(self, request: OneNodeRequest) -> Ints:
+        """Return the score of each node for a request, -1 where it does not fit, shape (nodes,)."""
+        return self._current(request)
 
     @abstractmethod
     def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:

@@ -25,6 +25,7 @@ class WorkloadJobs:
     Args:
         has_hosts: whether hosts are simulated; without them, a sequence of delays is run as one delay.
         recorded: recorded starts and nodes of the jobs; None: not needed.
+        shared: whether the machine's nodes have resources that jobs share.
     """
 
     job_type: ClassVar[type[Job]] = Job
@@ -38,6 +39,7 @@ class WorkloadJobs:
         labelled: bool = False,
         resiliences: Mapping[str, Resilience] | None = None,
         recorded: Sequence[LogRecord] | None = None,
+        shared: bool = False,
     ) -> None:
         self.workload = workload
         self._prefix = prefix
@@ -47,6 +49,7 @@ class WorkloadJobs:
         self._recorded = recorded
         self._cancelled = workload.measures.get(CANCELLED_AFTER)
         self._requests = requests_of(workload)
+        self._resources = workload.requests if shared else None
         self._outcomes = {name: outcome(profile) for name, profile in (workload.table or {}).items()}
 
     def __iter__(self) -> Iterator[Job]:
@@ -91,6 +94,9 @@ class WorkloadJobs:
             if self._requests is not None:
                 for job, request in zip(jobs, self._requests[block], strict=True):
                     job.request = request
+            if self._resources is not None:
+                for job, taken in zip(jobs, self._resources[block], strict=True):
+                    job.resources = taken
             if self._cancelled is not None:
                 for job, after in zip(jobs, self._cancelled[block].tolist(), strict=True):
                     if after >= 0:

@@ -1,6 +1,7 @@
 """Check all simulations of a study before the first one runs, and choose the engine for each."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
@@ -8,7 +9,7 @@ from math import isfinite
 from msgspec.structs import replace
 
 from pipistrelle.models.samples.estimates import t_quantile
-from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable, shown
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import Decides, RunSpec
 from pipistrelle.runs.description.spec_file import with_digests
@@ -18,6 +19,7 @@ from pipistrelle.studies.errors import StudyError
 from pipistrelle.studies.measures.figures import figure_names
 from pipistrelle.studies.measures.job_classes import ALL, class_names
 from pipistrelle.studies.measures.window import WindowError
+from pipistrelle.studies.trials.axes import column_of
 from pipistrelle.studies.trials.study import Point, Study, combination
 from pipistrelle.studies.trials.trial import CACHE, Trial
 
@@ -68,7 +70,7 @@ def prepared(study: Study) -> tuple[Prepared, ...]:
             expected="failures, or a random transformation",
             hint="Remove [replicas].",
         )
-    return tuple(found)
+    return tuple(_named(found, reader.own_names))
 
 
 class TrialMaker:
@@ -101,6 +103,8 @@ class _Reader:
         self._policies: set[str] = set()
         #: {label: values in any point's workload that get their own metrics}
         self.names: dict[str, set[str]] = {}
+        #: {scheduler that is Python code: its own name}
+        self.own_names: dict[str, str] = {}
 
     def prepare(self, point: Point) -> Prepared:
         names = tuple(point.spec.inputs)
@@ -112,7 +116,9 @@ class _Reader:
         policy = spec.key(Decides.POLICY)
         if policy not in self._policies:
             self._policies.add(policy)
-            spec.make_policy()
+            made = spec.make_policy(polls=False)
+            if spec.code is not None:
+                self.own_names[spec.code] = printable(made.name)
         _check_window(self._study, setup)
         where = f"{self._study.where}: metrics.by"
         for label, values in class_names(self._study.metrics.by, setup.workloads, where).items():
@@ -159,6 +165,20 @@ def _check_names(study: Study, known: Mapping[str, set[str]]) -> None:
                 raise StudyError(
                     f"no job of the study has the {label} {shown(name)}", where=f"{study.where}: metrics.by.{label}"
                 )
+
+
+def _named(grid: list[Prepared], own_names: dict[str, str]) -> list[Prepared]:
+    """Return the grid with schedulers called by their own names, as in a run, if these are different."""
+    column = column_of("scheduler")
+    called = Counter([*own_names.values(), *({str(one.point.labels.get(column)) for one in grid} - own_names.keys())])
+    found = []
+    for one in grid:
+        name = own_names.get(str(one.point.labels.get(column)), "")
+        if called[name] == 1:
+            point = dataclasses.replace(one.point, labels={**one.point.labels, column: name})
+            one = dataclasses.replace(one, point=point)  # noqa: PLW2901
+        found.append(one)
+    return found
 
 
 def _check_window(study: Study, setup: Setup) -> None:

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.protocol.resources.request import Request
 from pipistrelle.traces.batsim.profile_reader import delay_json
 from pipistrelle.traces.batsim.workload import label_text
 from pipistrelle.traces.clean import and_more
@@ -40,7 +41,7 @@ def job_text(workload: Workload, row: int, job_id: str) -> bytes:
     return text.encode()
 
 
-def with_members(raw: bytes, **changes: float | str | bool | list[str]) -> bytes:
+def with_members(raw: bytes, **changes: float | str | bool | list[str] | Request) -> bytes:
     """Return a JSON object with changed members; infinite values are removed."""
     members = _MEMBERS.decode(raw)
     for name, value in changes.items():

@@ -10,6 +10,8 @@ import msgspec
 import numpy as np
 
 from pipistrelle.protocol.base.errors import printable, quoted
+from pipistrelle.protocol.resources.amounts import AmountError
+from pipistrelle.protocol.resources.request import Request
 from pipistrelle.traces.batsim.json_faults import json_faults
 from pipistrelle.traces.batsim.profile_reader import ProfileTable, closest
 from pipistrelle.traces.errors import TraceError, line_fault, out_of_range
@@ -41,6 +43,7 @@ class _Job(msgspec.Struct, gc=False):
     node_list: msgspec.Raw = _NOTHING
     units_per_node: int | None = None
     whole_nodes: bool | None = None
+    request: Request | None = None
 
 
 class _File(msgspec.Struct):
@@ -135,6 +138,7 @@ def parse_batsim(data: bytes, path: PathText) -> Workload:
         machine_size=file.nb_res,
         columns=_requested(jobs),
         labels=_labels(jobs),
+        requests=[job.request for job in jobs] if any(job.request is not None for job in jobs) else None,
         format=FORMAT,
     )
     return workload.select(np.argsort(submit, kind="stable"))
@@ -185,9 +189,19 @@ def _check_job(job: _Job, name: str, where: str) -> None:
         what, key, value = "units on each node", PER_NODE, job.units_per_node
         expected = f"a whole number from 1 to {_MOST}"
     else:
+        _check_request(job, name, where)
         return
     found = quoted(value if isinstance(value, int) else decimal_text(value))
     raise out_of_range(f"{what} of job {quoted(name)}", f"{where}.{key}", expected, found, "Correct the value.")
+
+
+def _check_request(job: _Job, name: str, where: str) -> None:
+    if job.request is None:
+        return
+    try:
+        job.request.check()
+    except AmountError as error:
+        raise error.at(f"{where}.request of job {quoted(name)}", TraceError) from None
 
 
 def label_text(raw: bytes | msgspec.Raw) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import did_you_mean, printable, quoted
+from pipistrelle.protocol.resources.request import Request
 from pipistrelle.traces.clean import BAD_RECORD
 from pipistrelle.traces.errors import TraceError, line_fault, out_of_range
 from pipistrelle.traces.files import PathText, binary_file, trace_name
@@ -100,6 +101,7 @@ class Record:
         units_per_node: requested units per node, -1 for any number.
         whole_nodes: 1 if the job shares no node.
         labels: see `Workload.labels`; unknown labels may be absent.
+        request: what the job takes of shared nodes; None: not known.
     """
 
     place: str
@@ -115,6 +117,7 @@ class Record:
     units_per_node: int = -1
     whole_nodes: int = -1
     labels: dict[str, str] = field(default_factory=dict)
+    request: Request | None = None
 
 
 class JobLog(ABC):
@@ -176,6 +179,7 @@ class JobLog(ABC):
             columns=_known(records, ("allocated", "status", PER_NODE, WHOLE), np.int64),
             measures=_known(records, ("wait", "exact_wait"), np.float64),
             labels=_labels(records),
+            requests=[one.request for one in records] if any(one.request is not None for one in records) else None,
             machine_size=self.machine_size,
             epoch=epoch,
             timezone=self.options.timezone,

@@ -245,6 +245,8 @@ def _joined(parts: list[Workload]) -> Workload:
             name: np.concatenate([getattr(part, table).get(name, np.full(len(part), -1, dtype)) for part in parts])
             for name in dict.fromkeys(name for part in parts for name in getattr(part, table))
         }
+    if any(part.requests is not None for part in parts):
+        columns["requests"] = [one for part in parts for one in part.requests or [None] * len(part)]
     columns["labels"] = {
         name: [text for part in parts for text in part.labels.get(name, [""] * len(part))]
         for name in dict.fromkeys(name for part in parts for name in part.labels)

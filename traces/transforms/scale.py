@@ -202,6 +202,15 @@ def _resized(workload: Workload, sizes: Floats) -> Workload:
     if float(sizes.max()) > LARGEST:
         raise TraceError("the size would be too large", where=workload.name, found=f"{float(sizes.max()):.6g}")
     new: Ints = np.where(old > 0, np.maximum(sizes, 1.0), old).astype(np.int64)
+    if workload.requests is not None:
+        for row in np.flatnonzero(new != old).tolist():
+            if workload.requests[row] is not None:
+                raise TraceError(
+                    "the job's size cannot change: it requests cores, memory or GPUs of its nodes",
+                    where=f"{workload.name}, job {quoted(workload.ids[row])}",
+                    found=str(workload.requests[row]),
+                    hint="Remove such jobs first, or their requests.",
+                )
     if workload.table is not None and workload.profiles is not None:
         for row in np.flatnonzero(new != old).tolist():
             profile = workload.table.get(workload.profiles[row])

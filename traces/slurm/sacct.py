@@ -1,16 +1,12 @@
-"""Read and write Slurm's accounting as printed by ``sacct --parsable2``."""
+"""Read Slurm's accounting as printed by ``sacct --parsable2``."""
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pipistrelle.protocol.base.errors import quoted
-from pipistrelle.traces.clean import require_ids, require_runtimes
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.logs.job_table import (
     GOING_ON,
@@ -23,9 +19,15 @@ from pipistrelle.traces.logs.job_table import (
     whole_number,
 )
 from pipistrelle.traces.logs.kinds import IDS, is_sacct_header
-from pipistrelle.traces.logs.labels import written_labels
 from pipistrelle.traces.logs.times import Clock, length
-from pipistrelle.traces.workload import CONSTRAINT, NODE_LIST, Floats, Workload, both, decimal_text, decimal_texts
+from pipistrelle.traces.slurm.requests import (
+    SacctRequests,
+    gpu_count,
+    gpu_models,
+    parse_tres,
+    scaled_number,
+)
+from pipistrelle.traces.workload import CONSTRAINT, NODE_LIST, both
 
 #: {label: its column}
 LABEL_COLUMNS: Final = {
@@ -37,20 +39,21 @@ LABEL_COLUMNS: Final = {
     "qos": "QOS",
     "dependency": "Dependency",
     "state": "State",
-    "constraint": "Constraint",
+    "constraint": "Constraints",
     NODE_LIST: "NodeList",
 }
 #: columns of a job's size, allocated ones first, because a requested size may be a minimum: one node for many tasks
 _SIZES: Final = {"nodes": ("AllocNodes", "NNodes", "ReqNodes"), "processors": ("AllocCPUS", "NCPUS", "ReqCPUS")}
+_REQUESTED: Final = {"nodes": ("ReqNodes", "NNodes", "AllocNodes"), "processors": ("ReqCPUS", "NCPUS", "AllocCPUS")}
 _GOT: Final = {"nodes": ("AllocNodes", "NNodes"), "processors": ("AllocCPUS", "NCPUS")}
+#: other names of columns, as some files have them: {name: sacct's own}
+_ALIASES: Final = {"Constraint": "Constraints"}
 #: columns with the number of GPUs, the allocated one first
 _TRES: Final = ("AllocTRES", "ReqTRES")
-_GPU: Final = "gres/gpu"
 _NO_TIME: Final = frozenset(("", "Unknown", "None", "N/A", "INVALID"))
 _NO_LIMIT: Final = frozenset(("UNLIMITED", "Partition_Limit", "INVALID"))
 #: NodeList of a job without nodes
 _NO_NODES: Final = _NO_TIME | {"None assigned", "(null)"}
-_SCALES: Final = {"K": 1000, "M": 1_000_000}
 #: columns whose text may contain bars, the column separator
 _FREE: Final = ("JobName", "SubmitLine", "Comment", "AdminComment", "SystemComment", "Reason", "WorkDir")
 _DEPENDENCY: Final = re.compile(r"\s(?:--dependency[= ]|-d ?)['\"]?((?:after|singleton)[^\s'\"]*)")
@@ -67,7 +70,9 @@ class SacctLog(JobLog):
     - Of several records of a job, as ``--duplicates`` gives after a requeue, the last one counts, with the earliest
       submit time. A job that has not ended has no run time.
     - Timelimit (or TimelimitRaw, in minutes) is the requested time; no limit if absent or the partition's.
-    - Partition is the queue, Constraint the constraint, NodeList the nodes that the job got.
+    - Partition is the queue, Constraints the constraint, NodeList the nodes that the job got.
+    - ReqTRES, ReqMem and SubmitLine say what the job takes of shared nodes: cores, memory, GPUs, other resources.
+    - A row that cannot be read is left out and counted, unless reading is strict.
     - Dependencies come from the sbatch option in SubmitLine, or from Dependency, a column that Pipistrelle adds.
     - GPUs come from AllocTRES, else ReqTRES, evenly per node if the number of nodes divides them. Jobs with GPUs need
       GPU units (``unit=gpu``) and the model in ReqTRES; other jobs need whole nodes (``unit=node``).
@@ -80,6 +85,7 @@ class SacctLog(JobLog):
     format = "Slurm sacct"
     in_parts = True
     counts_gpus = True
+    lenient = True
 
     def __init__(self, options: LogOptions | None = None) -> None:
         super().__init__(options)
@@ -87,6 +93,7 @@ class SacctLog(JobLog):
         self._lengths = cache(length)
         self._at: dict[str, int] = {}
         self._records: dict[str, Record] = {}
+        self._requests = SacctRequests()
 
     def read(self, stream: io.BufferedReader, where: str) -> None:
         """Read the rows of a file; TraceError for a missing column or a malformed row."""
@@ -101,18 +108,27 @@ class SacctLog(JobLog):
             ):  # concatenated files have several headers
                 width, id_at = self._header(cells, place)
                 continue
-            if len(cells) != width:
-                cells = self._mended(cells, width, place)
-            job = cells[id_at].strip()
-            if "." in job:
-                continue
-            record = self._record(cells, job, place)
-            earlier = self._records.pop(job, None)
-            if earlier is not None:
-                record.submit = min(record.submit, earlier.submit)
-                if record.wait >= 0:
-                    record.wait = max(self._time_of(cells, "Start", place) - record.submit, 0.0)
-            self._records[job] = record
+            try:
+                self._add(cells, width, id_at, place)
+            except TraceError as error:
+                if named is not None and not self._records:  # the option names other columns than the file has
+                    raise
+                self.leave_out(error)
+
+    def _add(self, cells: list[str], width: int, id_at: int, place: str) -> None:
+        """Add the job of a row; TraceError if the row cannot be read."""
+        if len(cells) != width:
+            cells = self._mended(cells, width, place)
+        job = cells[id_at].strip()
+        if "." in job:
+            return
+        record = self._record(cells, job, place)
+        earlier = self._records.pop(job, None)
+        if earlier is not None:
+            record.submit = min(record.submit, earlier.submit)
+            if record.wait >= 0:
+                record.wait = max(self._time_of(cells, "Start", place) - record.submit, 0.0)
+        self._records[job] = record
 
     def records(self) -> list[Record]:
         """Return the job records of all files that were read."""
@@ -121,6 +137,7 @@ class SacctLog(JobLog):
     def _header(self, cells: list[str], place: str) -> tuple[int, int]:
         """Store the columns' names; return their number and the column of the job id."""
         names = [name.strip().partition("%")[0] for name in cells]
+        names = [name if name not in _ALIASES or _ALIASES[name] in names else _ALIASES[name] for name in names]
         self._at = {name: at for at, name in reversed(list(enumerate(names))) if name}
         for one_of in (IDS, ("Submit",), _TRES if self.options.units == "gpus" else _SIZES[self.options.units]):
             if not self._at.keys() & set(one_of):
@@ -200,6 +217,12 @@ class SacctLog(JobLog):
             wait=wait,
             status=Status.UNKNOWN if not state or state in GOING_ON else _ENDS.get(state, Status.FAILED),
             labels=labels,
+            request=self._requests.of(
+                cell,
+                self._count(_REQUESTED["nodes"], cell, place),
+                self._count(_REQUESTED["processors"], cell, place),
+                place,
+            ),
         )
 
     def _gpus(self, cell: Callable[[str], str], labels: dict[str, str], place: str, *, started: bool) -> dict[str, int]:
@@ -208,13 +231,13 @@ class SacctLog(JobLog):
 
         For a job without GPUs, size and allocation are in nodes.
         """
-        tres = {name: _resources(cell(name)) for name in _TRES}
-        found = [(count, name) for name in _TRES if (count := _gpu_count(tres[name], place, name))]
+        tres = {name: parse_tres(cell(name)) for name in _TRES}
+        found = [(count, name) for name in _TRES if (count := gpu_count(tres[name], place, name))]
         nodes = self._count(_SIZES["nodes"], cell, place)
         told = next((one["node"] for one in tres.values() if "node" in one), "")
         if nodes < 0 and told:
             nodes = whole_number(told, place, "TRES node")
-        models = [name.partition(":")[2] for name in tres["ReqTRES"] if name.startswith(f"{_GPU}:")]
+        models = gpu_models(tres["ReqTRES"])
         words = ["unit=gpu" if found else "unit=node", *(models if found and len(models) == 1 else [])]
         labels[CONSTRAINT] = self.names(both(labels.get(CONSTRAINT, ""), "&".join(words)))
         if not found:
@@ -264,104 +287,9 @@ class SacctLog(JobLog):
         """Return the first number above 0 in these columns, else -1; ``2K`` is 2000."""
         for name in names:
             text = cell(name)
-            scale = _SCALES.get(text[-1:], 1)
             if text in _NO_TIME:
                 continue
-            value = whole_number(text[:-1] if scale > 1 else text, place, name) * scale
+            value = scaled_number(text, place, name)
             if value > 0:
                 return value
         return -1
-
-
-def _resources(text: str) -> dict[str, str]:
-    """Parse TRES, such as ``cpu=8,gres/gpu:a100=4,node=1``, as {name: number}."""
-    pairs = (part.partition("=") for part in text.split(",") if part)
-    return {name.strip(): value.strip() for name, _, value in pairs}
-
-
-def _gpu_count(tres: dict[str, str], place: str, column: str) -> int:
-    """Return the number of GPUs in TRES: the total, or else the sum over models."""
-    texts = [tres[_GPU]] if _GPU in tres else [value for name, value in tres.items() if name.startswith(f"{_GPU}:")]
-    return sum(whole_number(text, place, column) for text in texts)
-
-
-_BLOCK: Final = 4096
-#: Slurm's states of ended jobs
-_ENDED: Final = frozenset(
-    (
-        *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL"),
-        *("OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
-    )
-)
-_WORDS: Final = {"REMOVED": "CANCELLED"}
-
-
-def sacct_chunks(workload: Workload) -> Iterator[bytes]:
-    """Yield sacct's table in pieces; errors are raised before the first piece.
-
-    Submit, Start and End are Unix times, as with SLURM_TIME_FORMAT=%s. Users, groups and queues of an SWF log are
-    written as numbers, or as names if its header has them. Dependencies are written to a column Dependency, which sacct
-    itself does not have. Bars in names become commas.
-    """
-    require_runtimes(workload, "Slurm's sacct")
-    require_ids(workload, "Slurm's sacct", _is_job, "a text without points, bars and blanks")
-    return _chunks(workload)
-
-
-def _is_job(job: str) -> bool:
-    return not any(sign in job for sign in ".| ") and job not in ("JobID", "JobIDRaw")
-
-
-def _chunks(workload: Workload) -> Iterator[bytes]:
-    labels = written_labels(workload)
-    columns = {column: labels[label] for label, column in LABEL_COLUMNS.items() if label != "state" and label in labels}
-    header = ["JobID", *columns, "State", "Submit", "Start", "End", "ElapsedRaw", "Timelimit", "NNodes"]
-    yield ("|".join(header) + "\n").encode()
-    states = labels.get("state") or [""] * len(workload)
-    epoch = workload.epoch or 0.0
-    wait = workload.measures.get("wait")
-    for begin in range(0, len(workload), _BLOCK):
-        rows = slice(begin, begin + _BLOCK)
-        runtime = workload.runtime[rows]
-        started = (wait[rows] >= 0) & (runtime >= 0) if wait is not None else np.zeros(len(runtime), dtype=np.bool_)
-        submit = epoch + workload.submit[rows]
-        start = submit + (wait[rows] if wait is not None else 0.0)
-        cells = [
-            workload.ids[rows],
-            *([text.replace("|", ",") for text in texts[rows]] for texts in columns.values()),
-            [_state(text, seconds >= 0) for text, seconds in zip(states[rows], runtime.tolist(), strict=True)],
-            decimal_texts(submit),
-            _times(start, started),
-            _times(start + runtime, started),
-            ["" if seconds < 0 else decimal_text(seconds) for seconds in runtime.tolist()],
-            [_limit(seconds) for seconds in workload.walltime[rows].tolist()],
-            list(map(str, np.maximum(workload.size[rows], 0).tolist())),
-        ]
-        yield "".join("|".join(row) + "\n" for row in zip(*cells, strict=True)).encode()
-
-
-def _state(text: str, ran: bool) -> str:
-    """Return Slurm's state; it is replaced if it contradicts whether the job `ran`."""
-    word = _WORDS.get(text.upper(), text.upper())
-    if word in _ENDED or (word in GOING_ON and not ran):
-        return word
-    if not ran:
-        return "PENDING"
-    return "FAILED" if text and word not in GOING_ON else "COMPLETED"
-
-
-def _times(times: Floats, known: NDArray[np.bool_]) -> list[str]:
-    return [
-        text if is_known else "Unknown" for text, is_known in zip(decimal_texts(times), known.tolist(), strict=True)
-    ]
-
-
-def _limit(seconds: float) -> str:
-    if seconds == float("inf"):
-        return "UNLIMITED"
-    if seconds < 0:
-        return "00:00:00"
-    whole = int(seconds)
-    rest = decimal_text(round(seconds - whole, 9)).removeprefix("0") if seconds != whole else ""
-    days, hours, minutes = whole // 86400, whole // 3600 % 24, whole // 60 % 60
-    return f"{f'{days}-' if days else ''}{hours:02}:{minutes:02}:{whole % 60:02}{rest}"

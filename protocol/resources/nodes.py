@@ -1,0 +1,41 @@
+"""What one node has, and what a job takes of some nodes."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+from pipistrelle.protocol.fields import NodeNumbers
+from pipistrelle.protocol.resources.amounts import MILLI
+from pipistrelle.protocol.resources.request import Amount, Count, Name
+
+
+class NodeResources(Struct, frozen=True, omit_defaults=True):
+    """What each node of a pool has for the jobs that share it.
+
+    Args:
+        amounts: {resource: amount in its base unit}: ``cores`` in milli-cores, ``memory`` in MiB, others as numbers.
+        gpus: the number of GPUs, numbered from 0 on each node.
+        gpu_model: the model of the GPUs; empty: not known.
+        gpu_parts: into how many equal parts jobs can divide a GPU; 1: jobs take whole GPUs.
+    """
+
+    amounts: Annotated[dict[Name, Amount], Meta(description="{resource: amount on each node, in its base unit}")] = (
+        field(default_factory=dict)
+    )
+    gpus: Annotated[int, Meta(ge=0, le=MILLI, description="number of GPUs of each node")] = 0
+    gpu_model: Annotated[str, Meta(max_length=64, description="model of the GPUs; empty: not known")] = ""
+    gpu_parts: Annotated[int, Meta(ge=1, le=MILLI, description="parts into which jobs can divide one GPU")] = MILLI
+
+
+class NodeTake(Struct, frozen=True, omit_defaults=True):
+    """What a job takes of each of some nodes of its allocation.
+
+    Args:
+        nodes: the nodes; each node of the allocation is in exactly one such entry.
+        tasks: the number of the job's tasks on each of these nodes.
+        gpus: the numbers of the GPUs that it takes on each of these nodes, as ``0-1 3``; empty: none.
+    """
+
+    nodes: NodeNumbers
+    tasks: Count = 1
+    gpus: Annotated[str, Meta(description="numbers of the node's GPUs as intervals: '0-1'; empty: none")] = ""

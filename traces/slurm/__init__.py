@@ -1,0 +1,1 @@
+"""The accounting of Slurm, read and written."""
