@@ -38,6 +38,17 @@ def _conditions(ctx: click.Context, param: click.Parameter, texts: tuple[str, ..
     return texts
 
 
+def _changes(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    """Return the changed keys of a configuration; raise an error for text that is not KEY=VALUE."""
+    found: dict[str, str] = {}
+    for text in texts:
+        key, mark, value = text.partition("=")
+        if not mark or not key.strip():
+            raise click.BadParameter(f"'{text}' is not KEY=VALUE.", ctx, param)
+        found[key.strip()] = value
+    return found
+
+
 _TEXTS: Final = {
     "order": f"NAME\tQueue order, instead of the scheduler's: {', '.join(PARTS['order'])}.",
     "backfill": f"NAME\tBackfilling rule, instead of the scheduler's: {', '.join(PARTS['backfill'])}.",
@@ -66,8 +77,11 @@ _TEXTS: Final = {
     "preempt_grace": "TIME|NAME=TIME\tTime preempted jobs (NAME: of one QOS or queue) may still run; repeatable.\tnone",
     "preempt_exempt_time": "TIME\tMinimum run time before a job can be preempted.\tnone",
     "preempt_youngest_first": "Preempt the most recently started jobs first, instead of the largest jobs.",
-    "config": "FILE\tWith scheduler or order maui: the file maui.cfg ('pipistrelle help maui').\tMaui's",
+    "config": "FILE\tWith maui: the file maui.cfg. With slurm: the slurm.conf ('pipistrelle help slurm').\tMaui's",
     "strict_config": "Reject unknown or unsupported settings in --config.",
+    "accounting": "FILE\tWith slurm: a file of sacctmgr (dump, listing or commands); repeatable.",
+    "reservations": "FILE[,zero=DATE]\tWith slurm: commands 'scontrol create reservation'; repeatable.",
+    "slurm": "KEY=VALUE\tWith slurm: change a key, such as bf_window=7200 or qos.high.Priority=9; repeatable.",
     "poll": "TIME\tLet the scheduler decide only at multiples of TIME, such as 5s.\tat every event",
 }
 part_options: Final = in_section(
@@ -82,6 +96,7 @@ part_options: Final = in_section(
                 "base_order": _conditions,
                 "reliability_target": click.FloatRange(0, 1, min_open=True, max_open=True),
                 "config": FilledPath(dir_okay=False),
+                "slurm": _changes,
                 "poll": _readable(step_of),
             },
             OPPOSITES,

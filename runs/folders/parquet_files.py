@@ -16,7 +16,7 @@ _TEXTS: Final = frozenset(
     (
         *("job_id", "workload_name", "profile", "final_state", "allocated_resources", "metadata", "batsim_version"),
         *("user", "group", "account", "queue", "qos", "decision", "alloc", "verdict", "why", "message"),
-        *("pool", "cause", "first_job_id"),
+        *("pool", "cause", "first_job_id", "job_name", "allocated_nodes"),
     )
 )
 _WHOLE: Final = frozenset(

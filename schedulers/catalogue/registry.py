@@ -127,6 +127,10 @@ def make_policy(
             from pipistrelle.schedulers.catalogue.recorded import RecordedPolicy
 
             return RecordedPolicy(picks)
+        if name == "slurm":
+            raise PolicyError(
+                "the scheduler slurm needs the configuration of a cluster", expected="--config slurm.conf"
+            )
         from pipistrelle.schedulers.maui.policy import MauiPolicy  # most runs do not need it
 
         return MauiPolicy(placement=picks)

@@ -38,7 +38,7 @@ class Measures(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, re
         return warm_up, NOTHING if self.drain is None else Leave.parse(self.drain, "metrics.drain")
 
     def check(self, where: str) -> None:
-        """Raise StudyError if a measure is unknown or has no effect, as far as this needs no workload."""
+        """Raise StudyError if a measure is unknown or has no effect, as far as is known without a workload."""
         for one, name in zip(self.left_out, ("warm-up", "drain"), strict=True):
             if one == NOTHING and getattr(self, name.replace("-", "_")) is not None:
                 raise StudyError("nothing is left out", where=f"{where}.{name}", hint="Remove the line.")

@@ -21,7 +21,7 @@ from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.description.spec_file import SpecError, convert_spec
 from pipistrelle.studies.errors import StudyError
 from pipistrelle.studies.measures.measures import Measures
-from pipistrelle.studies.trials.axes import Axis, check_option, column_of, points, read_axes
+from pipistrelle.studies.trials.axes import Axis, check_option, column_of, folded, points, read_axes
 from pipistrelle.traces.files import read_text
 
 MANUAL: Final = "See 'pipistrelle help studies'."
@@ -238,7 +238,7 @@ class Study:
                 if axis.labels is not None:
                     labels[column_of(axis.name)] = axis.labels[place]
             where = f"{self.where}: {combination(settings)}" if settings else self.where
-            spec = convert_spec({**self.run, **settings}, where)
+            spec = convert_spec(folded({**self.run, **settings}), where)
             if spec.program is not None:
                 raise SpecError(
                     "a trial calls its scheduler directly, so it cannot be a program",
@@ -247,7 +247,7 @@ class Study:
                 )
             values = msgspec.to_builtins(spec)
             for option in dict.fromkeys([*_ALWAYS, *settings]):
-                if option != "seed" and _is_label(value := settings.get(option, values[option])):
+                if option != "seed" and _is_label(value := settings.get(option, values.get(option))):
                     labels[column_of(option)] = " ".join(value) if isinstance(value, list | tuple) else value
             found.append(Point(number, spec, labels, settings, _drawing(spec, {**self.run, **settings})))
         for column in list(found[0].labels):

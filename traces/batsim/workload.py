@@ -41,6 +41,7 @@ class _Job(msgspec.Struct, gc=False):
     state: msgspec.Raw = _NOTHING
     constraint: msgspec.Raw = _NOTHING
     node_list: msgspec.Raw = _NOTHING
+    options: msgspec.Raw = _NOTHING
     units_per_node: int | None = None
     whole_nodes: bool | None = None
     request: Request | None = None
