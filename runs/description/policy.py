@@ -124,7 +124,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     def program(self) -> tuple[str, ...] | None:
         """Return the command of a scheduler program.
 
-        () if the user starts it, None if the scheduler is a built-in policy.
+        Return () if the user starts the program, and None if the scheduler is a built-in policy.
         """
         if not isinstance(self.scheduler, str):
             return self.scheduler
