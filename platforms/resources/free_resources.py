@@ -10,7 +10,7 @@ from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.resources.node_request import OneNodeRequest
 from pipistrelle.platforms.resources.shared_nodes import Amounts, SharedNodes
 from pipistrelle.protocol.base.errors import shown
-from pipistrelle.protocol.resources.amounts import MILLI
+from pipistrelle.protocol.resources.amounts import MILLI, amount_text
 
 
 class FreeResources:
@@ -179,8 +179,8 @@ class FreeResources:
     def _refuse(self, node: int, resource: str, asked: int, free: int) -> None:
         raise PlatformError(
             f"node {shown(self.nodes.name(node))} has too little free of {resource}",
-            expected=f"at least {asked}",
-            found=str(free),
+            expected=f"at least {_text(resource, asked)}",
+            found=_text(resource, free),
         )
 
     def _change(self, node: int, request: OneNodeRequest, numbers: list[int], sign: int) -> None:
@@ -190,3 +190,8 @@ class FreeResources:
             self.holders[node, self._kind(request)] -= sign
         self.changes += 1
         self.changed[node] = self.changes
+
+
+def _text(resource: str, amount: int) -> str:
+    """Return an amount as people write it; a resource ``GPU 3`` is in thousandths of a GPU."""
+    return f"{amount / MILLI:g}" if resource.startswith("GPU ") else amount_text(resource, amount)

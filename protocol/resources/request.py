@@ -13,7 +13,7 @@ Memory = Annotated[int, Meta(ge=0, le=MOST, description="memory in MiB")]
 Name = Annotated[str, Meta(min_length=1, max_length=64)]
 
 
-class Request(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class Request(Struct, frozen=True, omit_defaults=True):
     """What a job requests of the nodes, in the terms of Slurm's sbatch.
 
     A job is ``tasks`` tasks, each with ``cores_per_task`` on one node. Its nodes may have different numbers of tasks,
@@ -47,10 +47,14 @@ class Request(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     gpus_per_node: Amount = 0
     gpus_per_task: Amount = 0
     gpu_share: Annotated[int, Meta(ge=1, le=MILLI, description="thousandths of one GPU")] = MILLI
-    gpu_models: tuple[Name, ...] = ()
-    exclusive: bool = False
-    licenses: dict[Name, Amount] = field(default_factory=dict)
-    others: dict[Name, Amount] = field(default_factory=dict)
+    gpu_models: Annotated[tuple[Name, ...], Meta(description="accepted models of GPUs; empty: any")] = ()
+    exclusive: Annotated[bool, Meta(description="whether the job takes whole nodes, shared with no other job")] = False
+    licenses: Annotated[dict[Name, Amount], Meta(description="{licence: number of the whole job}")] = field(
+        default_factory=dict
+    )
+    others: Annotated[dict[Name, Amount], Meta(description="{resource: amount on each node}")] = field(
+        default_factory=dict
+    )
 
     def __hash__(self) -> int:
         """Hash the request, whose dicts are never changed."""

@@ -7,7 +7,9 @@ import numpy as np
 from mypy_extensions import mypyc_attr
 from numpy.typing import NDArray
 
+from pipistrelle.protocol.events import JobDescription
 from pipistrelle.protocol.resources.nodes import NodeTake
+from pipistrelle.protocol.resources.request import Request
 from pipistrelle.protocol.units.indices import drop_numbers, kept_numbers
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
@@ -28,7 +30,7 @@ class Ledger:
     setting an interval is one call, whatever its length.
     """
 
-    __slots__ = ("_at", "_held", "_held_blocked", "blocked", "idle", "units")
+    __slots__ = ("_at", "_held", "_held_blocked", "blocked", "changed", "idle", "units")
 
     #: whether jobs take parts of nodes, see `pipistrelle.server.hosts.node_ledger`
     shares_nodes: ClassVar[bool] = False
@@ -40,6 +42,8 @@ class Ledger:
     def __init__(self, units: int) -> None:
         self.units = units
         self.idle = units
+        #: whether more or less of some unit is free, though ``idle`` may be equal; the engine resets it
+        self.changed = False
         #: units on which no job can start; running jobs continue there
         self.blocked = _NONE
         self._hold_nothing()
@@ -103,6 +107,23 @@ class Ledger:
         if alloc is not job.alloc:
             drop_numbers(job.alloc)
         self.idle += alloc.count
+
+    def resources_of(self, job: JobDescription, allowed: NodeSet | None) -> Request | None:
+        """Return what a registered job takes of nodes with resources; None on other machines.
+
+        Args:
+            allowed: the nodes that the job may use; None: all.
+
+        Raises:
+            Illegal: the job never fits, or it has a request on a machine whose nodes have no resources.
+        """
+        if job.request is not None:
+            raise Illegal("wrong_resources", f"{job.id} has a 'request', but this machine's nodes have no resources")
+        return None
+
+    def told_takes(self, job: Job) -> tuple[NodeTake, ...]:
+        """Return what a running job takes of its nodes, as in EXECUTE_JOB; empty if it has whole units."""
+        return ()
 
     def is_used(self, units: NodeSet) -> bool:
         """Return whether a job runs on one of these units."""

@@ -174,11 +174,23 @@ class Verdicts(Kept):
         if data.job.res > self._cluster.ledger.units:
             raise Illegal("too_large", f"{data.job_id} asks for {data.job.res} of {self._cluster.ledger.units} units")
         request = self._requested(data.job)
+        book = self._cluster.requests
+        allowed = None if request is None or book is None else book.allowed(request)
+        resources = self._cluster.ledger.resources_of(data.job, allowed)
         self._count_registered()
         walltime = float("inf") if data.job.walltime is None else data.job.walltime
         profile = data.job.profile or decimal_text(data.runtime)
         self._lives.submit(
-            Job(data.job_id, clockwork.now, data.job.res, walltime, data.runtime, profile, request=request)
+            Job(
+                data.job_id,
+                clockwork.now,
+                data.job.res,
+                walltime,
+                data.runtime,
+                profile,
+                request=request,
+                resources=resources,
+            )
         )
 
     def _count_registered(self) -> None:

@@ -3,12 +3,18 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.resources.free_resources import FreeResources
 from pipistrelle.platforms.resources.shape import Shape, Take
 from pipistrelle.platforms.resources.shared_nodes import SharedNodes
+from pipistrelle.platforms.resources.takes import takes_told, told_takes
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.events import JobDescription
 from pipistrelle.protocol.resources.nodes import NodeTake
 from pipistrelle.protocol.resources.request import Request
+from pipistrelle.protocol.units.indices import numbers
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.server.engine.jobs import Job
@@ -57,14 +63,17 @@ class NodeLedger(SharedLedger):
             )
         if blocked := alloc & self.blocked:
             raise Illegal("busy_unit", f"'alloc' of {job.id} names nodes that are down or unavailable: {blocked}")
+        if len(alloc) < job.size and not takes:
+            raise Illegal("wrong_size", f"{job.id} needs {job.size} nodes, 'alloc' has {len(alloc)}: '{text}'")
         shape = self._shape(job)
-        chosen = self._told(job, alloc, takes, shape) if takes else self._equal(job, alloc, shape)
+        chosen = self._told(job, alloc, takes, shape) if takes else self._divided(job, alloc, shape)
         fault = shape.fault(chosen)
         if fault is not None:
             raise Illegal("wrong_resources", f"{job.id} would take {fault}")
         self._take_all(job, shape, chosen)
         self._takes[job.id] = chosen
         self._occupy(alloc)
+        self.changed = True
         return alloc
 
     def give_back(self, job: Job) -> None:
@@ -74,11 +83,35 @@ class NodeLedger(SharedLedger):
         for take in takes:
             self.free.give_back(take.node, shape.on_node(take.node, take.tasks, len(take.gpus)), take.gpus)
         self.free.return_licenses(shape.request.licenses)
+        self.changed = True
         super().give_back(job)
 
     def takes_of(self, job: Job) -> tuple[Take, ...]:
         """Return what a running job takes of each of its nodes."""
         return self._takes[job.id]
+
+    def told_takes(self, job: Job) -> tuple[NodeTake, ...]:
+        """Return what a running job takes of its nodes, as in EXECUTE_JOB."""
+        return told_takes(self._takes[job.id])
+
+    def resources_of(self, job: JobDescription, allowed: NodeSet | None) -> Request:
+        """Return what a registered job takes; without a request, that is all of ``res`` nodes."""
+        request = job.request or Request(nodes=job.res, most_nodes=job.res, exclusive=True)
+        if request.least_nodes > job.res:
+            raise Illegal(
+                "wrong_size", f"'res' of {job.id} is {job.res}, but its request needs {request.least_nodes} nodes"
+            )
+        able = np.full(self.units, allowed is None)
+        if allowed is not None:
+            able[numbers(allowed)] = True
+        try:
+            request.check()
+            refusal = Shape(request, self._nodes).refusal(able)
+        except PipistrelleError as error:
+            raise Illegal("wrong_resources", f"{job.id}: {error}") from None
+        if refusal is not None:
+            raise Illegal("too_large", f"{job.id} fits on no nodes: {refusal}")
+        return request
 
     def taken(self, job: Job) -> tuple[dict[str, int], int]:
         """Return what a running job takes of all its nodes: {resource: amount}, and thousandths of GPUs."""
@@ -90,12 +123,13 @@ class NodeLedger(SharedLedger):
     def state(self) -> dict[str, Any]:
         """Return the state of the ledger as plain values, for a snapshot."""
         takes = {job: [[take.node, take.tasks, list(take.gpus)] for take in some] for job, some in self._takes.items()}
-        return {**super().state(), "takes": takes, "free": self.free.state()}
+        return {**super().state(), "takes": takes, "free": self.free.state(), "changed": self.changed}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore the ledger from a saved state."""
         super().restore(state)
         self.free.restore(state["free"])
+        self.changed = state["changed"]
         self._takes = {
             job: tuple(Take(node, tasks, tuple(gpus)) for node, tasks, gpus in some)
             for job, some in state["takes"].items()
@@ -127,39 +161,52 @@ class NodeLedger(SharedLedger):
         return shape
 
     def _told(self, job: Job, alloc: NodeSet, takes: Sequence[NodeTake], shape: Shape) -> tuple[Take, ...]:
-        found: list[Take] = []
-        for take in takes:
-            try:
-                nodes, gpus = NodeSet.parse(take.nodes), NodeSet.parse(take.gpus)
-            except NodeSetError as error:
-                raise Illegal("bad_allocation", f"'takes' of {job.id} cannot be read: {error}") from None
-            found += [Take(node, take.tasks, tuple(gpus)) for node in nodes]
-        found.sort()
+        try:
+            found = takes_told(takes)
+        except NodeSetError as error:
+            raise Illegal("bad_allocation", f"'takes' of {job.id} cannot be read: {error}") from None
         if [take.node for take in found] != list(alloc):
             raise Illegal("wrong_resources", f"'takes' of {job.id} has other nodes than 'alloc', {alloc}")
         if shape.request.exclusive:
             return tuple(take._replace(gpus=self._all_gpus(take.node)) for take in found)
-        return tuple(found)
+        return found
 
-    def _equal(self, job: Job, alloc: NodeSet, shape: Shape) -> tuple[Take, ...]:
+    def _divided(self, job: Job, alloc: NodeSet, shape: Shape) -> tuple[Take, ...]:
+        """Return the takes of a job whose scheduler names its nodes alone."""
         nodes = list(alloc)
+        if shape.request.exclusive:
+            return self._whole_nodes(job, nodes, shape)
         tasks, rest = (shape.exact, 0) if shape.tasks is None else divmod(shape.tasks, len(nodes))
         if rest or shape.request.gpus % len(nodes):
             raise Illegal(
                 "wrong_resources",
                 f"{job.id} cannot have equal parts of its tasks and GPUs on {len(nodes)} nodes: tell them in 'takes'",
             )
+        count = shape.gpus_on_node(tasks, len(nodes))
         found = []
         for node in nodes:
-            if shape.request.exclusive:
-                found.append(Take(node, tasks, self._all_gpus(node)))
-                continue
-            count = shape.gpus_on_node(tasks, len(nodes))
             gpus = shape.numbers(self.free.gpus[node], count)
             if len(gpus) < count:
                 name = self._nodes.name(node)
-                raise Illegal("wrong_resources", f"node {name} has too few free GPUs for {job.id}: asked {count}")
+                raise Illegal(
+                    "wrong_resources",
+                    f"node {name} has too few free GPUs for {job.id}: it asks for {count}, {len(gpus)} are free",
+                )
             found.append(Take(node, tasks, gpus))
+        return tuple(found)
+
+    def _whole_nodes(self, job: Job, nodes: list[int], shape: Shape) -> tuple[Take, ...]:
+        """Return the takes of an exclusive job, whose tasks fill node by node."""
+        left = len(nodes) * shape.exact if shape.tasks is None else shape.tasks
+        most = shape.most_tasks(self._nodes.amounts[:], self._nodes.gpus)
+        found = []
+        for place, node in enumerate(nodes):
+            able = shape.exact or int(most[node])
+            count = min(able, left - (len(nodes) - place - 1))
+            left -= count
+            found.append(Take(node, count, self._all_gpus(node)))
+        if left:
+            raise Illegal("wrong_resources", f"{left} tasks of {job.id} do not fit on its nodes, {NodeSet.of(nodes)}")
         return tuple(found)
 
     def _all_gpus(self, node: int) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from pipistrelle.protocol.fields import EndReason
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.csv_file import MANY_LINES, CsvFile, Written, csv_text, special
+from pipistrelle.server.outputs.names import NAME_COLUMNS, JobNames
 
 JOBS_COLUMNS: Final = (
     "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,success,final_state,"
@@ -31,15 +32,18 @@ class Recorder(Written, Observer):
     """Writes ``jobs.csv``, ``machine_states.csv`` and ``decisions.csv``.
 
     Files are opened when the run begins, so that a run that never begins keeps older outputs. They are complete up to
-    the last event, however the run ends. With ``fails``, machine states include the number of down units.
+    the last event, however the run ends. With ``fails``, machine states include the number of down units. With
+    ``names``, ``jobs.csv`` has the columns `NAME_COLUMNS`.
     """
 
     #: the files are saved first: writing their rows sets ``_last``
     _kept: ClassVar[tuple[str, ...]] = ("_jobs", "_machine", "_decisions", "_units", "_last")
 
-    def __init__(self, prefix: str, *, fails: bool = False) -> None:
+    def __init__(self, prefix: str, *, fails: bool = False, names: JobNames | None = None) -> None:
         self._fails = fails
-        self._jobs = CsvFile(f"{prefix}jobs.csv", JOBS_COLUMNS, lines_of=job_lines)
+        self._names = names
+        columns = JOBS_COLUMNS if names is None else f"{JOBS_COLUMNS},{NAME_COLUMNS}"
+        self._jobs = CsvFile(f"{prefix}jobs.csv", columns, lines_of=job_lines if names is None else self._named_lines)
         columns = f"{MACHINE_COLUMNS},{DOWN_COLUMN}" if fails else MACHINE_COLUMNS
         self._machine = CsvFile(f"{prefix}machine_states.csv", columns, lines_of=self._state_lines)
         self._decisions = CsvFile(f"{prefix}decisions.csv", DECISION_COLUMNS, lines_of=_decision_lines)
@@ -72,6 +76,11 @@ class Recorder(Written, Observer):
         rows.append((now, idle, down))
         if len(rows) >= MANY_LINES:
             self._machine.hand_over()
+
+    def _named_lines(self, jobs: list[Job]) -> list[str]:
+        assert self._names is not None
+        lines = zip(job_lines(jobs), map(self._names.columns, jobs), strict=True)
+        return [f"{line[:-1]},{names}\n" for line, names in lines]
 
     def _state_lines(self, rows: list[tuple[float, int, int]]) -> list[str]:
         lines = []

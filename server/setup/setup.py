@@ -10,6 +10,7 @@ import numpy as np
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.fields import Feature
 from pipistrelle.protocol.units.indices import numbers
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.dependencies import Condition
@@ -19,6 +20,7 @@ from pipistrelle.server.setup.conditions import conditions_of, dependency_remark
 from pipistrelle.server.setup.requests import UNMET, settle_requests
 from pipistrelle.server.setup.resilience import check_resilience, resiliences_of
 from pipistrelle.server.setup.shared_requests import ignored_requests, sized_for_nodes
+from pipistrelle.server.setup.whole_nodes import needed_features
 from pipistrelle.traces.batsim.events import ExternalEvent
 from pipistrelle.traces.clean import NO_REQUEST, REQUEST_HINT, clean, lacks_requests, with_cancellations
 from pipistrelle.traces.logs.haizea import RESERVED
@@ -104,6 +106,7 @@ class Setup:
         remarks: warnings for the user.
         until: horizon (s): nothing happens at or after it.
         dispersion: slowdown of jobs on distant nodes; None: none.
+        named: whether the table of jobs has the names of jobs and of their nodes.
     """
 
     platform: Platform
@@ -119,6 +122,7 @@ class Setup:
     until: float = inf
     queue_lengths: bool = False
     dispersion: Dispersion | None = None
+    named: bool = False
 
     @classmethod
     def of(
@@ -148,6 +152,13 @@ class Setup:
         """
         hosts = None if isinstance(machine, Platform) else machine
         platform = machine if isinstance(machine, Platform) else machine.to_platform()
+        if batsim is not None and platform.shares_nodes:
+            raise SetupError(
+                "Batsim's protocol cannot say what jobs take of nodes with cores, memory and GPUs",
+                where=f"platform {platform.name}",
+                expected="a platform without 'resources'",
+                hint="Use the native dialect.",
+            )
         kept: dict[str, Workload] = {}
         dropped: dict[str, int] = {}
         remarks: list[str] = []
@@ -207,6 +218,11 @@ class Setup:
     def jobs(self) -> int:
         """Number of jobs in all workloads together."""
         return sum(map(len, self.workloads.values()))
+
+    @property
+    def needed(self) -> dict[Feature, str]:
+        """The features without which no scheduler can run these jobs: {feature: why}."""
+        return needed_features(self.platform, self.workloads)
 
     @property
     def cancels(self) -> bool:

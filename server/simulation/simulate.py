@@ -19,6 +19,7 @@ from pipistrelle.server.errors import Interrupted, OutputFailed, RunError, Setup
 from pipistrelle.server.outputs.folder import FolderOutputs, Outputs
 from pipistrelle.server.outputs.fragmentation_book import FragmentationBook
 from pipistrelle.server.outputs.metrics import Metrics, Summary
+from pipistrelle.server.outputs.names import JobNames
 from pipistrelle.server.outputs.node_book import NodeBook
 from pipistrelle.server.outputs.reliability_book import PreemptionBook, ReliabilityBook
 from pipistrelle.server.setup.described import describe_run
@@ -74,7 +75,14 @@ class Simulation(Kept):
         self._nodes = nodes
         self.metrics = Metrics(setup.dropped, setup.jobs, shared=shared, cancels=setup.cancels, books=books)
         if outputs is None and out is not None:
-            outputs = FolderOutputs(out, nodes, asked, workloads=setup.workloads, queue_lengths=setup.queue_lengths)
+            outputs = FolderOutputs(
+                out,
+                nodes,
+                asked,
+                workloads=setup.workloads,
+                queue_lengths=setup.queue_lengths,
+                names=JobNames(platform, setup.workloads) if setup.named else None,
+            )
         self.outputs = outputs
         writing = () if self.outputs is None else self.outputs.observers()
         watching = [*([] if nodes is None else [nodes]), *books.values(), self.metrics, *observers, *writing]
