@@ -84,15 +84,13 @@ class EasySlicesOnNodes:
         """Start jobs from the front while they fit; reserve for the next and return it."""
         if self._place is not None:
             plan.clear(self._place)
-        self._place = None
-        while (first := view.waiting.first) is not None:
-            fit = plan.fit(first)
-            if fit is None:
-                break
-            if fit.begin > view.now:
-                self._place = plan.take(first, fit.begin, fit.takes)
-                break
-            plan.start(first, fit.takes)
+            self._place = None
+        first = view.waiting.first
+        while first is not None and plan.start_if_fits(first):
+            first = view.waiting.first
+        fit = None if first is None else plan.fit(first)
+        if first is not None and fit is not None:
+            self._place = plan.take(first, fit.begin, fit.takes)
         self._reserved_for = None if first is None else first.number
         return first
 

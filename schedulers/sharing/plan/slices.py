@@ -107,11 +107,13 @@ class NodeSlices:
 
     def free(self, at: int = 0) -> Ints:
         """Return what is free in a slice, shape (nodes, columns)."""
-        return self._table[self._order[at]]
+        found: Ints = self._table[self._order[at]]
+        return found
 
     def free_licenses(self) -> Ints:
         """Return the free licences in each slice, shape (slices, licences)."""
-        return self._licenses[self.order]
+        found: Ints = self._licenses[self.order]
+        return found
 
     def advance(self, now: float) -> None:
         """Move the begin of the first slice to ``now``, and drop earlier slices."""

@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import Platform, Pool
+from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.resources.request import Request
 from pipistrelle.runs.execution.pause import check_invariants
 from pipistrelle.schedulers.catalogue.parts import compose
+from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.runtime.runtime import Runtime
@@ -26,6 +28,8 @@ from pipistrelle.traces.workload import Workload
 RULES = ("none", "firstfit", "easy", "easy-sjbf", "easy-slices", "conservative", "depth", "fill")
 #: rules whose reservations never move to a later time
 PROMISING = ("easy", "easy-sjbf", "easy-slices", "conservative")
+#: rules that reserve in the same way on one-core nodes and on units; `depth` counts units there
+AS_PLAIN = ("none", "firstfit", "easy", "easy-sjbf", "easy-slices", "conservative")
 
 _REQUESTS = st.one_of(
     st.builds(
@@ -137,7 +141,7 @@ def test_every_job_starts_and_no_promise_is_broken(rule: str, jobs: list[JobRow]
         assert all(starts[job][0] <= begin for job, begin in policy.promised.items() if job in starts)
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", AS_PLAIN)
 @settings(max_examples=12, deadline=None)
 @given(
     jobs=st.lists(
@@ -162,6 +166,30 @@ def test_a_rule_saves_its_state_as_json(rule: str, jobs: list[JobRow], stop: int
     """The state of each rule is text, and a rule made from it goes on with the same decisions."""
     work = workload(jobs)
     assert run(Restarted(rule, stop), work) == run(compose(backfill=rule), work)
+
+
+def test_maui_refuses_shared_nodes_in_one_message() -> None:
+    """The scheduler maui, which plans single units, says that it cannot share nodes."""
+    with pytest.raises(PipistrelleError, match="maui cannot share nodes"):
+        run(make_policy("maui"), workload([(0, 1, 1, Request(tasks=1))]))
+
+
+@pytest.mark.parametrize(
+    "placement", ["lowest", "best-fit", "random", "worst-fit", "dot-product", "gpu-packing", "fgd"]
+)
+@settings(max_examples=5, deadline=None)
+@given(jobs=_JOBS)
+def test_placements_for_shared_nodes_work_by_name(placement: str, jobs: list[JobRow]) -> None:
+    """Each placement for shared nodes places jobs on one node and on several."""
+    assert len(run(compose(backfill="easy", placement=placement), workload(jobs))) == len(jobs)
+
+
+def test_placements_are_refused_on_the_other_kind_of_machine(run_policy: Callable[..., Any]) -> None:
+    """A placement for units is refused on shared nodes, and one for shared nodes on units, by name."""
+    with pytest.raises(PipistrelleError, match="Contiguous cannot share nodes"):
+        run(compose(placement="contiguous"), workload([(0, 1, 1, Request(tasks=1))]))
+    with pytest.raises(PipistrelleError, match="'worst-fit' is for nodes that jobs share"):
+        run_policy(compose(placement="worst-fit"), 2, [(0.0, 1, 1.0, 1.0)])
 
 
 class Restarted:
