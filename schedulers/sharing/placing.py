@@ -154,8 +154,10 @@ def placer_of(placement: Placement, view: View) -> NodePlacer:
         return NodePlacer(_FIRST_FIT, view.shared)
     if type(placement) is BestFit and placement.options == LineOptions():
         return NodePlacer("best-fit", view.shared)
-    if type(placement) is Random and placement.options == RandomOptions(seed=placement.options.seed):
-        return NodePlacer("random", view.shared, placement.options.seed)
+    if type(placement) is Random:
+        options = placement.options
+        if isinstance(options, RandomOptions) and options == RandomOptions(seed=options.seed):
+            return NodePlacer("random", view.shared, options.seed)
     raise PolicyError(
         f"the placement {type(placement).__name__} cannot share nodes",
         expected=" or ".join(SHARED),

@@ -87,31 +87,16 @@ def first_begin_loop(
     return -1, fits
 
 
-def least_free_loop(table: Ints, order: Ints, first: int, after: int, nodes: Ints) -> Ints:
-    """Do as `loops.least_free`."""
+def extreme_free_loop(table: Ints, order: Ints, first: int, after: int, nodes: Ints, most: bool) -> Ints:
+    """Do as `loops.extreme_free`."""
     columns = table.shape[2]
     found = np.empty((len(nodes), columns), dtype=np.int64)
-    for place in range(len(nodes)):
-        for column in range(columns):
-            found[place, column] = table[order[first], nodes[place], column]
-    for at in range(first + 1, after):
+    for at in range(first, after):
         for place in range(len(nodes)):
             for column in range(columns):
-                found[place, column] = min(found[place, column], table[order[at], nodes[place], column])
-    return found
-
-
-def most_free_loop(table: Ints, order: Ints, first: int, after: int, nodes: Ints) -> Ints:
-    """Do as `loops.most_free`."""
-    columns = table.shape[2]
-    found = np.empty((len(nodes), columns), dtype=np.int64)
-    for place in range(len(nodes)):
-        for column in range(columns):
-            found[place, column] = table[order[first], nodes[place], column]
-    for at in range(first + 1, after):
-        for place in range(len(nodes)):
-            for column in range(columns):
-                found[place, column] = max(found[place, column], table[order[at], nodes[place], column])
+                free = table[order[at], nodes[place], column]
+                if at == first or (free > found[place, column] if most else free < found[place, column]):
+                    found[place, column] = free
     return found
 
 
@@ -141,5 +126,5 @@ def fast_loops() -> Any:
     replaced(end_of, as_python(ends_and_shadow).end_of)
     replaced(enough_loop, enough_loop)
     replaced(room_loop, room_loop)
-    names = ("first_begin", "least_free", "most_free", "change", "same")
+    names = ("first_begin", "extreme_free", "change", "same")
     return SimpleNamespace(**{name: compiled_by_numba(globals()[f"{name}_loop"], files) for name in names})

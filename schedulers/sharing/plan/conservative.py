@@ -111,8 +111,8 @@ class _Reserved(NodePlan):
         if anew or self.windows_changed:
             now = view.now
             for job in list(view.waiting):
-                place = self._places.get(job.number)
-                if place is None or place.begin <= now or marks.marked(job):
+                held = self._places.get(job.number)
+                if held is None or held.begin <= now or marks.marked(job):
                     self._place(job)
         else:
             for job in view.waiting.in_order(view.arrivals):
@@ -300,7 +300,7 @@ class _Marks:
             self._marked[found] = True
             self._nodes[found, nodes[0]] = True
             return
-        each = (self._least[rows][:, None, :] <= most[None, :, :]).all(axis=2)
-        found = rows[np.flatnonzero(each.any(axis=1))]
+        each: Bools = np.all(self._least[rows][:, None, :] <= most[None, :, :], axis=2)
+        found = rows[np.flatnonzero(np.any(each, axis=1))]
         self._marked[found] = True
         self._nodes[np.ix_(found, nodes)] = True

@@ -121,19 +121,11 @@ def first_begin(
     return -1, np.zeros(len(among), dtype=np.bool_)
 
 
-def least_free(table: Ints, order: Ints, first: int, after: int, nodes: Ints) -> Ints:
-    """Return what is free during all slices from ``first`` to ``after``, shape (nodes, columns)."""
+def extreme_free(table: Ints, order: Ints, first: int, after: int, nodes: Ints, most: bool) -> Ints:
+    """Return the least (or the most) that is free in any slice from ``first`` to ``after``, shape (nodes, columns)."""
     found: Ints = table[order[first]][nodes]
     for at in range(first + 1, after):
-        np.minimum(found, table[order[at]][nodes], out=found)
-    return found
-
-
-def most_free(table: Ints, order: Ints, first: int, after: int, nodes: Ints) -> Ints:
-    """Return the most that is free during any slice from ``first`` to ``after``, shape (nodes, columns)."""
-    found: Ints = table[order[first]][nodes]
-    for at in range(first + 1, after):
-        np.maximum(found, table[order[at]][nodes], out=found)
+        (np.maximum if most else np.minimum)(found, table[order[at]][nodes], out=found)
     return found
 
 

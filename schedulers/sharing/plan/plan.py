@@ -162,7 +162,7 @@ class NodeSearch:
             first[place], after[place] = slices.cut(one.begin), slices.cut(one.end)
         never: Bools = np.zeros(0, dtype=np.bool_)
         if shape.request.licenses:
-            never = (slices.free_licenses() < self._counts(shape)).any(axis=1)
+            never = np.any(slices.free_licenses() < self._counts(shape), axis=1)
         return Shut(nodes, first, after, never)
 
 

@@ -193,12 +193,12 @@ class NodeSlices:
         """Return what is free on some nodes for ``length`` seconds from a slice on, shape (nodes, columns)."""
         end = end_of(float(self._begins[at]), length)
         after = int(np.searchsorted(self.begins, end))
-        found: Ints = self.form.least_free(self._table, self.order, at, max(after, at + 1), nodes)
+        found: Ints = self.form.extreme_free(self._table, self.order, at, max(after, at + 1), nodes, False)
         return found
 
     def most_free(self, begin: float, end: float, nodes: Ints) -> Ints:
         """Return the most that is ever free on some nodes from ``begin`` until ``end`` (s), shape (nodes, columns)."""
         first = max(int(np.searchsorted(self.begins, begin, side="right")) - 1, 0)
         after = max(int(np.searchsorted(self.begins, end)), first + 1)
-        found: Ints = self.form.most_free(self._table, self.order, first, after, nodes)
+        found: Ints = self.form.extreme_free(self._table, self.order, first, after, nodes, True)
         return found
