@@ -19,10 +19,11 @@ RunningSeconds = Callable[[Callable[[Job], bool]], Tres]
 
 
 class Limits:
-    """Tests jobs against the limits; a limit of the first QOS hides the same limit of what comes later.
+    """Tests jobs against the limits of QOS and associations.
 
     The order is: the partition's QOS (or the job's, with the flag OverPartQOS), the other QOS, then the association and
-    its accounts up to root.
+    its accounts up to root. The first of these that sets a limit decides; the same limit of the later ones is not
+    tested.
 
     Args:
         partition_qos: returns the position of the QOS of a job's partition; -1: none.
@@ -49,7 +50,7 @@ class Limits:
         return [own, of_part] if "OverPartQOS" in own.settings.flags else [of_part, own]
 
     def before(self, job: Job) -> str:
-        """Return the reason that holds a job before nodes are chosen; "" if none does."""
+        """Return the reason that keeps a job waiting before nodes are chosen for it; "" if there is none."""
         if self.idle or job.assoc < 0:
             return ""
         hidden: set[str] = set()
@@ -99,7 +100,7 @@ class Limits:
         return ""
 
     def after(self, job: Job, tres: Tres) -> str:
-        """Return the reason that holds a job that would get these TRES; "" if none does."""
+        """Return the reason that keeps a job with these chosen TRES waiting; "" if there is none."""
         if self.idle or job.assoc < 0:
             return ""
         hidden: set[str] = set()
@@ -128,7 +129,9 @@ class Limits:
         return ""
 
     def _own(self, job: Job, tres: Tres, hidden: set[str]) -> str:
-        """Test the limits of the association itself; those it lacks come from its accounts."""
+        """Return the reason that a limit of the job's association gives; a missing limit is that of the nearest account
+        above.
+        """
         inherited = self.accounts.inherited
         minutes = inherited(job.assoc, "max_tres_mins_pj") or {}
         name = _alone_minutes(minutes, tres, job, "pj_mins", hidden)
@@ -227,7 +230,7 @@ class Limits:
         return lambda job: any(one.index == index for one in line(job.assoc))
 
     def refusal(self, job: Job, tres: Tres) -> str:
-        """Return why a submission is refused for good: limits on submitted jobs, or DenyOnLimit; "" if it is not."""
+        """Return why a submission is refused permanently: limits on submitted jobs, or DenyOnLimit; "" if it is not."""
         if self.idle or job.assoc < 0:
             return ""
         hidden: set[str] = set()
@@ -298,7 +301,7 @@ class Limits:
 def _over(
     limit: Mapping[str, float], used: Tres, tres: Tres, kind: str, hidden: set[str], *, mark: bool = False
 ) -> str:
-    """Return the first TRES of which used and requested exceed the limit."""
+    """Return the first TRES whose used plus requested amount exceeds the limit; "" if there is none."""
     for name, most in limit.items():
         key = f"{kind}/{name}"
         if key in hidden:

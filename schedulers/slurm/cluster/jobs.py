@@ -1,4 +1,4 @@
-"""One job as slurmctld keeps it: what it asks for, its state, its reason, what it holds."""
+"""A job as slurmctld keeps it: its request, its state, the reason why it waits, and what it holds."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -156,7 +156,7 @@ class Job:
 
     @property
     def order_number(self) -> int:
-        """The number that orders jobs of equal priority: an array's tasks have the array's."""
+        """The number that orders jobs of equal priority; all tasks of an array have the array's number."""
         return self.array or self.number
 
     @property
@@ -175,7 +175,7 @@ class Job:
 
     @classmethod
     def restored(cls, known: dict[str, Any], parse: Callable[["Job"], None]) -> "Job":
-        """Return the job that `state_of` returned; ``parse`` makes again what its texts say."""
+        """Return the job that `state_of` returned; ``parse`` evaluates the job's texts again."""
         job = cls(known["serial"], convert(known["sub"], Submission))
         for name, value in known.items():
             if name not in _APART and name not in _MASKS:

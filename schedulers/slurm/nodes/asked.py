@@ -52,13 +52,15 @@ class Asked(Struct):
 
 
 class Selector(Protocol):
-    """Chooses nodes."""
+    """Chooses the nodes of jobs."""
 
     def now(self, asked: Asked, usable: int) -> Alloc | None:
-        """Return what the job gets of the ``usable`` nodes at this moment; None if it does not fit."""
+        """Return what the job would get of the ``usable`` nodes now; None if it does not fit."""
 
     def without(self, asked: Asked, usable: int, gone: Sequence[Job]) -> Alloc | None:
-        """Return the same, as if the jobs ``gone`` had ended."""
+        """Return what the job would get of the ``usable`` nodes if the jobs ``gone`` had ended; None if it does not
+        fit.
+        """
 
     def expected(
         self, asked: Asked, usable: int, running: Sequence[Job], now: int, gone: Sequence[Job] = ()
@@ -71,4 +73,4 @@ class Selector(Protocol):
         """
 
     def ever(self, asked: Asked) -> Alloc | None:
-        """Return what the job would get of the empty cluster; None if it does not fit."""
+        """Return what the job would get on the empty cluster; None if it does not fit."""

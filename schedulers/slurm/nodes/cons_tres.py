@@ -14,7 +14,7 @@ _MOST_AWAY = 200
 
 
 class ConsTres:
-    """Parts of nodes: best fit among runs of nodes of equal weight.
+    """Chooses parts of nodes: best fit among runs of consecutive nodes of equal weight.
 
     Args:
         parameters: ``SelectTypeParameters``.
@@ -43,7 +43,7 @@ class ConsTres:
         self.lln = "cr_lln" in names
 
     def now(self, asked: Asked, usable: int) -> Alloc | None:
-        """Return what the job gets now; jobs that may share try free CPUs first."""
+        """Return what the job would get now; a job that may share CPUs gets free CPUs if they suffice."""
         free = Free(self.machine, self.shared)
         return self._fit(asked, usable & asked.nodes, free)
 
@@ -62,8 +62,8 @@ class ConsTres:
     ) -> tuple[int, Alloc] | None:
         """Return when and where the job can start.
 
-        Running jobs are taken away in groups that end within a window. The window begins with 30 s and doubles before
-        each test, so the start found may be later than necessary.
+        The function removes running jobs from a copy of the cluster, in groups whose ends lie within one window of
+        time. The window begins with 30 s and doubles before each test, so the start found may be later than necessary.
         """
         usable &= asked.nodes
         found = self._fit(asked, usable, Free(self.machine, self.shared))
@@ -147,7 +147,7 @@ class ConsTres:
         return None if got is None else self._alloc(asked, got, free)
 
     def _choose(self, asked: Asked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
-        """Return {node: CPUs}; without success, try again without the nodes with the fewest CPUs."""
+        """Return {node: CPUs}. If the nodes do not suffice, try again without those with the fewest CPUs."""
         if asked.counts:
             return self._with_counts(asked, nodes)
         got = self._once(asked, nodes)
@@ -185,7 +185,7 @@ class ConsTres:
         return fill(make_runs(nodes, self.machine.weight, asked.required), asked, asked.min_nodes)
 
     def _least_loaded(self, asked: Asked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
-        """Return the nodes with the most free CPUs first (CR_LLN)."""
+        """Return {node: CPUs}, taking the nodes with the most free CPUs first (CR_LLN)."""
         got: dict[int, int] = {}
         left, need, most = asked.min_nodes, asked.cpus, asked.max_nodes
         for at, cpus in sorted(nodes, key=lambda one: (not asked.required >> one[0] & 1, -one[1], one[0])):
@@ -201,7 +201,7 @@ class ConsTres:
         return got if left <= 0 and need <= 0 else None
 
     def _below_switch(self, asked: Asked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
-        """Return nodes below the lowest switch whose nodes suffice."""
+        """Return {node: CPUs} of nodes below the lowest switch that has enough of them."""
         assert self.tree is not None
         cpus = dict(nodes)
         ranked = []
@@ -246,7 +246,7 @@ class ConsTres:
 
 
 class Empty(Free):
-    """All nodes as if nothing ran."""
+    """The free amounts of all nodes if no job runs."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine, {})

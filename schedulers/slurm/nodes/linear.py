@@ -10,11 +10,12 @@ from pipistrelle.schedulers.slurm.nodes.tree import Tree
 
 
 class Linear:
-    """Whole nodes: best fit among runs of consecutive idle nodes.
+    """Chooses whole nodes: best fit among runs of consecutive idle nodes.
+
+    As in select/linear, a running job is expected to end at its time limit, or one second from now if that has passed.
 
     Args:
         tree: the switches; None without topology/tree.
-        kill_wait: unused margin of jobs past their limit; select/linear expects them to end a second later.
     """
 
     def __init__(self, machine: Machine, tree: Tree | None = None) -> None:
@@ -40,7 +41,7 @@ class Linear:
         return self.machine.all & ~full
 
     def without(self, asked: Asked, usable: int, gone: Sequence[Job]) -> Alloc | None:
-        """Return the nodes as if some jobs had ended."""
+        """Return the nodes that the job would get if some running jobs had ended."""
         nodes = self.pick(asked, usable & asked.nodes & ~self._busy_without(gone))
         return self._whole(asked, nodes) if nodes else None
 
@@ -119,7 +120,7 @@ class Linear:
         return with_counts(asked.counts, count, idle, pick) if asked.counts else pick(idle, count)
 
     def _around(self, asked: Asked, idle: int) -> int:
-        """Return the required nodes and, if the job needs more, others."""
+        """Return the nodes that the job requires by name and, if it needs more, further idle nodes."""
         if asked.required & ~idle:
             return 0
         left = max(asked.min_nodes, -(-asked.cpus // self.per_node)) - asked.required.bit_count()

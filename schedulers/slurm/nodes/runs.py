@@ -8,7 +8,7 @@ from pipistrelle.schedulers.slurm.cluster.bits import mask_of, runs_of
 
 
 class Run(Struct):
-    """Consecutive usable nodes of one weight: (node, CPUs it can give) in order."""
+    """Consecutive usable nodes of equal weight, as (node, CPUs that it can give), in order."""
 
     weight: int
     nodes: list[tuple[int, int]]
@@ -67,7 +67,7 @@ def best_run(runs: Sequence[Run | None], nodes: int, cpus: int) -> int | None:
 def pick_equal(open_nodes: int, count: int, by_weight: Sequence[tuple[int, int]], *, contiguous: bool = False) -> int:
     """Return ``count`` of the open nodes if all nodes have equal CPUs; 0 if too few are open.
 
-    Gives what `best_run` gives, without looking at single nodes.
+    The result equals that of `best_run`, but is computed without looking at single nodes.
     """
     if open_nodes.bit_count() < count:
         return 0

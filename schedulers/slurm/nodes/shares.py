@@ -9,7 +9,7 @@ from pipistrelle.schedulers.slurm.nodes.asked import Asked
 
 
 class Free:
-    """Free amounts of all nodes; a copy can have jobs taken away."""
+    """The free amounts of all nodes; jobs can be taken away from a copy."""
 
     __slots__ = ("cpus", "gres", "jobs_on", "machine", "memory", "own", "shared")
 
@@ -25,7 +25,7 @@ class Free:
             self.shared = {part: list(held) for part, held in shared.items()}
 
     def take_away(self, jobs: Iterable[Job]) -> None:
-        """Free what these running jobs hold."""
+        """Add what these running jobs hold to the free amounts."""
         for job in jobs:
             held = self.shared.get(job.part) if job.shares else None
             for at, (cpus, memory, gres) in job.alloc.items():

@@ -22,7 +22,7 @@ BEYOND = "window"
 
 
 class Outcome(Struct):
-    """What backfill found for a job it tested.
+    """What the backfill pass found for a job that it tested.
 
     Attributes:
         kind: "start", "reserve", "window" or "" for nothing.
@@ -127,7 +127,7 @@ class _Pass:
         return self.result
 
     def _more_tasks(self, job: Job, reserved: int) -> bool:
-        """Return whether %N would let another task of an array run besides the reserved ones."""
+        """Return whether another task of an array may run under its limit %N, besides those with a reservation."""
         return not job.array_limit or reserved < job.array_limit
 
     def _now_only(self, entry: Entry) -> bool:
@@ -146,7 +146,7 @@ class _Pass:
         return bool(most and self.reserved_in.get(entry.part, 0) >= most)
 
     def _over_counts(self, job: Job, part: int) -> bool:
-        """Count a job for bf_max_job_part and its like; return whether it is over one of them."""
+        """Count a job for ``bf_max_job_part`` and similar limits; return whether one of them is exceeded."""
         parameters = self.parameters
         counts = (
             (parameters.bf_max_job_part, self.per_part, part),
@@ -234,7 +234,7 @@ class _Pass:
     def _when(
         self, job: Job, part: int, asked: list[Asked], nodes: int, running: list[Job], now_only: bool
     ) -> tuple[int, Alloc] | None:
-        """Return when and where a job can start; with preemption that is now."""
+        """Return when and where a job can start. If it may preempt other jobs, that is now."""
         controller, now = self.controller, self.now
         selector = controller.selector
         best: tuple[int, Alloc] | None = None
@@ -283,7 +283,7 @@ class _Pass:
         return False
 
     def _longest(self, nodes: int, least: int, most: int) -> int:
-        """Return the longest time limit (``--time-min``) that disturbs no reservation of this pass, s."""
+        """Return the longest time limit (s) with which a job disturbs no reservation of this pass (``--time-min``)."""
         space, now = self.space, self.now
         at = 0
         while True:
@@ -305,7 +305,7 @@ class _Pass:
         no_reserve: bool,
         earlier: int,
     ) -> bool:
-        """Reserve nodes for a later start unless a limit would forbid it; return False if the table is full."""
+        """Reserve nodes for a later start, unless a limit would forbid the start; return False if the table is full."""
         controller = self.controller
         start, begin, until = times
         one = controller.machine.partitions[part]

@@ -37,9 +37,9 @@ class Controller:
     """The cluster, its jobs and accounts; times are whole seconds.
 
     Attributes:
-        pending: waiting jobs, in the order of their records. ``running``: [(limit's end, serial, job)], sorted.
+        pending: waiting jobs, in the order of their records. ``running``: [(end of the time limit, serial, job)], sorted.
         by_number: {Slurm's job id: records of that job or of an array's tasks}.
-        changed: counts changes that a pass could depend on.
+        changed: the number of changes so far that could alter the result of a pass.
     """
 
     def __init__(self, config: SlurmConfig) -> None:
@@ -92,7 +92,7 @@ class Controller:
             tasks: array indices of the tasks; empty: no array.
 
         Returns:
-            The record, and why it is refused for good ("" if it is queued).
+            The record, and why it is refused permanently ("" if it is queued).
         """
         job = self._record(sub)
         job.ids = list(ids)
@@ -152,7 +152,7 @@ class Controller:
         return Job(self.serial, sub)
 
     def _account(self, job: Job) -> str:
-        """Find a job's association and QOS; return why it is refused, or ""."""
+        """Find a job's association and QOS; return why the job is refused, or ""."""
         accounts, sub = self.accounts, job.sub
         if not self.config.accounting_storage and not accounts.associations:
             return ""
@@ -258,7 +258,7 @@ class Controller:
                 held[at] += sign * cpus
 
     def _split(self, array: Job) -> Job:
-        """Return a record for an array's next task, taken from the record of the waiting ones."""
+        """Take the next task of an array out of the record of its waiting tasks; return the new record of this task."""
         task = self._record(array.sub)
         for name in Job.__slots__:
             if name not in ("serial", "ids", "tasks_waiting", "array_task"):
@@ -274,7 +274,7 @@ class Controller:
         return task
 
     def release(self, job: Job, state: str, now: int, *, completing: bool = False) -> None:
-        """Take a running job off its nodes, for good or as killed.
+        """Take a running job off its nodes, because it has ended or was killed.
 
         Args:
             completing: whether its nodes cannot be used until `clean` is called.
@@ -296,7 +296,7 @@ class Controller:
         self.changed += 1
 
     def clean(self, job: Job) -> None:
-        """Make the nodes of a killed job usable again; it now has its final state."""
+        """Make the nodes of a killed job usable again; the job gets its final state."""
         self.machine.completing &= ~job.nodes
         if job.state == COMPLETING:
             job.state = job.reason
@@ -314,7 +314,7 @@ class Controller:
                 del self.names[job.user, job.sub.name]
 
     def requeue(self, job: Job, now: int) -> None:
-        """Queue a preempted job again: a new incarnation with a new time of submission."""
+        """Queue a preempted job again, as if it was submitted at ``now`` (s)."""
         job.state = PENDING
         job.reason = "BeginTime"
         job.submit = now
@@ -329,7 +329,7 @@ class Controller:
         self.changed += 1
 
     def cancel(self, job: Job, now: int) -> None:
-        """Remove a waiting job for good."""
+        """Remove a waiting job permanently."""
         del self.pending[job.serial]
         job.state = CANCELLED
         job.ends_by = now
@@ -346,12 +346,12 @@ class Controller:
         return some or None
 
     def recalculate(self, now: int) -> None:
-        """Decay usage, add what ran since, and set fairshare factors and priorities of waiting jobs."""
+        """Decay the usage, add what running jobs used since the last time, and update fairshare factors and priorities."""
         self.count_usage(now)
         self.set_priorities(now)
 
     def count_usage(self, now: int) -> None:
-        """Decay usage and add what ran since the last time: the first half of a recalculation."""
+        """Decay the usage and add what running jobs used since the last time: the first half of a recalculation."""
         self.usage.advance(now, (job for _, _, job in self.running))
 
     def set_priorities(self, now: int) -> None:

@@ -14,7 +14,7 @@ NEVER: Final = "never"
 
 
 class Depends(Struct, frozen=True):
-    """One condition.
+    """One condition of a dependency.
 
     Attributes:
         number, task: job id and array index of the other job; 0 for singleton, None for all tasks.
@@ -57,7 +57,7 @@ Find = Callable[[int, int | None], Sequence[Job] | None]
 
 
 def test_dependencies(job: Job, find: Find, singles: Callable[[Job], bool], now: int) -> str:
-    """Return whether a job's conditions are met, wait, or can never be met; drop those that are met.
+    """Return whether a job's conditions are met, may still be met, or can never be met; drop those that are met.
 
     Args:
         singles: returns whether an earlier job of the same name and user is queued or running.

@@ -1,4 +1,4 @@
-"""Whether a job may run at all at a moment: holds, dependencies, begin times, limits of running tasks."""
+"""Whether a job is eligible at a moment: holds, dependencies, begin times, limits of running tasks."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +15,7 @@ _GATES: Final = frozenset(
 
 
 def is_eligible(controller: "Controller", job: Job, now: int) -> bool:
-    """Return whether dependencies and begin times let a job run; set its eligible time and reason."""
+    """Return whether dependencies and begin times allow a job to run; set its eligible time and reason."""
     if not job.priority:
         if job.reason not in ("JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied", "BadConstraints"):
             job.reason = "JobHeldAdmin"
@@ -55,7 +55,7 @@ def _has_twin(controller: "Controller", job: Job) -> bool:
 
 
 def array_may_start(controller: "Controller", job: Job) -> bool:
-    """Return whether the limit of running tasks (%N) lets another task of an array start."""
+    """Return whether the limit of running tasks (%N) allows another task of an array to start."""
     if not job.array_limit:
         return True
     running = sum(one.state in (RUNNING, COMPLETING) for one in controller.by_number[job.number])

@@ -130,7 +130,7 @@ def main_pass(
 
 
 def _too_new(controller: Controller, job: Job, now: int) -> bool:
-    """Return whether ``bf_min_age_reserve`` or ``bf_min_prio_reserve`` keep a job from closing its partition."""
+    """Return whether a job does not close its partition because of ``bf_min_age_reserve`` or ``bf_min_prio_reserve``."""
     parameters = controller.config.scheduler_parameters
     if parameters.bf_min_age_reserve and (not job.eligible or now - job.eligible < parameters.bf_min_age_reserve):
         return True

@@ -101,7 +101,7 @@ def place(controller: Controller, job: Job, part: int, usable: int, now: int, *,
 def preempt_for(
     controller: Controller, job: Job, victims: list[Job], preempt: Callable[[Job, Job], None], now: int
 ) -> list[tuple[Job, Job]]:
-    """Preempt the victims of a job unless earlier ones may still be ending; return (victim, job) of each."""
+    """Preempt the victims of a job, unless earlier victims may still be ending; return (victim, job) of each."""
     if controller.preemption.in_progress(job, now):
         return []
     if not job.preempts_since:

@@ -1,4 +1,4 @@
-"""Preemption: which running jobs may make room for a job, and which of them do."""
+"""Preemption: which running jobs a job may preempt, and which of them it does preempt."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -66,7 +66,7 @@ class Preemption:
         return self.machine.partitions[job.part].settings.grace_time
 
     def candidates(self, job: Job, part: int, running: Sequence[Job], now: int) -> list[Job]:
-        """Return the running jobs that a job may preempt, the first to go first."""
+        """Return the running jobs that a job may preempt, in the order in which they would be preempted."""
         if not self.enabled:
             return []
         if self.by_qos and (job.qos < 0 or not self.below[job.qos]):
@@ -93,7 +93,7 @@ class Preemption:
         return self.exempt if own is None else own
 
     def _rank(self, job: Job) -> tuple[int, int]:
-        """Return what orders victims: the priority of the QOS or tier, then the number of nodes."""
+        """Return the key that orders victims: the priority of the QOS or tier, then the number of nodes."""
         if self.by_qos:
             rank = self.accounts.qos[job.qos].settings.priority
         else:
@@ -101,13 +101,13 @@ class Preemption:
         return min(rank, _MOST), min(job.nodes.bit_count(), _MOST)
 
     def in_progress(self, job: Job, now: int) -> bool:
-        """Return whether jobs preempted for a job may still be ending, so that no more are preempted."""
+        """Return whether jobs that were preempted for this job may still be ending; then no more are preempted."""
         return bool(job.preempts_since) and job.preempts_since > now - self.patience
 
     def victims(
         self, selector: Selector, asked: Asked, usable: int, candidates: Sequence[Job]
     ) -> tuple[Alloc, list[Job]] | None:
-        """Return where a job fits when some candidates make room, and these; None if it never fits.
+        """Return where a job fits if some candidates are preempted, and these candidates; None if it never fits.
 
         Candidates are taken away one by one until the job fits. They are then reordered, those on most of the chosen
         nodes first, and the search is repeated, so that few jobs are preempted.

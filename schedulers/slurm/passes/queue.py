@@ -16,7 +16,7 @@ Key = tuple[bool, int, int, int, int, int]
 
 
 class Entry(Struct, frozen=True):
-    """A job in one of its partitions, with its priority there."""
+    """A job in one of its partitions, with its priority in this partition."""
 
     job: Job
     part: int
@@ -24,7 +24,7 @@ class Entry(Struct, frozen=True):
 
 
 def part_limit(controller: Controller, job: Job, part: int) -> str:
-    """Return why a partition's settings keep a job waiting; "" if they do not."""
+    """Return the reason why a partition's settings keep a job waiting; "" if they do not."""
     one = controller.machine.partitions[part]
     settings = one.settings
     if not one.runs_jobs:
@@ -62,7 +62,10 @@ def build_queue(controller: Controller, now: int, *, backfill: bool) -> list[Ent
 
 
 def sort_queue(controller: Controller, entries: list[Entry]) -> list[Entry]:
-    """Sort as Slurm does: reservation, tier, priority, submission, id; jobs that may preempt others before these."""
+    """Sort as Slurm does: by reservation, tier, priority, submission and id.
+
+    A job that may preempt another job in the queue comes before it.
+    """
     parts = controller.machine.partitions
     tiers = [one.settings.priority_tier for one in parts]
 

@@ -1,4 +1,4 @@
-"""What a submission means on this cluster: nodes, CPUs, memory and GPUs that the job needs."""
+"""The request of a submission, settled for this cluster: nodes, CPUs, memory and GPUs that the job needs."""
 
 from math import inf
 from typing import Final
@@ -16,7 +16,7 @@ _MINUTE: Final = 60
 
 
 class Requests:
-    """Settles what jobs ask for, and the TRES of what they get."""
+    """Settles what jobs request, and computes the TRES of what they get."""
 
     def __init__(self, config: SlurmConfig, machine: Machine) -> None:
         self.config = config
@@ -30,7 +30,7 @@ class Requests:
         self._memory_masks: dict[int, int] = {}
 
     def _with_memory(self, amount: int) -> int:
-        """Return the nodes that have this much memory (MiB) at all."""
+        """Return the set of nodes with at least this much memory (MiB) in total."""
         found = self._memory_masks.get(amount)
         if found is None:
             memory = self.machine.memory
@@ -78,7 +78,7 @@ class Requests:
         self.parse(job)
 
     def _memory(self, job: Job, part: Partition) -> None:
-        """Set memory: the job's own, or the partition's or the cluster's default."""
+        """Set a job's memory: its own request, or else the default of the partition or the cluster."""
         sub, settings, select = job.sub, part.settings, self.config.select
         given = (("cpu", sub.mem_per_cpu), ("node", sub.mem_per_node), ("gpu", sub.mem_per_gpu))
         usual = (
@@ -113,7 +113,7 @@ class Requests:
         return int(-(-limit // _MINUTE) * _MINUTE)
 
     def parse(self, job: Job) -> None:
-        """Set the sets of nodes that a job's texts name."""
+        """Set the sets of nodes that a job's options name."""
         sub, machine = job.sub, self.machine
         job.required = machine.mask_of_names(sub.required)
         job.excluded = machine.mask_of_names(sub.excluded)
@@ -159,7 +159,7 @@ class Requests:
         ]
 
     def tres(self, job: Job, part: Partition, alloc: Alloc | None) -> Tres:
-        """Return the TRES of what a job gets, or of what it asks for."""
+        """Return the TRES of what a job gets; without ``alloc``, of what it requests."""
         tres: Tres = {}
         if alloc is not None:
             cpus = memory = 0

@@ -11,7 +11,9 @@ _DAY = 86400
 
 
 class Reservation:
-    """A reservation with its nodes and its current interval; daily and weekly ones move on when they end."""
+    """A reservation with its nodes and its current interval; at its end, a daily or weekly one moves to the next
+    interval.
+    """
 
     __slots__ = ("end", "flags", "made", "mask", "settings", "start")
 
@@ -55,7 +57,7 @@ class Reservations:
 
     Attributes:
         all: those made so far that have not ended.
-        waiting: those that are made later, by the time of that.
+        waiting: those that are made later, sorted by the time at which they are made.
     """
 
     def __init__(self, settings: tuple[ReservationSettings, ...], machine: Machine, start: int) -> None:
@@ -126,11 +128,11 @@ class Reservations:
         return open_nodes, overlap, when
 
     def licenses_kept(self, name: str, now: int) -> int:
-        """Return how many licences of a name reservations keep now."""
+        """Return how many licences called ``name`` are reserved now."""
         return sum(one.settings.licenses.get(name, 0) for one in self.all if one.start <= now < one.end)
 
     def usable(self, job: Job, now: int) -> bool:
-        """Return whether a job's own reservation lets it run now."""
+        """Return whether the reservation that a job names exists now, admits the job and lets it run."""
         own = self.find(job.reservation)
         if own is None or not own.admits(job):
             return False

@@ -32,7 +32,7 @@ class Usage:
     def advance(self, now: int, jobs: Iterable[Job]) -> None:
         """Decay all usage up to ``now``, then add what the running jobs used since the last time.
 
-        `settle` has to follow. Slurm's thread does the same in two steps.
+        Call `settle` afterwards. Slurm's thread works in the same two steps.
         """
         seconds = now - self.last
         if seconds <= 0:
@@ -58,11 +58,14 @@ class Usage:
             self.add(job, now)
 
     def settle(self, now: int) -> None:
-        """Let usage count from ``now`` on; jobs that end between `advance` and this count their last period twice."""
+        """Let the next period of usage begin at ``now`` (s).
+
+        The last period of a job that ends between `advance` and this call is counted twice.
+        """
         self.last = max(self.last, now)
 
     def add(self, job: Job, now: int) -> None:
-        """Add what a running job used since the last time; called at its end, too."""
+        """Add what a running job used since the last time; also call this at the job's end."""
         seconds = now - max(job.start, self.last)
         if seconds <= 0 or job.assoc < 0:
             return
