@@ -37,7 +37,7 @@ class Controller:
     """The cluster, its jobs and accounts; times are whole seconds.
 
     Attributes:
-        pending: waiting jobs, in the order of their records. ``running``: [(end of the time limit, serial, job)], sorted.
+        pending: waiting jobs, in the order of their records. ``running``: [(end of its limit, serial, job)], sorted.
         by_number: {Slurm's job id: records of that job or of an array's tasks}.
         changed: the number of changes so far that could alter the result of a pass.
     """
@@ -70,6 +70,8 @@ class Controller:
         #: waiting jobs that the controller itself cancelled since the caller last asked
         self.dropped: list[Job] = []
         self.changed = 0
+        #: whether the last queue left out jobs because of holds, dependencies or begin times
+        self.gated = False
 
     def _selector(self) -> Selector:
         select = self.config.select
@@ -166,7 +168,7 @@ class Controller:
         job.qos = accounts.qos_index.get(qos, -1)
         if accounts.enforces_qos:
             allowed = accounts.allowed_qos(job.assoc) if job.assoc >= 0 else ()
-            if job.qos < 0 and sub.qos or (qos and allowed and qos not in allowed):
+            if (job.qos < 0 and sub.qos) or (qos and allowed and qos not in allowed):
                 return f"invalid qos specification: {qos}"
         return ""
 

@@ -28,6 +28,7 @@ class Preemption:
         self.youngest_first = parameters.preempt_youngest_first
         self.strict = parameters.preempt_strict_order
         self.reorders = parameters.preempt_reorder_count
+        self.requeues = config.job_requeue
         self.patience = config.kill_wait + config.message_timeout
         self.enabled = self.by_qos or self.by_part
         names = accounts.qos_index
@@ -55,7 +56,7 @@ class Preemption:
             mode = self.mode if own is None or own.upper() in ("", "CLUSTER") else own.upper()
         else:
             mode = self.mode_of_part(job.part)
-        if mode == "REQUEUE" and job.sub.requeue is False:
+        if mode == "REQUEUE" and not (self.requeues if job.sub.requeue is None else job.sub.requeue):
             return "CANCEL"
         return mode
 

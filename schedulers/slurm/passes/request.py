@@ -197,6 +197,6 @@ class Requests:
 
 def _add_gres(tres: Tres, name: str, count: int) -> None:
     tres[f"gres/{name}"] = tres.get(f"gres/{name}", 0) + count
-    general = name.split(":")[0]
+    general = name.split(":", maxsplit=1)[0]
     if general != name:
         tres[f"gres/{general}"] = tres.get(f"gres/{general}", 0) + count
