@@ -348,7 +348,7 @@ class Controller:
         return some or None
 
     def recalculate(self, now: int) -> None:
-        """Decay the usage, add what running jobs used since the last time, and update fairshare factors and priorities."""
+        """Decay the usage, add what running jobs used since the last time, and update fairshare and priorities."""
         self.count_usage(now)
         self.set_priorities(now)
 
