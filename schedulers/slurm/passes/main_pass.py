@@ -155,7 +155,7 @@ class _Pass:
 
 
 def _too_new(controller: Controller, job: Job, now: int) -> bool:
-    """Return whether ``bf_min_age_reserve`` or ``bf_min_prio_reserve`` keeps a waiting job from closing its partition."""
+    """Return whether ``bf_min_age_reserve`` or ``bf_min_prio_reserve`` prevents a job from closing its partition."""
     parameters = controller.config.scheduler_parameters
     if parameters.bf_min_age_reserve and (not job.eligible or now - job.eligible < parameters.bf_min_age_reserve):
         return True
