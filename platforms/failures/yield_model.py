@@ -183,7 +183,8 @@ class YieldModel:
         """Return the yield (useful share of the node time, 0 to 1) for each F, with a queue wait of ``wait`` s, shape
         (most + 1,).
 
-        It is W / (N T): the work of one allocation, divided by its N nodes times the mean time T from one allocation to the next.
+        It is W / (N T): the work of one allocation, divided by its N nodes times the mean time T from one allocation
+        to the next.
         """
         return self.work / (self.allocation.nodes * self.between_restarts(wait))
 
