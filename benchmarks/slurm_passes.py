@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from slurm_recordings import PassLog, Step, read_config, rows, steps, submissions  # noqa: E402
+from slurm_recordings import PassLog, Step, read_config, rows, steps, submissions
 
-from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, COMPLETING, PENDING, RUNNING, TIMEOUT, Job  # noqa: E402
-from pipistrelle.schedulers.slurm.nodes.asked import Alloc  # noqa: E402
-from pipistrelle.schedulers.slurm.passes.backfill_pass import backfill_pass  # noqa: E402
-from pipistrelle.schedulers.slurm.passes.controller import Controller  # noqa: E402
-from pipistrelle.schedulers.slurm.passes.main_pass import main_pass  # noqa: E402
+from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, COMPLETING, PENDING, RUNNING, TIMEOUT, Job
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc
+from pipistrelle.schedulers.slurm.passes.backfill_pass import backfill_pass
+from pipistrelle.schedulers.slurm.passes.controller import Controller
+from pipistrelle.schedulers.slurm.passes.main_pass import main_pass
 
 HERE = Path(__file__).resolve()
 RECORDINGS = Path(os.environ.get("PIPISTRELLE_SLURM22", HERE.parents[2] / "shared" / "slurm22"))
@@ -57,11 +57,9 @@ class Player:
             gres = {"gpu": int(row["gpus"])} if int(row["gpus"]) else {}
             self.alloc.setdefault(name, {})[index[row["node"]]] = (int(row["cpus"]), int(row["mem"]), gres)
         self.starts = Counter[str]()
-        self.restarts = Counter(
-            row["jobidraw"] for row in rows(folder / "incarnations.csv") if row["start"]
-        )
+        self.restarts = Counter(row["jobidraw"] for row in rows(folder / "incarnations.csv") if row["start"])
         self.epilogs: dict[str, set[str]] = {}
-        self.waits: set[str] = set()
+        self.now = 0
 
     def job(self, name: str, *states: str) -> Job:
         """Return the record of a job or task in one of some states."""
@@ -77,6 +75,7 @@ class Player:
             getattr(self, f"on_{step.kind}")(step)
 
     def on_submit(self, step: Step) -> None:
+        """Queue a job and compare its first priority."""
         sub, tasks, _ = self.jobs[step.job]
         ids = [f"{step.job}_{task}" for task in tasks] or [step.job]
         job, refused = self.controller.submit(ids, sub, int(step.time), tasks)
@@ -89,6 +88,7 @@ class Player:
             job.priority = step.data
 
     def on_priority(self, step: Step) -> None:
+        """Compare a recalculated priority."""
         number = int(step.job)
         found = [one for one in self.controller.by_number.get(number, []) if one.state == PENDING]
         if not found:
@@ -101,32 +101,37 @@ class Player:
             job.priority = step.data
 
     def on_complete(self, step: Step) -> None:
+        """Release a job that ended by itself."""
         self.controller.release(self.job(step.job, RUNNING), COMPLETED, int(step.time))
 
     def on_timeout(self, step: Step) -> None:
+        """Kill a job at its limit."""
         self.controller.release(self.job(step.job, RUNNING), TIMEOUT, int(step.time), completing=True)
 
     def on_epilog(self, step: Step) -> None:
+        """Make a node of a killed job usable again."""
         done = self.epilogs.setdefault(step.job, set())
         done.add(step.data)
-        job = self.job(step.job, COMPLETING, PENDING) if any(
-            one.state == COMPLETING for one in self.controller.by_number[int(step.job.split("_")[0])]
-        ) else None
+        job = (
+            self.job(step.job, COMPLETING, PENDING)
+            if any(one.state == COMPLETING for one in self.controller.by_number[int(step.job.split("_")[0])])
+            else None
+        )
         if job is None or job.state != COMPLETING:
             return
         self.controller.machine.completing &= ~(1 << self.controller.machine.index[step.data])
         if len(done) == job.nodes.bit_count():
             self.controller.clean(job)
             del self.epilogs[step.job]
-            if step.job in self.waits:
-                self.waits.discard(step.job)
 
     def on_requeue(self, step: Step) -> None:
-        found = [one for one in self.controller.by_number[int(step.job)]]
+        """Queue a preempted job again."""
+        found = list(self.controller.by_number[int(step.job)])
         job = found[0]
         self.requeued(job, int(step.time))
 
     def requeued(self, job: Job, now: int) -> None:
+        """Queue a preempted job again unless it waits already."""
         if job.state != PENDING:
             if job.state == COMPLETING:
                 self.controller.clean(job)
@@ -134,9 +139,11 @@ class Player:
             self.controller.requeue(job, now)
 
     def on_usage(self, step: Step) -> None:
+        """Decay and count usage."""
         self.controller.count_usage(int(step.time))
 
     def on_recalculate(self, step: Step) -> None:
+        """Set fairshare and priorities."""
         self.controller.set_priorities(int(step.time))
 
     def preempt(self, victim: Job, _: Job) -> None:
@@ -144,6 +151,7 @@ class Player:
         self.controller.release(victim, "PREEMPTED", self.now, completing=True)
 
     def on_main(self, step: Step) -> None:
+        """Compare a pass of the main loop."""
         seen: PassLog = step.data
         self.now = int(step.time)
         before = self.controller.state()
@@ -151,15 +159,16 @@ class Player:
         self._compare_starts(step, seen, result.started, result.preempted, before, "main")
 
     def on_backfill(self, step: Step) -> None:
+        """Compare a pass of backfill."""
         seen: PassLog = step.data
         self.now = int(step.time)
         before = self.controller.state()
         result = backfill_pass(self.controller, self.now, preempt=self.preempt)
-        ours = []
-        for one in result.outcomes:
-            job = one.job
-            name = job.ids[0] if one.kind == "start" else str(job.number)
-            ours.append([name, one.kind, one.start, one.end, tuple(self.controller.machine.names_of(one.nodes))])
+        ours: list[list[Any]] = []
+        for found in result.outcomes:
+            name = found.job.ids[0] if found.kind == "start" else str(found.job.number)
+            nodes = tuple(self.controller.machine.names_of(found.nodes))
+            ours.append([name, found.kind, found.start, found.end, nodes])
         theirs = [[name.split("_")[0] if kind != "start" else name, kind, *rest] for name, kind, *rest in seen.outcomes]
         same_pass = True
         by_job: dict[str, list[Any]] = {}
@@ -216,13 +225,15 @@ class Player:
                 job = self.job(name, PENDING)
                 part = self.controller.machine.partitions[job.part]
                 mask = self.controller.machine.mask_of_names(nodes)
-                alloc = self.real(name) or next(
+                index = self.controller.machine.index
+                nothing: dict[str, int] = {}
+                alloc: Alloc = self.real(name) or next(
                     (
                         found
                         for way in self.controller.requests.asked(job, part)
                         if (found := self.controller.selector.now(way, mask)) is not None
                     ),
-                    {at: (self.controller.machine.cpus[at], 0, {}) for at in map(self.controller.machine.index.get, nodes)},
+                    {index[node]: (self.controller.machine.cpus[index[node]], 0, nothing) for node in nodes},
                 )
                 while job.tasks_waiting and job.ids[0] != name:  # tasks of an array start in order
                     job.ids.append(job.ids.pop(0))

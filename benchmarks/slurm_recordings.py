@@ -8,7 +8,7 @@ import lzma
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,9 @@ from pipistrelle.schedulers.slurm.config.machine import ReservationSettings
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.config.submission import Submission
 from pipistrelle.schedulers.slurm.files.accounting import Accounting, read_accounting
-from pipistrelle.schedulers.slurm.files.config import Beside, slurm_config
+from pipistrelle.schedulers.slurm.files.config import FilesBeside, slurm_config
 
-EPOCH = datetime(2026, 1, 5)
+EPOCH = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 @dataclass
@@ -71,7 +71,7 @@ def expand(text: str) -> tuple[str, ...]:
 def clock(text: str) -> int:
     """Return the seconds since the recording's time 0 of a clock time or a date."""
     if "T" in text:
-        return int((datetime.fromisoformat(text) - EPOCH).total_seconds())
+        return int((datetime.fromisoformat(text).replace(tzinfo=UTC) - EPOCH).total_seconds())
     hours, minutes, seconds = text.split(":")
     return int(hours) * 3600 + int(minutes) * 60 + int(seconds)
 
@@ -83,7 +83,7 @@ def read_config(folder: Path) -> SlurmConfig:
     files = [(name, (folder / name).read_text()) for name in ("qos.txt", "sacctmgr.dump") if (folder / name).exists()]
     accounting = read_accounting(files) if files else Accounting()
     reservations = tuple(_reservations(folder))
-    config, _ = slurm_config(conf, Beside(gres=gres, accounting=accounting, reservations=reservations))
+    config, _ = slurm_config(conf, FilesBeside(gres=gres, accounting=accounting, reservations=reservations))
     return replace(config, start=float(4 if config.accounting_storage else 0))
 
 
@@ -129,10 +129,16 @@ def submissions(folder: Path) -> dict[str, tuple[Submission, list[int], float]]:
     for row in rows(folder / "jobs.csv"):
         submit = int(row["submit"])
         array, _, limit = row["array"].partition("%")
-        tasks = [at for part in array.split(",") if part for low, _, high in [part.partition("-")]
-                 for at in range(int(low), int(high or low) + 1)]
+        tasks = [
+            at
+            for part in array.split(",")
+            if part
+            for low, _, high in [part.partition("-")]
+            for at in range(int(low), int(high or low) + 1)
+        ]
         memory = int(row["mem"]) if row["mem"] else None
-        gres = dict([(name, int(count)) for name, _, count in [row["gres"].rpartition(":")]]) if row["gres"] else {}
+        kind, _, count = row["gres"].rpartition(":")
+        gres = {kind: int(count)} if kind else {}
         found[row["id"]] = (
             Submission(
                 number=int(row["id"]),
@@ -176,7 +182,7 @@ _STARTED = re.compile(r"bf: _start_job: Started JobId=(\S+) in \S+ on (\S+)")
 _PREEMPTED = re.compile(r"preempted JobId=(\S+) has been (?:requeued|killed) to reclaim resources for JobId=(\S+)")
 
 
-def steps(folder: Path) -> list[Step]:
+def steps(folder: Path) -> list[Step]:  # noqa: PLR0915 - one branch per kind of line
     """Return the log's steps: submissions, passes, ends, kills, requeues, recalculations and priorities."""
     found: list[Step] = []
     now = 0.0

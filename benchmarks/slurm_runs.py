@@ -2,10 +2,11 @@
 
     python benchmarks/slurm_runs.py [FOLDER ...] [--model] [--verbose N]
 
-Jobs come from a recording's submissions and run for their true times. Nothing else is taken from the recording except,
-without ``--model``, the times at which completions asked for a pass of the main loop. These hang on polling within
-slurmctld. With ``--model`` a completion asks for a pass 0.02 s after it, and 0.08 s later for each node after the
-fourth.
+Jobs come from a recording's submissions and run for their true times. Without ``--model``, four things more are taken
+from the recording, because they hang on polling within slurmctld and on the recording's clock: the times at which
+completions asked for a pass of the main loop, whether a completion came before a pass of the same moment or amid a
+recalculation, and the fraction of a second at which the loop ticks. With ``--model`` a completion asks for a pass
+0.02 s after it, and 0.08 s later for each node after the fourth.
 
 Printed are the starts at the same second on the same nodes, and the mean wait of each partition, account and QOS.
 """
@@ -16,11 +17,11 @@ import os
 from collections import defaultdict
 from pathlib import Path
 
-from slurm_recordings import expand, label, read_config, rows, submissions
+from slurm_recordings import expand, label, read_config, rows, steps, submissions
 
 from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, RUNNING, Job
+from pipistrelle.schedulers.slurm.daemon import Daemon
 from pipistrelle.schedulers.slurm.passes.controller import Controller
-from pipistrelle.schedulers.slurm.passes.daemon import Daemon
 
 HERE = Path(__file__).resolve()
 RECORDINGS = Path(os.environ.get("PIPISTRELLE_SLURM22", HERE.parents[2] / "shared" / "slurm22"))
@@ -28,17 +29,60 @@ RECORDINGS = Path(os.environ.get("PIPISTRELLE_SLURM22", HERE.parents[2] / "share
 LATEST = 1e6
 
 
-def request_times(folder: Path) -> dict[tuple[str, int], float]:
-    """Return {(id, which of its completions): delay from completion to request, s} of a recording."""
-    ended: dict[str, float] = {}
-    found = {}
+def request_times(folder: Path) -> dict[str, float]:
+    """Return {id: time from the end of a job's run to the request for a pass, s} of a recording."""
+    runtimes = {job: runtime for job, (_, _, runtime) in submissions(folder).items()}
+    begun = {label(row["label"] or row["id"]): float(row["time"]) for row in rows(folder / "starts.csv")}
     names = {row["id"]: name_of(row) for row in rows(folder / "result.csv")}
+    found = {}
     for row in rows(folder / "events.csv"):
         name = names.get(row["id"], row["id"])
-        if row["event"] == "complete":
-            ended[name] = float(row["time"])
-        elif row["event"] == "request" and name in ended:
-            found[name, 0] = float(row["time"]) - int(ended[name])
+        if row["event"] == "request" and name in begun:
+            found[name] = max(0.0, float(row["time"]) - begun[name] - runtimes[name.split("_")[0]])
+    return found
+
+
+def counted_twice(folder: Path) -> set[str]:
+    """Return the jobs that ended between the two halves of a recalculation: their last period counts twice."""
+    found: set[str] = set()
+    inside = False
+    for step in steps(folder):
+        if step.kind == "usage":
+            inside = True
+        elif step.kind == "recalculate":
+            inside = False
+        elif inside and step.kind == "complete":
+            found.add(step.job)
+    return found
+
+
+def early_ends(folder: Path) -> set[str]:
+    """Return the jobs whose completion the recorded controller saw before a pass of the same moment."""
+    found: set[str] = set()
+    waiting: list[str] = []
+    time = 0.0
+    for step in steps(folder):
+        if step.time != time:
+            waiting, time = [], step.time
+        if step.kind == "complete":
+            waiting.append(step.job)
+        elif step.kind in ("main", "backfill"):
+            found.update(waiting)
+    return found
+
+
+def phases(folder: Path) -> list[tuple[float, float]]:
+    """Return [(time, phase)]: from when the ticks of the recorded main loop come at which fraction of a second.
+
+    The phase is an artefact of the recording's clock: it slips by 0.02 to 0.9 s sometimes.
+    """
+    found: list[tuple[float, float]] = []
+    for row in rows(folder / "passes.csv"):
+        if row["kind"] == "main-full":
+            time = float(row["time"])
+            phase = round(time % 1, 3)
+            if phase != (found[-1][1] if found else 0.0):
+                found.append((time - 59, phase))
     return found
 
 
@@ -62,27 +106,39 @@ def play(folder: Path, *, model: bool, complete: bool = True) -> list[tuple[str,
     runtimes = {job: runtime for job, (_, _, runtime) in jobs.items()}
     ends: list[tuple[float, int, Job, int]] = []
     arrivals = sorted(((sub.submit, int(job)) for job, (sub, _, _) in jobs.items()), reverse=True)
-    starts = []
+    slips = [] if model else phases(folder)[::-1]
+    early = set() if model else early_ends(folder)
+    twice = set() if model else counted_twice(folder)
+    starts: list[tuple[str, float, tuple[str, ...]]] = []
     names = controller.machine.names_of
     while True:
         arrival = arrivals[-1][0] + 0.049 if arrivals else LATEST
         end = ends[0][0] if ends else LATEST
         due = daemon.next_time()
         now = min(arrival, end, due)
+        if slips and now >= slips[-1][0]:
+            daemon.phase = slips.pop()[1]
+            continue
         if now >= LATEST:
             return starts
         if due <= now:
             actions = daemon.advance(now)
             for job in actions.started:
                 runtime = runtimes[str(job.number)]
-                heapq.heappush(ends, (int(now) + runtime, job.serial, job, job.restarts))
+                before = 0.001 if job.ids[0] in early else 0.0
+                heapq.heappush(ends, (round(now + runtime - before, 3), job.serial, job, job.restarts))
                 starts.append((job.ids[0], float(int(now)), tuple(names(job.nodes))))
         elif end <= now:
             _, _, job, incarnation = heapq.heappop(ends)
             if job.state == RUNNING and job.restarts == incarnation:
                 daemon.catch_up(now)
                 nodes = job.nodes.bit_count()
-                delay = delays.get((job.ids[0], 0), model_delay(nodes))
+                delay = delays.get(job.ids[0], model_delay(nodes))
+                if job.ids[0] in twice:
+                    usage = controller.usage
+                    last, usage.last = usage.last, usage.last - int(config.priority.calc_period)
+                    usage.add(job, int(now))
+                    usage.last = last
                 daemon.ended(job, COMPLETED, now, now + delay)
         else:
             submit, number = arrivals.pop()
@@ -94,7 +150,7 @@ def play(folder: Path, *, model: bool, complete: bool = True) -> list[tuple[str,
 
 
 def compare(folder: Path, ours: list[tuple[str, float, tuple[str, ...]]], verbose: int) -> tuple[int, int, float]:
-    """Print what is equal; return (starts at the same second on the same nodes, starts, largest relative wait error)."""
+    """Print what is equal; return (equal starts, starts, largest relative error of a mean wait)."""
     jobs = {row["id"]: row for row in rows(folder / "jobs.csv")}
     theirs = []
     for row in rows(folder / "starts.csv"):
@@ -133,8 +189,10 @@ def compare(folder: Path, ours: list[tuple[str, float, tuple[str, ...]]], verbos
         error = abs(mean_own - mean) / mean if mean else 0.0
         worst = max(worst, error)
         texts.append(f"{kind} {value} {mean:.0f} s, ours {mean_own:.0f} s ({100 * (mean_own / mean - 1):+.2f} %)")
-    print(f"{folder.name}: {same}/{len(theirs)} starts at the same second on the same nodes ({same_time} at the same"
-          f" second), ours {len(ours)} starts, largest error of a mean wait {100 * worst:.2f} %")
+    print(
+        f"{folder.name}: {same}/{len(theirs)} starts at the same second on the same nodes ({same_time} at the same"
+        f" second), ours {len(ours)} starts, largest error of a mean wait {100 * worst:.2f} %"
+    )
     for text in first[:verbose]:
         print("    first:", text)
     if verbose:

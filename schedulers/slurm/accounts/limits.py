@@ -177,13 +177,8 @@ class Limits:
             yield holder_reason(name, "User") if name else ""
         for most, holder in ((limit.max_tres_run_mins_pa, "account"), (limit.max_tres_run_mins_pu, "user")):
             if most:
-                whose, at = getattr(job, holder), qos.index
-                name = self._run_minutes(
-                    most,
-                    lambda one, whose=whose, holder=holder, at=at: one.qos == at and getattr(one, holder) == whose,
-                    *(tres, job, f"run_{holder}", hidden),
-                    mark=True,
-                )
+                chosen = _Holder(qos.index, holder, getattr(job, holder))
+                name = self._run_minutes(most, chosen, tres, job, f"run_{holder}", hidden, mark=True)
                 yield f"QOSMax{'Cpu' if name == 'cpu' else name}RunMinutesPer{holder.title()}" if name else ""
 
     def _minutes(
@@ -246,15 +241,15 @@ class Limits:
             if "DenyOnLimit" in limit.flags:
                 if limit.max_wall_pj is not None and job.limit > limit.max_wall_pj:
                     return "QOSMaxWallDurationPerJobLimit"
-                for most_tres, say in (
-                    (limit.max_tres_pj, lambda name: job_reason("QOS", name)),
-                    (limit.max_tres_pu, lambda name: holder_reason(name, "User")),
-                    (limit.max_tres_pa, lambda name: holder_reason(name, "Account")),
-                    (limit.grp_tres, lambda name: group_reason("QOS", name)),
+                for most_tres, say, told in (
+                    (limit.max_tres_pj, job_reason, ("QOS", "")),
+                    (limit.max_tres_pu, holder_reason, ("", "User")),
+                    (limit.max_tres_pa, holder_reason, ("", "Account")),
+                    (limit.grp_tres, group_reason, ("QOS", "")),
                 ):
                     name = _alone(most_tres, tres, "", set())
                     if name:
-                        return say(name)
+                        return say(told[0] or name, told[1] or name)
                 for name, least in limit.min_tres_pj.items():
                     if tres.get(name, 0) < least:
                         return least_reason(name)
@@ -265,9 +260,9 @@ class Limits:
                 return "AssocGrpSubmitJobsLimit"
             if at == 0:
                 most = accounts.inherited(job.assoc, "max_submit_jobs")
-                if most is not None and "MaxSubmitJobPerUserLimit" not in hidden:
-                    if one.used.submitted + count > most:
-                        return "AssocMaxSubmitJobLimit"
+                free = most is None or "MaxSubmitJobPerUserLimit" in hidden
+                if not free and one.used.submitted + count > most:
+                    return "AssocMaxSubmitJobLimit"
         return ""
 
     def count_submitted(self, job: Job, count: int) -> None:
@@ -293,6 +288,17 @@ class Limits:
             yield qos.used
             yield qos.user(job.user)
             yield qos.account(job.account)
+
+
+class _Holder:
+    """Selects the jobs of a QOS that belong to one user or account."""
+
+    def __init__(self, qos: int, kind: str, name: str) -> None:
+        self.qos, self.kind, self.name = qos, kind, name
+
+    def __call__(self, job: Job) -> bool:
+        """Return whether a job is one of these."""
+        return job.qos == self.qos and getattr(job, self.kind) == self.name
 
 
 def _over(
@@ -326,4 +332,3 @@ def _alone_minutes(
     if not limit:
         return ""
     return _over(limit, {}, {name: amount * job.limit / 60 for name, amount in tres.items()}, kind, hidden, mark=mark)
-

@@ -7,7 +7,7 @@ _WORD: Final = {"cpu": "Cpu", "mem": "Mem", "node": "Node", "billing": "Billing"
 
 
 def _kind(tres: str) -> str:
-    head = tres.split("/")[0]
+    head = tres.split("/", maxsplit=1)[0]
     return {"gres": "GRES", "license": "License"}.get(head, _WORD.get(tres, "Unknown"))
 
 
@@ -60,7 +60,7 @@ def holder_reason(tres: str, holder: str) -> str:
     """Return the reason of MaxTRESPU or MaxTRESPA; ``holder`` is User or Account: QOSMaxCpuPerUserLimit."""
     kind = _kind(tres)
     if kind == "Mem":
-        kind = "Memory" if holder == "Account" else "Memory"
+        kind = "Memory"
     limit = "Limit" if kind in ("Cpu", "Node") and holder == "User" else ""
     return f"QOSMax{kind}Per{holder}{limit}"
 

@@ -159,7 +159,7 @@ class Accounts:
         self.qos_index = {one.settings.name: one.index for one in self.qos}
         self.most_qos_priority = max((one.settings.priority for one in self.qos), default=0)
         self.most_assoc_priority = max((one.settings.priority for one in self.associations), default=0)
-        limits = (*config.qos, *config.associations)
+        limits: list[Any] = [*config.qos, *config.associations]
         self.wanted_minutes = sorted(
             {name for one in limits for name in one.grp_tres_mins} | {"cpu" for one in limits if one.grp_tres_mins}
         )

@@ -30,8 +30,8 @@ def parse_constraint(text: str, features: dict[str, int], everything: int) -> li
     """
     reader = _Reader(text, features, everything)
     ways = reader.any_of()
-    if reader.at < len(reader.tokens):
-        raise ValueError(f"constraint {text!r}: unexpected {reader.tokens[reader.at]!r}")
+    if reader.at < len(reader.words):
+        raise ValueError(f"constraint {text!r}: unexpected {reader.words[reader.at]!r}")
     return ways
 
 
@@ -40,21 +40,21 @@ class _Reader:
         self.features = features
         self.everything = everything
         self.at = 0
-        self.tokens: list[str] = []
+        self.words: list[str] = []
         word = ""
         for letter in text.replace(" ", "").replace(",", "&"):
             if letter in _MARKS:
                 if word:
-                    self.tokens.append(word)
+                    self.words.append(word)
                 word = ""
-                self.tokens.append(letter)
+                self.words.append(letter)
             else:
                 word += letter
         if word:
-            self.tokens.append(word)
+            self.words.append(word)
 
     def _peek(self) -> str:
-        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+        return self.words[self.at] if self.at < len(self.words) else ""
 
     def any_of(self, *, matching: bool = False) -> list[Wanted]:
         """Read ``a|b|c``; with ``matching`` each is a way of its own."""
@@ -85,18 +85,18 @@ class _Reader:
         return Wanted(one.allowed & other.allowed)
 
     def _one(self) -> list[Wanted]:
-        token = self._peek()
-        if token in ("(", "["):
+        word = self._peek()
+        if word in ("(", "["):
             self.at += 1
-            ways = self.any_of(matching=token == "[")
-            if self._peek() != {"(": ")", "[": "]"}[token]:
-                raise ValueError(f"constraint: {token!r} is not closed")
+            ways = self.any_of(matching=word == "[")
+            if self._peek() != {"(": ")", "[": "]"}[word]:
+                raise ValueError(f"constraint: {word!r} is not closed")
             self.at += 1
             return ways
-        if not token or token in _MARKS:
-            raise ValueError(f"constraint: a feature is missing before {token!r}")
+        if not word or word in _MARKS:
+            raise ValueError(f"constraint: a feature is missing before {word!r}")
         self.at += 1
-        name, star, count = token.partition("*")
+        name, star, count = word.partition("*")
         nodes = self.features.get(name, 0)
         if star:
             if not count.isdigit():

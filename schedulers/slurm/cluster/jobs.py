@@ -113,8 +113,7 @@ class Job:
         self.account = sub.account
         self.parts: list[int] = []
         self.part = 0
-        self.assoc = -1
-        self.qos = -1
+        self.assoc = self.qos = -1
         self.limit = 0
         self.min_nodes = 1
         self.max_nodes = 0
@@ -130,7 +129,7 @@ class Job:
         self.features = -1
         self.required = 0
         self.excluded = 0
-        self.reservation = ""
+        self.reservation = sub.reservation
         self.depends: list[Any] = []
         self.submit = int(sub.submit)
         self.begin = 0
@@ -140,9 +139,7 @@ class Job:
         self.site = 0
         self.state = PENDING
         self.reason = "None"
-        self.start = 0
-        self.limit_end = 0
-        self.ends_by = 0
+        self.start = self.limit_end = self.ends_by = 0
         self.nodes = 0
         self.alloc: dict[int, Amounts] = {}
         self.cpus = 0

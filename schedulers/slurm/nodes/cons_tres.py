@@ -144,7 +144,7 @@ class ConsTres:
                 got = self._choose(asked, nodes)
         else:
             got = self._choose(asked, nodes)
-        return None if got is None else self._alloc(asked, got, free)
+        return None if got is None else self._alloc(asked, whole_tasks(asked, got, dict(nodes)), free)
 
     def _choose(self, asked: Asked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
         """Return {node: CPUs}; without success, try again without the nodes with the fewest CPUs."""
@@ -256,6 +256,21 @@ class Empty(Free):
         self.jobs_on = [0] * machine.count
 
 
+def whole_tasks(asked: Asked, got: dict[int, int], usable: Mapping[int, int]) -> dict[int, int]:
+    """Return {node: CPUs} for whole tasks: nodes in order get as many as fit, later ones at least one."""
+    per_task = asked.cpus_per_task
+    if asked.whole or per_task <= 1 or len(got) < 2:
+        return got
+    left = asked.cpus // per_task
+    placed: dict[int, int] = {}
+    order = sorted(got)
+    for at, node in enumerate(order):
+        tasks = min(usable[node] // per_task, left - (len(order) - at - 1))
+        placed[node] = max(tasks, 0) * per_task
+        left -= tasks
+    return placed if left <= 0 and all(placed.values()) else got
+
+
 def fill(runs: list[Run], asked: Asked, nodes: int) -> dict[int, int] | None:
     """Return {node: CPUs} from the best runs; None if they do not suffice.
 
@@ -283,12 +298,12 @@ def fill(runs: list[Run], asked: Asked, nodes: int) -> dict[int, int] | None:
         best = best_run(left_runs, left, need)
         if best is None:
             return None
-        run = left_runs[best]
-        assert run is not None
+        chosen = left_runs[best]
+        assert chosen is not None
         left_runs[best] = None
-        if asked.contiguous and (run.cpus < need or len(run.nodes) < left):
+        if asked.contiguous and (chosen.cpus < need or len(chosen.nodes) < left):
             continue
-        nodes_of = run.nodes
+        nodes_of = chosen.nodes
         if left <= 1:
             fitting = [one for one in nodes_of if one[1] >= need and one[0] not in got]
             if fitting:

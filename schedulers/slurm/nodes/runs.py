@@ -95,9 +95,7 @@ def pick_equal(open_nodes: int, count: int, by_weight: Sequence[tuple[int, int]]
     return 0
 
 
-def with_counts(
-    wanted: Sequence[tuple[int, int]], total: int, open_nodes: int, pick: Callable[[int, int], int]
-) -> int:
+def with_counts(wanted: Sequence[tuple[int, int]], total: int, open_nodes: int, pick: Callable[[int, int], int]) -> int:
     """Return nodes that satisfy counts of features, filled up to ``total`` from the others; 0 if impossible.
 
     Args:

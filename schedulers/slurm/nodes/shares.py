@@ -98,7 +98,9 @@ class Free:
 def fits_gres(wanted: Mapping[str, int], free: Mapping[str, int]) -> bool:
     """Return whether a node's free gres suffice; ``gpu`` counts GPUs of every type."""
     for name, count in wanted.items():
-        if count > (free[name] if name in free else sum(some for key, some in free.items() if key.split(":")[0] == name)):
+        if count > (
+            free[name] if name in free else sum(some for key, some in free.items() if key.split(":")[0] == name)
+        ):
             return False
     return True
 

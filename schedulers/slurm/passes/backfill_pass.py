@@ -38,12 +38,19 @@ class Outcome(Struct):
 
 
 class BackfillResult(Struct):
-    """What a pass found and did."""
+    """What a pass found and did.
+
+    Attributes:
+        changed: whether the pass changed the table of jobs, which lets the next pass run.
+        planned: idle nodes that were reserved (Slurm's state PLANNED).
+    """
 
     outcomes: list[Outcome]
     started: list[Job]
     preempted: list[tuple[Job, Job]]
     note: str = ""
+    changed: bool = False
+    planned: int = 0
 
 
 def backfill_pass(
@@ -71,10 +78,8 @@ class _Pass:
         self.space = Space(now, now + self.window, self.usable, resolution)
         self.most_records = self.parameters.bf_node_space_size or self.parameters.bf_max_job_test
         self.tried = 0
-        self.per_part: dict[int, int] = {}
-        self.per_user: dict[str, int] = {}
-        self.per_assoc: dict[int, int] = {}
-        self.per_user_part: dict[tuple[str, int], int] = {}
+        #: {(kind of limit, who): jobs tested}
+        self.counted: dict[tuple[int, str], int] = {}
         self.reserved_in: dict[int, int] = {}
         self.rejected: tuple[int, int] | None = None
 
@@ -83,14 +88,13 @@ class _Pass:
         controller = self.controller
         controller.reservations.advance(self.now)
         queue = build_queue(controller, self.now, backfill=True)
-        for job in controller.pending.values():
-            job.expected = 0
+        for waiting in controller.pending.values():
+            waiting.expected = 0
         array, reserved = 0, 0
         for entry in queue:
             if self.tried >= self.parameters.bf_max_job_test:
                 self.result.note = f"limit of {self.parameters.bf_max_job_test} reached"
                 break
-            job: Job | None = entry.job
             if entry.job.state != PENDING:
                 continue
             if not self.parameters.assoc_limit_stop:
@@ -100,6 +104,7 @@ class _Pass:
                     entry.job.reason = reason
                     continue
             now_only = self._now_only(entry)
+            job: Job | None = entry.job
             while job is not None and job.state == PENDING:
                 if job.array:
                     if self.rejected == (job.array, entry.part):
@@ -149,16 +154,17 @@ class _Pass:
         """Count a job for bf_max_job_part and its like; return whether it is over one of them."""
         parameters = self.parameters
         counts = (
-            (parameters.bf_max_job_part, self.per_part, part),
-            (parameters.bf_max_job_user_part, self.per_user_part, (job.user, part)),
-            (parameters.bf_max_job_assoc, self.per_assoc, job.assoc),
-            (parameters.bf_max_job_user, self.per_user, job.user),
+            (parameters.bf_max_job_part, str(part)),
+            (parameters.bf_max_job_user_part, f"{job.user} {part}"),
+            (parameters.bf_max_job_assoc, str(job.assoc)),
+            (parameters.bf_max_job_user, job.user),
         )
-        for most, counted, key in counts:
-            if most and counted.get(key, 0) >= most:  # type: ignore[attr-defined]
-                return True
-        for _, counted, key in counts:
-            counted[key] = counted.get(key, 0) + 1  # type: ignore[attr-defined,index]
+        counted = self.counted
+        keys = [(most, kind, key) for kind, (most, key) in enumerate(counts)]
+        if any(most and counted.get((kind, key), 0) >= most for most, kind, key in keys):
+            return True
+        for _, kind, key in keys:
+            counted[kind, key] = counted.get((kind, key), 0) + 1
         return False
 
     def _test(self, job: Job, entry: Entry, outcome: Outcome, now_only: bool) -> bool:
@@ -177,27 +183,16 @@ class _Pass:
             limit = int(shortest)
         no_reserve = job.qos >= 0 and "NoReserve" in controller.accounts.qos[job.qos].settings.flags
         asked = controller.requests.asked(job, one)
-        running = controller.running_jobs()
-        earlier = job.expected
-        later = now
-        counted = False
+        earlier, later, counted = job.expected, now, False
         while True:
-            start_at, later = later, 0
-            open_nodes, overlap, start_at = controller.reservations.open_nodes(job, start_at, limit)
-            end = limit + max(start_at, now)
-            nodes, later = self.space.open_between(start_at, end, open_nodes & one.mask & self.usable & ~job.excluded)
-            if overlap:
-                resv_end = controller.reservations.next_end(start_at)
-                if resv_end and resv_end + 1 < now + self.window and (not later or resv_end + 1 < later):
-                    later = resv_end + 1
+            start_at, nodes, later = self._open(job, one.mask, later, limit)
             if nodes.bit_count() < job.min_nodes or job.required & ~nodes:
                 if later and not now_only:
                     continue
                 return True
-            if not counted:
-                counted = True
-                self.tried += 1
-            found = self._when(job, part, asked, nodes, running, now_only)
+            self.tried += not counted
+            counted = True
+            found = self._when(job, part, asked, nodes, now_only)
             if found is None:
                 if later and not now_only:
                     continue
@@ -205,7 +200,9 @@ class _Pass:
             start, alloc = found
             job.cpus = sum(cpus for cpus, _, _ in alloc.values())
             chosen = mask_of(alloc)
-            start = max(start, start_at)
+            if start_at > start:
+                start = start_at
+                self.result.changed = True
             if start <= now and chosen & controller.machine.completing:
                 start, later = now + 1, 0
             if start <= now:
@@ -220,8 +217,7 @@ class _Pass:
                 return True
             if later and start > later:
                 continue
-            begin = start // self.space.resolution * self.space.resolution
-            until = (start + limit) // self.space.resolution * self.space.resolution
+            begin, until = self._rounded(start), self._rounded(start + limit)
             if start > now + self.window:
                 outcome.kind, outcome.start, outcome.end, outcome.nodes = BEYOND, start, until, chosen
                 job.expected = start
@@ -231,9 +227,22 @@ class _Pass:
                 continue
             return self._reserve(job, part, outcome, alloc, (start, begin, until), no_reserve, earlier)
 
-    def _when(
-        self, job: Job, part: int, asked: list[Asked], nodes: int, running: list[Job], now_only: bool
-    ) -> tuple[int, Alloc] | None:
+    def _rounded(self, time: int) -> int:
+        return time // self.space.resolution * self.space.resolution
+
+    def _open(self, job: Job, nodes: int, when: int, limit: int) -> tuple[int, int, int]:
+        """Return (start to test, nodes open from then on for the job's time, when to try next)."""
+        reservations = self.controller.reservations
+        open_nodes, overlap, when = reservations.open_nodes(job, when, limit)
+        nodes &= open_nodes & self.usable & ~job.excluded
+        nodes, later = self.space.open_between(when, limit + max(when, self.now), nodes)
+        if overlap:
+            end = reservations.next_end(when)
+            if end and end + 1 < self.now + self.window and (not later or end + 1 < later):
+                later = end + 1
+        return when, nodes, later
+
+    def _when(self, job: Job, part: int, asked: list[Asked], nodes: int, now_only: bool) -> tuple[int, Alloc] | None:
         """Return when and where a job can start; with preemption that is now."""
         controller, now = self.controller, self.now
         selector = controller.selector
@@ -242,6 +251,7 @@ class _Pass:
             alloc = selector.now(way, nodes)
             if alloc is not None:
                 return now, alloc
+        running = controller.running_jobs()
         candidates = controller.preemption.candidates(job, part, running, now) if controller.preemption.enabled else []
         if candidates:
             for way in asked:
@@ -272,6 +282,7 @@ class _Pass:
             if running is not job:
                 job.limit = full_limit
             self.result.started.append(running)
+            self.result.changed = True
             outcome.kind, outcome.nodes = STARTED, running.nodes
             outcome.job = running
             self.rejected = None
@@ -329,5 +340,7 @@ class _Pass:
                 self.result.note = f"table size limit of {self.most_records} reached"
                 return False
             self.space.reserve(begin, until, nodes)
+        if not earlier or start < earlier:
+            self.result.planned |= nodes & controller.machine.idle
         job.expected = min(start, earlier) if earlier else start
         return True

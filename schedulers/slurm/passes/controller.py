@@ -70,6 +70,8 @@ class Controller:
         #: waiting jobs that the controller itself cancelled since the caller last asked
         self.dropped: list[Job] = []
         self.changed = 0
+        #: whether the last queue left out jobs because of holds, dependencies or begin times
+        self.gated = False
 
     def _selector(self) -> Selector:
         select = self.config.select
@@ -166,7 +168,7 @@ class Controller:
         job.qos = accounts.qos_index.get(qos, -1)
         if accounts.enforces_qos:
             allowed = accounts.allowed_qos(job.assoc) if job.assoc >= 0 else ()
-            if job.qos < 0 and sub.qos or (qos and allowed and qos not in allowed):
+            if (job.qos < 0 and sub.qos) or (qos and allowed and qos not in allowed):
                 return f"invalid qos specification: {qos}"
         return ""
 
@@ -202,7 +204,11 @@ class Controller:
                 return f"account {job.account} may not use partition {settings.name}"
         elif job.account in settings.deny_accounts:
             return f"account {job.account} may not use partition {settings.name}"
-        if settings.allow_groups is not None and job.sub.groups and not set(job.sub.groups) & set(settings.allow_groups):
+        if (
+            settings.allow_groups is not None
+            and job.sub.groups
+            and not set(job.sub.groups) & set(settings.allow_groups)
+        ):
             return f"user's group may not use partition {settings.name}"
         if settings.allow_qos is not None:
             if qos not in settings.allow_qos:
@@ -414,4 +420,3 @@ class Controller:
     def _parse(self, job: Job) -> None:
         self.requests.parse(job)
         job.depends = parse_dependency(job.sub.dependency) if job.depends is not None and job.sub.dependency else []
-

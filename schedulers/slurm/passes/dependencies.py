@@ -106,4 +106,4 @@ def _test(job: Job, one: Depends, find: Find, singles: Callable[[Job], bool], no
 def _started(other: Job, delay: int, now: int) -> bool:
     if other.state == PENDING:
         return False
-    return other.state in ENDED and not other.start or now >= other.start + delay
+    return (other.state in ENDED and not other.start) or now >= other.start + delay

@@ -26,6 +26,7 @@ def is_eligible(controller: "Controller", job: Job, now: int) -> bool:
             job.reason = "DependencyNeverSatisfied"
             if controller.config.scheduler_parameters.kill_invalid_depend:
                 controller.cancel(job, now)
+                controller.dropped.append(job)
             return False
         if state != MET:
             if job.reason != "Dependency":

@@ -28,13 +28,12 @@ class Preemption:
         self.youngest_first = parameters.preempt_youngest_first
         self.strict = parameters.preempt_strict_order
         self.reorders = parameters.preempt_reorder_count
+        self.requeues = config.job_requeue
         self.patience = config.kill_wait + config.message_timeout
         self.enabled = self.by_qos or self.by_part
         names = accounts.qos_index
         #: {QOS: positions of those that it may preempt}
-        self.below = [
-            frozenset(names[name] for name in one.settings.preempt if name in names) for one in accounts.qos
-        ]
+        self.below = [frozenset(names[name] for name in one.settings.preempt if name in names) for one in accounts.qos]
 
     def allows(self, job: Job, part: int, other: Job, other_part: int) -> bool:
         """Return whether a job in a partition may preempt another one in its partition."""
@@ -57,7 +56,7 @@ class Preemption:
             mode = self.mode if own is None or own.upper() in ("", "CLUSTER") else own.upper()
         else:
             mode = self.mode_of_part(job.part)
-        if mode == "REQUEUE" and job.sub.requeue is False:
+        if mode == "REQUEUE" and not (self.requeues if job.sub.requeue is None else job.sub.requeue):
             return "CANCEL"
         return mode
 

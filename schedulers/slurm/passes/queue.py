@@ -41,8 +41,10 @@ def part_limit(controller: Controller, job: Job, part: int) -> str:
 def build_queue(controller: Controller, now: int, *, backfill: bool) -> list[Entry]:
     """Return the jobs that may run, in the order in which they are tested."""
     entries: list[Entry] = []
+    controller.gated = False
     for job in list(controller.pending.values()):
         if not is_eligible(controller, job, now):
+            controller.gated = True
             continue
         if job.reservation and not controller.reservations.usable(job, now):
             own = controller.reservations.find(job.reservation)

@@ -82,7 +82,11 @@ class Requests:
         sub, settings, select = job.sub, part.settings, self.config.select
         given = (("cpu", sub.mem_per_cpu), ("node", sub.mem_per_node), ("gpu", sub.mem_per_gpu))
         usual = (
-            *(("gpu", settings.def_mem_per_gpu), ("cpu", settings.def_mem_per_cpu), ("node", settings.def_mem_per_node)),
+            *(
+                ("gpu", settings.def_mem_per_gpu),
+                ("cpu", settings.def_mem_per_cpu),
+                ("node", settings.def_mem_per_node),
+            ),
             *(("gpu", select.def_mem_per_gpu), ("cpu", select.def_mem_per_cpu), ("node", select.def_mem_per_node)),
         )
         wants_gpus = bool(sub.gpus or sub.gpus_per_task or any(name.startswith("gpu") for name in sub.gres))
@@ -193,6 +197,6 @@ class Requests:
 
 def _add_gres(tres: Tres, name: str, count: int) -> None:
     tres[f"gres/{name}"] = tres.get(f"gres/{name}", 0) + count
-    general = name.split(":")[0]
+    general = name.split(":", maxsplit=1)[0]
     if general != name:
         tres[f"gres/{general}"] = tres.get(f"gres/{general}", 0) + count

@@ -84,14 +84,14 @@ class Reservations:
             mask = lowest(use, min(settings.node_count, use.bit_count()))
         self.all.append(Reservation(settings, mask, made=True))
 
-    def advance(self, now: int) -> bool:
+    def advance(self, now: float) -> bool:
         """Make the reservations that are due and drop those that ended; return whether any was made."""
         made = False
         while self.waiting and self.waiting[0].announced <= now:
             self._make(self.waiting.pop(0))
             made = True
         if self.all:
-            self.all = [one for one in self.all if one.advance(now)]
+            self.all = [one for one in self.all if one.advance(int(now))]
         return made
 
     def find(self, name: str) -> Reservation | None:

@@ -85,9 +85,10 @@ class Usage:
                 qos.minutes[name] = qos.minutes.get(name, 0.0) + job.tres.get(name, 0.0) * weight
 
     def _reset(self) -> None:
-        for one in (*self.accounts.associations, *self.accounts.qos):
-            one.usage = one.wall = 0.0
-            one.minutes = {}
+        for one in self.accounts.associations:
+            one.usage, one.wall, one.minutes = 0.0, 0.0, {}
+        for qos in self.accounts.qos:
+            qos.usage, qos.wall, qos.minutes = 0.0, 0.0, {}
 
     def _reset_after(self, now: int) -> int | None:
         """Return the next time at which usage is reset (s); None: never."""

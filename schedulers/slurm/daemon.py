@@ -18,6 +18,8 @@ EPILOG: Final = 0.02
 _MICRO: Final = 1e-6
 #: events come after what the controller does at the same second
 _EVENT: Final = 1e-3
+#: whole seconds are compared, so a tick that comes a little early counts
+_SLACK: Final = 1e-4
 
 
 class Actions(Struct):
@@ -56,6 +58,8 @@ class Daemon:
         self.backfills = config.scheduler_type == "sched/backfill"
         self.recalculates = config.accounting_storage and not controller.basic
         self.interval = self.parameters.sched_interval
+        #: fraction of a second at which the main loop ticks
+        self.phase = 0.0
         self.last_full = float(self.start)
         self.last = float(self.start)
         #: when the last pass began, for ``sched_min_interval``
@@ -66,8 +70,12 @@ class Daemon:
         #: passes that an epilog asks for at once
         self.at_once: list[float] = []
         self.last_backfill = float(self.start)
+        #: nodes in Slurm's state PLANNED since the last backfill
+        self.planned = 0
         #: when anything last changed that backfill looks at
         self.touched = float(self.start)
+        #: the first such change since the last backfill; inf: none
+        self.work = float(self.start)
         self.next_recalculation = self.start + max(1, int(config.priority.calc_period))
         #: killed jobs with the time at which their nodes are usable again, and whether they are queued again
         self.ending: list[tuple[float, int, Job, bool]] = []
@@ -77,6 +85,7 @@ class Daemon:
     def touch(self, now: float) -> None:
         """Record a change that lets backfill run again."""
         self.touched = max(self.touched, now)
+        self.work = min(self.work, now)
 
     def request(self, time: float) -> None:
         """Ask for a pass of the main loop."""
@@ -105,24 +114,30 @@ class Daemon:
         soonest = min(soonest, self._next_tick(), self._next_backfill(), self._next_limit_check())
         waiting = self.controller.reservations.waiting
         if waiting:
-            soonest = min(soonest, ceil(waiting[0].announced))
+            soonest = min(soonest, waiting[0].announced)
         return soonest
 
     def _next_tick(self) -> float:
         """Return the next tick that runs a pass."""
         soonest = inf
         if self.controller.pending and self.interval is not None:
-            soonest = self.last_full + self.interval
+            soonest = self._tick_at(self.last_full + self.interval)
         if self.requests:
-            tick = float(floor(self.requests[0] + _MICRO) + 1)
-            soonest = min(soonest, max(tick, self.last + ceil(self.parameters.batch_sched_delay)))
+            tick = floor(self.requests[0] + _MICRO - self.phase) + 1 + self.phase
+            soonest = min(soonest, max(tick, self._tick_at(self.last + self.parameters.batch_sched_delay)))
         return soonest
+
+    def _tick_at(self, time: float) -> float:
+        """Return the first tick at or after a time."""
+        return ceil(time - self.phase - _SLACK) + self.phase
 
     def _next_backfill(self) -> float:
         if not self.backfills:
             return inf
-        if self.touched >= floor(self.last_backfill) and (self.controller.pending or self.complete):
-            return max(self.last_backfill + self.parameters.bf_interval, float(ceil(self.touched)))
+        if self.work < inf and (self.controller.pending or self.complete):
+            due = self.last_backfill + self.parameters.bf_interval
+            # Once the interval is over, backfill looks for changes each second, before anything else in it.
+            return due if self.work <= due else float(floor(self.work) + 1)
         return inf
 
     def _next_limit_check(self) -> float:
@@ -150,14 +165,14 @@ class Daemon:
             self.touch(now)
         if self._next_limit_check() <= now:
             self._check_limits(now)
-        if self.controller.reservations.advance(int(now)):
+        if self.controller.reservations.advance(now):
             self.request(now)
-            self.touch(now)
+            self.touch(now + _EVENT)
         if self._next_tick() <= now:
-            full = self.interval is not None and now - self.last_full >= self.interval
+            full = self.interval is not None and now - self.last_full >= self.interval - _SLACK
             if full:
-                self.last_full = now
-            self.last = now
+                self.last_full = float(floor(now))
+            self.last = float(floor(now))
             self.requests = [time for time in self.requests if time >= now - _MICRO]
             self._pass(now, full=full)
         if self.put_off is not None and self.put_off[0] <= now:
@@ -183,6 +198,14 @@ class Daemon:
                 self.last = max(self.last, self.last_full)
                 self.requests = [time for time in self.requests if time >= self.last_full - _MICRO]
 
+        while self.backfills and not self.complete and not self.controller.pending and self.work < inf:
+            due = self.last_backfill + self.parameters.bf_interval
+            due = due if self.work <= due else float(floor(self.work) + 1)
+            if due >= now:
+                break
+            self.last_backfill = due
+            self.work = self.touched if self.touched >= floor(due) else inf
+
     def _recalculate(self, now: int) -> None:
         self.controller.recalculate(now)
         if self.controller.pending:
@@ -206,21 +229,23 @@ class Daemon:
         self._actions.started += result.started
         if self.keep:
             self._actions.passes.append(("main-full" if full else "main", result))
-        if result.started or self.controller.pending:
+        if result.started or result.tested or result.seen or self.controller.gated:
             self.touch(now)
 
     def _backfill(self, now: float) -> None:
         self.last_backfill = now
+        self.work = now if self.touched >= floor(now) else inf
         if not self.complete and not self._may_start():
             if self.controller.pending:
-                self.touch(now)
+                self.touch(now)  # most passes with a queue change expected starts
             return
         result = backfill_pass(self.controller, int(now), preempt=self._preempt)
         self._actions.started += result.started
         if self.keep:
             self._actions.passes.append(("backfill", result))
-        if result.outcomes:
+        if result.changed or result.preempted or result.planned or self.planned or self.controller.gated:
             self.touch(now)
+        self.planned = result.planned
 
     def _may_start(self) -> bool:
         """Return whether any waiting job could start now if nothing were kept for others."""
@@ -264,6 +289,7 @@ class Daemon:
     def state(self) -> dict[str, Any]:
         """Return all times as values that JSON can hold."""
         return {
+            "phase": self.phase,
             "last_full": self.last_full,
             "last": self.last,
             "last_pass": None if self.last_pass == -inf else self.last_pass,
@@ -272,18 +298,22 @@ class Daemon:
             "at_once": self.at_once,
             "last_backfill": self.last_backfill,
             "touched": self.touched,
+            "work": None if self.work == inf else self.work,
+            "planned": format(self.planned, "x"),
             "next_recalculation": self.next_recalculation,
             "ending": [[time, serial, again] for time, serial, _, again in self.ending],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore `state`; the controller is restored already."""
+        self.phase = state["phase"]
         self.last_full, self.last = state["last_full"], state["last"]
         self.last_pass = -inf if state["last_pass"] is None else state["last_pass"]
         self.put_off = None if state["put_off"] is None else (state["put_off"][0], state["put_off"][1])
         self.requests, self.at_once = list(state["requests"]), list(state["at_once"])
         self.last_backfill, self.touched = state["last_backfill"], state["touched"]
+        self.work = inf if state["work"] is None else state["work"]
+        self.planned = int(state["planned"], 16)
         self.next_recalculation = state["next_recalculation"]
         jobs = {job.serial: job for some in self.controller.by_number.values() for job in some}
         self.ending = [(time, serial, jobs[serial], again) for time, serial, again in state["ending"]]
-
