@@ -10,8 +10,10 @@ from pipistrelle.api.plots import axes_of
 from pipistrelle.api.progress import study_progress
 from pipistrelle.api.tables import Table, imported
 from pipistrelle.models.samples.estimates import LEVEL, StatisticsError
+from pipistrelle.studies.inference.ranking import Blocks, ranking
 from pipistrelle.studies.inference.reports import comparison, summary
 from pipistrelle.studies.inference.trials import TrialTable, label
+from pipistrelle.studies.inference.words import axis_words, words_of
 from pipistrelle.studies.trials.results import Results
 from pipistrelle.studies.trials.study import Engine, Study
 
@@ -124,6 +126,34 @@ class StudyResults:
         rows = comparison(self._table, name, one, other, metrics, level=level, method=interval)
         return Table.of([_flat(row.plain()) for row in rows])
 
+    def ranking(
+        self,
+        axis: str,
+        metric: str = "mean_wait",
+        *,
+        blocks: Blocks = "replicas",
+        better: Literal["less", "more"] | None = None,
+        level: float = LEVEL,
+    ) -> Table:
+        """Return the values of an axis by their mean rank, best first, with Friedman's and Nemenyi's tests.
+
+        Values that share a letter do not differ significantly.
+
+        Args:
+            axis: such as ``scheduler``; it has at least three values.
+            metric: a column of `trials`.
+            blocks: rank in each replica of each cell, or by the means of each cell.
+            better: whether less or more is better; default: as usual for the metric.
+            level: confidence level.
+
+        Raises:
+            PipistrelleError: there is no such axis or metric, too few values, or a package is not installed.
+        """
+        name = self._table.axis(axis)
+        values = self._table.values(name)
+        found = ranking(self._table, name, values, metric, level=level, blocks=blocks, better=better)
+        return Table.of(found.plain())
+
     def plot(
         self,
         metric: str = "mean_wait",
@@ -166,10 +196,11 @@ class StudyResults:
                     error = [[one.value - one.low], [one.high - one.value]]
                     axes.errorbar(left, one.value, error, color="black", capsize=3, linewidth=1)
         axes.set_xticks(range(len(places)), [label(place) for place in places])
-        axes.set_xlabel(over)
-        axes.set_ylabel(metric)
+        words = words_of(metric)
+        axes.set_xlabel(axis_words(over))
+        axes.set_ylabel(f"{words.name}, {words.unit}" if words.unit else words.name)
         if groups is not None:
-            axes.legend(title=groups)
+            axes.legend(title=axis_words(groups))
         return axes
 
     def _drawn(self, x: str | None, by: str | None) -> tuple[str, str | None]:

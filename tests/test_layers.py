@@ -82,6 +82,7 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
             "sharing",
             "composed",
             "plan",
+            "sharing/plan",
             "preemption",
             "backfill",
             "partitions",

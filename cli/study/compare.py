@@ -58,7 +58,12 @@ _BLOCKS: Final = ("replicas", "cells")
     default="replicas",
     help="Rank the values in each replica, or in means of cells.",
 )
-@click.option("--best", type=Choice(["less", "more"]), show_default="as usual for the metric", help="What ranks first.")
+@click.option(
+    "--best",
+    type=Choice(["less", "more"]),
+    show_default="as usual for the metric",
+    help="Rank less or more of the metric first.",
+)
 @level_option
 @method_option
 @form_options

@@ -66,7 +66,7 @@ def _size(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple
     "--x",
     metavar="AXIS",
     show_default="repair, or the last axis that is not the policy",
-    help="Varied parameter along the picture.",
+    help="Varied parameter on the x axis.",
 )
 @click.option(
     "--by",

@@ -136,7 +136,7 @@ by_option = click.option(
     "--at",
     metavar="VALUE",
     show_default="the smallest",
-    help="Value of --x at which the other curves are read.",
+    help="Find where the other curves equal a curve's result at this value of --x.",
 )
 @where_option
 @level_option

@@ -30,9 +30,13 @@ class Predicting(pp.Scheduler):
         times = self.last[job.description.user]
         return min(sum(times) / len(times), job.walltime) if times else job.walltime
 
+    def end(self, view, job):
+        predicted = job.start + self.predicted(job)
+        return predicted if predicted > view.now else job.expected_end  # the prediction was too short
+
     def reserve(self, view, first):
         free = len(view.open_to(first))
-        for end, size in sorted((max(job.start + self.predicted(job), view.now), job.size) for job in view.running):
+        for end, size in sorted((self.end(view, job), job.size) for job in view.running):
             free += size
             if free >= first.size:
                 return end, free - first.size

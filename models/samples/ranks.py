@@ -97,8 +97,8 @@ def pair_p(first: Sequence[float] | Floats, second: Sequence[float] | Floats, te
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Return p-values adjusted for their number by Holm's step-down method; None stays None.
 
-    The i-th smallest of m p-values is multiplied by m - i + 1, and none is below a smaller one's (Holm, A Simple
-    Sequentially Rejective Multiple Test Procedure, Scand. J. Statist. 6, 1979).
+    The i-th smallest of m p-values is multiplied by m - i + 1, and is raised to the adjusted value of the one before it
+    if that is larger (Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scand. J. Statist. 6, 1979).
     """
     order = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
     adjusted: list[float | None] = [None] * len(p_values)

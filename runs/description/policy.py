@@ -65,7 +65,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     Attributes:
         scheduler: a name, ``file.toml``, ``file.py:OBJECT``, a folder with ``scheduler.toml``, or a command with
-            ``{endpoint}``; a tuple: a program and its arguments; an empty tuple: the scheduler is started elsewhere.
+            ``{endpoint}``; a tuple: a program and its arguments; an empty tuple: the user starts the scheduler.
         order, backfill, placement: parts that replace the parts of the scheduler.
         formula, queue_priority, fairshare_entity, fairshare_shares, unknown_shares: options of the job order ``pbs``.
         fairshare_decay_time, fairshare_decay_factor: how fast recorded usage decays in the job order ``pbs``.
@@ -124,7 +124,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     def program(self) -> tuple[str, ...] | None:
         """Return the command of a scheduler program.
 
-        () if the user starts it, None if the scheduler is a built-in policy.
+        Return () if the user starts the program, and None if the scheduler is a built-in policy.
         """
         if not isinstance(self.scheduler, str):
             return self.scheduler

@@ -188,7 +188,10 @@ class JobTableBook(Observer):
         fragmentation: Fragmentation | None = None,
         node_seconds: Mapping[str, float] | None = None,
     ) -> JobTable:
-        """Return the table after the run; the arguments are metrics of the run."""
+        """Return the table of all jobs after the run.
+
+        The arguments are values of the run's summary that the table also holds.
+        """
         return JobTable(
             submit=np.array(self._submit),
             start=np.array(self._start),

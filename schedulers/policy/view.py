@@ -244,7 +244,7 @@ class View(Kept):
         return f"{job.id} does not fit now: it asks for {asks}; {found}. Ask view.fits(job) before starting a job"
 
     def submit(self, job: SchedulerJob, now: float) -> None:
-        """Queue a job submitted at ``now`` (s), set it aside, or reject it for good."""
+        """Queue a job submitted at ``now`` (s), set it aside, or reject it permanently."""
         limits = self.limits
         why = None
         if job.size > self.units:
@@ -344,7 +344,7 @@ class View(Kept):
         return None if self.limits is None else self.limits.held_back_by(job)
 
     def reject(self, job: SchedulerJob, why: str | None = None) -> None:
-        """Reject a waiting job for good."""
+        """Reject a waiting job permanently."""
         if self.limits is None:
             self.waiting.remove(job)
         elif not self.limits.forget(job):

@@ -94,7 +94,7 @@ def options_remarks(workloads: Mapping[str, Workload]) -> list[str]:
 
 
 def _wishes_of(workloads: Mapping[str, Workload]) -> Iterator[tuple[str, str, list[Condition], set[str]]]:
-    """Yield (prefix, job, dependencies, all jobs of its workload) per dependent job."""
+    """Yield, for each dependent job, its prefix, its id, its dependencies and the ids of all jobs of its workload."""
     for prefix, workload in workloads.items():
         wishes = list(_wishes(workload))
         known = set(workload.ids if wishes else ())

@@ -236,7 +236,7 @@ def break_even(
 
     Args:
         targets: values of the metric.
-        place: index on the axis at which the value of the other curve is taken.
+        place: index on the axis of the value of one curve that the other curves must equal.
     """
     reached = [
         {"curve": name, **curves.reach(number, target).plain()}

@@ -58,7 +58,7 @@ class Ranking(Struct, frozen=True, kw_only=True):
     gaps: tuple[Gap, ...]
 
     def plain(self) -> list[dict[str, Any]]:
-        """Return it as JSON values, one row per value."""
+        """Return the ranking as JSON values, one row per ranked value."""
         test = self.test
         common = {
             "metric": self.metric,

@@ -47,11 +47,11 @@ class Costs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
 
     @property
     def names(self) -> set[str]:
-        """The names of the metrics."""
+        """The names of the metrics that these costs add to a trial."""
         return set(self.of(dict.fromkeys(("all", *NODE_STATES), 0.0)))
 
     def of(self, node_seconds: Mapping[str, float]) -> dict[str, float]:
-        """Return the metrics of a trial.
+        """Return the cost metrics of a trial.
 
         ``cost`` is the money for all node-hours of the trial, and ``cost_busy`` etc. the money for those in a state.
         ``energy`` and ``energy_busy`` etc. are in kWh, and ``energy_cost`` is money. A node that jobs share counts as

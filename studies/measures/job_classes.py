@@ -41,8 +41,8 @@ def check_labels(by: By, where: str) -> None:
 def class_names(by: By, workloads: Mapping[str, Workload], where: str) -> dict[str, list[str]]:
     """Return {label: the values in a run's workloads that get their own metrics}.
 
-    Named values that no job has are left out. Numbers of values take those with the most jobs, and of equally many the
-    first in the order of text.
+    Values that the study names but no job has are left out. If the study gives a number of values instead, those with
+    the most jobs are taken; of values with equally many jobs, the first in the order of text.
 
     Raises:
         StudyError: the workloads have no such label, or too many values of it.

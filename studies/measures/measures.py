@@ -18,8 +18,8 @@ class Measures(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, re
     Attributes:
         warm_up, drain: what to leave out at the start and the end of a run: a time such as ``30d``, or ``1000 jobs``.
         sizes: lower bounds of size classes, ascending; each class gets its own means.
-        by: {label: the values that get their own means}, such as ``queue`` or ``user``: ``all``, so many of the values
-            with the most jobs, or names.
+        by: {label: the values that get their own means}, such as ``queue`` or ``user``: ``all``, a number N for the N
+            values with the most jobs, or their names.
         costs: prices of node-hours and energy; None: no costs.
         distributions: figures of jobs whose distribution is kept for plots.
     """
@@ -38,7 +38,7 @@ class Measures(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, re
         return warm_up, NOTHING if self.drain is None else Leave.parse(self.drain, "metrics.drain")
 
     def check(self, where: str) -> None:
-        """Raise StudyError if a measure has no effect or is unknown, as far as this shows without a workload."""
+        """Raise StudyError if a measure is unknown or has no effect, as far as is known without a workload."""
         for one, name in zip(self.left_out, ("warm-up", "drain"), strict=True):
             if one == NOTHING and getattr(self, name.replace("-", "_")) is not None:
                 raise StudyError("nothing is left out", where=f"{where}.{name}", hint="Remove the line.")

@@ -60,7 +60,7 @@ class AxisScale(Struct, frozen=True):
 
     @classmethod
     def of(cls, words: MetricWords, values: Iterable[float | None]) -> "AxisScale":
-        """Return the scale of a metric whose values are up to the greatest finite one."""
+        """Return the scale that suits the greatest finite value of a metric."""
         most = max((abs(one) for one in values if one is not None and math.isfinite(one)), default=0.0)
         _, unit, name = next(one for one in _SCALES[words.unit] if most >= one[0])
         return cls(unit, f"{words.name} ({name})" if name else words.name)

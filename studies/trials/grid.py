@@ -101,10 +101,10 @@ class _Reader:
         self._study = study
         self._digests: dict[tuple[str, ...], dict[str, str]] = {}
         self._policies: set[str] = set()
-        #: {label: values in any point's workload that get their own metrics}
-        self.names: dict[str, set[str]] = {}
         #: {scheduler that is Python code: its own name}
         self.own_names: dict[str, str] = {}
+        #: {label: values in any point's workload that get their own metrics}
+        self.names: dict[str, set[str]] = {}
 
     def prepare(self, point: Point) -> Prepared:
         names = tuple(point.spec.inputs)
@@ -147,6 +147,20 @@ class _Reader:
         return "reference", why
 
 
+def _named(grid: list[Prepared], own_names: dict[str, str]) -> list[Prepared]:
+    """Return the grid with schedulers called by their own names, as in a run, if these are different."""
+    column = column_of("scheduler")
+    called = Counter([*own_names.values(), *({str(one.point.labels.get(column)) for one in grid} - own_names.keys())])
+    found = []
+    for one in grid:
+        name = own_names.get(str(one.point.labels.get(column)), "")
+        if called[name] == 1:
+            point = dataclasses.replace(one.point, labels={**one.point.labels, column: name})
+            one = dataclasses.replace(one, point=point)  # noqa: PLW2901
+        found.append(one)
+    return found
+
+
 def _check_metric(study: Study, known: set[str]) -> None:
     if study.metric not in known:
         raise StudyError(
@@ -165,20 +179,6 @@ def _check_names(study: Study, known: Mapping[str, set[str]]) -> None:
                 raise StudyError(
                     f"no job of the study has the {label} {shown(name)}", where=f"{study.where}: metrics.by.{label}"
                 )
-
-
-def _named(grid: list[Prepared], own_names: dict[str, str]) -> list[Prepared]:
-    """Return the grid with schedulers called by their own names, as in a run, if these are different."""
-    column = column_of("scheduler")
-    called = Counter([*own_names.values(), *({str(one.point.labels.get(column)) for one in grid} - own_names.keys())])
-    found = []
-    for one in grid:
-        name = own_names.get(str(one.point.labels.get(column)), "")
-        if called[name] == 1:
-            point = dataclasses.replace(one.point, labels={**one.point.labels, column: name})
-            one = dataclasses.replace(one, point=point)  # noqa: PLW2901
-        found.append(one)
-    return found
 
 
 def _check_window(study: Study, setup: Setup) -> None:
