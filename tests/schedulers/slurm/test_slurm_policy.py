@@ -77,5 +77,5 @@ def test_machine_of_another_file_is_refused(files: Path) -> None:
 
     policy = SlurmPolicy(load_cluster(str(files / "slurm.conf")).config)
     view = view_of(SimulationBeginsData(4), policy.order)
-    with pytest.raises(PolicyError, match="not that of the slurm.conf"):
+    with pytest.raises(PolicyError, match=r"not that of the slurm\.conf"):
         policy.decide(view)
