@@ -84,10 +84,10 @@ def _taken(options: Mapping[str, str], where: str) -> dict[str, Any]:
     gres = read_gres(options["gres"], where) if options.get("gres", "none").lower() != "none" else {}
     for model, count in _typed(options.get("gpus-per-node", "")):
         gres[f"{_GPU}:{model}" if model else _GPU] = count
-    licenses = {}
+    licenses: dict[str, int] = {}
     for part in read_names(options.get("licenses", "").replace(";", ",")):
-        name, _, count = part.replace("=", ":").partition(":")
-        licenses[name] = int(count or 1)
+        name, _, number = part.replace("=", ":").partition(":")
+        licenses[name] = int(number or 1)
     return {
         "nodes": int(found[1]) if found else None,
         "max_nodes": int(found[2] or found[1]) if found else None,
